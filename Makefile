@@ -1,0 +1,83 @@
+# Everything runs in .venv, which is made from the lock file when a target first needs it.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+PYTHON := .venv/bin/python
+READY := .venv/.ready
+
+# The first of these that really starts (a pyenv shim may not) and is a version that numba knows.
+CANDIDATES := python3.13 python3.12 python3.11 python3 python
+IS_SUPPORTED := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
+
+# Plotly's figure as data for the notebook, and as a picture for pages that cannot run scripts.
+PLOTLY_SAVED := plotly_mimetype+png
+PLOTLY_TESTED := plotly_mimetype
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: setup
+setup: $(READY) ## make .venv from requirements.lock (the other targets do so by themselves)
+
+$(READY): requirements.lock pyproject.toml
+	@set -e; \
+	if ! .venv/bin/python -c '$(IS_SUPPORTED)' 2>/dev/null; then \
+	  for candidate in $(CANDIDATES); do \
+	    if $$candidate -c '$(IS_SUPPORTED)' 2>/dev/null; then chosen=$$candidate; break; fi; \
+	  done; \
+	  if [ -z "$$chosen" ]; then \
+	    echo "no usable Python found (tried: $(CANDIDATES)); need 3.11, 3.12 or 3.13 with venv" >&2; exit 1; \
+	  fi; \
+	  echo "making .venv with $$($$chosen --version)"; \
+	  rm -rf .venv; $$chosen -m venv .venv; \
+	fi
+	@echo "installing requirements.lock (some 700 MB the first time)"
+	@$(PYTHON) -m pip install --quiet --require-hashes --requirement requirements.lock
+	@$(PYTHON) -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: demo
+demo: $(READY) ## sessions of a month of flights on Spark, and a report: out/report.html
+	@$(PYTHON) -m sessionkit demo
+	@echo "report: out/report.html    Parquet: out/table out/changelog out/trace"
+
+.PHONY: test
+test: $(READY) ## all tests, with Spark and a browser, and all notebooks
+	$(PYTHON) -m pytest
+	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest --nbval --nbval-sanitize-with notebooks/sanitize.cfg notebooks
+
+.PHONY: check
+check: $(READY) ## format, lint, types, layers, unit tests: under a minute
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+	$(PYTHON) -m pytest -q -m "not spark and not browser and not slow" tests/test_layers.py tests/test_public.py tests/unit
+
+.PHONY: format
+format: $(READY) ## format the code and sort the imports
+	$(PYTHON) -m ruff check --fix --select I .
+	$(PYTHON) -m ruff format .
+
+.PHONY: bench
+bench: $(READY) ## speed and memory beside Polars and Spark's own windows
+	$(PYTHON) -m benchmarks
+
+.PHONY: lab
+lab: $(READY) ## open the tutorials in JupyterLab
+	$(PYTHON) -m jupyterlab notebooks
+
+.PHONY: notebooks
+notebooks: $(READY) ## run the tutorials anew and save their outputs
+	PLOTLY_RENDERER=$(PLOTLY_SAVED) $(PYTHON) -m jupyter nbconvert --to notebook --execute --inplace \
+	  --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
+
+.PHONY: lock
+lock: ## make requirements.lock anew from pyproject.toml (needs a .venv)
+	$(PYTHON) -m uv pip compile pyproject.toml --all-extras --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-annotate --quiet --upgrade \
+	  --custom-compile-command "make lock" --output-file requirements.lock
+
+.PHONY: clean
+clean: ## remove .venv, out/ and every cache
+	rm -rf .venv out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,97 @@
+"""What all tests share: one Spark session, one browser, and no skipped test in CI."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+    from pyspark.sql import SparkSession
+
+CHROMIUM_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+CHROMIUM_ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    # WebGL charts are drawn in software
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+]
+
+
+def skipped_in_ci(config: pytest.Config) -> list[str]:
+    """Names of the tests that were skipped although this is CI, where every tool has to be there."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("SESSIONKIT_CI") != "1" or reporter is None:
+        return []
+    return [report.nodeid for report in reporter.stats.get("skipped", [])]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.exitstatus == pytest.ExitCode.OK and skipped_in_ci(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    skipped = skipped_in_ci(config)
+    if skipped:
+        terminalreporter.section("skipped tests fail in CI (SESSIONKIT_CI=1)", red=True)
+        for name in skipped:
+            terminalreporter.line(name)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator["SparkSession"]:
+    """A local Spark session on two cores."""
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from pyspark.sql import SparkSession
+
+    from sessionkit.errors import SparkUnavailable
+    from sessionkit.java import use_java
+
+    try:
+        use_java()
+    except SparkUnavailable as error:
+        pytest.skip(str(error))
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("sessionkit tests")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.bindAddress", "127.0.0.1")
+        .config("spark.driver.host", "127.0.0.1")
+        .config("spark.sql.shuffle.partitions", "4")
+        .config("spark.sql.session.timeZone", "UTC")
+        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "50000")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator["Browser"]:
+    """The system's Chromium, started once: its start is what costs time."""
+    pytest.importorskip("playwright", reason="playwright is not installed")
+    from playwright.sync_api import sync_playwright
+
+    chromium = next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
+    if chromium is None:
+        pytest.skip(
+            f"no Chromium on PATH (looked for {', '.join(CHROMIUM_NAMES)}); install one, e.g. apt-get install chromium"
+        )
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
+        yield running
+        running.close()
