@@ -1,0 +1,1 @@
+"""Kafka Streams' windowed aggregations in Python: exact, explained, drawn; in the notebook and on Spark."""

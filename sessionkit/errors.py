@@ -1,0 +1,67 @@
+"""Every error that sessionkit raises. Each class is also the builtin one, so `except ValueError` works."""
+
+from __future__ import annotations
+
+
+def problem(what: str, got: object, want: str) -> str:
+    """The text of an error: what is wrong, the value given, what would be right."""
+    return f"{what}; got {got}; {want}"
+
+
+class SessionkitError(Exception):
+    """The root of all errors raised by sessionkit."""
+
+
+class InvalidArgument(SessionkitError, ValueError):
+    """A parameter is outside what its rule allows."""
+
+
+class InvalidData(SessionkitError, ValueError):
+    """The records given cannot be used as they are."""
+
+
+class UnsupportedData(SessionkitError, TypeError):
+    """The records, or one of their columns, are of a type that sessionkit does not take."""
+
+
+class MissingColumn(SessionkitError, KeyError):
+    """A column that the plan names is not in the data."""
+
+    def __str__(self) -> str:  # KeyError would show the message quoted
+        return str(self.args[0])
+
+
+class AggregationFailed(SessionkitError, RuntimeError):
+    """A Python function of the aggregation raised; nothing of the run was committed."""
+
+
+class NumberOverflow(SessionkitError, OverflowError):
+    """A time or a sum does not fit into 64 bits."""
+
+
+class UnknownRecord(SessionkitError, LookupError):
+    """No record with this partition and offset, or no such key, is in the run."""
+
+
+class NotKept(SessionkitError, RuntimeError):
+    """The view needs something that this run was told not to keep."""
+
+
+class NotBuilt(SessionkitError, NotImplementedError):
+    """A combination that sessionkit does not offer yet."""
+
+
+class StoreError(SessionkitError, RuntimeError):
+    """A store refused a call."""
+
+
+class StoreClosed(StoreError):
+    """The store was closed before the call."""
+
+
+class BrokenTrace(SessionkitError, AssertionError):
+    """A law that every trace keeps does not hold: a bug in sessionkit, please report it."""
+
+
+class SparkUnavailable(SessionkitError, RuntimeError):
+    """Spark, or a Java that it accepts, is not on this machine."""

@@ -1,0 +1,56 @@
+"""Records from a file: only the columns that a plan names, key columns as dictionaries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, problem
+from sessionkit.text import shorten
+
+
+def read_table(path: str | os.PathLike[str], columns: Sequence[str], dictionary_columns: Sequence[str]) -> pa.Table:
+    """`columns` of a Parquet or CSV file, in the file's row order.
+
+    Raises:
+        InvalidArgument: no such file, or one that is neither Parquet nor CSV.
+        MissingColumn: a column is not in the file.
+        InvalidData: the file cannot be read.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise InvalidArgument(problem("there is no such file", str(file), "the path of a Parquet or CSV file"))
+    try:
+        if file.suffix in (".parquet", ".pq"):
+            return _parquet(file, columns, dictionary_columns)
+        if ".csv" in file.suffixes:
+            return _csv(file, columns)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise InvalidData(problem("the file cannot be read", shorten(error, 200), f"is {file.name} whole?")) from error
+    raise InvalidArgument(problem("the file is of an unknown kind", file.name, "a name that ends in .parquet or .csv"))
+
+
+def _parquet(file: Path, columns: Sequence[str], dictionary_columns: Sequence[str]) -> pa.Table:
+    import pyarrow.parquet as pq
+
+    names = pq.read_schema(file).names
+    _check(names, columns, file)
+    return pq.read_table(file, columns=list(columns), read_dictionary=list(dictionary_columns))
+
+
+def _csv(file: Path, columns: Sequence[str]) -> pa.Table:
+    from pyarrow import csv
+
+    table = csv.read_csv(file)
+    _check(table.column_names, columns, file)
+    return table.select(list(columns))
+
+
+def _check(names: Sequence[str], columns: Sequence[str], file: Path) -> None:
+    for name in columns:
+        if name not in names:
+            want = "name one of these in the plan"
+            raise MissingColumn(problem(f"column {name!r} is not in {file.name}", list(names), want))

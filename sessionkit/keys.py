@@ -1,0 +1,132 @@
+"""Key columns as codes into an array of distinct keys, and keys as the bytes that Kafka's serializers write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem
+from sessionkit.text import shorten
+
+MAX_KEY_BYTES = 32 * 1024
+
+
+def encode_keys(
+    columns: list[pa.ChunkedArray], names: tuple[str, ...], sep: str | None
+) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    """(distinct keys, code of each record; -1 for a null key). Several columns are joined by `sep`.
+
+    Raises:
+        UnsupportedData: a key column that holds neither text, integers nor bytes.
+        InvalidData: a key above 32 KiB, or two different sets of values that would give the same joined key.
+    """
+    parts = [_encode(column, name) for column, name in zip(columns, names, strict=True)]
+    keys, codes = parts[0]
+    for (more_keys, more_codes), name in zip(parts[1:], names[1:], strict=True):
+        keys, codes = _join(keys, codes, more_keys, more_codes, str(sep), name)
+    _check_length(keys, " + ".join(names))
+    return keys, codes
+
+
+def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    plain = _key_type(value_type, name)
+    if not pa.types.is_dictionary(column.type):
+        column = (column if column.type == plain else column.cast(plain)).dictionary_encode()
+    column = column.unify_dictionaries()
+    if column.num_chunks == 0:
+        return pa.array([], plain), np.empty(0, np.int32)
+    codes = [_codes(chunk) for chunk in column.chunks]
+    keys = column.chunk(0).dictionary
+    joined = codes[0] if len(codes) == 1 else np.concatenate(codes)
+    return _distinct(keys if keys.type == plain else keys.cast(plain), joined)
+
+
+def _codes(chunk: pa.DictionaryArray) -> npt.NDArray[np.int32]:
+    indices = chunk.indices.fill_null(-1) if chunk.indices.null_count else chunk.indices
+    return indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+
+
+def _distinct(keys: pa.Array, codes: npt.NDArray[np.int32]) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    """A frame's own dictionary (a pandas category, say) may hold a null or one value twice."""
+    once = keys.dictionary_encode()
+    if once.null_count == 0 and len(once.dictionary) == len(keys):
+        return keys, codes
+    return once.dictionary, np.append(_codes(once), np.int32(-1))[codes]
+
+
+def _key_type(kind: pa.DataType, name: str) -> pa.DataType:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_integer(kind):
+        return pa.int64()
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return pa.large_binary()
+    if pa.types.is_null(kind):
+        return pa.large_string()
+    want = "text, integers or bytes; cast it (a pandas column of integers with gaps: astype('Int64'))"
+    raise UnsupportedData(problem(f"key column {name!r} is of a type that is no key", kind, want))
+
+
+def _join(
+    keys: pa.Array, codes: npt.NDArray[np.int32], more_keys: pa.Array, more_codes: npt.NDArray[np.int32], sep: str, name: str
+) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    """Codes of the pairs that occur. Only the last part may hold the separator, or two pairs could look the same."""
+    keys, more_keys = _as_text(keys), _as_text(more_keys)
+    if sep == "" or pc.any(pc.match_substring(keys, sep)).as_py():
+        value = next((key for key in keys.to_pylist() if sep in key), "")
+        want = f"a separator that is in no value before {name!r}, so that different values stay different keys"
+        raise InvalidData(problem(f"sep={sep!r} is part of a key value", repr(shorten(value)), want))
+    pair = codes.astype(np.int64) * max(len(more_keys), 1) + more_codes
+    pair[(codes < 0) | (more_codes < 0)] = -1
+    coded = pa.array(pair, mask=pair < 0).dictionary_encode()
+    left, right = np.divmod(coded.dictionary.to_numpy(), max(len(more_keys), 1))
+    joined = pc.binary_join_element_wise(keys.take(pa.array(left)), more_keys.take(pa.array(right)), pa.scalar(sep, pa.large_string()))
+    return joined, _codes(coded)
+
+
+def _as_text(keys: pa.Array) -> pa.Array:
+    if pa.types.is_large_binary(keys.type):
+        raise UnsupportedData(problem("several key columns are joined as text", keys.type, "decode the bytes first"))
+    return keys.cast(pa.large_string())
+
+
+def _check_length(keys: pa.Array, name: str) -> None:
+    if not len(keys) or pa.types.is_integer(keys.type):
+        return
+    longest = pc.max(pc.binary_length(keys)).as_py() or 0
+    if longest > MAX_KEY_BYTES:
+        raise InvalidData(problem(f"a key of {name} is too long", f"{longest:,} bytes", f"at most {MAX_KEY_BYTES:,} bytes"))
+
+
+def key_bytes(key: Any) -> bytes:
+    """`key` as Kafka's serializers write it: text as UTF-8, integers as 8 bytes big-endian, bytes as they are.
+
+    Raises:
+        InvalidArgument: any other type.
+    Example:
+        >>> key_bytes("ada"), key_bytes(1)
+        (b'ada', b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01')
+    """
+    if isinstance(key, str):
+        return key.encode()
+    if isinstance(key, bytes):
+        return key
+    if isinstance(key, int) and not isinstance(key, bool):
+        return (key & (2**64 - 1)).to_bytes(8, "big")
+    raise InvalidArgument(problem("a key is text, an integer or bytes", repr(key), "convert it"))
+
+
+def key_ranks(keys: pa.Array) -> npt.NDArray[np.int64]:
+    """Place of each key in the order of its bytes, unsigned, as Kafka's stores sort (negative integers come last)."""
+    if pa.types.is_integer(keys.type):
+        order = np.argsort(keys.to_numpy().view(np.uint64), kind="stable")
+    else:
+        order = np.asarray(pc.sort_indices(keys.cast(pa.large_binary())))
+    ranks = np.empty(len(keys), np.int64)
+    ranks[order] = np.arange(len(keys))
+    return ranks

@@ -1,0 +1,55 @@
+"""The one place where text that comes from data is made safe: for HTML, for charts, for one-line messages."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+
+LABEL_LENGTH = 60
+
+
+def shorten(text: object, length: int = LABEL_LENGTH) -> str:
+    """`text` on one line, control characters made visible, cut in the middle to `length` characters.
+
+    Example:
+        >>> shorten("a" * 100, 9)
+        'aaaa…aaaa'
+    """
+    # A far longer text is cut before it is cleaned, so that a key of a megabyte costs nothing.
+    raw = str(text)
+    if len(raw) > 4 * length:
+        raw = raw[: 2 * length] + raw[-2 * length :]
+    line = "".join(_visible(character) for character in raw)
+    if len(line) <= length:
+        return line
+    half = (length - 1) // 2
+    return line[: length - 1 - half] + "…" + line[-half:]
+
+
+def _visible(character: str) -> str:
+    if unicodedata.category(character)[0] != "C":
+        return character
+    return f"\\x{ord(character):02x}" if ord(character) < 256 else f"\\u{ord(character):04x}"
+
+
+def escape_html(text: object) -> str:
+    """`text` for an HTML page or attribute; shows as itself and cannot start markup, a link or MathJax.
+
+    Example:
+        >>> escape_html("<b>$x$")
+        '&lt;b&gt;&#36;x&#36;'
+    """
+    return html.escape(str(text), quote=True).replace("$", "&#36;")
+
+
+def escape_label(text: object, length: int = LABEL_LENGTH) -> str:
+    """`text` for a plotly label, hover or axis category: one short line without markup or MathJax.
+
+    plotly reads a small HTML of its own in every label (`<b>`, `<a href>`, `<br>`), and `$…$` as MathJax.
+    """
+    return escape_html(shorten(text, length))
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`count` with its noun: "1 record", "2 records", "28,491 records"."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
