@@ -65,3 +65,16 @@ def bounds_after(window, timestamp_ms, merges, loaded_start_ms, loaded_end_ms, w
         start_after[i] = start[w]
         end_after[i] = end[w]
     return start_after, end_after
+
+
+@njit(cache=True, nogil=True)
+def slots_of(key, partition, partition_count, rejected, slot, decision, window):  # type: ignore[no-untyped-def]
+    """Fills `slot` with one number a (key, partition), -1 for a rejected record, whose reason becomes its decision."""
+    any_rejected = rejected.shape[0] > 0
+    for i in range(key.shape[0]):
+        if any_rejected and rejected[i] != 0:
+            slot[i] = -1
+            decision[i] = rejected[i]
+            window[i] = -1
+        else:
+            slot[i] = key[i] * partition_count + partition[i]

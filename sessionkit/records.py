@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -85,6 +86,10 @@ class RecordBatch:
 
     def __len__(self) -> int:
         return len(self.timestamp_ms)
+
+    def replace(self, **changes: Any) -> RecordBatch:
+        """The same batch with other columns."""
+        return dataclasses.replace(self, **changes)
 
     @cached_property
     def offset(self) -> npt.NDArray[np.int64]:

@@ -1,0 +1,110 @@
+"""What a window kind and a store must offer to the engine, and the registries in which they are found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.errors import InvalidArgument, problem
+
+EMIT_STRATEGIES = ("on_window_update", "on_window_close")
+RULES = ("sessionkit", "kafka")
+STORE_KINDS: dict[str, type] = {}
+WINDOW_KINDS: dict[str, type] = {}
+C = TypeVar("C", bound=type)
+
+
+def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
+    """`value`, if it is one of `choices`.
+
+    Raises:
+        InvalidArgument: it is not.
+    """
+    if value not in choices:
+        want = "one of " + ", ".join(repr(choice) for choice in choices)
+        raise InvalidArgument(problem(f"{name} must be a known choice", repr(value), want))
+    return value
+
+
+def store_kind(name: str) -> Callable[[C], C]:
+    """Registers a store class under the name that `open_store` takes."""
+
+    def register(store: C) -> C:
+        STORE_KINDS[name] = store
+        return store
+
+    return register
+
+
+def window_kind(kind: C) -> C:
+    """Registers a window class under its name."""
+    WINDOW_KINDS[kind.__name__] = kind
+    return kind
+
+
+class StoredSession(NamedTuple):
+    """One session as a store holds it; unpacks as (window_start_ms, window_end_ms, aggregate, …)."""
+
+    window_start_ms: int
+    window_end_ms: int
+    aggregate: Any
+    key: Any
+    opened_by: int = -1  # offset of the record that opened it; -1: it was put by hand
+    closed_by: int = -1  # offset of the record that closed it; -1: open
+
+
+class Snapshot(NamedTuple):
+    """How far a partition has been read, and its clock; committed together with the sessions."""
+
+    position: int = -1  # offset of the last record
+    stream_time_ms: int = -1
+    last_close_time_ms: int = -1
+
+
+class SessionColumns(NamedTuple):
+    """Sessions as columns. `aggregates` holds one column for each named aggregation: Arrow, or Python objects."""
+
+    key: pa.Array
+    partition: npt.NDArray[np.int64]
+    start_ms: npt.NDArray[np.int64]
+    end_ms: npt.NDArray[np.int64]
+    opened_by: npt.NDArray[np.int64]
+    closed_by: npt.NDArray[np.int64]
+    aggregates: Mapping[str, pa.Array | npt.NDArray[np.object_]]
+
+    def take(self, rows: npt.NDArray[np.intp]) -> SessionColumns:
+        """The sessions at `rows`, in that order."""
+        chosen = {
+            name: column.take(pa.array(rows)) if isinstance(column, pa.Array) else column[rows]
+            for name, column in self.aggregates.items()
+        }
+        return SessionColumns(self.key.take(pa.array(rows)), *(column[rows] for column in self[1:6]), chosen)
+
+
+class SessionStore(Protocol):
+    """Kafka's session store, one partition at a time, and a bulk pair for the kernel."""
+
+    def put(
+        self, key: Any, window_start_ms: int, window_end_ms: int, aggregate: Any, *, partition: int = 0,
+        opened_by: int = -1, closed_by: int = -1, keep_null: bool = False,
+    ) -> bool: ...  # fmt: skip
+
+    def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None: ...
+
+    def find_sessions(
+        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredSession]: ...
+
+    def find_sessions_by_end(
+        self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredSession]: ...
+
+    def snapshot(self, partition: int) -> Snapshot: ...
+
+    def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns: ...
+
+    def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None: ...

@@ -1,0 +1,232 @@
+"""Runs a window kind over a batch of records: stream time, decisions, closes; state in and out of a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.aggregations import Aggregation
+from sessionkit.columns import slots_of, stream_times
+from sessionkit.contracts import SessionColumns, SessionStore, Snapshot
+from sessionkit.durations import check_reach
+from sessionkit.errors import InvalidData, problem
+from sessionkit.folds import Fold, make_fold
+from sessionkit.records import RecordBatch
+from sessionkit.trace import REPLAYED, Merges, Reopenings, Trace, WindowColumns
+from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.session_kernel import Events, SessionKernel
+
+CHUNK = 131_072  # records at a time: what a chunk touches stays in the processor's cache
+NO_REJECTIONS = np.empty(0, np.uint8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run left behind: its windows and their aggregates, and the trace if it was kept."""
+
+    batch: RecordBatch
+    keys: pa.Array
+    window_columns: WindowColumns
+    closed: npt.NDArray[np.bool_]  # by the end of the run, for each window
+    folds: Mapping[str, Fold]
+    loaded: SessionColumns
+    snapshots: Mapping[int, Snapshot]
+    dropped: Mapping[int, int]  # how many records for each decision
+    merge_count: int
+    kept_trace: Trace | None
+
+    @cached_property
+    def describe(self) -> Callable[[int], tuple[Any, str]]:
+        """Gives the key of record i, and words for where it is."""
+        return describer(self.batch)
+
+
+def describer(batch: RecordBatch) -> Callable[[int], tuple[Any, str]]:
+    """A function that gives the key of record i, and words for where it is."""
+    keys: list[Any] = []
+
+    def describe(i: int) -> tuple[Any, str]:
+        if not keys:
+            keys.extend(batch.keys.to_pylist())
+        key = keys[batch.key[i]]
+        at = f"partition {batch.partitions[batch.partition[i]]}, offset {batch.offset[i]}"
+        return key, f"record of key {key!r} at {at}, time {batch.timestamp_ms[i]}"
+
+    return describe
+
+
+def run_kernel(
+    windows: SessionWindows, aggregations: Mapping[str, Aggregation], batch: RecordBatch, *,
+    retention_ms: int, store: SessionStore | None = None, keep_trace: bool = True,
+) -> Outcome:  # fmt: skip
+    """Runs the compiled pass; with a store, from the state in it (nothing is written back: see `commit`)."""
+    if len(batch):
+        check_reach(int(batch.timestamp_ms.max()), windows.inactivity_gap_ms, "inactivity_gap")
+    numbers = batch.partitions.tolist()
+    snapshots = {p: store.snapshot(p) if store is not None else Snapshot() for p in numbers}
+    batch, position = _without_replayed(batch, snapshots)
+    first_stream_time = np.array([snapshots[p].stream_time_ms for p in numbers], np.int64)
+    loaded, key_of_loaded, keys = _load(windows, aggregations, batch, store, first_stream_time)
+
+    kernel = windows.kernel(retention_ms)
+    partition_of_loaded = np.searchsorted(batch.partitions, loaded.partition).astype(np.int32)
+    slots = max(1, len(keys) * len(numbers))
+    slot_of_loaded = (key_of_loaded * len(numbers) + partition_of_loaded).astype(np.int32)
+    kernel.load(slot_of_loaded, loaded.start_ms, loaded.end_ms, loaded.closed_by >= 0, slots)
+    describe = describer(batch)
+    folds = {
+        name: make_fold(aggregation, batch.values, loaded.aggregates[name], describe)
+        for name, aggregation in aggregations.items()
+    }
+    drive = _Drive(kernel, batch, slots, first_stream_time, folds, keep_trace)
+    drive.run()
+
+    partition = (kernel.sessions["slot"] % max(1, len(numbers))).astype(np.int32)
+    opened_by = np.concatenate([loaded.opened_by, *drive.opened_by])
+    still_closed = kernel.sessions["closed"].astype(np.bool_)
+    closed_before = np.full(kernel.count, -1, np.int64)
+    closed_before[: len(loaded.closed_by)] = np.where(still_closed[: len(loaded.closed_by)], loaded.closed_by, -1)
+    columns = WindowColumns(
+        key=(kernel.sessions["slot"] // max(1, len(numbers))).astype(np.int32),
+        partition=partition,
+        start_ms=kernel.sessions["start"].copy(),
+        end_ms=kernel.sessions["end"].copy(),
+        opened_by=opened_by,
+        merged_into=kernel.sessions["merged_into"].copy(),
+        closed_before=closed_before,
+        loaded_count=len(loaded.start_ms),
+    )
+    close_time = drive.stream_time_ms - windows.close_lag_ms
+    trace = drive.trace(keys, columns, loaded, windows.close_lag_ms) if keep_trace else None
+    return Outcome(
+        batch=batch, keys=keys, window_columns=columns, folds=folds, loaded=loaded, kept_trace=trace,
+        closed=(columns.end_ms < close_time[partition]) & (columns.merged_into < 0),
+        snapshots={
+            p: Snapshot(int(position[i]), int(drive.stream_time_ms[i]), max(snapshots[p].last_close_time_ms, int(close_time[i])))
+            for i, p in enumerate(numbers)
+        },
+        dropped=drive.decision_counts(), merge_count=drive.merge_count,
+    )  # fmt: skip
+
+
+def _without_replayed(
+    batch: RecordBatch, snapshots: Mapping[int, Snapshot]
+) -> tuple[RecordBatch, npt.NDArray[np.int64]]:
+    """The batch with its offsets counted on from the store's position, and what was read before marked as such."""
+    before = np.array([snapshots[p].position for p in batch.partitions.tolist()], np.int64)
+    if batch.given_offset is None:
+        count = np.bincount(batch.partition, minlength=len(before))
+        return batch.replace(first_offset=before + 1), before + count
+    position = before.copy()
+    np.maximum.at(position, batch.partition, batch.given_offset)
+    if (before < 0).all():
+        return batch, position
+    replayed = batch.given_offset <= before[batch.partition]
+    if not replayed.any():
+        return batch, position
+    rejected = np.zeros(len(batch), np.uint8) if batch.rejected is None else batch.rejected.copy()
+    rejected[replayed] = REPLAYED
+    return batch.replace(rejected=rejected), position
+
+
+def _load(
+    windows: SessionWindows, aggregations: Mapping[str, Aggregation], batch: RecordBatch, store: SessionStore | None,
+    stream_time_ms: npt.NDArray[np.int64],
+) -> tuple[SessionColumns, npt.NDArray[np.int64], pa.Array]:  # fmt: skip
+    """(sessions of the store that this batch can touch or close, by key and time; their key codes; all keys)."""
+    names = tuple(aggregations)
+    if store is None:
+        return no_sessions(batch.keys.type, names), np.empty(0, np.int64), batch.keys
+    newest = stream_time_ms.copy()
+    counted = slice(None) if batch.rejected is None else batch.rejected == 0
+    np.maximum.at(newest, batch.partition[counted], batch.timestamp_ms[counted])
+    close_time = {p: int(newest[i]) - windows.close_lag_ms for i, p in enumerate(batch.partitions.tolist())}
+    loaded = store.load(batch.keys, close_time, names)
+    if loaded.key.type != batch.keys.type and len(loaded.key):
+        want = "one type of key a store"
+        raise InvalidData(problem("the store holds keys of another type", f"{loaded.key.type}, records {batch.keys.type}", want))
+    extra = loaded.key.filter(pc.invert(pc.is_in(loaded.key, value_set=batch.keys))).unique()
+    keys = pa.concat_arrays([batch.keys, extra]) if len(extra) else batch.keys
+    code = np.asarray(pc.index_in(loaded.key, value_set=keys).fill_null(-1), np.int64)
+    order = np.lexsort((loaded.end_ms, loaded.partition, code))
+    return loaded.take(order), code[order], keys
+
+
+def no_sessions(key_type: pa.DataType, names: tuple[str, ...]) -> SessionColumns:
+    """No sessions, as columns."""
+    none = np.empty(0, np.int64)
+    return SessionColumns(pa.array([], key_type), none, none, none, none, none, {name: np.empty(0, object) for name in names})
+
+
+class _Drive:
+    """Feeds a batch to a kernel and its folds, a chunk at a time."""
+
+    def __init__(
+        self, kernel: SessionKernel, batch: RecordBatch, slots: int, first_stream_time_ms: npt.NDArray[np.int64],
+        folds: Mapping[str, Fold], keep: bool,
+    ) -> None:  # fmt: skip
+        self._kernel, self._batch, self._slots, self._folds, self._keep = kernel, batch, slots, folds, keep
+        size = len(batch) if keep else min(CHUNK, len(batch))
+        self._decision, self._window = np.empty(size, np.uint8), np.empty(size, np.int32)
+        self._stair = np.empty(min(CHUNK, len(batch)), np.int64)
+        self._slot = np.empty(min(CHUNK, len(batch)), np.int32)
+        self._first_stream_time_ms = first_stream_time_ms
+        self.stream_time_ms = first_stream_time_ms.copy()
+        self.opened_by: list[npt.NDArray[np.int64]] = []
+        self._events: list[Events] = []
+        self._counts = np.zeros(256, np.int64)
+        self.merge_count = 0
+
+    def run(self) -> None:
+        """Takes every record in."""
+        for lo in range(0, len(self._batch), CHUNK):
+            self._chunk(lo, min(lo + CHUNK, len(self._batch)))
+
+    def _chunk(self, lo: int, hi: int) -> None:
+        batch, count = self._batch, hi - lo
+        place = slice(lo, hi) if self._keep else slice(0, count)
+        decision, window = self._decision[place], self._window[place]
+        rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected[lo:hi]
+        partition, times = batch.partition[lo:hi], batch.timestamp_ms[lo:hi]
+        before = self.stream_time_ms.copy()
+        stair, slot = self._stair[:count], self._slot[:count]
+        stream_times(partition, times, rejected, self.stream_time_ms, stair)
+        slots_of(batch.key[lo:hi], partition, len(batch.partitions), rejected, slot, decision, window)
+        events = self._kernel.feed(slot, self._slots, times, stair, before, decision, window)
+        merges = Merges(events.merge_at, events.merge_into, events.merge_absorbed)
+        for fold in self._folds.values():
+            fold.grow(self._kernel.count)
+            fold.feed(window, decision, merges, lo)
+        self._note(events, decision, lo)
+
+    def _note(self, events: Events, decision: npt.NDArray[np.uint8], lo: int) -> None:
+        opened = lo + np.flatnonzero(decision == 1)
+        self.opened_by.append(self._batch.offset[opened])
+        self._counts += np.bincount(decision, minlength=256)
+        self.merge_count += len(events.merge_at)
+        if self._keep:
+            self._events.append(Events(*((a + lo) if i in (0, 3) else a.copy() for i, a in enumerate(events))))
+
+    def decision_counts(self) -> dict[int, int]:
+        """How many records met each decision."""
+        return {int(code): int(self._counts[code]) for code in np.flatnonzero(self._counts)}
+
+    def trace(self, keys: pa.Array, columns: WindowColumns, loaded: SessionColumns, close_lag_ms: int) -> Trace:
+        """All that was decided."""
+        kinds = (np.int64, np.int32, np.int32, np.int64, np.int32, np.int64, np.int64)
+        joined = [
+            np.concatenate([np.empty(0, kind), *(events[i] for events in self._events)]).astype(kind, copy=False)
+            for i, kind in enumerate(kinds)
+        ]
+        return Trace(
+            batch=self._batch, keys=keys, decision=self._decision, window=self._window, window_columns=columns,
+            merges=Merges(*joined[:3]), reopenings=Reopenings(*joined[3:]), close_lag_ms=close_lag_ms,
+            first_stream_time_ms=self._first_stream_time_ms, loaded_start_ms=loaded.start_ms, loaded_end_ms=loaded.end_ms,
+        )  # fmt: skip

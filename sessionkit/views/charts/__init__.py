@@ -1,0 +1,5 @@
+"""Charts of a trace: plain plotly figures that hold everything they show."""
+
+from sessionkit.views.charts.plane import plane
+
+__all__ = ["plane"]

@@ -1,0 +1,320 @@
+"""What one key did in one partition, read off the trace in rows of a chart: which rows to show, and each session's life."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.durations import INT64_MAX
+from sessionkit.errors import InvalidArgument, UnknownRecord, problem
+from sessionkit.text import shorten
+from sessionkit.trace import ADDED, LATE, MERGED, OPENED, Trace
+
+Rows = npt.NDArray[np.int64]
+
+MOST_ROWS = 120  # rows of a plane that was not told what to show: some 4 pixels each
+_MARGIN_ROWS = 3
+_BOTTOM, _TOP = -0.75, 0.9  # how far bodies that go on are drawn beyond the first and the last row
+# what makes a stretch worth showing, for the first of its kind and for each of the next few
+_WORTH = {"drops": 8.0, "merges": 8.0, "reopened": 8.0, "late_but_kept": 4.0, "closes": 3.0}
+_ENOUGH = 4
+_CUT_SESSION_COST = 5.0
+
+
+@dataclass(frozen=True)
+class Life:
+    """One uninterrupted life of a session, from its birth (or re-opening) to its closure, its merge, or the last row."""
+
+    window: int
+    steps: tuple[tuple[float, int, int], ...]  # (row, start_ms, end_ms): the bounds from this row on
+    end: float
+    how: Literal["closed", "merged", "open", "cut"]
+
+
+@dataclass(frozen=True)
+class Cap:
+    """A closure: where, over which bounds, and how many records of this run the session held."""
+
+    window: int
+    at: int
+    start_ms: int
+    end_ms: int
+    record_count: int
+
+
+@dataclass(frozen=True)
+class KeyHistory:
+    """The records and windows of one key in one partition of a trace; `key` and `partition` are codes."""
+
+    trace: Trace
+    key: int
+    partition: int
+
+    @cached_property
+    def of_partition(self) -> Rows:
+        """All records of the partition, as rows of the trace."""
+        return np.flatnonzero(self.trace.batch.partition == self.partition)
+
+    @cached_property
+    def own(self) -> Rows:
+        """The key's records in the partition."""
+        return self.of_partition[self.trace.batch.key[self.of_partition] == self.key]
+
+    @cached_property
+    def windows(self) -> Rows:
+        """The key's windows in the partition, without those that were closed before the run and stayed so."""
+        columns = self.trace.window_columns
+        mine = (columns.key == self.key) & (columns.partition == self.partition)
+        return np.flatnonzero(mine & (columns.closed_before < 0))
+
+    @cached_property
+    def drops(self) -> Rows:
+        """Records dropped as late; only they have a place on the plane."""
+        return self.own[self.trace.decision[self.own] == LATE]
+
+    @cached_property
+    def merges(self) -> Rows:
+        """Records that joined two sessions."""
+        return self.own[self.trace.decision[self.own] == MERGED]
+
+    @cached_property
+    def late_but_kept(self) -> Rows:
+        """Records left of the close line that were kept, without those that joined sessions."""
+        return self.own[self.trace.late_but_kept[self.own] & (self.trace.decision[self.own] != MERGED)]
+
+    @cached_property
+    def plain(self) -> Rows:
+        """Records that opened or joined a session in time."""
+        decision = self.trace.decision[self.own]
+        kept = (decision == OPENED) | (decision == ADDED)
+        return self.own[kept & ~self.trace.late_but_kept[self.own]]
+
+    @cached_property
+    def reopened(self) -> Rows:
+        """Records that touched a closed session which was still retained."""
+        reopenings = self.trace.reopenings
+        return np.unique(reopenings.at[np.isin(reopenings.window, self.windows)])
+
+    @cached_property
+    def closes(self) -> Rows:
+        """Rows of `trace.closes` that are closures of the key's sessions."""
+        return np.flatnonzero(np.isin(self.trace.closes.window, self.windows))
+
+    @cached_property
+    def caps(self) -> list[Cap]:
+        """Each closure, oldest first."""
+        trace, counts = self.trace, record_counts(self.trace, self.windows)
+        found = []
+        for row in self.closes.tolist():
+            at, window = int(trace.closes.at[row]), int(trace.closes.window[row])
+            is_last = trace.closes.until[row] == INT64_MAX
+            count = counts[window] if is_last else _count_before(trace, counts, window, at)
+            found.append(Cap(window, at, int(trace.closes.start_ms[row]), int(trace.closes.end_ms[row]), count))
+        return found
+
+    @cached_property
+    def _moved(self) -> npt.NDArray[np.bool_]:
+        times = self.trace.stream_time_ms[self.of_partition]
+        before = np.append(self.trace.first_stream_time_ms[self.partition], times[:-1])
+        return times > before
+
+    def telling(self, rows: Rows) -> Rows:
+        """`rows` without the records of other keys that moved nothing: what is left tells the whole story of the key."""
+        keep = self.of_partition[self._moved | (self.trace.batch.key[self.of_partition] == self.key)]
+        return rows[np.isin(rows, np.union1d(keep, self.trace.closes.at[self.closes]))]
+
+    def choose(self, first: int | None, last: int | None) -> Rows:
+        """The records to show: those between two offsets, or all that fit, or the stretch with most to see."""
+        rows = self.of_partition
+        if first is not None or last is not None:
+            return self._between(rows, first, last)
+        if len(rows) <= MOST_ROWS:
+            return rows
+        rows = self.telling(rows)
+        return rows if len(rows) <= MOST_ROWS else self._most_to_see(rows)
+
+    def _between(self, rows: Rows, first: int | None, last: int | None) -> Rows:
+        offset = self.trace.batch.offset[rows]
+        low = int(offset[0]) if first is None and len(offset) else first or 0
+        high = int(offset[-1]) if last is None and len(offset) else last or 0
+        asked = rows[(offset >= low) & (offset <= high)]
+        if not len(asked):
+            have = f"offsets {offset[0]} to {offset[-1]}" if len(offset) else "no records"
+            raise UnknownRecord(problem("no record lies between these offsets", f"first={first}, last={last}", have))
+        shown = asked if len(asked) <= MOST_ROWS else self.telling(asked)
+        if last is None:
+            return shown[:MOST_ROWS]
+        return shown[-MOST_ROWS:] if first is None else shown
+
+    def _most_to_see(self, rows: Rows) -> Rows:
+        kinds = {
+            "drops": self.drops,
+            "merges": self.merges,
+            "reopened": self.reopened,
+            "late_but_kept": self.late_but_kept,
+            "closes": self.trace.closes.at[self.closes],
+        }
+        score = np.zeros(len(rows) - MOST_ROWS + 1)
+        for kind, at in kinds.items():
+            count = _in_each_stretch(np.searchsorted(rows, at), len(rows))
+            score += _WORTH[kind] * (np.minimum(count, 1) + np.minimum(count, _ENOUGH) / _ENOUGH)
+        score += np.minimum(_in_each_stretch(np.searchsorted(rows, self.own), len(rows)), MOST_ROWS // 2) / MOST_ROWS
+        alive = self._alive_at(rows)
+        score -= _CUT_SESSION_COST * (alive[: len(score)] + 0.5 * alive[MOST_ROWS - 1 :])
+        start = int(np.argmax(score))
+        return self._trimmed(rows[start : start + MOST_ROWS])
+
+    def _alive_at(self, rows: Rows) -> npt.NDArray[np.float64]:
+        """How many sessions of the key live on from before each of `rows`."""
+        change = np.zeros(len(rows) + 1)
+        for begin, end, _ in (span for window in self.windows.tolist() for span in self._spans[window]):
+            change[min(int(np.searchsorted(rows, begin)) + 1, len(rows))] += 1
+            change[max(int(np.searchsorted(rows, end)), 0)] -= 1
+        return np.maximum(np.cumsum(change)[:-1], 0)
+
+    def _trimmed(self, rows: Rows) -> Rows:
+        """`rows` without a long stretch at either end in which nothing of the key happens."""
+        own = np.flatnonzero(np.isin(rows, np.concatenate([self.own, self.trace.closes.at[self.closes]])))
+        if not len(own):
+            return rows
+        return rows[max(own[0] - _MARGIN_ROWS, 0) : own[-1] + _MARGIN_ROWS + 1]
+
+    @cached_property
+    def _spans(self) -> dict[int, list[tuple[int, int, Literal["closed", "merged", "open"]]]]:
+        """(first record, record that ended it, how) of each life of each window; -1: before the run."""
+        trace, mine = self.trace, self.windows
+        columns, never = trace.window_columns, len(trace)
+        born = dict.fromkeys(mine.tolist(), -1)
+        openers = self.own[trace.decision[self.own] == OPENED]
+        born.update(zip(trace.window[openers].tolist(), openers.tolist(), strict=True))
+        absorbed = np.isin(trace.merges.absorbed, mine)
+        merged_at = dict(
+            zip(trace.merges.absorbed[absorbed].tolist(), trace.merges.at[absorbed].tolist(), strict=True)
+        )
+        spans: dict[int, list[tuple[int, int, Literal["closed", "merged", "open"]]]] = {w: [] for w in born}
+        begin = dict(born)
+        for row in self.closes.tolist():
+            window = int(trace.closes.window[row])
+            spans[window].append((begin[window], int(trace.closes.at[row]), "closed"))
+            begin[window] = int(trace.closes.until[row])
+        for window, since in begin.items():
+            if columns.merged_into[window] >= 0:
+                if since < merged_at[window]:
+                    spans[window].append((since, merged_at[window], "merged"))
+            elif since != INT64_MAX:
+                spans[window].append((since, never, "open"))
+        return spans
+
+    def lives(self, rows: Rows) -> list[Life]:
+        """The lives of the key's sessions, as far as they lie within these rows."""
+        if not len(rows):
+            return []
+        first, last = int(rows[0]), int(rows[-1])
+        alive = [
+            (window, *span)
+            for window in self.windows.tolist()
+            for span in self._spans[window]
+            if span[0] <= last and span[1] > first
+        ]
+        steps = self._steps([window for window, *_ in alive])
+        found = (self._life(span, steps, rows) for span in alive)
+        return [life for life in found if life is not None]
+
+    def _steps(self, windows: list[int]) -> dict[int, list[tuple[int, int, int]]]:
+        """(record, start, end) each time that one of these windows took a record, after its bounds when it was loaded."""
+        trace = self.trace
+        found: dict[int, list[tuple[int, int, int]]] = {window: [] for window in windows}
+        for window in found:
+            if window < trace.window_columns.loaded_count:
+                found[window].append((-1, int(trace.loaded_start_ms[window]), int(trace.loaded_end_ms[window])))
+        rows = self.own[np.isin(trace.window[self.own], windows)]
+        starts, ends = (bound[rows].tolist() for bound in trace.bounds_after)
+        for row, window, start_ms, end_ms in zip(
+            rows.tolist(), trace.window[rows].tolist(), starts, ends, strict=True
+        ):
+            found[window].append((row, start_ms, end_ms))
+        return found
+
+    def _life(
+        self,
+        span: tuple[int, int, int, Literal["closed", "merged", "open"]],
+        steps: dict[int, list[tuple[int, int, int]]],
+        rows: Rows,
+    ) -> Life | None:
+        window, begin, end, how = span
+        mine = [step for step in steps[window] if begin <= step[0] < end]
+        before = [step for step in mine if step[0] < rows[0]][-1:]
+        within = [step for step in mine if rows[0] <= step[0] <= rows[-1]]
+        shown = [(_BOTTOM, *step[1:]) for step in before]
+        shown += [(float(np.searchsorted(rows, step[0])), *step[1:]) for step in within]
+        goes_on = end > rows[-1]
+        top = len(rows) - 1 + _TOP if goes_on else float(np.searchsorted(rows, end))
+        if not shown or top <= shown[0][0]:
+            return None
+        return Life(window, tuple(shown), top, "cut" if goes_on and how != "open" else how)
+
+
+def record_counts(trace: Trace, windows: Rows) -> dict[int, int]:
+    """How many records of this run each of `windows` holds in the end, with those of the sessions that it absorbed."""
+    total = np.bincount(trace.window[trace.accepted], minlength=len(trace.window_columns.key))
+    for row in np.flatnonzero(np.isin(trace.merges.into, windows)).tolist():
+        total[trace.merges.into[row]] += total[trace.merges.absorbed[row]]
+    return {window: int(total[window]) for window in windows.tolist()}
+
+
+def _count_before(trace: Trace, counts: dict[int, int], window: int, at: int) -> int:
+    absorbed = trace.merges.absorbed[(trace.merges.into == window) & (trace.merges.at < at)]
+    return int((trace.window[:at] == window).sum()) + sum(counts[each] for each in absorbed.tolist())
+
+
+def _in_each_stretch(places: npt.NDArray[np.intp], length: int) -> npt.NDArray[np.int64]:
+    """How many of `places` lie in each stretch of `MOST_ROWS` rows."""
+    seen = np.append(0, np.cumsum(np.bincount(places, minlength=length)))
+    return seen[MOST_ROWS : length + 1] - seen[: length - MOST_ROWS + 1]
+
+
+def key_code(trace: Trace, key: object) -> int:
+    """The key's code.
+
+    Raises:
+        UnknownRecord: the run holds no such key.
+    """
+    try:
+        code = trace.keys.index(pa.scalar(key, trace.keys.type)).as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        code = -1
+    if code < 0:
+        some = ", ".join(repr(shorten(each, 30)) for each in trace.keys[:3].to_pylist())
+        want = f"one of its {len(trace.keys):,} keys, such as {some}" if len(trace.keys) else "the run holds no records"
+        raise UnknownRecord(problem("this key is not in the run", repr(shorten(key)), want))
+    return int(code)
+
+
+def partition_code(trace: Trace, key: int, partition: int | None) -> int:
+    """The code of `partition`, or of the one in which the key has most records.
+
+    Raises:
+        InvalidArgument: there is no such partition.
+    """
+    numbers = trace.batch.partitions
+    if partition is not None:
+        found = np.flatnonzero(numbers == partition)
+        if not len(found):
+            want = f"one of {shorten(numbers.tolist())}"
+            raise InvalidArgument(problem("there is no such partition in the run", partition, want))
+        return int(found[0])
+    return int(np.argmax(partition_counts(trace, key)))
+
+
+def partition_counts(trace: Trace, key: int) -> Rows:
+    """How many records the key has in each partition, and a little more where it has windows only."""
+    size = len(trace.batch.partitions)
+    records = np.bincount(trace.batch.partition[trace.batch.key == key], minlength=size)
+    columns = trace.window_columns
+    windows = np.bincount(columns.partition[columns.key == key], minlength=size)
+    return np.where(records > 0, records, np.minimum(windows, 1)).astype(np.int64)

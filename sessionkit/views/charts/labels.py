@@ -1,0 +1,205 @@
+"""Where labels go: near what they speak of, inside the plot, over no mark and over no other label."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from dataclasses import dataclass
+from math import cos, pi, sin
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.views.charts.grammar import Frame, Palette, TimeAxis
+
+Boxes = npt.NDArray[np.float64]  # rows of (left, top, right, bottom) in pixels of the plot
+
+MOST_OF_A_KIND = 3
+SIZE = 12
+_PAD = 3
+_LINE_HEIGHT = 1.35
+_MARK_RADIUS = 9.0
+_LEADER_LENGTHS = (46, 64, 84, 108, 136, 168, 204)
+_LEADER_ANGLES = 20
+_CROSSED_LINE_COST = 45.0
+_COVERED_DOT_COST = 12.0
+_LEADER_SAMPLES = 9
+_TAG = re.compile(r"<[^>]*>")
+# widths in ems of DejaVu Sans, the widest font of the stack; what is not listed is 0.62 wide
+_EMS = {0.32: "ijl.,:;|'!() ", 0.42: "tfr-/\"", 0.68: "ABCDEFGHKNOPQRSTUVXYZ&→÷+−", 0.95: "mwMW@%…"}
+_EM = {character: width for width, characters in _EMS.items() for character in characters}
+
+
+def text_width(text: str, size: float = SIZE) -> float:
+    """Pixels that a line takes at most; markup does not count, bold is taken as a tenth wider."""
+    bold = 1.1 if "<b>" in text else 1.0
+    plain = html.unescape(_TAG.sub("", text))
+    wide = sum(_EM.get(character, 0.62 if ord(character) < 0x2E80 else 1.05) for character in plain)
+    return bold * size * wide
+
+
+def text_size(text: str, size: float = SIZE) -> tuple[float, float]:
+    """(width, height) in pixels of a label's box."""
+    rows = text.split("<br>")
+    return max(text_width(row, size) for row in rows) + 2 * _PAD, len(rows) * size * _LINE_HEIGHT + 2 * _PAD
+
+
+@dataclass(frozen=True)
+class Label:
+    """A text (escaped) and the point that it speaks of; `places` are offsets of its middle in pixels, best first."""
+
+    kind: str
+    x_ms: int
+    y: float
+    text: str
+    colour: str
+    places: tuple[tuple[float, float], ...] = ()
+    size: int = SIZE
+
+
+def around(prefer: float, width: float, height: float) -> tuple[tuple[float, float], ...]:
+    """Places for a label on a leader line, nearest first; `prefer` is the angle (0 right, 90 up) that looks best."""
+    found = []
+    for number, length in enumerate(_LEADER_LENGTHS):
+        for step in range(_LEADER_ANGLES):
+            angle = 2 * pi * step / _LEADER_ANGLES
+            x, y = cos(angle), -sin(angle)
+            off = abs((angle * 180 / pi - prefer + 180) % 360 - 180)
+            place = (x * (length * 0.6 + width / 2), y * (length * 0.6 + height / 2))
+            found.append((number * 45 + off * 0.45, place))
+    return tuple(place for _, place in sorted(found))
+
+
+class Placement:
+    """Places labels one after the other; what does not fit is left out (it is still there on hover)."""
+
+    def __init__(self, frame: Frame, axis: TimeAxis, colours: Palette) -> None:
+        self._frame, self._axis, self._colours = frame, axis, colours
+        self._marks: list[Boxes] = []
+        self._dots: list[Boxes] = []
+        self._lines: list[Boxes] = []
+        self._taken: list[tuple[float, float, float, float]] = []
+        self._leaders: list[npt.NDArray[np.float64]] = []
+        self._count: Counter[str] = Counter()
+        self.annotations: list[dict[str, Any]] = []
+        self.rows: list[float] = []
+
+    def avoid_marks(self, x_ms: npt.ArrayLike, y: npt.ArrayLike, radius: float = _MARK_RADIUS) -> None:
+        """No label may cover these points."""
+        self._marks.append(self._around(x_ms, y, radius))
+
+    def avoid_dots(self, x_ms: npt.ArrayLike, y: npt.ArrayLike) -> None:
+        """Labels had better not cover these points."""
+        self._dots.append(self._around(x_ms, y, 4))
+
+    def avoid_lines(self, x_ms: list[int | None], y: list[float | None]) -> None:
+        """Labels had better not cover these lines, which run along the axes."""
+        pairs = zip(zip(x_ms, y, strict=True), zip(x_ms[1:], y[1:], strict=True), strict=False)
+        ends = [(a, b, c, d) for (a, b), (c, d) in pairs if None not in (a, b, c, d)]
+        if ends:
+            found = np.array(ends, np.float64)
+            x, up = self._frame.x(found[:, [0, 2]]), self._frame.y(found[:, [1, 3]])  # type: ignore[arg-type]
+            self._lines.append(np.column_stack([x.min(1), up.min(1), x.max(1), up.max(1)]))  # type: ignore[attr-defined]
+
+    def _around(self, x_ms: npt.ArrayLike, y: npt.ArrayLike, radius: float) -> Boxes:
+        across = self._frame.x(np.asarray(x_ms, np.float64))  # type: ignore[arg-type]
+        up = self._frame.y(np.asarray(y, np.float64))  # type: ignore[arg-type]
+        return np.column_stack([across - radius, up - radius, across + radius, up + radius])  # type: ignore[operator]
+
+    def place(self, label: Label, leader: bool = True) -> bool:
+        """Puts the label at the best of its places; False if there is none, or if its kind has had its share."""
+        if self._count[label.kind] >= MOST_OF_A_KIND:
+            return False
+        width, height = text_size(label.text, label.size)
+        offsets = np.array(label.places, np.float64)
+        x, y = self._frame.x(label.x_ms), self._frame.y(label.y)
+        middle = offsets + (x, y)
+        boxes = np.column_stack([middle - (width / 2, height / 2), middle + (width / 2, height / 2)])
+        allowed = self._inside(boxes) & ~_any_overlap(boxes, self._hard())
+        if leader:
+            allowed &= ~self._leader_blocked((x, y), middle)
+        allowed &= ~np.array([any(_holds(box, line) for line in self._leaders) for box in boxes], np.bool_)
+        if not allowed.any():
+            return False
+        cost = np.arange(len(boxes)) * 1.5
+        cost += _CROSSED_LINE_COST * _overlaps(boxes, self._lines) + _COVERED_DOT_COST * _overlaps(boxes, self._dots)
+        best = int(np.argmin(np.where(allowed, cost, np.inf)))
+        self._take(label, boxes[best], offsets[best], (x, y), leader)
+        return True
+
+    def _hard(self) -> Boxes:
+        taken = np.array(self._taken, np.float64).reshape(-1, 4)
+        return np.concatenate([*self._marks, taken]) if self._marks else taken
+
+    def _inside(self, boxes: Boxes) -> npt.NDArray[np.bool_]:
+        fits: npt.NDArray[np.bool_] = (
+            (boxes[:, 0] >= 2)
+            & (boxes[:, 1] >= 0)
+            & (boxes[:, 2] <= self._frame.plot_width - 2)
+            & (boxes[:, 3] <= self._frame.plot_height - 2)
+        )
+        return fits
+
+    def _leader_blocked(self, point: tuple[float, float], middle: Boxes) -> npt.NDArray[np.bool_]:
+        if not self._taken:
+            return np.zeros(len(middle), np.bool_)
+        taken = np.array(self._taken)
+        return np.array([any(_holds(box, _leader(point, end)) for box in taken) for end in middle], np.bool_)
+
+    def _take(self, label: Label, box: Boxes, offset: Boxes, point: tuple[float, float], leader: bool) -> None:
+        self._count[label.kind] += 1
+        self._taken.append((float(box[0]), float(box[1]), float(box[2]), float(box[3])))
+        if leader:
+            self._leaders.append(_leader(point, (point[0] + offset[0], point[1] + offset[1])))
+        dx, dy = round(float(offset[0]), 1), round(float(offset[1]), 1)
+        moved = {"ax": dx, "ay": dy} if leader else {"xshift": dx, "yshift": -dy}
+        self.rows.append(label.y)
+        self.annotations.append(
+            {
+                "x": self._axis.at([label.x_ms])[0],
+                "y": label.y,
+                "text": label.text,
+                "name": label.kind,
+                "showarrow": leader,
+                "arrowhead": 0,
+                "arrowwidth": 1,
+                "arrowcolor": label.colour,
+                "font": {"color": label.colour, "size": label.size},
+                "bgcolor": self._colours.background,
+                "borderpad": _PAD - 1,
+                "opacity": 0.95,
+                "align": "left",
+                "xanchor": "center",
+                "yanchor": "middle",
+                **moved,
+            }
+        )
+
+
+def _leader(point: tuple[float, float], end: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    share = np.linspace(0.1, 0.9, _LEADER_SAMPLES)[:, None]
+    line: npt.NDArray[np.float64] = np.asarray(point) * (1 - share) + np.asarray(end) * share
+    return line
+
+
+def _holds(box: Boxes, points: npt.NDArray[np.float64]) -> bool:
+    x, y = points[:, 0], points[:, 1]
+    return bool(((x > box[0]) & (x < box[2]) & (y > box[1]) & (y < box[3])).any())
+
+
+def _overlap(boxes: Boxes, others: Boxes) -> npt.NDArray[np.bool_]:
+    a, b = boxes[:, None, :], others[None, :, :]
+    hit: npt.NDArray[np.bool_] = (
+        (a[..., 0] < b[..., 2]) & (b[..., 0] < a[..., 2]) & (a[..., 1] < b[..., 3]) & (b[..., 1] < a[..., 3])
+    )
+    return hit
+
+
+def _any_overlap(boxes: Boxes, others: Boxes) -> npt.NDArray[np.bool_]:
+    return _overlap(boxes, others).any(axis=1)
+
+
+def _overlaps(boxes: Boxes, others: list[Boxes]) -> npt.NDArray[np.float64]:
+    return sum((_overlap(boxes, each).sum(axis=1).astype(np.float64) for each in others), np.zeros(len(boxes)))

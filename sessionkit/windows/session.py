@@ -1,0 +1,149 @@
+"""Session windows: their parameters, the record-at-a-time processor, and the way to the compiled kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sessionkit.contracts import SessionStore, StoredSession, window_kind
+from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, show_duration
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.trace import ADDED, LATE, MERGED, OPENED
+from sessionkit.windows.session_kernel import SessionKernel, session_is_late
+
+
+@window_kind
+@dataclass(frozen=True, init=False)
+class SessionWindows:
+    """Sessions of a key: records no further apart than `inactivity_gap`, both ends included.
+
+    A session closes once stream time has passed its end by more than `inactivity_gap + grace`.
+
+    Args:
+        inactivity_gap: two records this far apart are in one session, 1 ms further they are not.
+        grace: how long after that a late record still counts; 0 is allowed, leaving it out is not (KIP-633).
+    Raises:
+        InvalidArgument: a duration is negative, no duration, or both together pass 2**62 ms.
+    Source:
+        KIP-94, KIP-633; SessionWindows.ofInactivityGapAndGrace.
+    Example:
+        >>> SessionWindows(inactivity_gap="30s", grace="10s")
+        SessionWindows(inactivity_gap="30s", grace="10s")
+    """
+
+    inactivity_gap_ms: int
+    grace_ms: int
+
+    def __init__(self, *, inactivity_gap: Duration, grace: Duration) -> None:
+        object.__setattr__(self, "inactivity_gap_ms", duration_ms(inactivity_gap, "inactivity_gap"))
+        object.__setattr__(self, "grace_ms", duration_ms(grace, "grace"))
+        if self.close_lag_ms > MAX_DURATION_MS:
+            got = f"{self.close_lag_ms} ms"
+            raise InvalidArgument(problem("inactivity_gap and grace together must be at most 2**62 ms", got, "shorten one"))
+
+    @property
+    def close_lag_ms(self) -> int:
+        """What is subtracted from stream time to get the close time."""
+        return self.inactivity_gap_ms + self.grace_ms
+
+    def retention_ms(self, retention: Duration | None) -> int:
+        """How long a session can be found again: `retention`, or the smallest allowed, gap + grace.
+
+        Raises:
+            InvalidArgument: shorter than gap + grace, which Kafka refuses too.
+        """
+        ms = self.close_lag_ms if retention is None else duration_ms(retention, "retention")
+        if ms < self.close_lag_ms:
+            want = f"at least inactivity_gap + grace = {show_duration(self.close_lag_ms)}"
+            raise InvalidArgument(problem("retention must cover the sessions", show_duration(ms), want))
+        return ms
+
+    def kernel(self, retention_ms: int) -> SessionKernel:
+        """The compiled pass over columns."""
+        return SessionKernel(self.inactivity_gap_ms, self.grace_ms, retention_ms)
+
+    def __repr__(self) -> str:
+        gap, grace = duration_code(self.inactivity_gap_ms), duration_code(self.grace_ms)
+        return f'SessionWindows(inactivity_gap="{gap}", grace="{grace}")'
+
+
+class Aggregates(NamedTuple):
+    """The three functions over all named aggregations at once; an aggregate is a value, or a dict by name."""
+
+    initializer: Callable[[], Any]
+    aggregator: Callable[[Any, Any, Any], Any]
+    merger: Callable[[Any, Any, Any], Any]
+    is_null: Callable[[Any], bool]
+
+
+class Touch(NamedTuple):
+    """What one record did, as the processor tells it to whoever listens."""
+
+    decision: int
+    found: list[StoredSession]
+    start_ms: int
+    end_ms: int
+    aggregate: Any
+    stored: bool
+
+
+class SessionProcessor:
+    """Kafka's session processor for one partition, line by line, over a store.
+
+    Under `rules="kafka"` the store expires sessions and a null aggregate deletes one. Under `rules="sessionkit"` a
+    session is found while `end >= stream time - retention`, whatever the store, and null is a value.
+
+    Source:
+        KStreamSessionWindowAggregate.
+    """
+
+    def __init__(
+        self, windows: SessionWindows, aggregates: Aggregates, store: SessionStore, partition: int, *,
+        kafka: bool, retention_ms: int, stream_time_ms: int, last_close_time_ms: int,
+    ) -> None:  # fmt: skip
+        self._windows, self._aggregates, self._store, self._partition = windows, aggregates, store, partition
+        self._kafka, self._retention_ms = kafka, retention_ms
+        self.stream_time_ms, self.last_close_time_ms = stream_time_ms, last_close_time_ms
+
+    def process(self, key: Any, value: Any, timestamp_ms: int, offset: int) -> Touch:
+        """Takes one record in."""
+        gap, store, aggregates = self._windows.inactivity_gap_ms, self._store, self._aggregates
+        self.stream_time_ms = max(self.stream_time_ms, timestamp_ms)
+        close_time_ms = self.stream_time_ms - self._windows.close_lag_ms
+        earliest_end_ms = timestamp_ms - gap
+        if not self._kafka:
+            earliest_end_ms = max(earliest_end_ms, self.stream_time_ms - self._retention_ms)
+        found = list(store.find_sessions(key, earliest_end_ms, timestamp_ms + gap, partition=self._partition))
+
+        start_ms = end_ms = timestamp_ms
+        aggregate = aggregates.initializer()
+        for session in found:
+            aggregate = aggregates.merger(key, aggregate, session.aggregate)
+            start_ms = min(start_ms, session.window_start_ms)
+            end_ms = max(end_ms, session.window_end_ms)
+        if session_is_late(end_ms, close_time_ms):
+            return Touch(LATE, found, start_ms, end_ms, None, stored=False)
+        if (start_ms, end_ms) != (timestamp_ms, timestamp_ms):
+            for session in found:
+                store.remove(key, session.window_start_ms, session.window_end_ms, partition=self._partition)
+        aggregate = aggregates.aggregator(key, value, aggregate)
+        null = aggregates.is_null(aggregate)
+        stored = store.put(
+            key, start_ms, end_ms, None if null and self._kafka else aggregate, partition=self._partition,
+            opened_by=found[0].opened_by if found else offset, keep_null=not self._kafka,
+        )  # fmt: skip
+        decision = OPENED if not found else ADDED if len(found) == 1 else MERGED
+        return Touch(decision, found, start_ms, end_ms, None if null else aggregate, stored)
+
+    def closed(self) -> list[StoredSession]:
+        """The sessions that became final with the last record, in the order in which they go out."""
+        close_time_ms = self.stream_time_ms - self._windows.close_lag_ms
+        last = self.last_close_time_ms
+        if last != -1 and close_time_ms <= last:
+            return []
+        lowest, highest = max(0, last), close_time_ms - 1
+        if highest < lowest:
+            return []
+        self.last_close_time_ms = close_time_ms
+        return list(self._store.find_sessions_by_end(lowest, highest, partition=self._partition))

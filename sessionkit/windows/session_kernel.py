@@ -1,0 +1,309 @@
+"""The session algorithm over columns: one compiled pass in arrival order, a slot per (key, partition), no sorting.
+
+A slot's open sessions form a list, newest first. Nearly every record meets the head of its list. A slot whose walk
+grows long moves to a hash of gap-wide cells (`cells.py`), so no arrival order makes a record expensive.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from sessionkit.trace import ADDED, LATE, MERGED, OPENED
+from sessionkit.windows.cells import SMALLEST, copy_live_cells, empty_cells, find_cell, set_cell, survivor
+
+SESSION = np.dtype(
+    [("start", "i8"), ("end", "i8"), ("older", "i4"), ("merged_into", "i4"), ("slot", "i4"), ("closed", "i4")],
+    align=True,
+)
+NO_SESSION, IN_CELLS = -1, -2
+LONG_WALK = 32
+# places in `counters`
+SESSIONS, CELLS, MERGES, REOPENINGS, CELLS_WANTED = range(5)
+
+
+class Events(NamedTuple):
+    """What one chunk reports beside its records: merges, and closed sessions that were touched again."""
+
+    merge_at: npt.NDArray[np.int64]
+    merge_into: npt.NDArray[np.int32]
+    merge_absorbed: npt.NDArray[np.int32]
+    reopen_at: npt.NDArray[np.int64]
+    reopen_row: npt.NDArray[np.int32]
+    reopen_start: npt.NDArray[np.int64]
+    reopen_end: npt.NDArray[np.int64]
+
+
+@njit(cache=True, nogil=True)
+def session_is_late(merged_end_ms, close_time_ms):  # type: ignore[no-untyped-def]
+    """THE late rule: a record is dropped when the session that it would end up in is closed already.
+
+    Judged on the merged session, so an old record is kept when it touches one that is still open.
+    Source: KStreamSessionWindowAggregate (processor and kernel both ask here, and nothing else does).
+    """
+    return merged_end_ms < close_time_ms
+
+
+@njit(cache=True, nogil=True)
+def _walk(sessions, head, slot, t, gap, horizon):  # type: ignore[no-untyped-def]
+    """(first session from the newest that starts by t + gap or NO_SESSION, the one before it in the list, steps)."""
+    before = NO_SESSION
+    steps = 0
+    row = head[slot]
+    while row >= 0:
+        if sessions[row].end < horizon:  # expired, and so is all that is older: cut the list here
+            if before >= 0:
+                sessions[before].older = NO_SESSION
+            else:
+                head[slot] = NO_SESSION
+            row = NO_SESSION
+            break
+        if sessions[row].start <= t + gap:
+            break
+        before = row
+        row = sessions[row].older
+        steps += 1
+    return row, before, steps
+
+
+@njit(cache=True, nogil=True)
+def _near(cells, sessions, slot, t, gap, horizon):  # type: ignore[no-untyped-def]
+    """(session that starts by t, session that starts after t): those within the gap of t, NO_SESSION for none."""
+    left = NO_SESSION
+    right = NO_SESSION
+    middle = t // max(gap, 1)
+    for step in range(3):
+        index = middle - 1 if step == 1 else middle + 1 if step == 2 else middle
+        at = find_cell(cells, slot, index)
+        if cells[at].session < 0:
+            continue
+        row = survivor(sessions, cells[at].session)
+        start, end = sessions[row].start, sessions[row].end
+        if end < horizon or start > t + gap or end < t - gap:
+            continue
+        if start <= t:
+            left = row
+            if end >= t:
+                break
+        else:
+            right = row
+    return left, right
+
+
+@njit(cache=True, nogil=True)
+def _move_to_cells(cells, sessions, head, slot, gap, horizon, counters):  # type: ignore[no-untyped-def]
+    """Moves a slot's list into the cells; False (and how many cells it takes) when there is no room."""
+    width = max(gap, 1)
+    wanted = 0
+    row = head[slot]
+    while row >= 0 and sessions[row].end >= horizon:
+        wanted += sessions[row].end // width - sessions[row].start // width + 1
+        row = sessions[row].older
+    if (counters[CELLS] + wanted) * 2 > cells.shape[0]:
+        counters[CELLS_WANTED] = wanted
+        return False
+    row = head[slot]
+    while row >= 0 and sessions[row].end >= horizon:
+        for index in range(sessions[row].start // width, sessions[row].end // width + 1):
+            counters[CELLS] += set_cell(cells, slot, index, row)
+        row = sessions[row].older
+    head[slot] = IN_CELLS
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _note_reopening(sessions, row, i, close, events, counters):  # type: ignore[no-untyped-def]
+    """A closed session is touched: keep what its result was, unless it came closed from an earlier run."""
+    if sessions[row].end < close:
+        if sessions[row].closed == 0:
+            c = counters[REOPENINGS]
+            events.reopen_at[c] = i
+            events.reopen_row[c] = row
+            events.reopen_start[c] = sessions[row].start
+            events.reopen_end[c] = sessions[row].end
+            counters[REOPENINGS] = c + 1
+        sessions[row].closed = 0
+
+
+@njit(cache=True, nogil=True)
+def run_sessions(  # type: ignore[no-untyped-def]
+    begin, slot, timestamp_ms, stream_time_ms, gap, grace, retention, head, sessions, cells, decision, window, events, counters
+):
+    """Decides records from `begin` on; returns where it stopped: the end, or a record that needs more cells first."""
+    for i in range(begin, slot.shape[0]):
+        k = slot[i]
+        if k < 0:
+            continue  # rejected before any window is looked at; the reason is in `decision` already
+        t = timestamp_ms[i]
+        close = stream_time_ms[i] - grace - gap
+        horizon = stream_time_ms[i] - retention
+        older = NO_SESSION
+        newer = NO_SESSION
+        row = NO_SESSION
+        before = NO_SESSION
+        if head[k] != IN_CELLS:
+            row, before, steps = _walk(sessions, head, k, t, gap, horizon)
+            if row >= 0 and sessions[row].end >= t - gap:
+                older = row
+                if t < sessions[row].start:
+                    next_older = sessions[row].older
+                    if next_older >= 0 and sessions[next_older].end >= max(t - gap, horizon):
+                        older, newer = next_older, row
+            if steps > LONG_WALK and not _move_to_cells(cells, sessions, head, k, gap, horizon, counters):
+                return i
+        elif counters[CELLS] * 2 >= cells.shape[0]:
+            counters[CELLS_WANTED] = 1
+            return i
+        else:
+            older, newer = _near(cells, sessions, k, t, gap, horizon)
+            if older < 0:
+                older, newer = newer, NO_SESSION
+
+        start = t
+        end = t
+        if older >= 0:
+            start = min(start, sessions[older].start)
+            end = max(end, sessions[older].end)
+            if newer >= 0:
+                end = max(end, sessions[newer].end)
+        if session_is_late(end, close):
+            decision[i] = LATE
+            window[i] = NO_SESSION
+            continue
+
+        if older < 0:
+            older = counters[SESSIONS]
+            counters[SESSIONS] = older + 1
+            sessions[older].merged_into = NO_SESSION
+            sessions[older].slot = k
+            sessions[older].closed = 0
+            sessions[older].older = row
+            decision[i] = OPENED
+            if head[k] != IN_CELLS:
+                if before >= 0:
+                    sessions[before].older = older
+                else:
+                    head[k] = older
+        else:
+            decision[i] = ADDED
+            _note_reopening(sessions, older, i, close, events, counters)
+            if newer >= 0:
+                decision[i] = MERGED
+                _note_reopening(sessions, newer, i, close, events, counters)
+                c = counters[MERGES]
+                events.merge_at[c] = i
+                events.merge_into[c] = older
+                events.merge_absorbed[c] = newer
+                counters[MERGES] = c + 1
+                sessions[newer].merged_into = older
+                if head[k] != IN_CELLS:  # the list goes before → newer → older
+                    if before >= 0:
+                        sessions[before].older = older
+                    else:
+                        head[k] = older
+        sessions[older].start = start
+        sessions[older].end = end
+        window[i] = older
+        if head[k] == IN_CELLS:
+            counters[CELLS] += set_cell(cells, k, t // max(gap, 1), older)
+    return slot.shape[0]
+
+
+class SessionKernel:
+    """The sessions of one run, fed chunk by chunk."""
+
+    def __init__(self, gap_ms: int, grace_ms: int, retention_ms: int) -> None:
+        self._limits = (gap_ms, grace_ms, retention_ms)
+        self._retention_ms = retention_ms
+        self._head = np.empty(0, np.int32)
+        self._sessions = np.empty(0, SESSION)
+        self._cells = empty_cells()
+        self._counters = np.zeros(5, np.int64)
+        self._events: Events | None = None
+
+    @property
+    def count(self) -> int:
+        """How many sessions there are so far, absorbed ones included."""
+        return int(self._counters[SESSIONS])
+
+    @property
+    def sessions(self) -> npt.NDArray[np.void]:
+        """The sessions so far, as rows of `SESSION`."""
+        return self._sessions[: self.count]
+
+    def load(
+        self,
+        slot: npt.NDArray[np.int32],
+        start_ms: npt.NDArray[np.int64],
+        end_ms: npt.NDArray[np.int64],
+        closed: npt.NDArray[np.bool_],
+        slots: int,
+    ) -> None:
+        """Takes over the sessions of a store, which are sorted by slot and then by time."""
+        self._grow(slots, len(slot))
+        rows = self._sessions[: len(slot)]
+        rows["slot"], rows["start"], rows["end"], rows["closed"] = slot, start_ms, end_ms, closed
+        rows["merged_into"] = NO_SESSION
+        first = np.append(True, slot[1:] != slot[:-1])[: len(slot)]
+        rows["older"] = np.where(first, NO_SESSION, np.arange(-1, len(slot) - 1))
+        self._head[slot] = np.arange(len(slot), dtype=np.int32)  # the last of a slot, its newest, stays
+        self._counters[SESSIONS] = len(slot)
+
+    def feed(
+        self,
+        slot: npt.NDArray[np.int32],
+        slots: int,
+        timestamp_ms: npt.NDArray[np.int64],
+        stream_time_ms: npt.NDArray[np.int64],
+        first_stream_time_ms: npt.NDArray[np.int64],
+        decision: npt.NDArray[np.uint8],
+        window: npt.NDArray[np.int32],
+    ) -> Events:
+        """Decides one chunk into `decision` and `window`; slots are key * partitions + partition, -1 for rejected."""
+        self._grow(slots, len(slot))
+        counters = self._counters
+        counters[MERGES] = counters[REOPENINGS] = 0
+        if self._events is None or len(self._events.merge_at) < len(slot):
+            self._events = _room_for(len(slot))
+        at = 0
+        while True:
+            at = run_sessions(
+                at, slot, timestamp_ms, stream_time_ms, *self._limits, self._head, self._sessions, self._cells,
+                decision, window, self._events, counters,
+            )  # fmt: skip
+            if at == len(slot):
+                break
+            self._grow_cells(first_stream_time_ms)
+        merges, reopenings = int(counters[MERGES]), int(counters[REOPENINGS])
+        return Events(*(a[:merges] for a in self._events[:3]), *(a[:reopenings] for a in self._events[3:]))
+
+    def _grow(self, slots: int, records: int) -> None:
+        if slots > len(self._head):
+            head = np.full(max(slots, 2 * len(self._head)), NO_SESSION, np.int32)
+            head[: len(self._head)] = self._head
+            self._head = head
+        if self.count + records > len(self._sessions):
+            sessions = np.empty(max(self.count + records, 2 * len(self._sessions)), SESSION)
+            sessions[: self.count] = self.sessions
+            self._sessions = sessions
+
+    def _grow_cells(self, first_stream_time_ms: npt.NDArray[np.int64]) -> None:
+        """Makes room for the cells wanted: what is expired goes, and what stays fills at most a quarter."""
+        counters = self._counters
+        capacity = SMALLEST
+        while capacity < 4 * (int(counters[CELLS]) + int(counters[CELLS_WANTED])):
+            capacity *= 2
+        cells = empty_cells(capacity)
+        horizon = first_stream_time_ms - self._retention_ms
+        counters[CELLS] = copy_live_cells(self._cells, cells, self._sessions, horizon)
+        self._cells = cells
+
+
+def _room_for(records: int) -> Events:
+    """A record makes at most one merge and re-opens at most two sessions. Pages that are not used cost nothing."""
+    longs = (np.empty(records, np.int64), *(np.empty(2 * records, np.int64) for _ in range(3)))
+    ints = (np.empty(records, np.int32), np.empty(records, np.int32), np.empty(2 * records, np.int32))
+    return Events(longs[0], ints[0], ints[1], longs[1], ints[2], longs[2], longs[3])
