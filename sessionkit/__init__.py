@@ -1,1 +1,29 @@
 """Kafka Streams' windowed aggregations in Python: exact, explained, drawn; in the notebook and on Spark."""
+
+from sessionkit.aggregations import aggregation, collect, count, first, last, max, mean, min, reduce, sum
+from sessionkit.partitioner import partition_for
+from sessionkit.plan import Plan, Run, group_by_key
+from sessionkit.samples import load_sample
+from sessionkit.stores import open_store
+from sessionkit.windows.session import SessionWindows
+
+__version__ = "0.1.0"
+__all__ = [
+    "Plan",
+    "Run",
+    "SessionWindows",
+    "aggregation",
+    "collect",
+    "count",
+    "first",
+    "group_by_key",
+    "last",
+    "load_sample",
+    "max",
+    "mean",
+    "min",
+    "open_store",
+    "partition_for",
+    "reduce",
+    "sum",
+]

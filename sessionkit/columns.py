@@ -78,3 +78,68 @@ def slots_of(key, partition, partition_count, rejected, slot, decision, window):
             window[i] = -1
         else:
             slot[i] = key[i] * partition_count + partition[i]
+
+
+@njit(cache=True, nogil=True)
+def count_updates(window, decision, timestamp_ms, start_after, end_after):  # type: ignore[no-untyped-def]
+    """How many rows a changelog on update has: one an accepted record, and its tombstones."""
+    rows = 0
+    for i in range(window.shape[0]):
+        if window[i] >= 0:
+            single = start_after[i] == timestamp_ms[i] and end_after[i] == timestamp_ms[i]
+            rows += 1 + (0 if single else decision[i] - 1)  # opened 1, added 2, merged 3: it met 0, 1, 2 sessions
+    return rows
+
+
+@njit(cache=True, nogil=True)
+def update_rows(window, decision, timestamp_ms, merges, start_after, end_after, start, end, rows):  # type: ignore[no-untyped-def]
+    """(record, start, end, is tombstone) of each forwarded row; `start`, `end` are the bounds of windows when loaded.
+
+    A record withdraws the sessions that it met, oldest first, and then forwards the new one. Nothing is withdrawn
+    where the session is still the one point at the record's own time (KStreamSessionWindowAggregate).
+    """
+    at = np.empty(rows, np.int64)
+    row_start = np.empty(rows, np.int64)
+    row_end = np.empty(rows, np.int64)
+    tombstone = np.zeros(rows, np.bool_)
+    n = 0
+    m = 0
+    for i in range(window.shape[0]):
+        w = window[i]
+        if w < 0:
+            continue
+        other = -1
+        if m < merges.at.shape[0] and merges.at[m] == i:
+            other = merges.absorbed[m]
+            m += 1
+        single = start_after[i] == timestamp_ms[i] and end_after[i] == timestamp_ms[i]
+        if decision[i] > 1 and not single:
+            at[n], row_start[n], row_end[n], tombstone[n] = i, start[w], end[w], True
+            n += 1
+            if other >= 0:
+                at[n], row_start[n], row_end[n], tombstone[n] = i, start[other], end[other], True
+                n += 1
+        start[w] = start_after[i]
+        end[w] = end_after[i]
+        at[n], row_start[n], row_end[n] = i, start[w], end[w]
+        n += 1
+    return at, row_start, row_end, tombstone
+
+
+@njit(cache=True, nogil=True)
+def last_touches(window, merges, at, row):  # type: ignore[no-untyped-def]
+    """For each (record, window): the last record before it that is in the window; -1 if there is none. `at` rises."""
+    out = np.full(at.shape[0], np.int64(-1))
+    size = 0
+    for k in range(row.shape[0]):
+        size = max(size, row[k] + 1)
+    last = np.full(size, np.int64(-1))
+    k = 0
+    for i in range(window.shape[0]):
+        while k < at.shape[0] and at[k] == i:
+            out[k] = last[row[k]]
+            k += 1
+        w = window[i]
+        if 0 <= w < size:
+            last[w] = i
+    return out

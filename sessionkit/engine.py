@@ -71,9 +71,9 @@ def run_kernel(
         check_reach(int(batch.timestamp_ms.max()), windows.inactivity_gap_ms, "inactivity_gap")
     numbers = batch.partitions.tolist()
     snapshots = {p: store.snapshot(p) if store is not None else Snapshot() for p in numbers}
-    batch, position = _without_replayed(batch, snapshots)
+    batch, position = without_replayed(batch, snapshots)
     first_stream_time = np.array([snapshots[p].stream_time_ms for p in numbers], np.int64)
-    loaded, key_of_loaded, keys = _load(windows, aggregations, batch, store, first_stream_time)
+    loaded, key_of_loaded, keys = load_sessions(windows, aggregations, batch, store, first_stream_time)
 
     kernel = windows.kernel(retention_ms)
     partition_of_loaded = np.searchsorted(batch.partitions, loaded.partition).astype(np.int32)
@@ -104,7 +104,8 @@ def run_kernel(
         loaded_count=len(loaded.start_ms),
     )
     close_time = drive.stream_time_ms - windows.close_lag_ms
-    trace = drive.trace(keys, columns, loaded, windows.close_lag_ms) if keep_trace else None
+    limits = {"close_lag_ms": windows.close_lag_ms, "retention_ms": retention_ms}
+    trace = drive.trace(keys, columns, loaded, limits) if keep_trace else None
     return Outcome(
         batch=batch, keys=keys, window_columns=columns, folds=folds, loaded=loaded, kept_trace=trace,
         closed=(columns.end_ms < close_time[partition]) & (columns.merged_into < 0),
@@ -116,7 +117,7 @@ def run_kernel(
     )  # fmt: skip
 
 
-def _without_replayed(
+def without_replayed(
     batch: RecordBatch, snapshots: Mapping[int, Snapshot]
 ) -> tuple[RecordBatch, npt.NDArray[np.int64]]:
     """The batch with its offsets counted on from the store's position, and what was read before marked as such."""
@@ -136,7 +137,7 @@ def _without_replayed(
     return batch.replace(rejected=rejected), position
 
 
-def _load(
+def load_sessions(
     windows: SessionWindows, aggregations: Mapping[str, Aggregation], batch: RecordBatch, store: SessionStore | None,
     stream_time_ms: npt.NDArray[np.int64],
 ) -> tuple[SessionColumns, npt.NDArray[np.int64], pa.Array]:  # fmt: skip
@@ -218,7 +219,7 @@ class _Drive:
         """How many records met each decision."""
         return {int(code): int(self._counts[code]) for code in np.flatnonzero(self._counts)}
 
-    def trace(self, keys: pa.Array, columns: WindowColumns, loaded: SessionColumns, close_lag_ms: int) -> Trace:
+    def trace(self, keys: pa.Array, columns: WindowColumns, loaded: SessionColumns, limits: Mapping[str, int]) -> Trace:
         """All that was decided."""
         kinds = (np.int64, np.int32, np.int32, np.int64, np.int32, np.int64, np.int64)
         joined = [
@@ -227,6 +228,6 @@ class _Drive:
         ]
         return Trace(
             batch=self._batch, keys=keys, decision=self._decision, window=self._window, window_columns=columns,
-            merges=Merges(*joined[:3]), reopenings=Reopenings(*joined[3:]), close_lag_ms=close_lag_ms,
+            merges=Merges(*joined[:3]), reopenings=Reopenings(*joined[3:]), **limits,
             first_stream_time_ms=self._first_stream_time_ms, loaded_start_ms=loaded.start_ms, loaded_end_ms=loaded.end_ms,
         )  # fmt: skip

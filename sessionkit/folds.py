@@ -30,8 +30,6 @@ class Accumulator(Protocol):
 
     def at(self, rows: Rows) -> pa.Array: ...
 
-    def running(self, window: Rows, merges: Merges) -> pa.Array: ...
-
 
 def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(column.is_valid()) if column.null_count else EVERY
@@ -153,9 +151,6 @@ class Chain:
         ends, positions = loops.unchain(np.asarray(rows), self._first, self._last, self._following)
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), self._pool.take(pa.array(positions)))
 
-    def running(self, window: Rows, merges: Merges) -> pa.Array:
-        raise NotImplementedError  # every prefix of every list: the Python functions do it, see `running_values`
-
 
 def _count(column: pa.Array | None, loaded: pa.Array) -> Total:
     return Total(column, loaded, loops.fold_count, pa.int64())
@@ -183,12 +178,19 @@ ACCUMULATORS: dict[str, Callable[[Any, pa.Array], Accumulator]] = {
 class CompiledFold:
     """A built-in aggregation over a run: its accumulators, fed chunk by chunk."""
 
-    def __init__(self, aggregation: Aggregation, columns: list[pa.Array], loaded: npt.NDArray[np.object_] | pa.Array) -> None:
+    def __init__(
+        self, aggregation: Aggregation, columns: list[pa.Array], loaded: npt.NDArray[np.object_] | pa.Array,
+        describe: Callable[[int], tuple[Any, str]],
+    ) -> None:  # fmt: skip
         self._aggregation = aggregation
         column = columns[0] if columns else None
         self._type = aggregation.result_type([c.type for c in columns])
-        parts = _split(loaded, aggregation, self._type)
-        self._parts = [ACCUMULATORS[name](column, part) for name, part in zip(aggregation.accumulators, parts, strict=True)]
+        self._loaded = _split(loaded, aggregation, self._type)
+        pairs = zip(aggregation.accumulators, self._loaded, strict=True)
+        self._parts = [ACCUMULATORS[name](column, part) for name, part in pairs]
+        # Every prefix of every list has no compact form: a changelog of lists is left to the Python functions.
+        lists = aggregation.accumulators == ("collect",)
+        self._by_calls = PythonFold(aggregation, columns, loaded, describe) if lists else None
 
     def grow(self, windows: int) -> None:
         """Makes room for as many windows."""
@@ -209,8 +211,14 @@ class CompiledFold:
         """What a user sees for the windows at `rows`."""
         return self._aggregation.result_columns([part.at(rows) for part in self._parts])
 
+    def loaded_results(self) -> pa.Array:
+        """The results of the windows that came from a store, as they came."""
+        return self._aggregation.result_columns(self._loaded)
+
     def running(self, window: Rows, decision: npt.NDArray[np.uint8], merges: Merges) -> pa.Array:
         """The result of its window after each record."""
+        if self._by_calls is not None:
+            return pa.array(self._by_calls.running(window, decision, merges).tolist(), self._type)
         return self._aggregation.result_columns([part.running(window, merges) for part in self._parts])
 
 
@@ -270,6 +278,10 @@ class PythonFold:
         """What a user sees for the windows at `rows`."""
         return _objects([self._aggregation.result(self._state.get(int(row))) for row in rows])
 
+    def loaded_results(self) -> npt.NDArray[np.object_]:
+        """The results of the windows that came from a store, as they came."""
+        return _objects([self._aggregation.result(aggregate) for aggregate in self._loaded])
+
     def running(self, window: Rows, decision: npt.NDArray[np.uint8], merges: Merges) -> npt.NDArray[np.object_]:
         """The result of its window after each record."""
         out = np.empty(len(window), object)
@@ -310,17 +322,5 @@ def make_fold(
     columns = value_columns(aggregation, values)
     aggregation.check_types([values[name].type for name in aggregation.columns])
     if aggregation.accumulators:
-        return CompiledFold(aggregation, columns, loaded)
+        return CompiledFold(aggregation, columns, loaded, describe)
     return PythonFold(aggregation, columns, loaded, describe)
-
-
-def running_values(
-    aggregation: Aggregation, fold: Fold, window: Rows, decision: npt.NDArray[np.uint8], merges: Merges,
-    values: Mapping[str, pa.Array], loaded: npt.NDArray[np.object_] | pa.Array, describe: Callable[[int], tuple[Any, str]],
-) -> pa.Array | npt.NDArray[np.object_]:  # fmt: skip
-    """The result of its window after each record, for a changelog."""
-    if aggregation.accumulators == ("collect",):
-        fold = PythonFold(aggregation, value_columns(aggregation, values), loaded, describe)
-        kind = aggregation.result_type([values[name].type for name in aggregation.columns])
-        return pa.array(fold.running(window, decision, merges).tolist(), kind)
-    return fold.running(window, decision, merges)

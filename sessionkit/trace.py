@@ -91,6 +91,7 @@ class Trace:
     merges: Merges
     reopenings: Reopenings
     close_lag_ms: int
+    retention_ms: int  # a session can be found while its end is at most this far behind stream time
     first_stream_time_ms: npt.NDArray[np.int64]
     loaded_start_ms: npt.NDArray[np.int64]  # bounds of the windows that came from a store, as they came
     loaded_end_ms: npt.NDArray[np.int64]

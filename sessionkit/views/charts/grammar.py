@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.durations import show_duration, show_time
+from sessionkit.durations import show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.text import escape_label
+from sessionkit.trace import Trace
+from sessionkit.views.explain import SHORT_HISTORY_MS, short_reason
+from sessionkit.views.explain import clock as spoken_clock
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+    from sessionkit.windows.session import SessionWindows
 
 Theme = Literal["light", "dark"]
 Numbers = Sequence[int] | npt.NDArray[np.int64]
@@ -25,13 +31,19 @@ WIDTH = 1120
 FONT = "Inter, 'Segoe UI', 'DejaVu Sans', sans-serif"
 MOST_SVG_POINTS = 5_000  # above, points are drawn by WebGL: SVG takes 0.5 s a redraw at 10,000
 MOST_REASONS = 300  # records whose reason and missing grace are worked out: each costs a replay
-DAY_MS = 86_400_000
 LAST_DATE_MS = 253_402_300_799_999  # the end of the year 9999, where plotly's dates end
-# up to this many ms, elapsed times are counted in (unit, its name); above, in hours and minutes
-_ELAPSED = ((5_000, 1, "ms"), (300_000, 1_000, "seconds"), (6 * 3_600_000, 60_000, "minutes"))
+# elapsed times up to this many ms are counted in this unit: two or more ticks, few digits
+_ELAPSED = (
+    (5_000, 1, "ms"),
+    (300_000, 1_000, "seconds"),
+    (6 * 3_600_000, 60_000, "minutes"),
+    (4 * 86_400_000, 3_600_000, "hours"),
+    (SHORT_HISTORY_MS, 86_400_000, "days"),
+)
 _LEGEND_ROW = 24
 _LEGEND_ENTRY = 332
 _LINE = 20  # of the subtitle
+_HOVER_LETTERS = 76
 
 
 @dataclass(frozen=True)
@@ -42,6 +54,7 @@ class Palette:
     ink: str
     mute: str
     grid: str
+    stream: str
     record: str
     bridge: str
     saved: str
@@ -62,6 +75,7 @@ PALETTES: dict[str, Palette] = {
         ink="#1f2933",
         mute="#5f6b78",
         grid="#e9edf1",
+        stream="#8a94a0",
         record="#005A9C",
         bridge="#882255",
         saved="#2E9E5B",
@@ -80,6 +94,7 @@ PALETTES: dict[str, Palette] = {
         ink="#e6ebf0",
         mute="#9aa7b5",
         grid="#222a34",
+        stream="#8b97a5",
         record="#A9D8FF",
         bridge="#B48CFF",
         saved="#2FC48D",
@@ -113,8 +128,8 @@ class TimeAxis:
 
     unit_ms: int
     is_date: bool
-    is_elapsed: bool
     title: str
+    show: Callable[[int], str]
 
     def at(self, times_ms: Iterable[int | None]) -> Coordinates:
         """Positions on the axis; None parts one line or polygon from the next."""
@@ -122,35 +137,23 @@ class TimeAxis:
             return list(times_ms)
         return [None if ms is None else ms / self.unit_ms for ms in times_ms]
 
-    def show(self, ms: int) -> str:
-        """A time in words."""
-        return show_duration(ms) if self.is_elapsed else show_time(ms).removesuffix(":00")
-
     def options(self, low_ms: int, high_ms: int) -> dict[str, Any]:
         """Settings of the x axis that shows this span and nothing beyond it."""
         low, high = self.at([low_ms, high_ms])
-        options: dict[str, Any] = {"range": [low, high], "minallowed": low, "maxallowed": high}
-        if self.is_date:
-            options["type"] = "date"
-            if self.is_elapsed:
-                options["tickformat"] = "%-H:%M"
-        else:
-            options["type"] = "linear"
-            options["separatethousands"] = True
-        return options
+        kind = "date" if self.is_date else "linear"
+        return {"type": kind, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
 
 
-def time_axis(latest_ms: int, clock: str | None) -> TimeAxis:
-    """The axis for event times up to `latest_ms`; `clock` is the name of the clock that they were read from."""
+def time_axis(trace: Trace, clock: str | None) -> TimeAxis:
+    """The axis for the event times of a run; `clock` names the clock that they were read from, such as "UTC"."""
     name = "event time" if clock is None else f"event time, {escape_label(clock)}"
+    latest_ms, show = int(trace.last_stream_time_ms.max(initial=0)), spoken_clock(trace)
     if latest_ms > LAST_DATE_MS:
-        return TimeAxis(1, False, False, f"{name}, ms since 1970")
-    if latest_ms > DAY_MS:
-        return TimeAxis(1, True, False, name)
-    for longest_ms, unit_ms, unit in _ELAPSED:
-        if latest_ms <= longest_ms:
-            return TimeAxis(unit_ms, False, True, f"event time, {unit}")
-    return TimeAxis(1, True, True, "event time, hours and minutes")
+        return TimeAxis(1, False, f"{name}, ms since 1970", show)
+    if latest_ms >= SHORT_HISTORY_MS:
+        return TimeAxis(1, True, name, lambda ms: show(ms).removesuffix(":00"))
+    unit_ms, unit = next((unit_ms, unit) for longest_ms, unit_ms, unit in _ELAPSED if latest_ms <= longest_ms)
+    return TimeAxis(unit_ms, False, f"event time, {unit}", show)
 
 
 @dataclass(frozen=True)
@@ -178,14 +181,14 @@ class Frame:
     def ms_per_pixel(self) -> float:
         return (self.x_range_ms[1] - self.x_range_ms[0]) / self.plot_width
 
-    def x(self, ms: float) -> float:
+    def x(self, ms: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Pixels from the left edge of the plot."""
-        return (ms - self.x_range_ms[0]) / self.ms_per_pixel
+        return (np.asarray(ms, np.float64) - self.x_range_ms[0]) / self.ms_per_pixel
 
-    def y(self, value: float) -> float:
+    def y(self, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
         """Pixels from the top edge of the plot."""
         low, high = self.y_range
-        return (high - value) / (high - low) * self.plot_height
+        return (high - np.asarray(value, np.float64)) / (high - low) * self.plot_height
 
 
 def legend_height(entry_count: int) -> int:
@@ -196,7 +199,7 @@ def legend_height(entry_count: int) -> int:
 
 def top_margin(subtitle: Sequence[str]) -> int:
     """Pixels that the title and the lines below it take."""
-    return 66 + _LINE * len(subtitle)
+    return 60 + _LINE * len(subtitle)
 
 
 def dress(figure: go.Figure, colours: Palette, frame: Frame, title: str, subtitle: Sequence[str]) -> None:
@@ -212,13 +215,12 @@ def dress(figure: go.Figure, colours: Palette, frame: Frame, title: str, subtitl
         font={"family": FONT, "size": 13, "color": colours.ink},
         title={
             "text": f"<b>{title}</b><br>{words}",
-            "x": 0,
+            "x": 16 / frame.width,
             "xref": "container",
-            "y": 1,
+            "y": 1 - 22 / frame.height,
             "yref": "container",
             "xanchor": "left",
             "yanchor": "top",
-            "pad": {"l": 16, "t": 18},
             "font": {"size": 19, "color": colours.ink},
         },
         margin={"l": frame.left, "r": frame.right, "t": frame.top, "b": frame.bottom, "autoexpand": False},
@@ -334,3 +336,16 @@ def marks(
         showlegend=shown,
         **options,
     )
+
+
+def reason(trace: Trace, window: SessionWindows, row: int, missing_ms: int | None = None) -> str:
+    """What one record did, in the words of `explain`, for a hover; for a drop also what would have kept it."""
+    said = [escape_label(line, _HOVER_LETTERS) for line in textwrap.wrap(short_reason(trace, window, row), _HOVER_LETTERS)]
+    if missing_ms is not None:
+        said.append(f"{show_duration(missing_ms)} short: {cure(window.grace_ms, missing_ms)}")
+    return "<br>".join(said)
+
+
+def cure(grace_ms: int, missing_ms: int) -> str:
+    """The grace that would have kept a dropped record, in words."""
+    return f"grace {show_duration(grace_ms)} → {show_duration(grace_ms + missing_ms)} would keep it"

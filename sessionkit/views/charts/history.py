@@ -19,11 +19,12 @@ Rows = npt.NDArray[np.int64]
 
 MOST_ROWS = 120  # rows of a plane that was not told what to show: some 4 pixels each
 _MARGIN_ROWS = 3
-_BOTTOM, _TOP = -0.75, 0.9  # how far bodies that go on are drawn beyond the first and the last row
+_BOTTOM, _TOP = -2.0, 0.9  # bodies that go on are drawn to here, in rows beyond the first and the last
 # what makes a stretch worth showing, for the first of its kind and for each of the next few
 _WORTH = {"drops": 8.0, "merges": 8.0, "reopened": 8.0, "late_but_kept": 4.0, "closes": 3.0}
 _ENOUGH = 4
 _CUT_SESSION_COST = 5.0
+_LONG_SILENCE, _SILENCE_COST = 1.5, 6.0  # a night in the middle flattens everything beside it
 
 
 @dataclass(frozen=True)
@@ -166,6 +167,9 @@ class KeyHistory:
         score += np.minimum(_in_each_stretch(np.searchsorted(rows, self.own), len(rows)), MOST_ROWS // 2) / MOST_ROWS
         alive = self._alive_at(rows)
         score -= _CUT_SESSION_COST * (alive[: len(score)] + 0.5 * alive[MOST_ROWS - 1 :])
+        jump = np.diff(self.trace.stream_time_ms[rows], prepend=self.trace.stream_time_ms[rows[:1]])
+        silences = np.flatnonzero(jump > _LONG_SILENCE * self.trace.close_lag_ms)
+        score -= _SILENCE_COST * _in_each_stretch(silences, len(rows))
         start = int(np.argmax(score))
         return self._trimmed(rows[start : start + MOST_ROWS])
 
@@ -179,10 +183,13 @@ class KeyHistory:
 
     def _trimmed(self, rows: Rows) -> Rows:
         """`rows` without a long stretch at either end in which nothing of the key happens."""
-        own = np.flatnonzero(np.isin(rows, np.concatenate([self.own, self.trace.closes.at[self.closes]])))
+        own = np.flatnonzero(np.isin(rows, self.own))
+        ends = np.flatnonzero(np.isin(rows, self.trace.closes.at[self.closes]))
         if not len(own):
             return rows
-        return rows[max(own[0] - _MARGIN_ROWS, 0) : own[-1] + _MARGIN_ROWS + 1]
+        before = ends[ends < own[0]]  # a cap on the first row would have no body below it
+        start = max(own[0] - _MARGIN_ROWS, before[-1] + 1 if len(before) else 0)
+        return rows[start : max(own[-1], ends.max(initial=0)) + _MARGIN_ROWS + 1]
 
     @cached_property
     def _spans(self) -> dict[int, list[tuple[int, int, Literal["closed", "merged", "open"]]]]:
@@ -219,7 +226,7 @@ class KeyHistory:
             (window, *span)
             for window in self.windows.tolist()
             for span in self._spans[window]
-            if span[0] <= last and span[1] > first
+            if span[0] <= last and span[1] >= first
         ]
         steps = self._steps([window for window, *_ in alive])
         found = (self._life(span, steps, rows) for span in alive)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import cos, pi, sin
 from typing import Any
@@ -24,7 +25,9 @@ _MARK_RADIUS = 9.0
 _LEADER_LENGTHS = (46, 64, 84, 108, 136, 168, 204)
 _LEADER_ANGLES = 20
 _CROSSED_LINE_COST = 45.0
+_CROSSED_MARK_COST = 20.0
 _COVERED_DOT_COST = 12.0
+_STROKE = 4.0  # half the width of a thick line, with some air
 _LEADER_SAMPLES = 9
 _TAG = re.compile(r"<[^>]*>")
 # widths in ems of DejaVu Sans, the widest font of the stack; what is not listed is 0.62 wide
@@ -80,6 +83,8 @@ class Placement:
         self._marks: list[Boxes] = []
         self._dots: list[Boxes] = []
         self._lines: list[Boxes] = []
+        self._strokes: list[Boxes] = []
+        self._texts: set[str] = set()
         self._taken: list[tuple[float, float, float, float]] = []
         self._leaders: list[npt.NDArray[np.float64]] = []
         self._count: Counter[str] = Counter()
@@ -94,27 +99,30 @@ class Placement:
         """Labels had better not cover these points."""
         self._dots.append(self._around(x_ms, y, 4))
 
-    def avoid_lines(self, x_ms: list[int | None], y: list[float | None]) -> None:
-        """Labels had better not cover these lines, which run along the axes."""
+    def avoid_lines(self, x_ms: Sequence[int | None], y: Sequence[float | None], never: bool = False) -> None:
+        """Labels had better not (or must `never`) cover these lines, which run along the axes."""
         pairs = zip(zip(x_ms, y, strict=True), zip(x_ms[1:], y[1:], strict=True), strict=False)
         ends = [(a, b, c, d) for (a, b), (c, d) in pairs if None not in (a, b, c, d)]
         if ends:
             found = np.array(ends, np.float64)
-            x, up = self._frame.x(found[:, [0, 2]]), self._frame.y(found[:, [1, 3]])  # type: ignore[arg-type]
-            self._lines.append(np.column_stack([x.min(1), up.min(1), x.max(1), up.max(1)]))  # type: ignore[attr-defined]
+            x, up = self._frame.x(found[:, [0, 2]]), self._frame.y(found[:, [1, 3]])
+            boxes = np.column_stack([x.min(1), up.min(1), x.max(1), up.max(1)])
+            if never:
+                self._strokes.append(boxes + (-_STROKE, -_STROKE, _STROKE, _STROKE))
+            else:
+                self._lines.append(boxes)
 
     def _around(self, x_ms: npt.ArrayLike, y: npt.ArrayLike, radius: float) -> Boxes:
-        across = self._frame.x(np.asarray(x_ms, np.float64))  # type: ignore[arg-type]
-        up = self._frame.y(np.asarray(y, np.float64))  # type: ignore[arg-type]
-        return np.column_stack([across - radius, up - radius, across + radius, up + radius])  # type: ignore[operator]
+        across, up = self._frame.x(x_ms), self._frame.y(y)
+        return np.column_stack([across - radius, up - radius, across + radius, up + radius])
 
     def place(self, label: Label, leader: bool = True) -> bool:
-        """Puts the label at the best of its places; False if there is none, or if its kind has had its share."""
-        if self._count[label.kind] >= MOST_OF_A_KIND:
+        """Puts the label at the best of its places; False if there is none, or if its kind or text has had its share."""
+        if self._count[label.kind] >= MOST_OF_A_KIND or label.text in self._texts:
             return False
         width, height = text_size(label.text, label.size)
         offsets = np.array(label.places, np.float64)
-        x, y = self._frame.x(label.x_ms), self._frame.y(label.y)
+        x, y = float(self._frame.x(label.x_ms)), float(self._frame.y(label.y))
         middle = offsets + (x, y)
         boxes = np.column_stack([middle - (width / 2, height / 2), middle + (width / 2, height / 2)])
         allowed = self._inside(boxes) & ~_any_overlap(boxes, self._hard())
@@ -125,13 +133,15 @@ class Placement:
             return False
         cost = np.arange(len(boxes)) * 1.5
         cost += _CROSSED_LINE_COST * _overlaps(boxes, self._lines) + _COVERED_DOT_COST * _overlaps(boxes, self._dots)
+        if leader and self._marks:
+            cost += _CROSSED_MARK_COST * self._marks_crossed((x, y), middle)
         best = int(np.argmin(np.where(allowed, cost, np.inf)))
         self._take(label, boxes[best], offsets[best], (x, y), leader)
         return True
 
     def _hard(self) -> Boxes:
         taken = np.array(self._taken, np.float64).reshape(-1, 4)
-        return np.concatenate([*self._marks, taken]) if self._marks else taken
+        return np.concatenate([*self._marks, *self._strokes, taken])
 
     def _inside(self, boxes: Boxes) -> npt.NDArray[np.bool_]:
         fits: npt.NDArray[np.bool_] = (
@@ -148,8 +158,14 @@ class Placement:
         taken = np.array(self._taken)
         return np.array([any(_holds(box, _leader(point, end)) for box in taken) for end in middle], np.bool_)
 
+    def _marks_crossed(self, point: tuple[float, float], middle: Boxes) -> npt.NDArray[np.float64]:
+        marks = np.concatenate(self._marks)
+        mine = (np.abs((marks[:, :2] + marks[:, 2:]) / 2 - point) < 1).all(axis=1)
+        return np.array([sum(_holds(box, _leader(point, end)) for box in marks[~mine]) for end in middle], np.float64)
+
     def _take(self, label: Label, box: Boxes, offset: Boxes, point: tuple[float, float], leader: bool) -> None:
         self._count[label.kind] += 1
+        self._texts.add(label.text)
         self._taken.append((float(box[0]), float(box[1]), float(box[2]), float(box[3])))
         if leader:
             self._leaders.append(_leader(point, (point[0] + offset[0], point[1] + offset[1])))

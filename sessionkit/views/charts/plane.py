@@ -21,30 +21,31 @@ from sessionkit.views.charts.grammar import (
     Theme,
     TimeAxis,
     axis_title,
+    cure,
     dress,
     growing,
     legend_height,
     lines,
     marks,
     palette,
+    reason,
     stair,
     time_axis,
     top_margin,
 )
 from sessionkit.views.charts.history import Cap, KeyHistory, Life, Rows, key_code, partition_code, partition_counts
 from sessionkit.views.charts.labels import Label, Placement, around, text_size
-from sessionkit.views.explain import missing_grace_ms, short_reason
+from sessionkit.views.charts.playback import add_playback
+from sessionkit.views.explain import missing_grace_ms
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from sessionkit.windows.session import SessionWindows
 
-_HEAD_ROOM = 1.5  # rows above the newest one, for the labels of what is still open
+_HEAD_PIXELS = 28  # above the newest row's end, for the labels of what is still open
 _SMALLEST_PLOT, _LARGEST_PLOT, _ROW_PIXELS = 420, 620, 18
 _CAP_HALF_PIXELS = 5  # half the width of a cap over a session of a single moment
-_VEIL_FROM = 0.92  # the curtain starts this far above the row that is the newest one
-_MOST_FRAMES = 240
 
 
 @dataclass(frozen=True)
@@ -103,14 +104,14 @@ class _Scene:
         times += [step[2] for life in self.lives for step in life.steps]
         low, high = min(times), max(times)
         room = max(gap_ms * 115 // 100, (high - low) // 40, 1)
-        floor = 0 if self.axis.is_elapsed and self.axis.is_date else low - room
-        return max(low - room, floor), high + room
+        return low - room, high + room
 
     def frame(self, legend_entries: int, subtitle: list[str]) -> Frame:
         plot = min(max(_SMALLEST_PLOT, len(self.rows) * _ROW_PIXELS), _LARGEST_PLOT)
         top, bottom = top_margin(subtitle), legend_height(legend_entries)
-        y_range = (-0.8, len(self.rows) - 1 + _HEAD_ROOM + len(self.rows) * 0.012)
-        return Frame(WIDTH, plot + top + bottom, 78, 24, top, bottom, self.x_range_ms, y_range)
+        y_range = (-0.8, self.top + _HEAD_PIXELS * (self.top + 0.8) / (plot - _HEAD_PIXELS))
+        widest = max(text_size(f"{self.trace.batch.offset[row]:,}", 13)[0] for row in self.rows[[0, -1]])
+        return Frame(WIDTH, plot + top + bottom, round(46 + widest), 24, top, bottom, self.x_range_ms, y_range)
 
 
 def plane(
@@ -141,8 +142,7 @@ def plane(
     colours, code = palette(theme), key_code(trace, key)
     history = KeyHistory(trace, code, partition_code(trace, code, partition))
     rows = history.choose(first, last)
-    latest_ms = int(trace.last_stream_time_ms.max(initial=0))
-    scene = _Scene(history, window, rows, colours, time_axis(latest_ms, clock))
+    scene = _Scene(history, window, rows, colours, time_axis(trace, clock))
     title, subtitle = _title(scene, key), _subtitle(scene)
     if not len(rows):
         figure = go.Figure()
@@ -156,7 +156,7 @@ def plane(
     placement = _labels(scene, frame)
     figure.update_layout(annotations=placement.annotations)
     if playback:
-        _add_playback(figure, scene, frame, placement)
+        add_playback(figure, colours, frame, placement, trace.batch.offset[rows])
     return figure
 
 
@@ -185,6 +185,8 @@ def _subtitle(scene: _Scene) -> list[str]:
         span = everything[(everything >= rows[0]) & (everything <= rows[-1])]
         if len(rows) < len(span):
             notes.append(f"without {plural(len(span) - len(rows), 'record')} of other keys that moved nothing")
+        if any(life.steps[0][0] < 0 for life in scene.lives):
+            notes.append("what starts at the lower edge began earlier")
     counts = partition_counts(trace, history.key)
     others = np.flatnonzero(counts)
     others = others[others != history.partition]
@@ -263,7 +265,7 @@ def _lines(scene: _Scene) -> list[go.Scatter]:
     for cap in scene.history.caps:
         _add_retained(scene, cap, retained)
     away, missing = _tethers(scene)
-    mute = {"width": 1.4, "dash": "dash", "color": colours.mute}
+    mute = {"width": 1.4, "dash": "dash", "color": colours.stream}
     thick = {"width": 3, "color": colours.line}
     drop = {"width": 1.2, "color": colours.drop}
     return [
@@ -333,7 +335,7 @@ def _points(scene: _Scene) -> list[go.Scatter | go.Scattergl]:
         ),
     )
     ring = {"size": size + 8, "symbol": "circle-open", "color": colours.ink, "line": {"width": 2}}
-    reopened, dots = scene.shown(history.reopened), {"size": 6, "color": colours.other}
+    reopened, dots = scene.shown(history.reopened), {"size": 6 if size > 9 else 4, "color": colours.other}
     found = [points(other, "other keys (they move stream time too)", 70, _other_words(scene, other), **dots)]
     found.append(points(reopened, "re-opened a closed session", 5, _reasons(scene, reopened), **ring))
     for records, name, rank, marker in kinds:
@@ -368,13 +370,14 @@ def _reasons(scene: _Scene, records: Rows) -> list[str]:
     offset, times = scene.trace.batch.offset, scene.trace.batch.timestamp_ms
     words = [f"offset {offset[row]:,} · {scene.axis.show(int(times[row]))}" for row in records.tolist()]
     for number, row in enumerate(records[:MOST_REASONS].tolist()):
-        said = short_reason(scene.trace, scene.window, row).split("\n")
-        words[number] = "<br>".join([f"<b>{words[number]}</b>", *(escape_label(line, 120) for line in said)])
+        missing_ms = scene.missing_ms.get(row)
+        words[number] = reason(scene.trace, scene.window, row, missing_ms)
     return words
 
 
 def _size(cap: Cap) -> str:
-    return f"{plural(cap.record_count, 'record')} · {show_duration(cap.end_ms - cap.start_ms)}"
+    records = plural(cap.record_count, "record")
+    return f"{records} · {show_duration(cap.end_ms - cap.start_ms)}" if cap.end_ms > cap.start_ms else records
 
 
 def _labels(scene: _Scene, frame: Frame) -> Placement:
@@ -386,132 +389,62 @@ def _labels(scene: _Scene, frame: Frame) -> Placement:
     placement.avoid_dots(times[other], scene.y(other))
     for lag_ms in (trace.close_lag_ms, 0):
         x, y = _stair_of(scene, lag_ms)
-        placement.avoid_lines(x, list(y))
+        placement.avoid_lines(x, y)
     for outline in _tethers(scene):
-        placement.avoid_lines(outline.x_ms, outline.y)
+        placement.avoid_lines(outline.x_ms, outline.y, never=True)
+    for life in scene.lives:
+        placement.avoid_lines(*growing(life.steps, life.end))
     for cap in scene.caps:
-        placement.avoid_lines([cap.start_ms, cap.end_ms], list(scene.y(np.array([cap.at] * 2))))
+        placement.avoid_lines([cap.start_ms, cap.end_ms], scene.y(np.array([cap.at] * 2)), never=True)
     for row in scene.shown(scene.history.merges).tolist():
         bounds = [int(trace.bounds_after[0][row]), int(trace.bounds_after[1][row])]
-        placement.avoid_lines(list(bounds), list(scene.y(np.array([row] * 2))))
+        placement.avoid_lines(bounds, scene.y(np.array([row] * 2)), never=True)
     for kind, records, prefer, colour in (
         ("dropped", scene.drops[:MOST_REASONS], 125, scene.colours.drop),
         ("bridge", scene.shown(scene.history.merges), -25, scene.colours.bridge),
         ("reopened", scene.shown(scene.history.reopened), 60, scene.colours.ink),
+        ("caps", scene.rows[:0], 0, ""),
         ("late but kept", scene.shown(scene.history.late_but_kept), 130, scene.colours.saved),
     ):
+        if kind == "caps":
+            _label_caps(scene, frame, placement)
         for row in records.tolist():
             text = _words_for(scene, kind, row)
             places = around(prefer, *text_size(text))
             placement.place(Label(kind, int(times[row]), scene.y(np.array([row]))[0], text, colour, places))
-    _label_caps(scene, placement)
     return placement
 
 
 def _words_for(scene: _Scene, kind: str, row: int) -> str:
     if kind == "dropped":
         missing, grace = scene.missing_ms[row], scene.window.grace_ms
-        more = f"grace {show_duration(grace)} → {show_duration(grace + missing)} would keep it"
-        return f"<b>dropped</b> · {show_duration(missing)} short<br>{more}"
+        return f"<b>dropped</b> · {show_duration(missing)} short<br>{cure(grace, missing)}"
     if kind == "bridge":
         return "<b>bridge</b>: two sessions become one"
     if kind == "reopened":
         return "<b>re-opened</b>: it was closed<br>but still retained"
-    return "<b>late but kept</b>: it touches<br>a session that is still open"
+    behind = int(scene.trace.close_time_ms[row] - scene.trace.batch.timestamp_ms[row])
+    return f"<b>late but kept</b>: {show_duration(behind)} behind,<br>but it touches an open session"
 
 
-def _label_caps(scene: _Scene, placement: Placement) -> None:
-    """The size above each cap, widest first, and "still open" above what nothing has closed."""
-    above = ((0.0, -14.0), (28.0, -14.0), (-28.0, -14.0), (0.0, -20.0), (60.0, -14.0), (-60.0, -14.0), (0.0, 16.0))
+def _label_caps(scene: _Scene, frame: Frame, placement: Placement) -> None:
+    """The size above (or below) each cap, fullest first, and "still open" above what nothing has closed."""
     for life in scene.lives:
-        if life.how == "open":
+        if life.how in ("open", "cut"):
             _, start_ms, end_ms = life.steps[-1]
-            label = Label("open", (start_ms + end_ms) // 2, life.end, "still open", scene.colours.edge, above)
+            text = "still open" if life.how == "open" else "goes on ↑"
+            places = _along(frame, start_ms, end_ms, text)
+            label = Label("open", (start_ms + end_ms) // 2, life.end, text, scene.colours.edge, places)
             placement.place(label, leader=False)
     for cap in sorted(scene.caps, key=lambda cap: (-cap.record_count, cap.at)):
         text, y = f"<b>closed</b> · {_size(cap)}", scene.y(np.array([cap.at]))[0]
-        label = Label("closed", (cap.start_ms + cap.end_ms) // 2, y, text, scene.colours.ink, above)
+        places = _along(frame, cap.start_ms, cap.end_ms, text)
+        label = Label("closed", (cap.start_ms + cap.end_ms) // 2, y, text, scene.colours.ink, places)
         placement.place(label, leader=False)
 
 
-def _add_playback(figure: go.Figure, scene: _Scene, frame: Frame, placement: Placement) -> None:
-    """A curtain in the background's colour whose lower edge moves up, row by row.
-
-    Rows only ever add above, so the past is the picture below the curtain. Frames that swap filled traces lose their
-    fills in plotly.js; one moving shape works, in a saved page too.
-    """
-    import plotly.graph_objects as go
-
-    top, count = frame.y_range[1], len(scene.rows)
-    step = -(-count // _MOST_FRAMES)
-    stops = [*range(0, count - 1, step), count - 1]
-
-    def state(row: int) -> dict[str, Any]:
-        veil = {
-            "type": "rect",
-            "xref": "paper",
-            "x0": 0,
-            "x1": 1,
-            "y0": min(row + _VEIL_FROM, top),
-            "y1": top,
-            "fillcolor": scene.colours.background,
-            "line": {"width": 0},
-            "layer": "above",
-        }
-        if row == count - 1:
-            veil["y0"] = top
-        seen = [row + _VEIL_FROM >= y for y in placement.rows]
-        shown = [{**note, "visible": now} for note, now in zip(placement.annotations, seen, strict=True)]
-        return {"shapes": [veil], "annotations": shown}
-
-    figure.frames = [go.Frame(name=str(row), layout=state(row)) for row in stops]
-    figure.update_layout(**state(count - 1))
-    at_once: dict[str, Any] = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}}
-    play = {"frame": {"duration": 450, "redraw": True}, "transition": {"duration": 0}, "fromcurrent": True}
-    button = {"bgcolor": scene.colours.background, "font": {"color": scene.colours.ink}}
-    room = 74
-    figure.update_layout(
-        height=frame.height + room,
-        margin={"b": frame.bottom + room},
-        updatemenus=[
-            {
-                "type": "buttons",
-                "direction": "left",
-                "showactive": False,
-                "x": 1,
-                "y": 1 + 34 / frame.plot_height,
-                "xanchor": "right",
-                "yanchor": "middle",
-                "bordercolor": scene.colours.mute,
-                **button,
-                "buttons": [
-                    {"label": "▶ play", "method": "animate", "args": [None, {**play, "mode": "immediate"}]},
-                    {"label": "❚❚ pause", "method": "animate", "args": [[None], at_once]},
-                ],
-            }
-        ],
-        sliders=[
-            {
-                "active": len(stops) - 1,
-                "x": 0,
-                "len": 1,
-                "y": -(frame.bottom - 8) / frame.plot_height,
-                "yanchor": "top",
-                "pad": {"t": 0, "b": 0},
-                "bgcolor": scene.colours.grid,
-                "activebgcolor": scene.colours.line,
-                "bordercolor": scene.colours.mute,
-                "tickcolor": scene.colours.mute,
-                "font": {"color": scene.colours.mute, "size": 10},
-                "currentvalue": {"prefix": "arrived up to offset ", "font": {"size": 12, "color": scene.colours.ink}},
-                "steps": [
-                    {
-                        "label": f"{scene.trace.batch.offset[scene.rows[row]]:,}",
-                        "method": "animate",
-                        "args": [[str(row)], at_once],
-                    }
-                    for row in stops
-                ],
-            }
-        ],
-    )
+def _along(frame: Frame, start_ms: int, end_ms: int, text: str) -> tuple[tuple[float, float], ...]:
+    """Places above, then below, a horizontal line: its middle first, then to both sides."""
+    room = max((end_ms - start_ms) / frame.ms_per_pixel - text_size(text)[0], 60) / 2
+    sideways = [0.0, *(sign * step for step in np.arange(15, room + 1, 15).tolist() for sign in (1, -1))]
+    return tuple((across, up) for up in (-15.0, 17.0) for across in sideways)

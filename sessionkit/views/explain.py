@@ -1,0 +1,212 @@
+"""Why a record did what it did, in words with the numbers in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.durations import show_duration, show_time
+from sessionkit.text import escape_html, plural, shorten
+from sessionkit.trace import ADDED, BAD_TIME, LATE, MERGED, NEGATIVE_TIME, NULL_KEY, OPENED, REPLAYED, Trace
+from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.session_kernel import SessionKernel
+
+SHORT_HISTORY_MS = 30 * 86_400_000  # toy data counts from the epoch: "27 min" reads better than a date in 1970
+_PLAIN = {
+    NULL_KEY: "was dropped: its key is null. It does not move stream time (Kafka drops it before it looks at the time)",
+    BAD_TIME: "was dropped: it has no time, and the plan says on_bad_time=\"drop\"",
+    NEGATIVE_TIME: "was dropped: its time lies before 1970, and the plan says on_bad_time=\"drop\"",
+    REPLAYED: "was skipped: the store had read up to a later offset already, so this is a replay",
+}
+
+
+class Explanation(str):
+    """A few sentences; prints as they are, and shows as a paragraph in a notebook."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape_html(self)}</p>"
+
+
+class Met(NamedTuple):
+    """A session near a record, as it was just before it: row in the trace's windows, bounds, and how it stood."""
+
+    row: int
+    start_ms: int
+    end_ms: int
+
+
+def clock(trace: Trace) -> Callable[[int], str]:
+    """How the times of this run are said: a date and time, or the time since zero for toy data."""
+    newest = int(trace.last_stream_time_ms.max()) if len(trace.last_stream_time_ms) else 0
+    return show_duration if newest < SHORT_HISTORY_MS else show_time
+
+
+def explain_record(trace: Trace, windows: SessionWindows, index: int) -> Explanation:
+    """Why record `index` opened, joined, bridged or was dropped; which record had moved stream time; what would keep it."""
+    batch, at = trace.batch, clock(trace)
+    code, time = int(trace.decision[index]), int(batch.timestamp_ms[index])
+    name = _record_name(trace, index)
+    if code in _PLAIN:
+        return Explanation(f"{name} {_PLAIN[code]}.")
+    stream, close = int(trace.stream_time_ms[index]), int(trace.close_time_ms[index])
+    words = [f"{name}, event time {at(time)}, {_decision(trace, windows, index)}."]
+    gap, grace = show_duration(windows.inactivity_gap_ms), show_duration(windows.grace_ms)
+    line = f"sessions that ended before {at(close)} were closed ({at(stream)} − gap {gap} − grace {grace})"
+    if code == LATE:
+        words.append(f"It arrived when stream time was {at(stream)}, so {line}.")
+        words += _closed_near(trace, windows, index)
+        missing = int(missing_grace_ms(trace, windows, np.array([index]))[0])
+        enough = show_duration(windows.grace_ms + missing)
+        words.append(f"It came {show_duration(missing)} short: with grace {enough} instead of {grace} it would have been kept.")
+    elif time < close:
+        words.append(f"It was late, as {line}, but it was kept: it touches a session that was still open.")
+    words.append(_who_moved(trace, index))
+    return Explanation(" ".join(words))
+
+
+def short_reason(trace: Trace, windows: SessionWindows, index: int) -> str:
+    """One line for a hover: what the record did. Not escaped."""
+    code = int(trace.decision[index])
+    name = _record_name(trace, index)
+    if code in _PLAIN:
+        return f"{name} {_PLAIN[code].partition(':')[0]}"
+    late = " (late, but it touches an open session)" if trace.late_but_kept[index] else ""
+    return f"{name}, {clock(trace)(int(trace.batch.timestamp_ms[index]))}, {_decision(trace, windows, index)}{late}"
+
+
+def _record_name(trace: Trace, index: int) -> str:
+    batch = trace.batch
+    partition = f"partition {batch.partitions[batch.partition[index]]}, " if len(batch.partitions) > 1 else ""
+    key = "no key" if batch.key[index] < 0 else f"key {shorten(trace.keys[int(batch.key[index])].as_py())}"
+    return f"Record {batch.offset[index]} ({partition}{key})"
+
+
+def _decision(trace: Trace, windows: SessionWindows, index: int) -> str:
+    code, at, gap = int(trace.decision[index]), clock(trace), show_duration(windows.inactivity_gap_ms)
+    if code == LATE:
+        return "was dropped: too late"
+    if code == OPENED:
+        return f"opened a new session, as no session of its key within the gap of {gap} was left to join"
+    start, end = (int(bound[index]) for bound in trace.bounds_after)
+    met = _sessions_met(trace, index)
+    if code == MERGED:
+        spans = " and ".join(f"{at(m.start_ms)} to {at(m.end_ms)}" for m in met)
+        return f"is a bridge: it is within the gap of {gap} of two sessions, {spans}, which became one, {at(start)} to {at(end)}"
+    assert code == ADDED
+    before = met[0]
+    if (before.start_ms, before.end_ms) == (start, end):
+        return f"joined the session {at(start)} to {at(end)}, inside its bounds"
+    moved = []
+    if end > before.end_ms:
+        moved.append(f"its end moved from {at(before.end_ms)} to {at(end)}")
+    if start < before.start_ms:
+        moved.append(f"its start moved from {at(before.start_ms)} to {at(start)}")
+    return f"joined the session {at(before.start_ms)} to {at(before.end_ms)}: {', '.join(moved)}"
+
+
+def bounds_before(trace: Trace, row: int, index: int) -> tuple[int, int]:
+    """Bounds of a window just before record `index`."""
+    earlier = np.flatnonzero(trace.window[:index] == row)
+    if len(earlier):
+        return int(trace.bounds_after[0][earlier[-1]]), int(trace.bounds_after[1][earlier[-1]])
+    return int(trace.loaded_start_ms[row]), int(trace.loaded_end_ms[row])
+
+
+def _sessions_met(trace: Trace, index: int) -> list[Met]:
+    """The sessions that an accepted record joined, oldest first, as they were before it."""
+    if trace.decision[index] == OPENED:
+        return []
+    rows = [int(trace.window[index]), *trace.merges.absorbed[trace.merges.at == index].tolist()]
+    return [Met(row, *bounds_before(trace, row, index)) for row in rows]
+
+
+def _closed_near(trace: Trace, windows: SessionWindows, index: int) -> list[str]:
+    """Words for the closed session that a dropped record would have joined."""
+    at, time, gap = clock(trace), int(trace.batch.timestamp_ms[index]), windows.inactivity_gap_ms
+    columns, batch = trace.window_columns, trace.batch
+    mine = (columns.key == batch.key[index]) & (columns.partition == batch.partition[index])
+    absorbed_before = columns.merged_into >= 0
+    absorbed_before[trace.merges.absorbed[trace.merges.at >= index]] = False
+    rows = np.flatnonzero(mine & ~absorbed_before)
+    opened = np.flatnonzero(trace.decision == OPENED)
+    near = []
+    for row in rows.tolist():
+        if row >= columns.loaded_count and opened[row - columns.loaded_count] > index:
+            continue
+        start, end = bounds_before(trace, row, index)
+        if start <= time + gap and end >= time - gap:
+            near.append((start, end))
+    if not near:
+        return ["No session of its key, open or closed, is within the gap of it."]
+    start, end = max(near, key=lambda bounds: bounds[1])
+    return [f"The session {at(start)} to {at(end)} would have taken it, but was closed already."]
+
+
+def _who_moved(trace: Trace, index: int) -> str:
+    batch, at = trace.batch, clock(trace)
+    stream = int(trace.stream_time_ms[index])
+    records = np.flatnonzero(batch.partition[: index + 1] == batch.partition[index])
+    first = int(np.searchsorted(trace.stream_time_ms[records], stream, side="left"))
+    mover = int(records[first])
+    if batch.timestamp_ms[mover] != stream:
+        return f"Stream time {at(stream)} came out of the store, from an earlier run."
+    if mover == index:
+        return f"It moved stream time to {at(stream)} itself."
+    same = "the same key" if batch.key[mover] == batch.key[index] else "another key: stream time belongs to the partition"
+    return f"What had moved stream time to {at(stream)} was {_lower(_record_name(trace, mover))}, {same}."
+
+
+def _lower(name: str) -> str:
+    return name[0].lower() + name[1:]
+
+
+def missing_grace_ms(trace: Trace, windows: SessionWindows, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """How much more grace would have kept each late record, exactly: with 1 ms less it is still dropped.
+
+    Found by replaying the record's key, as the trace has it, under other graces: more grace never drops what less kept.
+    """
+    return np.array([_missing(trace, windows, int(row)) for row in rows], np.int64)
+
+
+def _missing(trace: Trace, windows: SessionWindows, index: int) -> int:
+    batch, gap = trace.batch, windows.inactivity_gap_ms
+    same = (batch.key[: index + 1] == batch.key[index]) & (batch.partition[: index + 1] == batch.partition[index])
+    if batch.rejected is not None:
+        same &= batch.rejected[: index + 1] == 0
+    records = np.flatnonzero(same)
+    times, stair = batch.timestamp_ms[records], trace.stream_time_ms[records]
+    columns, loaded = trace.window_columns, trace.window_columns.loaded_count
+    mine = np.flatnonzero((columns.key[:loaded] == batch.key[index]) & (columns.partition[:loaded] == batch.partition[index]))
+    state = (trace.loaded_start_ms[mine], trace.loaded_end_ms[mine])
+
+    def kept(grace_ms: int) -> bool:
+        kernel = SessionKernel(gap, grace_ms, max(trace.retention_ms, gap + grace_ms))
+        kernel.load(np.zeros(len(mine), np.int32), *state, np.zeros(len(mine), np.bool_), 1)
+        decision, window = np.empty(len(times), np.uint8), np.empty(len(times), np.int32)
+        kernel.feed(np.zeros(len(times), np.int32), 1, times, stair, stair[:1], decision, window)
+        return bool(decision[-1] < LATE)
+
+    dropped, enough = windows.grace_ms, int(stair[-1]) - gap - int(times[-1])  # then it is not late even alone
+    while enough - dropped > 1:
+        middle = (dropped + enough) // 2
+        if kept(middle):
+            enough = middle
+        else:
+            dropped = middle
+    return enough - windows.grace_ms
+
+
+def drop_summary(trace: Trace) -> str:
+    """How many records were dropped and why, in words."""
+    counts = trace.counts()
+    words = [f"{count:,} {word.replace('_', ' ')}" for word, count in counts.items() if word not in ("opened", "added", "merged")]
+    total = int((~trace.accepted).sum())
+    return f"{plural(total, 'record')} dropped ({', '.join(words)})" if total else "no record dropped"

@@ -1,0 +1,55 @@
+"""HTML that shows a run in a notebook: static, without a script, in Jupyter's own colours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sessionkit.durations import show_duration, show_time
+from sessionkit.text import escape_html, plural, shorten
+
+SHOWN_ROWS = 10
+_CELL = "text-align:left;padding:2px 10px 2px 0"
+
+
+def run_html(summary: str, columns: Mapping[str, Any]) -> str:
+    """The summary and the first windows; times as people read them."""
+    total = len(columns["window_start_ms"])
+    shown = {name: _head(column) for name, column in columns.items()}
+    return f"<p><b>{escape_html(summary)}</b></p>{table_html(shown)}{_more(total)}"
+
+
+def _more(total: int) -> str:
+    if total <= SHOWN_ROWS:
+        return ""
+    return f"<p>{SHOWN_ROWS} of {escape_html(plural(total, 'window'))}; <code>.table()</code> has all.</p>"
+
+
+def table_html(columns: Mapping[str, list[Any]]) -> str:
+    """A plain HTML table; every name and value escaped, `…_ms` columns of times said in words."""
+    head = "".join(f'<th style="{_CELL}">{escape_html(_title(name))}</th>' for name in columns)
+    rows = zip(*columns.values(), strict=True)
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{_CELL}">{_cell(name, value)}</td>' for name, value in zip(columns, row, strict=True)) + "</tr>"
+        for row in rows
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _title(name: str) -> str:
+    return name.removesuffix("_ms").replace("_", " ")
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return "–"
+    if name.endswith("_ms") and isinstance(value, int):
+        return escape_html(show_duration(value) if "grace" in name else show_time(value))
+    if isinstance(value, float):
+        return escape_html(f"{value:,.2f}")
+    return escape_html(shorten(value))
+
+
+def _head(column: Any) -> list[Any]:
+    top = column[:SHOWN_ROWS]
+    return list(top.to_pylist() if hasattr(top, "to_pylist") else top.tolist())

@@ -1,0 +1,183 @@
+"""The tables of a run: windows, changelog, dropped records, metrics. Each is a view of the trace and its folds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.columns import count_updates, last_touches, update_rows
+from sessionkit.durations import INT64_MAX
+from sessionkit.engine import Outcome
+from sessionkit.errors import UnsupportedData, problem
+from sessionkit.keys import key_ranks
+from sessionkit.processing import Forwarded
+from sessionkit.records import FrameKind, to_frame
+from sessionkit.text import shorten
+from sessionkit.trace import LATE, REASONS, REPLAYED, Trace, status_words
+
+Column = pa.Array | pa.ChunkedArray | npt.NDArray[Any] | Sequence[Any]
+RESULT_COLUMNS = ("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms", "status")
+
+
+def frame_of(columns: Mapping[str, Column], frame: FrameKind) -> Any:
+    """The columns as the kind of frame that the user gave; Python objects stay objects in pandas."""
+    objects = {name: c for name, c in columns.items() if isinstance(c, np.ndarray) and c.dtype == object}
+    table = pa.table({name: c if name not in objects else pa.nulls(len(c)) for name, c in columns.items()})
+    if frame == "pandas":
+        result = to_frame(table, frame)
+        for name, column in objects.items():
+            result[name] = column
+        return result
+    for name, column in objects.items():
+        try:
+            table = table.set_column(table.column_names.index(name), name, pa.array(column.tolist()))
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+            want = "return one type from the functions, or give a pandas frame, whose columns hold any object"
+            got = shorten(error, 120)
+            raise UnsupportedData(problem(f"the results of {name!r} do not fit into one Arrow column", got, want)) from error
+    return to_frame(table, frame)
+
+
+def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
+    """The windows that `table()` shows, by partition, key bytes and start.
+
+    Left out: what was absorbed, and what came out of a store closed and was not touched.
+    """
+    windows = outcome.window_columns
+    rows = np.flatnonzero((windows.merged_into < 0) & (windows.closed_before < 0))
+    ranks = key_ranks(outcome.keys)[windows.key[rows]]
+    place = ranks + windows.partition[rows].astype(np.int64) * max(1, len(outcome.keys))
+    order = np.lexsort((windows.start_ms[rows], place))
+    chosen: npt.NDArray[np.intp] = rows[order]
+    return chosen
+
+
+def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Column]:
+    """key, window_start_ms, window_end_ms, one column an aggregation, status, partition."""
+    windows = outcome.window_columns
+    return {
+        "key": outcome.keys.take(pa.array(windows.key[rows])),
+        "window_start_ms": windows.start_ms[rows],
+        "window_end_ms": windows.end_ms[rows],
+        **{name: fold.results(rows) for name, fold in outcome.folds.items()},
+        "status": status_words(windows.merged_into[rows] >= 0, outcome.closed[rows]),
+        "partition": outcome.batch.partitions[windows.partition[rows]],
+    }
+
+
+def updates(outcome: Outcome, trace: Trace) -> dict[str, Column]:
+    """What goes downstream on update: tombstones for the sessions a record withdrew, then the new session."""
+    start_after, end_after = trace.bounds_after
+    touched = (trace.window, trace.decision, trace.batch.timestamp_ms)
+    rows = count_updates(*touched, start_after, end_after)
+    size = len(trace.window_columns.key)
+    start, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    start[: len(trace.loaded_start_ms)], end[: len(trace.loaded_end_ms)] = trace.loaded_start_ms, trace.loaded_end_ms
+    at, start_ms, end_ms, tombstone = update_rows(*touched, trace.merges, start_after, end_after, start, end, rows)
+    what = pa.DictionaryArray.from_arrays(pa.array(tombstone.astype(np.int8)), pa.array(["update", "tombstone"]))
+    return {
+        **_where(trace, at, what.cast(pa.string())),
+        "key": trace.keys.take(pa.array(trace.batch.key[at])),
+        "window_start_ms": start_ms,
+        "window_end_ms": end_ms,
+        **{name: _blanked(_running(fold, trace), at, tombstone) for name, fold in outcome.folds.items()},
+        "timestamp_ms": end_ms,
+    }
+
+
+def finals(outcome: Outcome, trace: Trace) -> dict[str, Column]:
+    """What goes downstream on close: each window once it is final, by the record that closed it, end and key bytes."""
+    closes = trace.closes
+    reopened = np.flatnonzero(closes.until != INT64_MAX)
+    columns: dict[str, Column] = {
+        **_where(trace, closes.at, pa.array(["final"] * len(closes.at), pa.string())),
+        "key": trace.keys.take(pa.array(trace.window_columns.key[closes.window])),
+        "window_start_ms": closes.start_ms,
+        "window_end_ms": closes.end_ms,
+    }
+    for name, fold in outcome.folds.items():
+        values = fold.results(closes.window)
+        columns[name] = _as_they_were(values, outcome, trace, name, reopened) if len(reopened) else values
+    return {**columns, "timestamp_ms": closes.end_ms}
+
+
+def _as_they_were(
+    values: pa.Array | npt.NDArray[np.object_], outcome: Outcome, trace: Trace, name: str, reopened: npt.NDArray[np.intp]
+) -> pa.Array | npt.NDArray[np.object_]:
+    """`values` with those of re-opened windows replaced by what they were when the window closed for the first time."""
+    closes, fold = trace.closes, outcome.folds[name]
+    order = reopened[np.argsort(closes.until[reopened], kind="stable")]
+    touch = last_touches(trace.window, trace.merges, closes.until[order], closes.window[order])
+    running, first = _running(fold, trace), fold.loaded_results()
+    out = values.to_pylist() if isinstance(values, pa.Array) else values.copy()
+    for place, at, row in zip(order.tolist(), touch.tolist(), closes.window[order].tolist(), strict=True):
+        source, index = (running, at) if at >= 0 else (first, row)
+        out[place] = source[index].as_py() if isinstance(source, pa.Array) else source[index]
+    return pa.array(out, values.type) if isinstance(values, pa.Array) else out
+
+
+def _running(fold: Any, trace: Trace) -> pa.Array | npt.NDArray[np.object_]:
+    return fold.running(trace.window, trace.decision, trace.merges)
+
+
+def _blanked(
+    values: pa.Array | npt.NDArray[np.object_], at: npt.NDArray[np.int64], tombstone: npt.NDArray[np.bool_]
+) -> pa.Array | npt.NDArray[np.object_]:
+    if isinstance(values, pa.Array):
+        return values.take(pa.array(at, mask=tombstone))
+    out = values[at]
+    out[tombstone] = None
+    return out
+
+
+def _where(trace: Trace, at: npt.NDArray[np.int64], what: pa.Array) -> dict[str, Column]:
+    batch = trace.batch
+    return {"partition": batch.partitions[batch.partition[at]], "offset": batch.offset[at], "what": what}
+
+
+def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded]) -> dict[str, Column]:
+    """What the processor forwarded, as the same columns as `updates` and `finals`."""
+    batch = outcome.batch
+    at = np.array([row.at for row in forwarded], np.int64)
+    single = len(outcome.folds) == 1
+    columns: dict[str, Column] = {
+        "partition": batch.partitions[batch.partition[at]],
+        "offset": batch.offset[at],
+        "what": pa.array([row.what for row in forwarded], pa.string()),
+        "key": pa.array([row.key for row in forwarded], outcome.keys.type),
+        "window_start_ms": np.array([row.window_start_ms for row in forwarded], np.int64),
+        "window_end_ms": np.array([row.window_end_ms for row in forwarded], np.int64),
+    }
+    for name, fold in outcome.folds.items():
+        values = [r.aggregate if single or r.aggregate is None else r.aggregate[name] for r in forwarded]
+        columns[name] = fold.column(values)  # type: ignore[union-attr]
+    return {**columns, "timestamp_ms": np.array([row.timestamp_ms for row in forwarded], np.int64)}
+
+
+def dropped_records(trace: Trace) -> pa.Table:
+    """The records that count in no window, with the reason."""
+    return trace.records().filter(pa.array(~trace.accepted)).drop_columns(["decision", "window_id", "merged_count"])
+
+
+def metrics(outcome: Outcome, final_count: int, refused_count: int) -> dict[str, int]:
+    """Counters, Kafka's names first; those of one reason or decision behind them."""
+    seen = outcome.dropped
+    late = {f"dropped-{word.replace('_', '-')}": seen.get(code, 0) for code, word in REASONS.items() if code != REPLAYED}
+    dropped = sum(count for code, count in seen.items() if code >= LATE and code != REPLAYED)
+    alive = outcome.window_columns.merged_into < 0
+    return {
+        "dropped-records-total": dropped + refused_count,
+        "window-aggregate-final-emit-total": final_count,
+        "process-total": sum(seen.values()),
+        **late,
+        "dropped-expired": refused_count,
+        "replayed-records": seen.get(REPLAYED, 0),
+        "windows": int(alive.sum()),
+        "windows-open": int((alive & ~outcome.closed).sum()),
+        "windows-closed": int(outcome.closed.sum()),
+        "windows-merged": outcome.merge_count,
+    }
