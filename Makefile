@@ -49,7 +49,7 @@ demo: $(READY) ## sessions of a month of flights on Spark, and a report: out/rep
 .PHONY: test
 test: $(READY) ## all tests, with Spark and a browser, and all notebooks
 	$(PYTHON) -m pytest
-	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest --nbval --nbval-sanitize-with notebooks/sanitize.cfg notebooks
+	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
 .PHONY: check
 check: $(READY) ## format, lint, types, layers, unit tests: under a minute
