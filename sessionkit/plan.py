@@ -167,8 +167,10 @@ class Plan:
             return SparkRun.start(self, data, rules=rules, store=store, retention=retention)
         windows = self._windows()
         batch = read_records(data, self.source, self.value_columns())
-        retention_ms = windows.retention_ms(retention)
         named = dict(self.aggregations)
+        if rules == "kafka" and store is not None:
+            retention = self._store_retention(store, retention)
+        retention_ms = windows.retention_ms(retention)
         if rules == "sessionkit":
             outcome = run_kernel(windows, named, batch, retention_ms=retention_ms, store=store, keep_trace=trace or store is not None)
             if store is not None:
@@ -176,7 +178,16 @@ class Plan:
             return Run(self, outcome)
         options = {"rules": rules, "retention_ms": retention_ms, "emit": self.strategy, "store": store}
         outcome, forwarded, refused = run_processor(windows, named, batch, **options)  # type: ignore[arg-type]
-        return Run(self, outcome, forwarded=forwarded, refused=len(refused))
+        return Run(self, outcome, forwarded=forwarded, refused=tuple(refused))
+
+    @staticmethod
+    def _store_retention(store: Any, retention: Duration | None) -> int:
+        """Under Kafka's rules the store expires by itself, so its retention is the one that counts."""
+        if store.retention_ms is None or retention is not None:
+            got = f"store with {store.retention_ms} ms, retention={retention!r}"
+            want = "open the store with retention=, and leave it out here"
+            raise InvalidArgument(problem('under rules="kafka" a store brings its own retention', got, want))
+        return int(store.retention_ms)
 
     def value_columns(self) -> tuple[str, ...]:
         """The columns that the aggregations read."""
@@ -235,7 +246,7 @@ class Run:
     plan: Plan
     outcome: Outcome
     forwarded: Sequence[Forwarded] | None = None  # rules="kafka": what the processor sent on
-    refused: int = 0  # rules="kafka": updates that were forwarded though the store did not keep them
+    refused: tuple[int, ...] = ()  # rules="kafka": records whose session was forwarded, though the store refused it
 
     @cached_property
     def _table(self) -> Mapping[str, tables.Column]:
@@ -297,7 +308,7 @@ class Run:
         if self.plan.strategy == "on_window_close":
             kept = self.outcome.kept_trace is not None
             finals = len(self._changelog["offset"]) if kept else int(self.outcome.closed.sum())
-        return tables.metrics(self.outcome, finals, self.refused)
+        return tables.metrics(self.outcome, finals, len(self.refused))
 
     def explain(self, *, offset: int, partition: int | None = None) -> Explanation:
         """Why the record at `offset` opened, joined, bridged or was dropped, in words.

@@ -109,9 +109,8 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     if source.unit is None:
         want = 'pass unit="s", "ms", "us" or "ns"'
         raise UnsupportedData(problem(f"column {source.timestamp!r} has plain numbers as times", column.type, want))
-    sample = column.slice(0)
-    step = max(1, len(sample) // _SAMPLE)
-    typical = pc.approximate_median(pc.cast(sample.take(pa.array(range(0, len(sample), step))), pa.float64())).as_py()
+    rows = pa.array(range(0, len(column), max(1, len(column) // _SAMPLE)), pa.int64())
+    typical = pc.approximate_median(pc.cast(column.take(rows), pa.float64(), safe=False)).as_py()
     fits = [] if typical is None else [unit for unit in TIME_UNITS if _plausible(typical, unit)]
     if fits and source.unit not in fits:
         warnings.warn(
