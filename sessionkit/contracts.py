@@ -85,8 +85,18 @@ class SessionColumns(NamedTuple):
         return SessionColumns(self.key.take(pa.array(rows)), *(column[rows] for column in self[1:6]), chosen)
 
 
-class SessionStore(Protocol):
-    """Kafka's session store, one partition at a time, and a bulk pair for the kernel."""
+class BulkStore(Protocol):
+    """What the kernel needs of a store: sessions in and out as columns, and how far each partition was read."""
+
+    def snapshot(self, partition: int) -> Snapshot: ...
+
+    def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns: ...
+
+    def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None: ...
+
+
+class SessionStore(BulkStore, Protocol):
+    """Kafka's session store, one partition at a time, and the bulk calls for the kernel."""
 
     def put(
         self, key: Any, window_start_ms: int, window_end_ms: int, aggregate: Any, *, partition: int = 0,
@@ -102,9 +112,3 @@ class SessionStore(Protocol):
     def find_sessions_by_end(
         self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
     ) -> Iterator[StoredSession]: ...
-
-    def snapshot(self, partition: int) -> Snapshot: ...
-
-    def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns: ...
-
-    def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None: ...

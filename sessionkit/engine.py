@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from sessionkit.aggregations import Aggregation
 from sessionkit.columns import slots_of, stream_times
-from sessionkit.contracts import SessionColumns, SessionStore, Snapshot
+from sessionkit.contracts import BulkStore, SessionColumns, Snapshot
 from sessionkit.durations import check_reach
 from sessionkit.errors import InvalidData, problem
 from sessionkit.folds import Fold, make_fold
@@ -64,7 +64,7 @@ def describer(batch: RecordBatch) -> Callable[[int], tuple[Any, str]]:
 
 def run_kernel(
     windows: SessionWindows, aggregations: Mapping[str, Aggregation], batch: RecordBatch, *,
-    retention_ms: int, store: SessionStore | None = None, keep_trace: bool = True,
+    retention_ms: int, store: BulkStore | None = None, keep_trace: bool = True,
 ) -> Outcome:  # fmt: skip
     """Runs the compiled pass; with a store, from the state in it (nothing is written back: see `commit`)."""
     if len(batch):
@@ -106,6 +106,8 @@ def run_kernel(
     close_time = drive.stream_time_ms - windows.close_lag_ms
     limits = {"close_lag_ms": windows.close_lag_ms, "retention_ms": retention_ms}
     trace = drive.trace(keys, columns, loaded, limits) if keep_trace else None
+    if trace is not None:  # the kernel shortens its paths to the survivor; the trace names who absorbed whom
+        columns.merged_into[trace.merges.absorbed] = trace.merges.into
     return Outcome(
         batch=batch, keys=keys, window_columns=columns, folds=folds, loaded=loaded, kept_trace=trace,
         closed=(columns.end_ms < close_time[partition]) & (columns.merged_into < 0),
@@ -138,7 +140,7 @@ def without_replayed(
 
 
 def load_sessions(
-    windows: SessionWindows, aggregations: Mapping[str, Aggregation], batch: RecordBatch, store: SessionStore | None,
+    windows: SessionWindows, aggregations: Mapping[str, Aggregation], batch: RecordBatch, store: BulkStore | None,
     stream_time_ms: npt.NDArray[np.int64],
 ) -> tuple[SessionColumns, npt.NDArray[np.int64], pa.Array]:  # fmt: skip
     """(sessions of the store that this batch can touch or close, by key and time; their key codes; all keys)."""

@@ -224,8 +224,9 @@ class CompiledFold:
 
 def _split(loaded: npt.NDArray[np.object_] | pa.Array, aggregation: Aggregation, kind: pa.DataType | None) -> list[pa.Array]:
     if aggregation.accumulators == ("float_sum", "count_values"):
-        pairs = loaded.to_pylist() if isinstance(loaded, pa.Array) else list(loaded)
-        sums, counts = [pair["sum"] for pair in pairs], [pair["count"] for pair in pairs]
+        if isinstance(loaded, pa.Array):
+            return list(loaded.flatten())
+        sums, counts = [pair["sum"] for pair in loaded], [pair["count"] for pair in loaded]
         return [pa.array(sums, pa.float64()), pa.array(counts, pa.int64())]
     return [loaded if isinstance(loaded, pa.Array) else pa.array(list(loaded), kind)]
 
