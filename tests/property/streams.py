@@ -1,0 +1,94 @@
+"""Random streams of every shape that has mattered, from a seed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+import sessionkit as sk
+from sessionkit.aggregations import Aggregation
+from sessionkit.records import RecordBatch, Source, read_records
+from sessionkit.windows.session import SessionWindows
+
+
+class Stream(NamedTuple):
+    """Windows, retention and records drawn from one seed."""
+
+    windows: SessionWindows
+    retention_ms: int
+    table: pa.Table
+
+    def batch(self, lo: int = 0, hi: int | None = None) -> RecordBatch:
+        """The records from `lo` to `hi` as the engine takes them."""
+        part = self.table.slice(lo, None if hi is None else hi - lo)
+        source = Source(
+            keys=("key",), timestamp="time", unit="ms", partition="partition", offset="offset", on_bad_time="drop"
+        )
+        return read_records(part, source, ("value", "real"))
+
+
+AGGREGATIONS: dict[str, Aggregation] = {
+    "count": sk.count(),
+    "sum": sk.sum("value"),
+    "real_sum": sk.sum("real"),
+    "mean": sk.mean("real"),
+    "min": sk.min("value"),
+    "max": sk.max("real"),
+    "first": sk.first("value"),
+    "last": sk.last("value"),
+    "collect": sk.collect("value"),
+    "own": sk.aggregation(
+        initializer=lambda: ("start",),
+        aggregator=lambda key, value, aggregate: (*aggregate, value),
+        merger=lambda key, older, newer: (*older, "+", *newer),
+        value="value",
+    ),
+    "reduced": sk.reduce(lambda older, newer: (older or 0) * 3 + (newer or 0), "value"),
+}
+
+
+def draw(seed: int, most: int = 60) -> Stream:
+    """The stream of a seed: few keys and partitions, all kinds of disorder, nulls, zero gap and grace, times near 0."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(0, most + 1))
+    gap = int(rng.choice([0, 1, 3, 10, 50]))
+    grace = int(rng.choice([0, 0, 1, 5, 40, 10_000]))
+    extra = int(rng.choice([0, 0, 1, 7, 60, 10_000]))
+    partitions = rng.choice([0, 1, 5, 7][: int(rng.integers(1, 5))], size)
+    times = _times(rng, size, gap)
+    offsets = np.empty(size, np.int64)
+    for p in np.unique(partitions):
+        mine = partitions == p
+        offsets[mine] = np.cumsum(rng.integers(1, 4, int(mine.sum()))) - 1
+    keys = rng.choice(["a", "b", "ab", "é", ""][: int(rng.integers(1, 6))], size)
+    null_share = rng.choice([0.0, 0.1])
+    table = pa.table(
+        {
+            "partition": pa.array(partitions, pa.int32()),
+            "offset": offsets,
+            "key": pa.array(keys.tolist(), pa.string(), mask=rng.random(size) < null_share),
+            "time": pa.array(times, mask=rng.random(size) < null_share / 3),
+            "value": pa.array(rng.integers(-9, 10, size), mask=rng.random(size) < null_share),
+            "real": pa.array(rng.normal(size=size), mask=rng.random(size) < null_share),
+        }
+    )
+    windows = SessionWindows(inactivity_gap=gap, grace=grace)
+    return Stream(windows, gap + grace + extra, table)
+
+
+def _times(rng: np.random.Generator, size: int, gap: int) -> np.ndarray:
+    shape = rng.integers(0, 5)
+    base = int(rng.choice([0, 0, 1_000, 2**55]))
+    if shape == 0:  # anything goes
+        times = rng.integers(0, 40 * (gap + 1), size)
+    elif shape == 1:  # in order, with ties
+        times = np.cumsum(rng.integers(0, 2 * gap + 2, size))
+    elif shape == 2:  # mostly in order, some far behind
+        times = np.cumsum(rng.integers(0, gap + 2, size)) - np.where(rng.random(size) < 0.3, rng.integers(0, 6 * gap + 6), 0)
+    elif shape == 3:  # many sessions open at once, then bridges
+        times = rng.permutation(size) * (gap + 1) // 2 * 3
+    else:  # backwards, with the occasional leap
+        times = 30 * size - np.arange(size) * (gap + 2) + np.where(rng.random(size) < 0.1, 100 * gap, 0)
+    return np.maximum(times, 0 if rng.random() < 0.9 else -3).astype(np.int64) + base
