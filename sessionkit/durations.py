@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from fractions import Fraction
 
 from sessionkit.errors import InvalidArgument, NumberOverflow, problem
+from sessionkit.text import shorten
 
 Duration = int | str | dt.timedelta
 
@@ -13,6 +15,8 @@ INT64_MAX = 2**63 - 1
 # Half of the range: a stream time of -1 minus a gap and a grace of this size still cannot wrap.
 MAX_DURATION_MS = 2**62
 UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_MILLISECOND = dt.timedelta(milliseconds=1)
+_LONGEST_TEXT = 100  # what is longer is no duration, and int() refuses thousands of digits in words of its own
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d)\s*")
 _SHOWN = (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1))
 
@@ -31,40 +35,37 @@ def duration_ms(value: Duration, name: str) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, int | str | dt.timedelta):
         want = 'give milliseconds as an int, a text such as "30s", or a timedelta'
-        raise InvalidArgument(problem(f"{name} must be a duration", repr(value), want))
+        raise InvalidArgument(problem(f"{name} must be a duration", shorten(repr(value)), want))
     if isinstance(value, str):
         ms = _parse(value, name)
     elif isinstance(value, dt.timedelta):
-        if value.microseconds % 1000:
+        if value % _MILLISECOND:
             raise InvalidArgument(problem(f"{name} must be a whole number of milliseconds", repr(value), "round it"))
-        ms = value // dt.timedelta(milliseconds=1)
+        ms = value // _MILLISECOND
     else:
         ms = value
     if ms < 0:
-        raise InvalidArgument(
-            problem(f"{name} must be 0 ms or more", f"{ms} ms ({value!r})", f'{name}="0s" is allowed')
-        )
+        want = f'{name}="0s" is allowed'
+        raise InvalidArgument(problem(f"{name} must be 0 ms or more", _said(ms, value), want))
     if ms > MAX_DURATION_MS:
-        raise InvalidArgument(problem(f"{name} must be at most 2**62 ms", f"{ms} ms ({value!r})", "shorten it"))
+        raise InvalidArgument(problem(f"{name} must be at most 2**62 ms", _said(ms, value), "shorten it"))
     return ms
+
+
+def _said(ms: int, value: Duration) -> str:
+    return f"{ms} ms ({value!r})" if ms.bit_length() < 128 else f"a number of {ms.bit_length():,} bits"
 
 
 def _parse(text: str, name: str) -> int:
     body = text.strip().removeprefix("-")
-    parts = _PART.findall(body)
+    parts = _PART.findall(body) if len(body) <= _LONGEST_TEXT else []
     if not parts or _PART.sub("", body):
         want = 'a number with a unit (ms, s, m, h, d), such as "30s" or "1h 30m"'
-        raise InvalidArgument(problem(f"{name} must be a duration", repr(text), f"would be right: {want}"))
-    micros = sum(_whole_micros(number, unit) for number, unit in parts)
-    if micros % 1000:
+        raise InvalidArgument(problem(f"{name} must be a duration", shorten(repr(text)), want))
+    ms = sum((Fraction(number) * UNITS_MS[unit] for number, unit in parts), Fraction())
+    if ms.denominator != 1:
         raise InvalidArgument(problem(f"{name} must be a whole number of milliseconds", repr(text), "round it"))
-    return -micros // 1000 if text.strip().startswith("-") else micros // 1000
-
-
-def _whole_micros(number: str, unit: str) -> int:
-    whole, _, fraction = number.partition(".")
-    scale = UNITS_MS[unit] * 1000
-    return int(whole) * scale + (int(fraction) * scale // 10 ** len(fraction) if fraction else 0)
+    return -int(ms) if text.strip().startswith("-") else int(ms)
 
 
 def show_duration(ms: int) -> str:

@@ -6,6 +6,7 @@ import html
 import unicodedata
 
 LABEL_LENGTH = 60
+_INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}  # controls, and what breaks a line
 
 
 def shorten(text: object, length: int = LABEL_LENGTH) -> str:
@@ -23,17 +24,19 @@ def shorten(text: object, length: int = LABEL_LENGTH) -> str:
     if len(line) <= length:
         return line
     half = (length - 1) // 2
-    return line[: length - 1 - half] + "…" + line[-half:]
+    return line[: length - 1 - half] + "…" + line[len(line) - half :]
 
 
 def _visible(character: str) -> str:
-    if unicodedata.category(character)[0] != "C":
+    if unicodedata.category(character) not in _INVISIBLE:
         return character
     return f"\\x{ord(character):02x}" if ord(character) < 256 else f"\\u{ord(character):04x}"
 
 
 def escape_html(text: object) -> str:
-    """`text` for an HTML page or attribute; shows as itself and cannot start markup, a link or MathJax.
+    """`text` for an HTML page or attribute; shows as itself and cannot start markup or a link.
+
+    `$` becomes an entity for plotly, which looks for MathJax in the text as written; a page needs `html_block`, too.
 
     Example:
         >>> escape_html("<b>$x$")
@@ -48,6 +51,18 @@ def escape_label(text: object, length: int = LABEL_LENGTH) -> str:
     plotly reads a small HTML of its own in every label (`<b>`, `<a href>`, `<br>`), and `$…$` as MathJax.
     """
     return escape_html(shorten(text, length))
+
+
+def html_block(inner: str) -> str:
+    """`inner` (HTML) in a block that MathJax leaves alone.
+
+    JupyterLab typesets what a cell shows: a key such as `$\\href{javascript:…}{x}$` would become a link.
+
+    Example:
+        >>> html_block("<p>5 $</p>")
+        '<div class="mathjax_ignore tex2jax_ignore"><p>5 $</p></div>'
+    """
+    return f'<div class="mathjax_ignore tex2jax_ignore">{inner}</div>'
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
