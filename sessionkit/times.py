@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.errors import InvalidData, UnsupportedData, problem
+from sessionkit.durations import INT64_MAX
+from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem
 from sessionkit.text import shorten
 
 if TYPE_CHECKING:
@@ -26,15 +29,18 @@ _SAMPLE = 1_000
 def to_milliseconds(
     column: pa.ChunkedArray, source: Source
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
-    """(milliseconds, mask of rows without a time or None); -1 where there is none.
+    """(milliseconds, mask of rows without a time or None); below 0 where there is none.
 
     A time finer than a millisecond is rounded down, as Kafka's own resolution is the millisecond.
 
     Raises:
+        InvalidArgument: there is no such time zone.
         UnsupportedData: text, dates or floats with a fraction, a unit or a time zone that is not given.
         InvalidData: missing or negative times, unless `on_bad_time="drop"`.
     """
     name = source.timestamp
+    if pa.types.is_null(column.type):  # a column without any time has no type of its own
+        column = column.cast(pa.timestamp("ms", "UTC"))
     if pa.types.is_timestamp(column.type):
         column, unit = _aware(column, source), column.type.unit
     elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
@@ -43,7 +49,7 @@ def to_milliseconds(
         want = _how_to_convert(column.type, name)
         raise UnsupportedData(problem(f"column {name!r} must hold times", column.type, want))
     missing = np.asarray(column.is_null()) if column.null_count else None
-    numbers = column.cast(pa.int64()) if column.type != pa.int64() else column
+    numbers = _as_int64(column, name)
     raw: npt.NDArray[np.int64] = numbers.fill_null(-1).to_numpy() if missing is not None else numbers.to_numpy()
     _refuse_bad(raw, missing, source)
     return _scale(raw, unit), missing if missing is not None else _negative_mask(raw)
@@ -61,15 +67,38 @@ def _aware(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
         raise UnsupportedData(problem(f"column {source.timestamp!r} has times without a zone", column.type, want))
     if source.timezone == "UTC":
         return column
+    if not _is_known(source.timezone):
+        want = 'a name such as "UTC" or "America/New_York"'
+        raise InvalidArgument(problem("timezone must be a zone of the IANA database", repr(source.timezone), want))
     try:
-        return pc.assume_timezone(
-            column, source.timezone, ambiguous=source.ambiguous, nonexistent=source.nonexistent
-        )
+        return pc.assume_timezone(column, source.timezone, ambiguous=source.ambiguous, nonexistent=source.nonexistent)
     except pa.ArrowInvalid as error:
         row = _first_refused(column, source)
         want = 'ambiguous="earliest" or "latest", nonexistent="earliest" or "latest" choose one'
         got = f"row {row}: {shorten(error, 200)}"
-        raise InvalidData(problem(f"column {source.timestamp!r} has a time that its zone cannot place", got, want)) from error
+        raise InvalidData(
+            problem(f"column {source.timestamp!r} has a time that its zone cannot place", got, want)
+        ) from error
+
+
+def _is_known(timezone: str) -> bool:
+    try:
+        pc.assume_timezone(pa.array([0], pa.timestamp("s")), timezone, ambiguous="earliest", nonexistent="earliest")
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def refuse_mixed_zones(values: Iterable[Any], name: str) -> None:
+    """Refuses Python datetimes of which some have a time zone and some have none: Arrow reads those without as UTC."""
+    rows: dict[bool, int] = {}
+    for row, value in enumerate(values):
+        if isinstance(value, dt.datetime) and value == value:  # NaT is a datetime that is not equal to itself
+            rows.setdefault(value.tzinfo is None, row)
+    if len(rows) == 2:
+        got = f"none in row {rows[True]}, one in row {rows[False]}"
+        want = "give all of them a zone, such as value.replace(tzinfo=datetime.timezone.utc)"
+        raise UnsupportedData(problem(f"column {name!r} has times with and without a zone", got, want))
 
 
 def _first_refused(column: pa.ChunkedArray, source: Source) -> int:
@@ -92,14 +121,19 @@ def _first_refused(column: pa.ChunkedArray, source: Source) -> int:
 def _whole_numbers(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     if pa.types.is_integer(column.type):
         return column
+    column = column.cast(pa.float64())
     whole = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     fraction = pc.not_equal(pc.floor(whole), whole)
     if pc.any(fraction).as_py():
         row = int(np.flatnonzero(np.asarray(fraction.fill_null(False)))[0])
         got = f"{column[row].as_py()!r} in row {row}"
         raise UnsupportedData(problem(f"column {name!r} has times with a fraction", got, "round them to integers"))
+    return _as_int64(whole, name)
+
+
+def _as_int64(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     try:
-        return whole.cast(pa.int64())
+        return column if column.type == pa.int64() else column.cast(pa.int64())
     except pa.ArrowInvalid as error:
         want = "times within 64 bits"
         raise InvalidData(problem(f"column {name!r} has a time too large", shorten(error, 120), want)) from error
@@ -150,10 +184,13 @@ def _scale(raw: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
     if unit == "ms":
         return raw
     if unit == "s":
-        if len(raw) and raw.max() > (2**63 - 1) // 1000:
+        most = INT64_MAX // 1000
+        if len(raw) and raw.max() > most:
             raise InvalidData(problem("a time in seconds is too large", int(raw.max()), "is the unit right?"))
-        return raw * 1000
-    # Arrow divides in one vectorised pass; it rounds towards zero, which for the times that are kept is down.
+        return np.maximum(raw, -most) * 1000  # a time far before 1970 must not wrap into one after it
     per_ms = _PER_SECOND[unit] // 1000
+    if len(raw) and raw.min() < 0:
+        return raw // per_ms
+    # Arrow divides in one vectorised pass; it rounds towards zero, which is down for all times that are kept.
     scaled: npt.NDArray[np.int64] = np.asarray(pc.divide(pa.array(raw), per_ms))
-    return np.where(raw < 0, np.int64(-1), scaled) if len(raw) and raw.min() < 0 else scaled
+    return scaled
