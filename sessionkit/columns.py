@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from sessionkit.compiled import compiled, compiled_loop
 
 
-@njit(cache=True, nogil=True)
-def implicit_offsets(partition, first):  # type: ignore[no-untyped-def]
-    """Running number of each record within its partition, from `first[partition]` on."""
-    following = first.copy()
+@compiled
+def implicit_offsets(partition, following):  # type: ignore[no-untyped-def]
+    """Running number of each record within its partition, from `following[partition]` on, which is moved along."""
     offset = np.empty(partition.shape[0], np.int64)
     for i in range(partition.shape[0]):
         offset[i] = following[partition[i]]
@@ -17,7 +17,7 @@ def implicit_offsets(partition, first):  # type: ignore[no-untyped-def]
     return offset
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def offsets_rise(partition, offset, partition_count):  # type: ignore[no-untyped-def]
     """(row, offset before it) of the first offset that does not rise within its partition; (-1, -1) if all do."""
     last = np.full(partition_count, -1, np.int64)
@@ -28,7 +28,7 @@ def offsets_rise(partition, offset, partition_count):  # type: ignore[no-untyped
     return -1, np.int64(-1)
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # type: ignore[no-untyped-def]
     """Fills `out` with the running maximum of timestamps per partition; `stream_time_ms` holds it before and after.
 
@@ -42,7 +42,7 @@ def stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # typ
         out[i] = stream_time_ms[p]
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def bounds_after(window, timestamp_ms, merges, loaded_start_ms, loaded_end_ms, window_count):  # type: ignore[no-untyped-def]
     """(start, end) of each record's window once the record is in it; -1, -1 for a record that was dropped."""
     start = np.full(window_count, np.int64(2**63 - 1))
@@ -67,7 +67,7 @@ def bounds_after(window, timestamp_ms, merges, loaded_start_ms, loaded_end_ms, w
     return start_after, end_after
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def slots_of(key, partition, partition_count, rejected, slot, decision, window):  # type: ignore[no-untyped-def]
     """Fills `slot` with one number a (key, partition), -1 for a rejected record, whose reason becomes its decision."""
     any_rejected = rejected.shape[0] > 0
@@ -80,7 +80,7 @@ def slots_of(key, partition, partition_count, rejected, slot, decision, window):
             slot[i] = key[i] * partition_count + partition[i]
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def count_updates(window, decision, timestamp_ms, start_after, end_after):  # type: ignore[no-untyped-def]
     """How many rows a changelog on update has: one an accepted record, and its tombstones."""
     rows = 0
@@ -91,7 +91,7 @@ def count_updates(window, decision, timestamp_ms, start_after, end_after):  # ty
     return rows
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def update_rows(window, decision, timestamp_ms, merges, start_after, end_after, start, end, rows):  # type: ignore[no-untyped-def]
     """(record, start, end, is tombstone) of each forwarded row; `start`, `end` are the bounds of windows when loaded.
 
@@ -126,7 +126,7 @@ def update_rows(window, decision, timestamp_ms, merges, start_after, end_after, 
     return at, row_start, row_end, tombstone
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def last_touches(window, merges, at, row):  # type: ignore[no-untyped-def]
     """For each (record, window): the last record before it that is in the window; -1 if there is none. `at` rises."""
     out = np.full(at.shape[0], np.int64(-1))
@@ -143,3 +143,53 @@ def last_touches(window, merges, at, row):  # type: ignore[no-untyped-def]
         if 0 <= w < size:
             last[w] = i
     return out
+
+
+@compiled_loop
+def note_decisions(decision, opened_code, counts, opened):  # type: ignore[no-untyped-def]
+    """Adds to `counts` how often each decision was made; fills `opened` with the records that opened a window."""
+    n = 0
+    for i in range(decision.shape[0]):
+        counts[decision[i]] += 1
+        if decision[i] == opened_code:
+            opened[n] = i
+            n += 1
+    return n
+
+
+@compiled
+def partition_codes(numbers, most):  # type: ignore[no-untyped-def]
+    """(codes, the distinct numbers, rising) of small partition numbers; no numbers where one is negative or too large."""
+    code_of = np.full(most, -1, np.int32)
+    for i in range(numbers.shape[0]):
+        if numbers[i] < 0 or numbers[i] >= most:
+            return np.empty(0, np.int32), np.empty(0, np.int64)
+        code_of[numbers[i]] = 0
+    seen = np.flatnonzero(code_of == 0)
+    for code in range(seen.shape[0]):
+        code_of[seen[code]] = code
+    codes = np.empty(numbers.shape[0], np.int32)
+    for i in range(numbers.shape[0]):
+        codes[i] = code_of[numbers[i]]
+    return codes, seen
+
+
+@compiled
+def order_within(place, places, time):  # type: ignore[no-untyped-def]
+    """Order by place (0 to `places` - 1), then time: a counting sort, then insertion, as times come nearly sorted."""
+    ends = np.zeros(places + 1, np.int64)
+    for i in range(place.shape[0]):
+        ends[place[i] + 1] += 1
+    for p in range(places):
+        ends[p + 1] += ends[p]
+    order = np.empty(place.shape[0], np.int64)
+    filled = ends[:-1].copy()
+    for i in range(place.shape[0]):
+        p = place[i]
+        at = filled[p]
+        while at > ends[p] and time[order[at - 1]] > time[i]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = i
+        filled[p] += 1
+    return order

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations import Aggregation
-from sessionkit.columns import slots_of, stream_times
+from sessionkit.columns import implicit_offsets, note_decisions, slots_of, stream_times
 from sessionkit.contracts import BulkStore, SessionColumns, Snapshot
 from sessionkit.durations import check_reach
 from sessionkit.errors import InvalidData, problem
 from sessionkit.folds import Fold, make_fold
 from sessionkit.records import RecordBatch
-from sessionkit.trace import REPLAYED, Merges, Reopenings, Trace, WindowColumns
+from sessionkit.trace import OPENED, REPLAYED, Merges, Reopenings, Trace, WindowColumns
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.session_kernel import Events, SessionKernel
 
@@ -88,6 +88,8 @@ def run_kernel(
     drive = _Drive(kernel, batch, slots, first_stream_time, folds, keep_trace)
     drive.run()
 
+    if batch.given_offset is None:
+        position = drive.next_offset - 1
     partition = (kernel.sessions["slot"] % max(1, len(numbers))).astype(np.int32)
     opened_by = np.concatenate([loaded.opened_by, *drive.opened_by])
     still_closed = kernel.sessions["closed"].astype(np.bool_)
@@ -125,8 +127,7 @@ def without_replayed(
     """The batch with its offsets counted on from the store's position, and what was read before marked as such."""
     before = np.array([snapshots[p].position for p in batch.partitions.tolist()], np.int64)
     if batch.given_offset is None:
-        count = np.bincount(batch.partition, minlength=len(before))
-        return batch.replace(first_offset=before + 1), before + count
+        return batch.replace(first_offset=before + 1), before  # the drive counts on from there
     position = before.copy()
     np.maximum.at(position, batch.partition, batch.given_offset)
     if (before < 0).all():
@@ -182,6 +183,7 @@ class _Drive:
         self._slot = np.empty(min(CHUNK, len(batch)), np.int32)
         self._first_stream_time_ms = first_stream_time_ms
         self.stream_time_ms = first_stream_time_ms.copy()
+        self.next_offset = np.zeros(0, np.int64) if batch.first_offset is None else batch.first_offset.copy()
         self.opened_by: list[npt.NDArray[np.int64]] = []
         self._events: list[Events] = []
         self._counts = np.zeros(256, np.int64)
@@ -210,9 +212,11 @@ class _Drive:
         self._note(events, decision, lo)
 
     def _note(self, events: Events, decision: npt.NDArray[np.uint8], lo: int) -> None:
-        opened = lo + np.flatnonzero(decision == 1)
-        self.opened_by.append(self._batch.offset[opened])
-        self._counts += np.bincount(decision, minlength=256)
+        batch, hi = self._batch, lo + len(decision)
+        opened = self._slot[: note_decisions(decision, OPENED, self._counts, self._slot)]  # its slots have been read
+        given = batch.given_offset
+        offset = implicit_offsets(batch.partition[lo:hi], self.next_offset) if given is None else given[lo:hi]
+        self.opened_by.append(offset[opened])
         self.merge_count += len(events.merge_at)
         if self._keep:
             self._events.append(Events(*((a + lo) if i in (0, 3) else a.copy() for i, a in enumerate(events))))

@@ -7,12 +7,13 @@ before a record was added, oldest first. `running` (or an empty array) receives 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from sessionkit.compiled import compiled, compiled_loop
 
 NOTHING = -1  # no position: the window has no value yet
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def fold_count(window, merges, valid, total, running):  # type: ignore[no-untyped-def]
     """Counts records; with `valid`, only those whose value is not null."""
     m = 0
@@ -30,7 +31,7 @@ def fold_count(window, merges, valid, total, running):  # type: ignore[no-untype
             running[i] = total[w]
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def fold_float_sum(window, merges, values, valid, total, running):  # type: ignore[no-untyped-def]
     """Adds floats in the order of arrival, and two sessions as older + newer: never by subtracting."""
     m = 0
@@ -48,7 +49,7 @@ def fold_float_sum(window, merges, values, valid, total, running):  # type: igno
             running[i] = total[w]
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def fold_int_sum(window, merges, values, valid, total, running):  # type: ignore[no-untyped-def]
     """Adds integers; returns the record at which 64 bits were not enough, -1 if they were."""
     m = 0
@@ -76,7 +77,7 @@ def fold_int_sum(window, merges, values, valid, total, running):  # type: ignore
     return -1
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def fold_extreme(window, merges, base, values, valid, largest, best, running):  # type: ignore[no-untyped-def]
     """Position (in `values`) of the smallest or largest value of each window; of equal ones the first."""
     m = 0
@@ -94,7 +95,7 @@ def fold_extreme(window, merges, base, values, valid, largest, best, running):  
             running[i] = best[w]
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _better(values, largest, one, other):  # type: ignore[no-untyped-def]
     if one == NOTHING or other == NOTHING:
         return other if one == NOTHING else one
@@ -103,7 +104,7 @@ def _better(values, largest, one, other):  # type: ignore[no-untyped-def]
     return other if values[other] < values[one] else one
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def fold_position(window, merges, base, valid, last, position, running):  # type: ignore[no-untyped-def]
     """Position of the first or last value of each window that is not null."""
     m = 0
@@ -123,7 +124,7 @@ def fold_position(window, merges, base, valid, last, position, running):  # type
             running[i] = position[w]
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def fold_chains(window, merges, base, first, last, following):  # type: ignore[no-untyped-def]
     """Chains the values of each window: `first` and `last` a window, `following` a value; a merge joins two chains."""
     m = 0
@@ -147,7 +148,7 @@ def fold_chains(window, merges, base, first, last, following):  # type: ignore[n
         last[w] = base + i
 
 
-@njit(cache=True, nogil=True)
+@compiled
 def unchain(rows, first, last, following):  # type: ignore[no-untyped-def]
     """(ends, positions): the chains of `rows`, one behind the other."""
     ends = np.zeros(rows.shape[0] + 1, np.int64)

@@ -14,15 +14,18 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.columns import implicit_offsets, offsets_rise
+from sessionkit.columns import implicit_offsets, offsets_rise, partition_codes
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData, problem
 from sessionkit.keys import encode_keys
 from sessionkit.partitioner import partition_of_keys
 from sessionkit.text import shorten
-from sessionkit.times import BAD_TIME_CHOICES, TIME_UNITS, to_milliseconds
+from sessionkit.times import BAD_TIME_CHOICES, CLOCK_CHOICES, TIME_UNITS, refuse_mixed_zones, to_milliseconds
 
 FrameKind = Literal["pandas", "polars", "arrow"]
 NULL_KEY, BAD_TIME, NEGATIVE_TIME = 11, 12, 13
+MAX_PARTITIONS = 1_000_000  # five times what a whole Kafka cluster is made for
+_NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError)
+SMALL_PARTITION_NUMBER = 4096  # coded without a sort
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,19 +48,32 @@ class Source:
     def __post_init__(self) -> None:
         if not self.keys:
             raise InvalidArgument(problem("a plan groups by one column or more", "none", 'group_by_key("user", …)'))
-        if len(self.keys) > 1 and self.sep is None:
+        self._check_types()
+        if len(self.keys) > 1 and not self.sep:
             want = 'sep="@" (or any text that is in none of the values) joins them to one key'
             raise InvalidArgument(problem("several key columns need a separator", list(self.keys), want))
-        if self.unit is not None and self.unit not in TIME_UNITS:
-            raise InvalidArgument(problem("unit must be a unit of time", repr(self.unit), f"one of {list(TIME_UNITS)}"))
-        if self.on_bad_time not in BAD_TIME_CHOICES:
-            want = '"refuse" raises, "drop" counts them as dropped'
-            raise InvalidArgument(problem("on_bad_time must be a known choice", repr(self.on_bad_time), want))
-        if self.partitions is not None and (self.partition is not None or self.partitions < 1):
-            want = "1 or more, and without partition=: Kafka's partitioner then places each key"
+        choices = {"unit": (None, *TIME_UNITS), "on_bad_time": BAD_TIME_CHOICES}
+        for name, allowed in (choices | dict.fromkeys(("ambiguous", "nonexistent"), CLOCK_CHOICES)).items():
+            if getattr(self, name) not in allowed:
+                want = "one of " + ", ".join(repr(choice) for choice in allowed)
+                raise InvalidArgument(problem(f"{name} must be a known choice", repr(getattr(self, name)), want))
+        if self.partitions is not None and (self.partition is not None or not 1 <= self.partitions <= MAX_PARTITIONS):
+            want = f"1 to {MAX_PARTITIONS:,}, and without partition=: Kafka's partitioner then places each key"
             raise InvalidArgument(problem("partitions is a number of partitions", self.partitions, want))
         if self.sort and self.offset is None:
             raise InvalidArgument(problem("sort=True sorts by the offset column", "no offset=", "name the column"))
+
+    def _check_types(self) -> None:
+        names = {f"key {i}": key for i, key in enumerate(self.keys)} | {"timestamp": self.timestamp}
+        texts = {name: getattr(self, name) for name in ("partition", "offset", "sep", "timezone")}
+        for name, value in (names | {name: value for name, value in texts.items() if value is not None}).items():
+            if not isinstance(value, str):
+                want = 'group_by_key("user", timestamp="at") names columns by text'
+                raise InvalidArgument(problem(f"{name} must be a text", shorten(repr(value)), want))
+        if self.partitions is not None and (not isinstance(self.partitions, int) or isinstance(self.partitions, bool)):
+            raise InvalidArgument(problem("partitions must be an integer", repr(self.partitions), "such as partitions=4"))
+        if not isinstance(self.sort, bool):
+            raise InvalidArgument(problem("sort must be True or False", repr(self.sort), "it sorts by offset="))
 
     def columns(self) -> list[str]:
         """The columns that are read besides the values, each once."""
@@ -97,7 +113,7 @@ class RecordBatch:
         if self.given_offset is not None:
             return self.given_offset
         first = np.zeros(len(self.partitions), np.int64) if self.first_offset is None else self.first_offset
-        return implicit_offsets(self.partition, first)
+        return implicit_offsets(self.partition, first.copy())
 
 
 def to_frame(table: pa.Table, frame: FrameKind) -> Any:
@@ -158,27 +174,22 @@ def _open(data: Any, wanted: list[str], source: Source) -> tuple[pa.Table, Frame
         from sessionkit.files import read_table
 
         return read_table(data, wanted, source.keys), "arrow"
-    names = _column_names(data)
-    _check_columns(names, wanted)
     kind = type(data).__module__.partition(".")[0]
-    try:
-        if kind == "pandas":
-            return pa.Table.from_pandas(data[wanted], preserve_index=False), "pandas"
-        table = pa.table(data[wanted] if kind == "polars" else data).select(wanted)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeError) as error:
-        want = "columns of one type each; text must be valid Unicode, without lone surrogates"
-        raise UnsupportedData(problem("the frame cannot be read as columns", shorten(error, 200), want)) from error
-    return table, "polars" if kind == "polars" else "arrow"
-
-
-def _column_names(data: Any) -> list[str]:
-    if not hasattr(data, "__arrow_c_stream__"):
+    if not hasattr(data, "__arrow_c_stream__") or (kind in ("pandas", "polars") and not hasattr(data, "columns")):
         want = "a frame with the Arrow stream protocol (pandas, polars, pyarrow, DuckDB) or the path of a Parquet file"
         raise UnsupportedData(problem("these are not records", type(data).__name__, want))
-    names = data.columns if type(data).__module__.partition(".")[0] in ("pandas", "polars") else None
-    if names is None:
-        names = pa.schema(data.__arrow_c_schema__()).names if hasattr(data, "__arrow_c_schema__") else data.schema.names
-    return list(names)
+    if kind == "pandas":
+        return _from_pandas(data, wanted, source), "pandas"
+    if kind == "polars":
+        _check_columns(data.columns, wanted)
+        data = data[wanted]
+    try:
+        table = pa.table(data)
+    except _NOT_ARROW as error:
+        want = "columns of one type each; text must be valid Unicode, without lone surrogates"
+        raise UnsupportedData(problem("the frame cannot be read as columns", shorten(error, 200), want)) from error
+    _check_columns(table.column_names, wanted)
+    return table.select(wanted), "polars" if kind == "polars" else "arrow"
 
 
 def _check_columns(names: list[str], wanted: list[str]) -> None:
@@ -187,7 +198,60 @@ def _check_columns(names: list[str], wanted: list[str]) -> None:
             have = ", ".join(repr(shorten(other)) for other in names) or "no columns"
             raise MissingColumn(problem(f"column {name!r} is not in the data", have, "name one of these in the plan"))
         if names.count(name) > 1:
-            raise InvalidData(problem(f"column {name!r} is there {names.count(name)} times", names, "rename all but one"))
+            got = shorten(names)
+            raise InvalidData(problem(f"column {name!r} is there {names.count(name)} times", got, "rename all but one"))
+
+
+def _from_pandas(frame: Any, wanted: list[str], source: Source) -> pa.Table:
+    _check_columns(list(frame.columns), wanted)
+    return pa.table({name: _from_series(frame[name], name, source) for name in wanted})
+
+
+def _from_series(series: Any, name: str, source: Source) -> pa.Array | pa.ChunkedArray:
+    """A pandas column in Arrow. Values that Arrow would refuse or change stay Python objects, for Python functions."""
+    column = problem_seen = None
+    try:
+        column = pa.array(series, from_pandas=True)
+    except _NOT_ARROW as error:
+        problem_seen = shorten(", ".join(map(str, error.args)) if isinstance(error, pa.ArrowException) else error, 200)
+    if column is not None and series.dtype != object:
+        return column
+    if column is not None and pa.types.is_binary(column.type) and any(isinstance(value, str) for value in series):
+        problem_seen = "bytes beside text"  # Arrow would make bytes of both
+    if name == source.timestamp:
+        refuse_mixed_zones(series, name)
+    if name in source.columns():
+        if problem_seen is None:
+            return column
+        want = "values of one type; a key is text (valid Unicode), an integer of 64 bits or bytes"
+        raise UnsupportedData(problem(f"column {name!r} cannot be read", problem_seen, want))
+    if column is None or problem_seen is not None or pa.types.is_nested(column.type):
+        return _python_objects(series)
+    return column
+
+
+class PythonObjects(pa.ExtensionType):
+    """The type of a column of any Python objects: Arrow holds their places in a list. Only Python functions take it."""
+
+    def __init__(self, objects: list[Any]) -> None:
+        self.objects = objects
+        super().__init__(pa.int64(), "sessionkit.python_objects")
+
+    def __arrow_ext_serialize__(self) -> bytes:
+        raise UnsupportedData(problem("Python objects cannot leave this process", "a column of them", "convert it first"))
+
+    def __arrow_ext_scalar_class__(self) -> type[pa.ExtensionScalar]:
+        return _PythonObject
+
+
+class _PythonObject(pa.ExtensionScalar):
+    def as_py(self, **_: Any) -> Any:
+        return None if self.value is None else self.type.objects[self.value.as_py()]
+
+
+def _python_objects(series: Any) -> pa.Array:
+    missing = [value is None or value is not None and value is not value for value in series]
+    return pa.ExtensionArray.from_storage(PythonObjects(series.tolist()), pa.array(range(len(series)), pa.int64()))
 
 
 def _sorted(table: pa.Table, source: Source) -> pa.Table:
@@ -207,7 +271,14 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.i
         rows = [int(row) for row in np.flatnonzero(np.asarray(column.is_null()))[:3]]
         want = "each record is in one partition, at one offset"
         raise InvalidData(problem(f"{what} column {name!r} has missing values", f"{column.null_count} (rows {rows})", want))
-    numbers: npt.NDArray[np.int64] = column.to_numpy()
+    try:
+        numbers: npt.NDArray[np.int64] = (column.cast(pa.int64()) if column.type == pa.uint64() else column).to_numpy()
+    except pa.ArrowInvalid as error:
+        got = shorten(error, 120)
+        raise InvalidData(problem(f"{what} column {name!r} has a number too large", got, "within 64 bits")) from error
+    if len(numbers) and numbers.min() < 0:
+        got = f"{numbers.min()} in row {int(np.argmin(numbers))}"
+        raise InvalidData(problem(f"{what} column {name!r} has a negative number", got, "Kafka counts from 0"))
     return numbers
 
 
@@ -222,14 +293,9 @@ def _partition_codes(
     numbers = _integers(table[source.partition], source.partition, "partition")
     if not len(numbers):
         return np.zeros(0, np.int32), np.zeros(0, np.int64)
-    if numbers.min() < 0:
-        raise InvalidData(problem("a partition number must be 0 or more", int(numbers.min()), "Kafka counts from 0"))
-    if numbers.max() < 4096:  # the usual case, without a sort
-        seen = np.flatnonzero(np.bincount(numbers))
-        code_of = np.zeros(int(numbers.max()) + 1, np.int32)
-        code_of[seen] = np.arange(len(seen))
-        dense = len(seen) == len(code_of) and numbers.dtype == np.int32
-        return (numbers if dense else code_of[numbers]), seen.astype(np.int64)  # type: ignore[return-value]
+    codes, seen = partition_codes(numbers, SMALL_PARTITION_NUMBER)
+    if len(codes):
+        return codes, seen
     seen, codes = np.unique(numbers, return_inverse=True)
     return codes.astype(np.int32), seen.astype(np.int64)
 

@@ -7,7 +7,8 @@ Two records of a key in one cell belong to one session, and every cell inside a 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from sessionkit.compiled import compiled_loop
 
 CELL = np.dtype([("index", "i8"), ("slot", "i4"), ("session", "i4")], align=True)
 EMPTY = -1
@@ -21,7 +22,7 @@ def empty_cells(capacity: int = SMALLEST) -> np.ndarray:
     return cells
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _place(slot, index, mask):  # type: ignore[no-untyped-def]
     """Where the search starts. Eight neighbouring cells lie side by side, so that one fetch brings all three."""
     h = (np.uint64(slot) * np.uint64(0x9E3779B97F4A7C15)) ^ (np.uint64(index >> 3) * np.uint64(0xC2B2AE3D27D4EB4F))
@@ -31,7 +32,7 @@ def _place(slot, index, mask):  # type: ignore[no-untyped-def]
     return (np.int64(h & np.uint64(0x0FFFFFFFFFFFFFFF)) * 8 + (index & 7)) & mask
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def find_cell(cells, slot, index):  # type: ignore[no-untyped-def]
     """Position of the cell, or of the empty one where it would go."""
     mask = cells.shape[0] - 1
@@ -41,7 +42,7 @@ def find_cell(cells, slot, index):  # type: ignore[no-untyped-def]
     return at
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def set_cell(cells, slot, index, session):  # type: ignore[no-untyped-def]
     """Points the cell at `session`; returns 1 if it was empty before."""
     at = find_cell(cells, slot, index)
@@ -52,7 +53,7 @@ def set_cell(cells, slot, index, session):  # type: ignore[no-untyped-def]
     return added
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def survivor(sessions, row):  # type: ignore[no-untyped-def]
     """The session that now holds what session `row` held; shortens the path on its way."""
     while sessions[row].merged_into >= 0:
@@ -63,7 +64,7 @@ def survivor(sessions, row):  # type: ignore[no-untyped-def]
     return row
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def copy_live_cells(cells, into, sessions, horizon_ms):  # type: ignore[no-untyped-def]
     """Moves the cells whose session ends at or after its partition's horizon; returns how many."""
     count = 0

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+
+from sessionkit.compiled import compiled_loop
 
 from sessionkit.trace import ADDED, LATE, MERGED, OPENED
 from sessionkit.windows.cells import SMALLEST, copy_live_cells, empty_cells, find_cell, set_cell, survivor
@@ -37,7 +38,7 @@ class Events(NamedTuple):
     reopen_end: npt.NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def session_is_late(merged_end_ms, close_time_ms):  # type: ignore[no-untyped-def]
     """THE late rule: a record is dropped when the session that it would end up in is closed already.
 
@@ -47,7 +48,7 @@ def session_is_late(merged_end_ms, close_time_ms):  # type: ignore[no-untyped-de
     return merged_end_ms < close_time_ms
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _walk(sessions, head, slot, t, gap, horizon):  # type: ignore[no-untyped-def]
     """(first session from the newest that starts by t + gap or NO_SESSION, the one before it in the list, steps)."""
     before = NO_SESSION
@@ -69,7 +70,7 @@ def _walk(sessions, head, slot, t, gap, horizon):  # type: ignore[no-untyped-def
     return row, before, steps
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _near(cells, sessions, slot, t, gap, horizon):  # type: ignore[no-untyped-def]
     """(session that starts by t, session that starts after t): those within the gap of t, NO_SESSION for none."""
     left = NO_SESSION
@@ -93,7 +94,7 @@ def _near(cells, sessions, slot, t, gap, horizon):  # type: ignore[no-untyped-de
     return left, right
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _move_to_cells(cells, sessions, head, slot, gap, horizon, counters):  # type: ignore[no-untyped-def]
     """Moves a slot's list into the cells; False (and how many cells it takes) when there is no room."""
     width = max(gap, 1)
@@ -114,7 +115,7 @@ def _move_to_cells(cells, sessions, head, slot, gap, horizon, counters):  # type
     return True
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def _note_reopening(sessions, row, i, close, events, counters):  # type: ignore[no-untyped-def]
     """A closed session is touched: keep what its result was, unless it came closed from an earlier run."""
     if sessions[row].end < close:
@@ -128,7 +129,7 @@ def _note_reopening(sessions, row, i, close, events, counters):  # type: ignore[
         sessions[row].closed = 0
 
 
-@njit(cache=True, nogil=True)
+@compiled_loop
 def run_sessions(  # type: ignore[no-untyped-def]
     begin, slot, timestamp_ms, stream_time_ms, gap, grace, retention, head, sessions, cells, decision, window, events, counters
 ):
