@@ -18,12 +18,13 @@ from sessionkit.contracts import EMIT_STRATEGIES, RULES, WINDOW_KINDS, SessionSt
 from sessionkit.durations import Duration, show_duration
 from sessionkit.engine import Outcome, run_kernel
 from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem
+from sessionkit.grace import missing_grace_ms
 from sessionkit.processing import Forwarded, run_processor
 from sessionkit.records import Source, read_records
 from sessionkit.text import escape_html, plural, shorten
 from sessionkit.trace import LATE, Trace
 from sessionkit.views import tables
-from sessionkit.views.explain import Explanation, explain_record, missing_grace_ms
+from sessionkit.views.explain import Explanation, explain_record
 from sessionkit.windows.session import SessionWindows
 
 if TYPE_CHECKING:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.contracts import SessionColumns, Snapshot
 from sessionkit.durations import INT64_MAX
-
-AggregateColumn = pa.Array | npt.NDArray[np.object_]
 
 
 class ColumnState:
@@ -77,17 +75,22 @@ class ColumnState:
 
 def _none(key_type: pa.DataType, names: tuple[str, ...]) -> SessionColumns:
     nothing = np.empty(0, np.int64)
-    return SessionColumns(pa.array([], key_type), *[nothing] * 5, {name: np.empty(0, object) for name in names})
+    empty = {name: np.empty(0, object) for name in names}
+    return SessionColumns(pa.array([], key_type), nothing, nothing, nothing, nothing, nothing, empty)
 
 
 def _joined(first: SessionColumns, second: SessionColumns) -> SessionColumns:
-    numbers = (np.concatenate(pair) for pair in zip(first[1:6], second[1:6], strict=True))
-    aggregates = {name: _joined_column(column, second.aggregates[name]) for name, column in first.aggregates.items()}
-    return SessionColumns(pa.concat_arrays([first.key, second.key]), *numbers, aggregates)
+    aggregates = {name: _one_column(column, second.aggregates[name]) for name, column in first.aggregates.items()}
+    return SessionColumns(
+        pa.concat_arrays([first.key, second.key]),
+        np.concatenate([first.partition, second.partition]),
+        np.concatenate([first.start_ms, second.start_ms]),
+        np.concatenate([first.end_ms, second.end_ms]),
+        np.concatenate([first.opened_by, second.opened_by]),
+        np.concatenate([first.closed_by, second.closed_by]),
+        aggregates,
+    )
 
 
-def _joined_column(first: AggregateColumn, second: AggregateColumn) -> AggregateColumn:
-    if isinstance(first, pa.Array):
-        assert isinstance(second, pa.Array)
-        return pa.concat_arrays([first, second])
-    return np.concatenate([first, np.asarray(second, object)])
+def _one_column(first: Any, second: Any) -> Any:
+    return pa.concat_arrays([first, second]) if isinstance(first, pa.Array) else np.concatenate([first, second])

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from sessionkit.durations import show_duration, show_time
+from sessionkit.grace import missing_grace_ms
 from sessionkit.text import escape_html, plural, shorten
 from sessionkit.trace import ADDED, BAD_TIME, LATE, MERGED, NEGATIVE_TIME, NULL_KEY, OPENED, REPLAYED, Trace
 from sessionkit.windows.session import SessionWindows
-from sessionkit.windows.session_kernel import SessionKernel
 
 SHORT_HISTORY_MS = 30 * 86_400_000  # toy data counts from the epoch: "27 min" reads better than a date in 1970
 _PLAIN = {
@@ -166,42 +165,6 @@ def _who_moved(trace: Trace, index: int) -> str:
 
 def _lower(name: str) -> str:
     return name[0].lower() + name[1:]
-
-
-def missing_grace_ms(trace: Trace, windows: SessionWindows, rows: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """How much more grace would have kept each late record, exactly: with 1 ms less it is still dropped.
-
-    Found by replaying the record's key, as the trace has it, under other graces: more grace never drops what less kept.
-    """
-    return np.array([_missing(trace, windows, int(row)) for row in rows], np.int64)
-
-
-def _missing(trace: Trace, windows: SessionWindows, index: int) -> int:
-    batch, gap = trace.batch, windows.inactivity_gap_ms
-    same = (batch.key[: index + 1] == batch.key[index]) & (batch.partition[: index + 1] == batch.partition[index])
-    if batch.rejected is not None:
-        same &= batch.rejected[: index + 1] == 0
-    records = np.flatnonzero(same)
-    times, stair = batch.timestamp_ms[records], trace.stream_time_ms[records]
-    columns, loaded = trace.window_columns, trace.window_columns.loaded_count
-    mine = np.flatnonzero((columns.key[:loaded] == batch.key[index]) & (columns.partition[:loaded] == batch.partition[index]))
-    state = (trace.loaded_start_ms[mine], trace.loaded_end_ms[mine])
-
-    def kept(grace_ms: int) -> bool:
-        kernel = SessionKernel(gap, grace_ms, max(trace.retention_ms, gap + grace_ms))
-        kernel.load(np.zeros(len(mine), np.int32), *state, np.zeros(len(mine), np.bool_), 1)
-        decision, window = np.empty(len(times), np.uint8), np.empty(len(times), np.int32)
-        kernel.feed(np.zeros(len(times), np.int32), 1, times, stair, stair[:1], decision, window)
-        return bool(decision[-1] < LATE)
-
-    dropped, enough = windows.grace_ms, int(stair[-1]) - gap - int(times[-1])  # then it is not late even alone
-    while enough - dropped > 1:
-        middle = (dropped + enough) // 2
-        if kept(middle):
-            enough = middle
-        else:
-            dropped = middle
-    return enough - windows.grace_ms
 
 
 def drop_summary(trace: Trace) -> str:

@@ -1,0 +1,89 @@
+"""How much more grace would have kept a late record: exact, by replaying what its key had seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.trace import LATE, Trace
+from sessionkit.windows.session import SessionWindows
+
+Times = npt.NDArray[np.int64]
+NOTHING_LOADED = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def missing_grace_ms(trace: Trace, windows: SessionWindows, rows: npt.NDArray[np.intp]) -> Times:
+    """How much more grace would have kept each late record, exactly: with 1 ms less it is still dropped.
+
+    Found by replaying the record's key, as the trace has it, under other graces: more grace never drops what less kept.
+    """
+    batch, columns, loaded = trace.batch, trace.window_columns, trace.window_columns.loaded_count
+    missing = np.empty(len(rows), np.int64)
+    slot = batch.key * np.int64(max(1, len(batch.partitions))) + batch.partition
+    if batch.rejected is not None:
+        slot[batch.rejected != 0] = -1
+    for one in np.unique(slot[rows]).tolist():
+        records = np.flatnonzero(slot == one)
+        key, partition = batch.key[records[0]], batch.partition[records[0]]
+        mine = np.flatnonzero((columns.key[:loaded] == key) & (columns.partition[:loaded] == partition))
+        asked = slot[rows] == one
+        missing[asked] = missing_grace_of_key(
+            batch.timestamp_ms[records], trace.stream_time_ms[records], np.searchsorted(records, rows[asked]), windows,
+            trace.retention_ms, (trace.loaded_start_ms[mine], trace.loaded_end_ms[mine]),
+        )  # fmt: skip
+    return missing
+
+
+def missing_grace_of_key(
+    times: Times, stair: Times, late: npt.NDArray[np.intp], windows: SessionWindows, retention_ms: int,
+    loaded: tuple[Times, Times] = NOTHING_LOADED,
+) -> Times:  # fmt: skip
+    """The same for the records of one key in one partition, in order of arrival.
+
+    Args:
+        times, stair: the time of each record, and the stream time of the partition at it.
+        late: places of the dropped ones that are asked about.
+        loaded: start and end of each session that was there before, by time.
+    """
+    chain = _chains(times, windows.inactivity_gap_ms) if not len(loaded[0]) else np.zeros(len(times), np.int64)
+    out = np.empty(len(late), np.int64)
+    for place, index in enumerate(late.tolist()):
+        near = np.flatnonzero(chain[: index + 1] == chain[index])
+        out[place] = _bisect(times[near], stair[near], windows, retention_ms, loaded)
+    return out
+
+
+def _chains(times: Times, gap_ms: int) -> Times:
+    """A number for each record; records of different numbers are too far apart to meet, whatever the grace."""
+    order = np.argsort(times, kind="stable")
+    in_time = times[order]
+    number = np.empty(len(times), np.int64)
+    number[order] = np.cumsum(np.append(False, in_time[1:] - in_time[:-1] > gap_ms)[: len(times)])
+    return number
+
+
+def _bisect(times: Times, stair: Times, windows: SessionWindows, retention_ms: int, loaded: tuple[Times, Times]) -> int:
+    """The smallest grace beyond the plan's under which the last of these records is kept."""
+    slot = np.zeros(len(times), np.int32)
+    decision, window = np.empty(len(times), np.uint8), np.empty(len(times), np.int32)
+    slot_of_loaded, closed = np.zeros(len(loaded[0]), np.int32), np.zeros(len(loaded[0]), np.bool_)
+
+    def kept(grace_ms: int) -> bool:
+        other = SessionWindows(inactivity_gap=windows.inactivity_gap_ms, grace=grace_ms)
+        kernel = other.kernel(max(retention_ms, other.close_lag_ms))
+        kernel.load(slot_of_loaded, *loaded, closed, 1)
+        kernel.feed(slot, 1, times, stair, stair[:1], decision, window)
+        return bool(decision[-1] < LATE)
+
+    # with the upper one the record is not late even if it stays alone
+    dropped, enough = windows.grace_ms, int(stair[-1]) - windows.inactivity_gap_ms - int(times[-1])
+    if not kept(enough - 1):  # no session would have taken it in: the usual case
+        return enough - windows.grace_ms
+    enough -= 1
+    while enough - dropped > 1:
+        middle = (dropped + enough) // 2
+        if kept(middle):
+            enough = middle
+        else:
+            dropped = middle
+    return enough - windows.grace_ms
