@@ -41,7 +41,7 @@ _ELAPSED = (
     (SHORT_HISTORY_MS, 86_400_000, "days"),
 )
 _LEGEND_ROW = 24
-_LEGEND_ENTRY = 332
+_LEGEND_ENTRY = 308
 _LINE = 20  # of the subtitle
 _HOVER_LETTERS = 76
 
@@ -66,6 +66,7 @@ class Palette:
     reach: str
     reach_edge: str
     territory: str
+    band: str
     other: str
 
 
@@ -87,6 +88,7 @@ PALETTES: dict[str, Palette] = {
         reach="rgba(86,180,233,0.15)",
         reach_edge="rgba(0,114,178,0.45)",
         territory="rgba(90,100,112,0.075)",
+        band="rgba(90,100,112,0.045)",
         other="#9aa5b1",
     ),
     "dark": Palette(
@@ -106,6 +108,7 @@ PALETTES: dict[str, Palette] = {
         reach="rgba(86,180,233,0.09)",
         reach_edge="rgba(86,180,233,0.45)",
         territory="rgba(150,160,175,0.10)",
+        band="rgba(150,160,175,0.055)",
         other="#647180",
     ),
 }
@@ -144,7 +147,7 @@ class TimeAxis:
         return {"type": kind, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
 
 
-def time_axis(trace: Trace, clock: str | None) -> TimeAxis:
+def time_axis(trace: Trace, window: SessionWindows, clock: str | None) -> TimeAxis:
     """The axis for the event times of a run; `clock` names the clock that they were read from, such as "UTC"."""
     name = "event time" if clock is None else f"event time, {escape_label(clock)}"
     latest_ms, show = int(trace.last_stream_time_ms.max(initial=0)), spoken_clock(trace)
@@ -152,7 +155,8 @@ def time_axis(trace: Trace, clock: str | None) -> TimeAxis:
         return TimeAxis(1, False, f"{name}, ms since 1970", show)
     if latest_ms >= SHORT_HISTORY_MS:
         return TimeAxis(1, True, name, lambda ms: show(ms).removesuffix(":00"))
-    unit_ms, unit = next((unit_ms, unit) for longest_ms, unit_ms, unit in _ELAPSED if latest_ms <= longest_ms)
+    longest_ms = min(max(latest_ms, window.inactivity_gap_ms), SHORT_HISTORY_MS)
+    unit_ms, unit = next((unit_ms, unit) for most_ms, unit_ms, unit in _ELAPSED if longest_ms <= most_ms)
     return TimeAxis(unit_ms, False, f"event time, {unit}", show)
 
 
@@ -191,9 +195,9 @@ class Frame:
         return (high - np.asarray(value, np.float64)) / (high - low) * self.plot_height
 
 
-def legend_height(entry_count: int) -> int:
+def legend_height(entry_count: int, plot_width: int) -> int:
     """Pixels that a legend of so many entries takes below the plot, axis title included."""
-    columns = (WIDTH - 88) // _LEGEND_ENTRY
+    columns = max(plot_width // _LEGEND_ENTRY, 1)
     return 66 + _LEGEND_ROW * -(-entry_count // columns)
 
 
@@ -239,7 +243,7 @@ def dress(figure: go.Figure, colours: Palette, frame: Frame, title: str, subtitl
             "yanchor": "top",
             "font": {"size": 12, "color": colours.ink},
             "bgcolor": "rgba(0,0,0,0)",
-            "entrywidth": _LEGEND_ENTRY - 42,
+            "entrywidth": _LEGEND_ENTRY - 46,
             "entrywidthmode": "pixels",
             "itemsizing": "trace",
         },
@@ -340,7 +344,8 @@ def marks(
 
 def reason(trace: Trace, window: SessionWindows, row: int, missing_ms: int | None = None) -> str:
     """What one record did, in the words of `explain`, for a hover; for a drop also what would have kept it."""
-    said = [escape_label(line, _HOVER_LETTERS) for line in textwrap.wrap(short_reason(trace, window, row), _HOVER_LETTERS)]
+    told = textwrap.wrap(short_reason(trace, window, row), _HOVER_LETTERS)
+    said = [escape_label(line, _HOVER_LETTERS) for line in told]
     if missing_ms is not None:
         said.append(f"{show_duration(missing_ms)} short: {cure(window.grace_ms, missing_ms)}")
     return "<br>".join(said)

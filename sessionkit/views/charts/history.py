@@ -1,4 +1,4 @@
-"""What one key did in one partition, read off the trace in rows of a chart: which rows to show, and each session's life."""
+"""What one key did in one partition, read off the trace: which records to show, and the life of each session."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _LONG_SILENCE, _SILENCE_COST = 1.5, 6.0  # a night in the middle flattens everyt
 
 @dataclass(frozen=True)
 class Life:
-    """One uninterrupted life of a session, from its birth (or re-opening) to its closure, its merge, or the last row."""
+    """One life of a session, from its birth or re-opening to its closure, its merge, or the last row."""
 
     window: int
     steps: tuple[tuple[float, int, int], ...]  # (row, start_ms, end_ms): the bounds from this row on
@@ -64,7 +64,16 @@ class KeyHistory:
     @cached_property
     def own(self) -> Rows:
         """The key's records in the partition."""
-        return self.of_partition[self.trace.batch.key[self.of_partition] == self.key]
+        return self._where(self.of_partition, self.trace.batch.key[self.of_partition] == self.key)
+
+    @cached_property
+    def timed(self) -> Rows:
+        """The key's records that have a place on the plane: those that the windows were asked about."""
+        return self._where(self.own, self.trace.decision[self.own] <= LATE)
+
+    def _where(self, rows: Rows, mask: npt.NDArray[np.bool_]) -> Rows:
+        found: Rows = rows[mask]
+        return found
 
     @cached_property
     def windows(self) -> Rows:
@@ -75,25 +84,25 @@ class KeyHistory:
 
     @cached_property
     def drops(self) -> Rows:
-        """Records dropped as late; only they have a place on the plane."""
-        return self.own[self.trace.decision[self.own] == LATE]
+        """Records dropped as late."""
+        return self._where(self.own, self.trace.decision[self.own] == LATE)
 
     @cached_property
     def merges(self) -> Rows:
         """Records that joined two sessions."""
-        return self.own[self.trace.decision[self.own] == MERGED]
+        return self._where(self.own, self.trace.decision[self.own] == MERGED)
 
     @cached_property
     def late_but_kept(self) -> Rows:
         """Records left of the close line that were kept, without those that joined sessions."""
-        return self.own[self.trace.late_but_kept[self.own] & (self.trace.decision[self.own] != MERGED)]
+        return self._where(self.own, self.trace.late_but_kept[self.own] & (self.trace.decision[self.own] != MERGED))
 
     @cached_property
     def plain(self) -> Rows:
         """Records that opened or joined a session in time."""
         decision = self.trace.decision[self.own]
         kept = (decision == OPENED) | (decision == ADDED)
-        return self.own[kept & ~self.trace.late_but_kept[self.own]]
+        return self._where(self.own, kept & ~self.trace.late_but_kept[self.own])
 
     @cached_property
     def reopened(self) -> Rows:
@@ -121,11 +130,11 @@ class KeyHistory:
     @cached_property
     def _moved(self) -> npt.NDArray[np.bool_]:
         times = self.trace.stream_time_ms[self.of_partition]
-        before = np.append(self.trace.first_stream_time_ms[self.partition], times[:-1])
-        return times > before
+        moved: npt.NDArray[np.bool_] = np.diff(times, prepend=self.trace.first_stream_time_ms[self.partition]) > 0
+        return moved
 
     def telling(self, rows: Rows) -> Rows:
-        """`rows` without the records of other keys that moved nothing: what is left tells the whole story of the key."""
+        """`rows` without the records of other keys that moved nothing: the rest tells the whole story of the key."""
         keep = self.of_partition[self._moved | (self.trace.batch.key[self.of_partition] == self.key)]
         return rows[np.isin(rows, np.union1d(keep, self.trace.closes.at[self.closes]))]
 
@@ -200,9 +209,7 @@ class KeyHistory:
         openers = self.own[trace.decision[self.own] == OPENED]
         born.update(zip(trace.window[openers].tolist(), openers.tolist(), strict=True))
         absorbed = np.isin(trace.merges.absorbed, mine)
-        merged_at = dict(
-            zip(trace.merges.absorbed[absorbed].tolist(), trace.merges.at[absorbed].tolist(), strict=True)
-        )
+        merged_at = dict(zip(trace.merges.absorbed[absorbed].tolist(), trace.merges.at[absorbed].tolist(), strict=True))
         spans: dict[int, list[tuple[int, int, Literal["closed", "merged", "open"]]]] = {w: [] for w in born}
         begin = dict(born)
         for row in self.closes.tolist():
@@ -233,17 +240,15 @@ class KeyHistory:
         return [life for life in found if life is not None]
 
     def _steps(self, windows: list[int]) -> dict[int, list[tuple[int, int, int]]]:
-        """(record, start, end) each time that one of these windows took a record, after its bounds when it was loaded."""
+        """(record, start, end) each time that a window took a record, after its bounds when it was loaded."""
         trace = self.trace
         found: dict[int, list[tuple[int, int, int]]] = {window: [] for window in windows}
-        for window in found:
+        for window, its in found.items():
             if window < trace.window_columns.loaded_count:
-                found[window].append((-1, int(trace.loaded_start_ms[window]), int(trace.loaded_end_ms[window])))
+                its.append((-1, int(trace.loaded_start_ms[window]), int(trace.loaded_end_ms[window])))
         rows = self.own[np.isin(trace.window[self.own], windows)]
         starts, ends = (bound[rows].tolist() for bound in trace.bounds_after)
-        for row, window, start_ms, end_ms in zip(
-            rows.tolist(), trace.window[rows].tolist(), starts, ends, strict=True
-        ):
+        for row, window, start_ms, end_ms in zip(rows.tolist(), trace.window[rows].tolist(), starts, ends, strict=True):
             found[window].append((row, start_ms, end_ms))
         return found
 
@@ -282,7 +287,8 @@ def _count_before(trace: Trace, counts: dict[int, int], window: int, at: int) ->
 def _in_each_stretch(places: npt.NDArray[np.intp], length: int) -> npt.NDArray[np.int64]:
     """How many of `places` lie in each stretch of `MOST_ROWS` rows."""
     seen = np.append(0, np.cumsum(np.bincount(places, minlength=length)))
-    return seen[MOST_ROWS : length + 1] - seen[: length - MOST_ROWS + 1]
+    count: npt.NDArray[np.int64] = seen[MOST_ROWS : length + 1] - seen[: length - MOST_ROWS + 1]
+    return count
 
 
 def key_code(trace: Trace, key: object) -> int:

@@ -31,7 +31,7 @@ _STROKE = 4.0  # half the width of a thick line, with some air
 _LEADER_SAMPLES = 9
 _TAG = re.compile(r"<[^>]*>")
 # widths in ems of DejaVu Sans, the widest font of the stack; what is not listed is 0.62 wide
-_EMS = {0.32: "ijl.,:;|'!() ", 0.42: "tfr-/\"", 0.68: "ABCDEFGHKNOPQRSTUVXYZ&→÷+−", 0.95: "mwMW@%…"}
+_EMS = {0.32: "ijl.,:;|'!() ", 0.42: 'tfr-/"', 0.68: "ABCDEFGHKNOPQRSTUVXYZ&→+\N{MINUS SIGN}", 0.95: "mwMW@%…"}
 _EM = {character: width for width, characters in _EMS.items() for character in characters}
 
 
@@ -47,6 +47,24 @@ def text_size(text: str, size: float = SIZE) -> tuple[float, float]:
     """(width, height) in pixels of a label's box."""
     rows = text.split("<br>")
     return max(text_width(row, size) for row in rows) + 2 * _PAD, len(rows) * size * _LINE_HEIGHT + 2 * _PAD
+
+
+def flow(notes: Sequence[str], width: float, size: float = 13) -> list[str]:
+    """Notes one after the other, parted by dots, in as many lines of this width as it takes."""
+    rows: list[str] = []
+    for note in notes:
+        joined = f"{rows[-1]} · {note}" if rows else note
+        if rows and text_width(joined, size) <= width:
+            rows[-1] = joined
+            continue
+        rows.append("")
+        for word in note.split(" "):
+            longer = f"{rows[-1]} {word}".strip()
+            if text_width(longer, size) > width and rows[-1]:
+                rows.append(word)
+            else:
+                rows[-1] = longer
+    return rows
 
 
 @dataclass(frozen=True)
@@ -108,7 +126,7 @@ class Placement:
             x, up = self._frame.x(found[:, [0, 2]]), self._frame.y(found[:, [1, 3]])
             boxes = np.column_stack([x.min(1), up.min(1), x.max(1), up.max(1)])
             if never:
-                self._strokes.append(boxes + (-_STROKE, -_STROKE, _STROKE, _STROKE))
+                self._strokes.append(boxes + np.array([-_STROKE, -_STROKE, _STROKE, _STROKE]))
             else:
                 self._lines.append(boxes)
 
@@ -117,14 +135,14 @@ class Placement:
         return np.column_stack([across - radius, up - radius, across + radius, up + radius])
 
     def place(self, label: Label, leader: bool = True) -> bool:
-        """Puts the label at the best of its places; False if there is none, or if its kind or text has had its share."""
+        """Puts the label at the best of its places; False if there is none, or its kind or text had its share."""
         if self._count[label.kind] >= MOST_OF_A_KIND or label.text in self._texts:
             return False
         width, height = text_size(label.text, label.size)
         offsets = np.array(label.places, np.float64)
         x, y = float(self._frame.x(label.x_ms)), float(self._frame.y(label.y))
-        middle = offsets + (x, y)
-        boxes = np.column_stack([middle - (width / 2, height / 2), middle + (width / 2, height / 2)])
+        middle, half = offsets + np.array([x, y]), np.array([width, height]) / 2
+        boxes = np.column_stack([middle - half, middle + half])
         allowed = self._inside(boxes) & ~_any_overlap(boxes, self._hard())
         if leader:
             allowed &= ~self._leader_blocked((x, y), middle)
@@ -214,7 +232,8 @@ def _overlap(boxes: Boxes, others: Boxes) -> npt.NDArray[np.bool_]:
 
 
 def _any_overlap(boxes: Boxes, others: Boxes) -> npt.NDArray[np.bool_]:
-    return _overlap(boxes, others).any(axis=1)
+    hit: npt.NDArray[np.bool_] = np.any(_overlap(boxes, others), axis=1)
+    return hit
 
 
 def _overlaps(boxes: Boxes, others: list[Boxes]) -> npt.NDArray[np.float64]:

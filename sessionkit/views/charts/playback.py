@@ -13,7 +13,7 @@ from sessionkit.views.charts.labels import Placement
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-_VEIL_FROM = 0.92  # the curtain starts this far above the newest row
+_VEIL_FROM = 0.6  # rows between the newest one and the curtain: its own mark shows, the next one does not
 _MOST_FRAMES = 240
 _STEP_MS = 450
 _ROOM = 74  # pixels that the slider takes
@@ -83,9 +83,7 @@ def _buttons(colours: Palette, frame: Frame) -> dict[str, Any]:
     }
 
 
-def _slider(
-    colours: Palette, frame: Frame, stops: list[int], offsets: npt.NDArray[np.int64]
-) -> dict[str, Any]:
+def _slider(colours: Palette, frame: Frame, stops: list[int], offsets: npt.NDArray[np.int64]) -> dict[str, Any]:
     at_once = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
     return {
         "active": len(stops) - 1,
@@ -100,7 +98,5 @@ def _slider(
         "tickcolor": colours.mute,
         "font": {"color": colours.mute, "size": 10},
         "currentvalue": {"prefix": "arrived up to offset ", "font": {"size": 12, "color": colours.ink}},
-        "steps": [
-            {"label": f"{offsets[row]:,}", "method": "animate", "args": [[str(row)], at_once]} for row in stops
-        ],
+        "steps": [{"label": f"{offsets[row]:,}", "method": "animate", "args": [[str(row)], at_once]} for row in stops],
     }

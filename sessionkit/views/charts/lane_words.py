@@ -1,0 +1,149 @@
+"""The words of the lanes: title, what is left out, sizes beside bars, missing grace beside drops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sessionkit.durations import show_duration
+from sessionkit.text import plural
+from sessionkit.trace import LATE, MERGED
+from sessionkit.views.charts.board import Board
+from sessionkit.views.charts.grammar import WIDTH, Frame
+from sessionkit.views.charts.labels import flow, text_width
+from sessionkit.views.charts.scene import LaneScene
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_SMALL = 11  # the size of words in the lanes
+
+
+def lanes_title(scene: LaneScene) -> str:
+    """How many keys, sessions, merges and drops the lanes stand for."""
+    board, trace = scene.board, scene.trace
+    whole = Board(trace, board.lanes, 0, int(np.iinfo(np.int64).max))
+    key_count = len({lane.key for lane in board.lanes})
+    merges, drops = len(whole.of(trace.decision == MERGED)), len(whole.of(trace.decision == LATE))
+    counted = [plural(key_count, "key"), plural(len(whole.all_windows), "session"), plural(merges, "merge")]
+    return " · ".join([*counted, f"{drops:,} dropped"])
+
+
+def lanes_subtitle(scene: LaneScene) -> list[str]:
+    """How to read it, and what is left out."""
+    board, trace = scene.board, scene.trace
+    gap, grace = show_duration(scene.window.inactivity_gap_ms), show_duration(scene.window.grace_ms)
+    bars = "a lane for each key, a bar for each session: filled once closed, outlined while open"
+    said = [f"gap {gap} · grace {grace} · {bars}"]
+    if not board.lanes:
+        return [*said, "the run holds no records"]
+    notes = []
+    if board.is_part:
+        why = ", the part with most to see" if board.was_chosen else ""
+        merges = plural(len(board.of(trace.decision == MERGED)), "merge")
+        notes.append(
+            f"shown: {scene.axis.show(board.first_ms)} to {scene.axis.show(board.last_ms)}{why}"
+            f" ({plural(len(board.windows), 'session')}, {merges}, {len(scene.drops):,} dropped)"
+        )
+        notes.append("first_ms=, last_ms= show others")
+    left_out = len(trace.keys) - len({lane.key for lane in board.lanes})
+    if left_out:
+        notes.append(f"{plural(left_out, 'more key')} not shown (keys=, most=)")
+    several = len({lane.partition for lane in board.lanes})
+    if several > 1:
+        notes.append(f"{several} partitions, each with a stream time of its own: no close line is drawn")
+    elif scene.stream_time_ms is not None and scene.stream_time_ms - trace.close_lag_ms > scene.x_range_ms[1]:
+        notes.append("the close line has passed all of it")
+    if not scene.is_roomy and len(board.windows):
+        notes.append("beside a bar: how many records it holds")
+    return [*said, *flow(notes, WIDTH - 40)]
+
+
+def session_size(record_count: int, length_ms: int) -> str:
+    """A session's size in words."""
+    records = plural(record_count, "record")
+    return f"{records} · {show_duration(length_ms)}" if length_ms else records
+
+
+def sizes(scene: LaneScene, frame: Frame) -> go.Scatter:
+    """Below each bar its size, or (in low lanes) beside it the number of its records: where there is room."""
+    columns, windows = scene.trace.window_columns, scene.board.windows
+    drop = scene.half + (0.2 if len(scene.board.former[0]) else 0.15) if scene.is_roomy else 0.0
+    heights = np.array(scene.height_of_windows(windows), np.int64)
+    found = []
+    for y in range(len(scene.board.lanes)):
+        mine = windows[heights == y]
+        mine = mine[np.lexsort((mine, columns.start_ms[mine]))]
+        bars = np.column_stack([frame.x(columns.start_ms[mine]), frame.x(columns.end_ms[mine])])
+        in_the_way = [] if scene.is_roomy else [(left - 4, right + 4) for left, right in bars.tolist()]
+        if not scene.is_roomy:
+            reach = np.isin(mine, scene.open_windows)
+            gap = scene.window.inactivity_gap_ms / frame.ms_per_pixel
+            edges = [*(bars[reach, 0] - gap), *(bars[reach, 1] + gap)]
+            in_the_way += [(edge - 2, edge + 2) for edge in edges]
+        in_the_way += [(x - 3, x + 3) for x in scene.clocks_x(frame)]
+        for row, (left, right) in zip(mine.tolist(), bars.tolist(), strict=True):
+            length_ms = int(columns.end_ms[row] - columns.start_ms[row])
+            for text, x in _places(scene, scene.counts[row], length_ms, left, right, in_the_way):
+                half = text_width(text, _SMALL) / 2 + 3
+                clear = all(x + half <= low or x - half >= high for low, high in in_the_way)
+                if clear and x - half >= 0 and x + half <= frame.plot_width:
+                    in_the_way.append((x - half, x + half))
+                    found.append((text, x, y - drop))
+                    break
+    return _text(scene, frame, "sizes", found, scene.colours.mute, "middle center")
+
+
+def _places(
+    scene: LaneScene, count: int, length_ms: int, left: float, right: float, in_the_way: list[tuple[float, float]]
+) -> Iterator[tuple[str, float]]:
+    """Words for a bar with the middle of each place where they may stand, best first."""
+    if not scene.is_roomy:
+        yield f"{count:,}", right + 8 + text_width(f"{count:,}", _SMALL) / 2
+        return
+    middle = (left + right) / 2
+    for text in dict.fromkeys([session_size(count, length_ms), plural(count, "record"), f"{count:,}"]):
+        yield text, middle
+        half = text_width(text, _SMALL) / 2 + 3
+        for low, high in in_the_way:
+            if low < middle + half and high > middle - half and high - low < 7:  # a clock's line: beside it
+                sides = (text, low - half), (text, high + half)
+                yield from sides if middle < (low + high) / 2 else sides[::-1]
+
+
+def graces(scene: LaneScene, frame: Frame) -> go.Scatter:
+    """Beside each drop the grace that it lacked, where no other drop is in the way."""
+    times = scene.trace.batch.timestamp_ms
+    marked_heights, marked_x = scene.height_of(scene.drops), frame.x(times[scene.drops])
+    found = []
+    for row, missing_ms in scene.missing_ms.items():
+        y, x = int(scene.height_of(np.array([row]))[0]), float(frame.x(times[row]))
+        text = f"<b>+{show_duration(missing_ms)}</b>"
+        end = x + 10 + text_width(text, _SMALL)
+        others = marked_x[marked_heights == y]
+        same = int((others == x).sum())
+        if same == 1 and end <= frame.plot_width and not ((others > x) & (others < end + 8)).any():
+            found.append((text, x + 8, y + scene.above))
+    return _text(scene, frame, "missing grace", found, scene.colours.drop, "middle right")
+
+
+def _text(
+    scene: LaneScene, frame: Frame, name: str, found: list[tuple[str, float, float]], colour: str, position: str
+) -> go.Scatter:
+    """A trace of words at these places, given in pixels across."""
+    import plotly.graph_objects as go
+
+    places = [round(frame.x_range_ms[0] + x * frame.ms_per_pixel) for _, x, _ in found]
+    return go.Scatter(
+        x=scene.axis.at(places),
+        y=[y for *_, y in found],
+        text=[text for text, *_ in found],
+        mode="text",
+        name=name,
+        textposition=position,
+        textfont={"size": _SMALL if scene.is_roomy else _SMALL - 1, "color": colour},
+        hoverinfo="skip",
+        showlegend=False,
+    )

@@ -1,0 +1,127 @@
+"""The words of a plane: its title, what it leaves out, and the labels beside its marks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sessionkit.durations import show_duration
+from sessionkit.text import escape_label, plural
+from sessionkit.trace import LATE
+from sessionkit.views.charts.grammar import MOST_REASONS, WIDTH, Frame, cure, growing
+from sessionkit.views.charts.history import Cap, partition_counts
+from sessionkit.views.charts.labels import Label, Placement, around, flow, text_size
+from sessionkit.views.charts.scene import PlaneScene
+
+
+def plane_title(scene: PlaneScene, key: object) -> str:
+    trace, own = scene.trace, scene.history.own
+    kept = int(trace.accepted[own].sum())
+    return f"Key “{escape_label(key)}”: {plural(kept, 'record')} kept, {len(own) - kept:,} dropped"
+
+
+def plane_subtitle(scene: PlaneScene) -> list[str]:
+    trace, rows, history = scene.trace, scene.rows, scene.history
+    gap, grace = show_duration(scene.window.inactivity_gap_ms), show_duration(scene.window.grace_ms)
+    said = [f"gap {gap} · grace {grace} · read upwards: each row is one arriving record; sideways is when it happened"]
+    notes = []
+    everything = history.of_partition
+    if not len(rows):
+        return [*said, "no record arrived in this partition during the run"]
+    if len(rows) < len(everything):
+        offset = trace.batch.offset
+        notes.append(
+            f"shown: offsets {offset[rows[0]]:,} to {offset[rows[-1]]:,} of {offset[everything[0]]:,} to"
+            f" {offset[everything[-1]]:,} (first=, last= show others)"
+        )
+        span = everything[(everything >= rows[0]) & (everything <= rows[-1])]
+        if len(rows) < len(span):
+            notes.append(f"without {plural(len(span) - len(rows), 'record')} of other keys that moved nothing")
+        if any(life.steps[0][0] < 0 for life in scene.lives):
+            notes.append("what starts at the lower edge began earlier")
+    counts = partition_counts(trace, history.key)
+    others = np.flatnonzero(counts)
+    others = others[others != history.partition]
+    if len(trace.batch.partitions) > 1:
+        here = f"partition {trace.batch.partitions[history.partition]}"
+        if len(others):
+            where = ", ".join(str(trace.batch.partitions[p]) for p in others[:5]) + (", …" if len(others) > 5 else "")
+            here += f" only: the key is in {where} too (partition= shows it)"
+        notes.append(here)
+    without_place = int((trace.decision[history.own] > LATE).sum())
+    if without_place:
+        notes.append(f"{without_place:,} of the dropped have no usable time, or came a second time: not drawn")
+    if len(scene.drops) > MOST_REASONS:
+        notes.append(f"missing grace is worked out for the first {MOST_REASONS} drops")
+    return [*said, *flow(notes, WIDTH - 40)]
+
+
+def cap_size(cap: Cap) -> str:
+    records = plural(cap.record_count, "record")
+    return f"{records} · {show_duration(cap.end_ms - cap.start_ms)}" if cap.end_ms > cap.start_ms else records
+
+
+def place_labels(scene: PlaneScene, frame: Frame) -> Placement:
+    placement = Placement(frame, scene.axis, scene.colours)
+    trace, times = scene.trace, scene.trace.batch.timestamp_ms
+    own = scene.shown(scene.history.timed)
+    other = scene.rows[trace.batch.key[scene.rows] != scene.history.key]
+    placement.avoid_marks(times[own], scene.y(own))
+    placement.avoid_dots(times[other], scene.y(other))
+    for lag_ms in (trace.close_lag_ms, 0):
+        x, y = scene.stair(lag_ms)
+        placement.avoid_lines(x, y)
+    for outline in (*scene.tethers, scene.bars):
+        placement.avoid_lines(outline.x_ms, outline.y, never=True)
+    for life in scene.lives:
+        placement.avoid_lines(*growing(life.steps, life.end))
+    for cap in scene.caps:
+        placement.avoid_lines([cap.start_ms, cap.end_ms], [scene.y_of(cap.at)] * 2, never=True)
+    for kind, records, prefer, colour in (
+        ("dropped", scene.drops[:MOST_REASONS], 125, scene.colours.drop),
+        ("bridge", scene.shown(scene.history.merges), -25, scene.colours.bridge),
+        ("reopened", scene.shown(scene.history.reopened), 60, scene.colours.ink),
+        ("caps", scene.rows[:0], 0, ""),
+        ("late but kept", scene.shown(scene.history.late_but_kept), 130, scene.colours.saved),
+    ):
+        if kind == "caps":
+            _label_caps(scene, frame, placement)
+        for row in records.tolist():
+            text = _words_for(scene, kind, row)
+            places = around(prefer, *text_size(text))
+            placement.place(Label(kind, int(times[row]), scene.y_of(row), text, colour, places))
+    return placement
+
+
+def _words_for(scene: PlaneScene, kind: str, row: int) -> str:
+    if kind == "dropped":
+        missing, grace = scene.missing_ms[row], scene.window.grace_ms
+        return f"<b>dropped</b> · {show_duration(missing)} short<br>{cure(grace, missing)}"
+    if kind == "bridge":
+        return "<b>bridge</b>: two sessions become one"
+    if kind == "reopened":
+        return "<b>re-opened</b>: it was closed<br>but still retained"
+    behind = int(scene.trace.close_time_ms[row] - scene.trace.batch.timestamp_ms[row])
+    return f"<b>late but kept</b>: {show_duration(behind)} behind,<br>but it touches an open session"
+
+
+def _label_caps(scene: PlaneScene, frame: Frame, placement: Placement) -> None:
+    """The size above (or below) each cap, fullest first, and "still open" above what nothing has closed."""
+    for life in scene.lives:
+        if life.how in ("open", "cut"):
+            _, start_ms, end_ms = life.steps[-1]
+            text = "still open" if life.how == "open" else "goes on ↑"
+            places = _along(frame, start_ms, end_ms, text)
+            label = Label("open", (start_ms + end_ms) // 2, life.end, text, scene.colours.edge, places)
+            placement.place(label, leader=False)
+    for cap in sorted(scene.caps, key=lambda cap: (-cap.record_count, cap.at)):
+        text, y = f"<b>closed</b> · {cap_size(cap)}", scene.y_of(cap.at)
+        places = _along(frame, cap.start_ms, cap.end_ms, text)
+        label = Label("closed", (cap.start_ms + cap.end_ms) // 2, y, text, scene.colours.ink, places)
+        placement.place(label, leader=False)
+
+
+def _along(frame: Frame, start_ms: int, end_ms: int, text: str) -> tuple[tuple[float, float], ...]:
+    """Places above, then below, a horizontal line: its middle first, then to both sides."""
+    room = max((end_ms - start_ms) / frame.ms_per_pixel - text_size(text)[0], 60) / 2
+    sideways = [0.0, *(sign * step for step in np.arange(15, room + 1, 15).tolist() for sign in (1, -1))]
+    return tuple((across, up) for up in (-17.0, 18.0) for across in sideways)
