@@ -49,7 +49,11 @@ class Aggregation:
             UnsupportedData: with the type that it has and those that would do.
         """
         for column, kind in zip(self.columns, types, strict=True):
-            if not self.takes(kind):
+            if self.accumulators and isinstance(kind, pa.BaseExtensionType):  # Python objects, above all
+                want = "a column of plain values; sk.reduce and sk.aggregation take any"
+                got = getattr(kind, "type_name", kind)
+                raise UnsupportedData(problem(f"{self.code} cannot use column {column!r}", got, want))
+            if not (self.takes(kind) or pa.types.is_null(kind)):
                 raise UnsupportedData(problem(f"{self.code} cannot use column {column!r}", kind, self.wants))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +13,14 @@ import pyarrow.compute as pc
 from sessionkit import fold_loops as loops
 from sessionkit.aggregations import Aggregation
 from sessionkit.errors import AggregationFailed, NumberOverflow, problem
+from sessionkit.records import PythonObjects
 from sessionkit.text import shorten
 from sessionkit.trace import Merges
 
 NO_RUNNING = np.empty(0, np.int64)
 EVERY = np.empty(0, np.bool_)  # no mask: all values count
 Rows = npt.NDArray[np.integer[Any]]
+ValueColumn: TypeAlias = pa.Array | PythonObjects
 
 
 class Accumulator(Protocol):
@@ -291,7 +293,7 @@ class PythonFold:
         return out
 
 
-def record_values(columns: list[pa.Array], lo: int, count: int) -> list[Any]:
+def record_values(columns: list[ValueColumn], lo: int, count: int) -> list[Any]:
     """What a Python function gets as the value of each record: nothing, the column's value, or a dict of several."""
     if not columns:
         return [None] * count
@@ -309,14 +311,19 @@ def _objects(values: list[Any]) -> npt.NDArray[np.object_]:
 Fold = CompiledFold | PythonFold
 
 
-def value_columns(aggregation: Aggregation, values: Mapping[str, pa.Array]) -> list[pa.Array]:
-    """The columns that an aggregation reads; several become one struct, so that a value is a dict of them."""
-    columns = [values[name] for name in aggregation.columns]
-    return columns if len(columns) < 2 else [pa.StructArray.from_arrays(columns, list(aggregation.columns))]
+def value_columns(aggregation: Aggregation, values: Mapping[str, ValueColumn]) -> list[ValueColumn]:
+    """The columns that an aggregation reads; several become one, so that a value is a dict of them."""
+    names, columns = list(aggregation.columns), [values[name] for name in aggregation.columns]
+    if len(columns) < 2:
+        return columns
+    if any(isinstance(column, PythonObjects) for column in columns):
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        return [PythonObjects([dict(zip(names, row, strict=True)) for row in rows])]
+    return [pa.StructArray.from_arrays(columns, names)]
 
 
 def make_fold(
-    aggregation: Aggregation, values: Mapping[str, pa.Array], loaded: npt.NDArray[np.object_] | pa.Array,
+    aggregation: Aggregation, values: Mapping[str, ValueColumn], loaded: npt.NDArray[np.object_] | pa.Array,
     describe: Callable[[int], tuple[Any, str]],
 ) -> Fold:  # fmt: skip
     """The fold of an aggregation over a run: compiled where it is a built-in."""

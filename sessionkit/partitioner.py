@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.errors import InvalidArgument, problem
 from sessionkit.keys import key_bytes
 
 _M, _R, _SEED, _MASK = 0x5BD1E995, 24, 0x9747B28C, 0xFFFFFFFF
@@ -35,12 +36,16 @@ def murmur2(data: bytes) -> int:
 def partition_for(key: str | int | bytes, partitions: int) -> int:
     """The partition of `key` in a topic with `partitions` partitions.
 
+    Raises:
+        InvalidArgument: `key` is neither text, an integer nor bytes, or there is not one partition.
     Source:
         Kafka's BuiltInPartitioner.partitionForKey.
     Example:
         >>> partition_for("ada", 4)
         1
     """
+    if type(partitions) is not int or partitions < 1:  # True is an int, too
+        raise InvalidArgument(problem("partitions must be an integer from 1 on", repr(partitions), "such as 4"))
     return (murmur2(key_bytes(key)) & 0x7FFFFFFF) % partitions
 
 

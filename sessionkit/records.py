@@ -70,8 +70,10 @@ class Source:
             if not isinstance(value, str):
                 want = 'group_by_key("user", timestamp="at") names columns by text'
                 raise InvalidArgument(problem(f"{name} must be a text", shorten(repr(value)), want))
-        if self.partitions is not None and (not isinstance(self.partitions, int) or isinstance(self.partitions, bool)):
-            raise InvalidArgument(problem("partitions must be an integer", repr(self.partitions), "such as partitions=4"))
+        if self.partitions is not None and type(self.partitions) is not int:  # True is an int, too
+            raise InvalidArgument(
+                problem("partitions must be an integer", repr(self.partitions), "such as partitions=4")
+            )
         if not isinstance(self.sort, bool):
             raise InvalidArgument(problem("sort must be True or False", repr(self.sort), "it sorts by offset="))
 
@@ -79,6 +81,29 @@ class Source:
         """The columns that are read besides the values, each once."""
         named = [*self.keys, self.timestamp, self.partition, self.offset]
         return list(dict.fromkeys(name for name in named if name is not None))
+
+
+class PythonObjects:
+    """A column of objects that Arrow cannot hold: as much of an Arrow array as Python functions need."""
+
+    type = pa.opaque(pa.null(), "python objects", "sessionkit")
+
+    def __init__(self, objects: list[Any]) -> None:
+        self._objects = objects
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __getitem__(self, rows: slice) -> PythonObjects:
+        return PythonObjects(self._objects[rows])
+
+    def slice(self, lo: int, count: int) -> PythonObjects:
+        """`count` of the objects from `lo` on."""
+        return self[lo : lo + count]
+
+    def to_pylist(self) -> list[Any]:
+        """The objects themselves, None for a missing one."""
+        return self._objects
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +122,7 @@ class RecordBatch:
     rejected: npt.NDArray[np.uint8] | None = None
     given_offset: npt.NDArray[np.int64] | None = None
     first_offset: npt.NDArray[np.int64] | None = None
-    values: Mapping[str, pa.Array] = field(default_factory=dict)
+    values: Mapping[str, pa.Array | PythonObjects] = field(default_factory=dict)
     frame: FrameKind = "arrow"
 
     def __len__(self) -> int:
@@ -136,7 +161,8 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         InvalidData: null or impossible times, offsets that do not rise, keys that cannot be kept apart.
     """
     wanted = list(dict.fromkeys([*source.columns(), *value_columns]))
-    table, frame = _open(data, wanted, source)
+    objects: dict[str, list[Any]] = {}
+    table, frame = _open(data, wanted, source, objects)
     if source.sort:
         table = _sorted(table, source)
     timestamp_ms, bad_time = to_milliseconds(table[source.timestamp], source)
@@ -151,7 +177,7 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         partitions=partitions,
         rejected=_rejections(key, timestamp_ms, bad_time),
         given_offset=offset,
-        values={name: _one_array(table[name]) for name in value_columns},
+        values={name: _value_column(table[name], objects.get(name)) for name in value_columns},
         frame=frame,
     )
 
@@ -169,7 +195,7 @@ def _rejections(
     return rejected
 
 
-def _open(data: Any, wanted: list[str], source: Source) -> tuple[pa.Table, FrameKind]:
+def _open(data: Any, wanted: list[str], source: Source, objects: dict[str, list[Any]]) -> tuple[pa.Table, FrameKind]:
     if isinstance(data, str | os.PathLike):
         from sessionkit.files import read_table
 
@@ -179,20 +205,22 @@ def _open(data: Any, wanted: list[str], source: Source) -> tuple[pa.Table, Frame
         want = "a frame with the Arrow stream protocol (pandas, polars, pyarrow, DuckDB) or the path of a Parquet file"
         raise UnsupportedData(problem("these are not records", type(data).__name__, want))
     if kind == "pandas":
-        return _from_pandas(data, wanted, source), "pandas"
+        check_columns(list(data.columns), wanted)
+        return pa.table({name: _from_series(data[name], name, source, objects) for name in wanted}), "pandas"
     if kind == "polars":
-        _check_columns(data.columns, wanted)
+        check_columns(data.columns, wanted)
         data = data[wanted]
     try:
         table = pa.table(data)
     except _NOT_ARROW as error:
         want = "columns of one type each; text must be valid Unicode, without lone surrogates"
         raise UnsupportedData(problem("the frame cannot be read as columns", shorten(error, 200), want)) from error
-    _check_columns(table.column_names, wanted)
+    check_columns(table.column_names, wanted)
     return table.select(wanted), "polars" if kind == "polars" else "arrow"
 
 
-def _check_columns(names: list[str], wanted: list[str]) -> None:
+def check_columns(names: list[str], wanted: list[str]) -> None:
+    """Refuses data in which a wanted column is not there, or there twice."""
     for name in wanted:
         if names.count(name) == 0:
             have = ", ".join(repr(shorten(other)) for other in names) or "no columns"
@@ -202,56 +230,30 @@ def _check_columns(names: list[str], wanted: list[str]) -> None:
             raise InvalidData(problem(f"column {name!r} is there {names.count(name)} times", got, "rename all but one"))
 
 
-def _from_pandas(frame: Any, wanted: list[str], source: Source) -> pa.Table:
-    _check_columns(list(frame.columns), wanted)
-    return pa.table({name: _from_series(frame[name], name, source) for name in wanted})
-
-
-def _from_series(series: Any, name: str, source: Source) -> pa.Array | pa.ChunkedArray:
-    """A pandas column in Arrow. Values that Arrow would refuse or change stay Python objects, for Python functions."""
-    column = problem_seen = None
+def _from_series(series: Any, name: str, source: Source, objects: dict[str, list[Any]]) -> pa.Array | pa.ChunkedArray:
+    """A pandas column in Arrow; what Arrow would refuse or change goes into `objects`, its places into the column."""
+    refusal = ""
     try:
         column = pa.array(series, from_pandas=True)
+        if (
+            series.dtype == object
+            and pa.types.is_binary(column.type)
+            and any(isinstance(value, str) for value in series)
+        ):
+            refusal = "bytes beside text"  # Arrow makes bytes of both, so that two keys would be one
     except _NOT_ARROW as error:
-        problem_seen = shorten(", ".join(map(str, error.args)) if isinstance(error, pa.ArrowException) else error, 200)
-    if column is not None and series.dtype != object:
-        return column
-    if column is not None and pa.types.is_binary(column.type) and any(isinstance(value, str) for value in series):
-        problem_seen = "bytes beside text"  # Arrow would make bytes of both
-    if name == source.timestamp:
-        refuse_mixed_zones(series, name)
+        column = None
+        refusal = shorten(", ".join(map(str, error.args)) if isinstance(error, pa.ArrowException) else error, 200)
     if name in source.columns():
-        if problem_seen is None:
-            return column
-        want = "values of one type; a key is text (valid Unicode), an integer of 64 bits or bytes"
-        raise UnsupportedData(problem(f"column {name!r} cannot be read", problem_seen, want))
-    if column is None or problem_seen is not None or pa.types.is_nested(column.type):
-        return _python_objects(series)
+        if refusal:
+            want = "values of one type; a key is text (valid Unicode), an integer of 64 bits or bytes"
+            raise UnsupportedData(problem(f"column {name!r} cannot be read", refusal, want))
+        if name == source.timestamp and series.dtype == object:
+            refuse_mixed_zones(series, name)
+    elif refusal or (series.dtype == object and pa.types.is_nested(column.type)):
+        objects[name] = [None if null else value for value, null in zip(series, series.isna(), strict=True)]
+        return pa.array(np.arange(len(series)))
     return column
-
-
-class PythonObjects(pa.ExtensionType):
-    """The type of a column of any Python objects: Arrow holds their places in a list. Only Python functions take it."""
-
-    def __init__(self, objects: list[Any]) -> None:
-        self.objects = objects
-        super().__init__(pa.int64(), "sessionkit.python_objects")
-
-    def __arrow_ext_serialize__(self) -> bytes:
-        raise UnsupportedData(problem("Python objects cannot leave this process", "a column of them", "convert it first"))
-
-    def __arrow_ext_scalar_class__(self) -> type[pa.ExtensionScalar]:
-        return _PythonObject
-
-
-class _PythonObject(pa.ExtensionScalar):
-    def as_py(self, **_: Any) -> Any:
-        return None if self.value is None else self.type.objects[self.value.as_py()]
-
-
-def _python_objects(series: Any) -> pa.Array:
-    missing = [value is None or value is not None and value is not value for value in series]
-    return pa.ExtensionArray.from_storage(PythonObjects(series.tolist()), pa.array(range(len(series)), pa.int64()))
 
 
 def _sorted(table: pa.Table, source: Source) -> pa.Table:
@@ -259,7 +261,9 @@ def _sorted(table: pa.Table, source: Source) -> pa.Table:
     return table.take(pc.sort_indices(table, sort_keys=order))
 
 
-def _one_array(column: pa.ChunkedArray) -> pa.Array:
+def _value_column(column: pa.ChunkedArray, objects: list[Any] | None) -> pa.Array | PythonObjects:
+    if objects is not None:
+        return PythonObjects([objects[place] for place in column.to_pylist()])
     joined = column.combine_chunks()
     return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 
@@ -270,7 +274,9 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.i
     if column.null_count:
         rows = [int(row) for row in np.flatnonzero(np.asarray(column.is_null()))[:3]]
         want = "each record is in one partition, at one offset"
-        raise InvalidData(problem(f"{what} column {name!r} has missing values", f"{column.null_count} (rows {rows})", want))
+        raise InvalidData(
+            problem(f"{what} column {name!r} has missing values", f"{column.null_count} (rows {rows})", want)
+        )
     try:
         numbers: npt.NDArray[np.int64] = (column.cast(pa.int64()) if column.type == pa.uint64() else column).to_numpy()
     except pa.ArrowInvalid as error:

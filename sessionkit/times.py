@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 TIME_UNITS = ("s", "ms", "us", "ns")
 BAD_TIME_CHOICES = ("refuse", "drop")
+CLOCK_CHOICES = ("raise", "earliest", "latest")
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _PLAUSIBLE_S = (631_152_000, 4_102_444_800)  # 1990 to 2100
 _SAMPLE = 1_000
@@ -39,8 +40,8 @@ def to_milliseconds(
         InvalidData: missing or negative times, unless `on_bad_time="drop"`.
     """
     name = source.timestamp
-    if pa.types.is_null(column.type):  # a column without any time has no type of its own
-        column = column.cast(pa.timestamp("ms", "UTC"))
+    if pa.types.is_null(column.type) or (pa.types.is_floating(column.type) and column.null_count == len(column)):
+        column = pa.chunked_array([pa.nulls(len(column), pa.timestamp("ms", "UTC"))])  # not one time tells its type
     if pa.types.is_timestamp(column.type):
         column, unit = _aware(column, source), column.type.unit
     elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -26,6 +27,10 @@ CHROMIUM_ARGUMENTS = [
     "--use-angle=swiftshader",
     "--enable-unsafe-swiftshader",
 ]
+
+# No deadline: the first call of a compiled loop takes its time. A failing input can be replayed from what is printed.
+hypothesis.settings.register_profile("sessionkit", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("sessionkit")
 
 
 def skipped_in_ci(config: pytest.Config) -> list[str]:
