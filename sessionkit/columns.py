@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from sessionkit.compiled import compiled, compiled_loop
+
+SMALL_PLACE = 64
 
 
 @compiled
@@ -176,7 +179,10 @@ def partition_codes(numbers, most):  # type: ignore[no-untyped-def]
 
 @compiled
 def order_within(place, places, time):  # type: ignore[no-untyped-def]
-    """Order by place (0 to `places` - 1), then time: a counting sort, then insertion, as times come nearly sorted."""
+    """(order by place, 0 to `places` - 1, and then time; ends of the places that are left to be sorted by time).
+
+    A counting sort by place. Times come nearly sorted, so small places are sorted by insertion.
+    """
     ends = np.zeros(places + 1, np.int64)
     for i in range(place.shape[0]):
         ends[place[i] + 1] += 1
@@ -185,11 +191,30 @@ def order_within(place, places, time):  # type: ignore[no-untyped-def]
     order = np.empty(place.shape[0], np.int64)
     filled = ends[:-1].copy()
     for i in range(place.shape[0]):
-        p = place[i]
-        at = filled[p]
-        while at > ends[p] and time[order[at - 1]] > time[i]:
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = i
-        filled[p] += 1
+        order[filled[place[i]]] = i
+        filled[place[i]] += 1
+    unsorted = [(np.int64(0), np.int64(0)) for _ in range(0)]
+    for p in range(places):
+        for at in range(ends[p] + 1, ends[p + 1]):
+            if time[order[at - 1]] <= time[order[at]]:
+                continue
+            if ends[p + 1] - ends[p] > SMALL_PLACE:
+                unsorted.append((ends[p], ends[p + 1]))
+                break
+            row = order[at]
+            to = at
+            while to > ends[p] and time[order[to - 1]] > time[row]:
+                order[to] = order[to - 1]
+                to -= 1
+            order[to] = row
+    return order, unsorted
+
+
+def order_by_place(places_of: npt.NDArray[np.int64], places: int, time: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Order by place (0 to `places` - 1), then time; faster than a general sort, as there are few places to go to."""
+    order: npt.NDArray[np.int64]
+    order, unsorted = order_within(places_of, places, time)
+    for begin, end in unsorted:
+        mine = order[begin:end]
+        mine[:] = mine[np.argsort(time[mine])]
     return order

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.columns import count_updates, last_touches, order_within, update_rows
+from sessionkit.columns import count_updates, last_touches, order_by_place, update_rows
 from sessionkit.durations import INT64_MAX
 from sessionkit.engine import Outcome
 from sessionkit.errors import UnsupportedData, problem
@@ -52,7 +52,7 @@ def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
     ranks = key_ranks(outcome.keys)[windows.key[rows]]
     place = ranks + windows.partition[rows].astype(np.int64) * max(1, len(outcome.keys))
     places = max(1, len(outcome.keys)) * max(1, len(outcome.batch.partitions))
-    chosen: npt.NDArray[np.intp] = rows[order_within(place, places, windows.start_ms[rows])]
+    chosen: npt.NDArray[np.intp] = rows[order_by_place(place, places, windows.start_ms[rows])]
     return chosen
 
 

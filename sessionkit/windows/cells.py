@@ -10,16 +10,15 @@ import numpy as np
 
 from sessionkit.compiled import compiled_loop
 
+# `session` is the row + 1, so that memory fresh from the system, all zeros, is an empty table at no cost
 CELL = np.dtype([("index", "i8"), ("slot", "i4"), ("session", "i4")], align=True)
-EMPTY = -1
+EMPTY = 0
 SMALLEST = 1 << 10
 
 
 def empty_cells(capacity: int = SMALLEST) -> np.ndarray:
     """A table of `capacity` (a power of two) empty cells."""
-    cells = np.zeros(capacity, CELL)
-    cells["session"] = EMPTY
-    return cells
+    return np.zeros(capacity, CELL)
 
 
 @compiled_loop
@@ -49,7 +48,7 @@ def set_cell(cells, slot, index, session):  # type: ignore[no-untyped-def]
     added = 1 if cells[at].session == EMPTY else 0
     cells[at].index = index
     cells[at].slot = slot
-    cells[at].session = session
+    cells[at].session = session + 1
     return added
 
 
@@ -71,7 +70,7 @@ def copy_live_cells(cells, into, sessions, horizon_ms):  # type: ignore[no-untyp
     for at in range(cells.shape[0]):
         if cells[at].session == EMPTY:
             continue
-        row = survivor(sessions, cells[at].session)
+        row = survivor(sessions, cells[at].session - 1)
         slot = cells[at].slot
         if sessions[row].end >= horizon_ms[slot % horizon_ms.shape[0]]:
             count += set_cell(into, slot, cells[at].index, row)

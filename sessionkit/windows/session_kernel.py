@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sessionkit.compiled import compiled_loop
 
 from sessionkit.trace import ADDED, LATE, MERGED, OPENED
-from sessionkit.windows.cells import SMALLEST, copy_live_cells, empty_cells, find_cell, set_cell, survivor
+from sessionkit.windows.cells import EMPTY, SMALLEST, copy_live_cells, empty_cells, find_cell, set_cell, survivor
 
 SESSION = np.dtype(
     [("start", "i8"), ("end", "i8"), ("older", "i4"), ("merged_into", "i4"), ("slot", "i4"), ("closed", "i4")],
@@ -79,9 +79,9 @@ def _near(cells, sessions, slot, t, gap, horizon):  # type: ignore[no-untyped-de
     for step in range(3):
         index = middle - 1 if step == 1 else middle + 1 if step == 2 else middle
         at = find_cell(cells, slot, index)
-        if cells[at].session < 0:
+        if cells[at].session == EMPTY:
             continue
-        row = survivor(sessions, cells[at].session)
+        row = survivor(sessions, cells[at].session - 1)
         start, end = sessions[row].start, sessions[row].end
         if end < horizon or start > t + gap or end < t - gap:
             continue

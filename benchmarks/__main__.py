@@ -1,0 +1,80 @@
+"""`make bench`: makes its own data, runs each pair side by side in turn, and prints the table.
+
+Read the ratios: both sides of a pair run right after each other, and the machine's mood is in both. A benchmark never
+fails a test.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+from typing import Any
+
+from benchmarks.data import one_busy_key, visits
+from benchmarks.jobs import run
+
+ROUNDS = 3
+
+
+def _pair(one: str, other: str, path: str, rounds: int, repeats: int) -> list[dict[str, Any]]:
+    """Both jobs in turn, `rounds` times, each in fresh processes."""
+    sides: list[list[dict[str, Any]]] = [[], []]
+    for _ in range(rounds):
+        for side, name in enumerate((one, other)):
+            sides[side].append(run(name, path, repeats))
+    return [
+        {
+            "name": name,
+            "seconds": [min(result["seconds"]) for result in results],
+            "peak_mib": max(result["peak_mib"] for result in results),
+            "rows": results[0]["rows"],
+        }
+        for name, results in zip((one, other), sides, strict=True)
+    ]
+
+
+def _show(title: str, sides: list[dict[str, Any]], memory: bool = True) -> None:
+    print(f"\n{title}")
+    for side in sides:
+        spread = f"{min(side['seconds']):.2f}-{max(side['seconds']):.2f}"
+        peak = f", peak {side['peak_mib']:,.0f} MiB" if memory else ""
+        print(f"  {side['name']:<24} {statistics.median(side['seconds']):6.2f} s  ({spread}){peak}")
+    ratios = [b / a for a, b in zip(sides[0]["seconds"], sides[1]["seconds"], strict=True)]
+    print(f"  ratio, pair by pair      {statistics.median(ratios):6.1f}    ({min(ratios):.1f}-{max(ratios):.1f})", flush=True)
+
+
+def main() -> None:
+    """Runs what is asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("what", nargs="*", choices=["finals", "trace", "busy-key", "spark", "start", []], default=[])
+    parser.add_argument("--records", type=int, default=10_000_000)
+    options = parser.parse_args()
+    what = options.what or ["finals", "trace", "busy-key", "spark", "start"]
+    print(f"Python {platform.python_version()}, {os.cpu_count()} processors, {options.records:,} records; making the data …")
+    path = str(visits(options.records))
+    if "finals" in what:
+        sides = _pair("sessionkit_finals", "polars_sessions", path, ROUNDS, 3)
+        _show("Parquet to final sessions (count, sum), without keeping the trace", sides)
+    if "trace" in what:
+        sides = _pair("sessionkit_trace", "polars_sessions", path, ROUNDS, 3)
+        _show("Parquet to final sessions, with every record's decision kept", sides)
+    if "busy-key" in what:
+        count = options.records // 10
+        sides = _pair("sessionkit_finals", "sessionkit_never_late", str(visits(count)), 1, 3)
+        busy = run("sessionkit_never_late", str(one_busy_key(count)), 3)
+        ordinary, worst = min(sides[0]["seconds"]) / count * 1e9, min(busy["seconds"]) / count * 1e9
+        print(f"\nOne key with {busy['rows']:,} open sessions, arriving in no order, end to end")
+        print(f"  ordinary record {ordinary:.0f} ns, such a record {worst:.0f} ns: {worst / ordinary:.1f} times as much", flush=True)
+    if "spark" in what:
+        sides = _pair("spark_sessionkit", "spark_session_window", path, 2, 2)
+        _show("Spark, local[2]: exact sessions, against Spark's own session_window", sides, memory=False)
+    if "start" in what:
+        seconds = run("first_table", path, 5)["seconds"]
+        print(f"\nFresh process, import to first table of the flights: {statistics.median(seconds):.2f} s "
+              f"({min(seconds):.2f}-{max(seconds):.2f})")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,76 @@
+"""Makes the streams that the benchmarks read: Parquet files in arrival order, always the same for the same size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+FOLDER = Path(__file__).parent / "data"
+GAP_MS, GRACE_MS = 30_000, 60_000
+KEYS, PARTITIONS = 100_000, 4
+START_MS = 1_700_000_000_000
+
+
+def visits(records: int) -> Path:
+    """Visits of about 8 records, 8 s apart, by 100,000 keys of very different weight, over a day.
+
+    5 % arrive out of order by up to three gaps, 0.5 % after gap and grace. Columns: partition, offset, key, ts, value.
+    """
+    path = FOLDER / f"visits-{records}.parquet"
+    if path.exists():
+        return path
+    rng = np.random.default_rng(2013)
+    count = records // 8 + records // 200 + 100
+    weight = np.cumsum(1.0 / np.arange(1, KEYS + 1) ** 1.1)
+    rank = np.searchsorted(weight, rng.random(count) * weight[-1])
+    key_of_visit = rng.permutation(KEYS)[np.minimum(rank, KEYS - 1)]
+    length = rng.geometric(1 / 8, count)
+    first = np.cumsum(length) - length
+    visit = np.repeat(np.arange(count), length)
+    pause = rng.exponential(8_000, len(visit)).astype(np.int64)
+    pause[first] = 0
+    since = np.cumsum(pause)
+    time = rng.integers(0, 86_400_000, count)[visit] + since - since[first][visit]
+    earliest = np.argsort(time, kind="stable")[:records]
+    time, key = time[earliest], key_of_visit[visit][earliest]
+    luck = rng.random(records)
+    delay = np.where(luck < 0.05, rng.integers(1, 3 * GAP_MS, records), 0)
+    delay = np.where(luck > 0.995, rng.integers(GAP_MS + GRACE_MS, 10 * GAP_MS + GRACE_MS, records), delay)
+    arrival = np.argsort(time + delay, kind="stable")
+    return _write(path, key[arrival], START_MS + time[arrival], np.round(rng.gamma(2.0, 10.0, records), 2))
+
+
+def one_busy_key(records: int) -> Path:
+    """One key, a session for nearly every record, all of them open, arriving in no order."""
+    path = FOLDER / f"one-key-{records}.parquet"
+    if path.exists():
+        return path
+    rng = np.random.default_rng(2013)
+    time = rng.permutation(records) * (2 * GAP_MS)
+    return _write(path, np.zeros(records, np.int64), START_MS + time, np.ones(records))
+
+
+def _write(path: Path, key: np.ndarray, time_ms: np.ndarray, value: np.ndarray) -> Path:
+    partition = (key % PARTITIONS).astype(np.int32)
+    offset = np.empty(len(key), np.int64)
+    for p in range(PARTITIONS):
+        mine = partition == p
+        offset[mine] = np.arange(int(mine.sum()))
+    names = pa.array([f"user-{number:07d}" for number in range(KEYS)])
+    table = pa.table(
+        {
+            "partition": partition,
+            "offset": offset,
+            "key": pa.DictionaryArray.from_arrays(pa.array(key), names).cast(pa.string()),
+            "ts": pa.array(time_ms * 1000, pa.timestamp("us", tz="UTC")),
+            "value": value,
+        }
+    )
+    path.parent.mkdir(exist_ok=True)
+    part = path.with_suffix(".part")
+    pq.write_table(table, part, row_group_size=1_000_000, compression="zstd")
+    part.rename(path)
+    return path

@@ -1,0 +1,135 @@
+"""What is timed, one job a function. A job runs in a process of its own: `python -m benchmarks.jobs NAME FILE REPEATS`."""
+
+from __future__ import annotations
+
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from benchmarks.data import GAP_MS, GRACE_MS
+
+JOBS: dict[str, Callable[[str], Any]] = {}
+
+
+def job(function: Callable[[str], Any]) -> Callable[[str], Any]:
+    """Registers a job under its name; it returns how many rows came out."""
+    JOBS[function.__name__] = function
+    return function
+
+
+def _plan(grace_ms: int = GRACE_MS, **source: Any) -> Any:
+    import sessionkit as sk
+
+    return (
+        sk.group_by_key("key", timestamp="ts", partition="partition", **source)
+        .windowed_by(sk.SessionWindows(inactivity_gap=GAP_MS, grace=grace_ms))
+        .aggregate(count=sk.count(), total=sk.sum("value"))
+    )
+
+
+@job
+def sessionkit_finals(path: str) -> int:
+    return len(_plan().run(path, trace=False).table())
+
+
+@job
+def sessionkit_trace(path: str) -> int:
+    return len(_plan().run(path).table())
+
+
+@job
+def sessionkit_never_late(path: str) -> int:
+    """Every session stays open: nothing is late, nothing closes."""
+    return len(_plan(grace_ms=2**61).run(path, trace=False).table())
+
+
+@job
+def polars_sessions(path: str) -> int:
+    """Sorted by key and time, cut where the pause is longer than the gap. No arrival order, no grace, no drops."""
+    import polars as pl
+
+    pause = pl.col("ts").diff() > GAP_MS * 1000
+    query = (
+        pl.scan_parquet(path)
+        .select("key", pl.col("ts").cast(pl.Int64), "value")
+        .sort("key", "ts")
+        .with_columns(session=(pause | (pl.col("key") != pl.col("key").shift())).fill_null(True).cum_sum())
+        .group_by("session")
+        .agg(
+            pl.col("key").first(),
+            pl.col("ts").min().alias("start"),
+            pl.col("ts").max().alias("end"),
+            pl.len().alias("count"),
+            pl.col("value").sum().alias("total"),
+        )
+    )
+    return int(query.collect().height)
+
+
+def _spark() -> Any:
+    from sessionkit.java import use_java
+
+    use_java()
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.driver.memory", "6g").config("spark.driver.host", "127.0.0.1")
+    spark = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "50000").getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def _drain(frame: Any) -> int:
+    frame.write.format("noop").mode("overwrite").save()
+    return 0
+
+
+@job
+def spark_sessionkit(path: str) -> int:
+    return _drain(_plan(offset="offset").run(_spark().read.parquet(path)).table())
+
+
+@job
+def spark_session_window(path: str) -> int:
+    from pyspark.sql import functions as F
+
+    window = F.session_window("ts", f"{GAP_MS // 1000} seconds")
+    return _drain(_spark().read.parquet(path).groupBy("key", window).agg(F.count("*"), F.sum("value")))
+
+
+@job
+def first_table(path: str) -> int:
+    """Import, read the flights, first table: in a fresh process each time."""
+    code = (
+        "import sessionkit as sk; plan = sk.group_by_key('carrier', 'origin', sep='@', timestamp='scheduled', "
+        "timezone='UTC').windowed_by(sk.SessionWindows(inactivity_gap='1h', grace='30m')).count(); "
+        "plan.run(sk.load_sample('flights')).table()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    return 0
+
+
+def run(name: str, path: str, repeats: int) -> dict[str, Any]:
+    """The job in a process of its own: seconds of each repeat (one more before them is not counted), peak memory."""
+    command = [sys.executable, "-m", "benchmarks.jobs", name, path, str(repeats)]
+    out = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return dict(json.loads(out.splitlines()[-1]))
+
+
+def _main() -> None:
+    name, path, repeats = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    seconds, rows = [], 0
+    for _ in range(repeats + 1):
+        began = time.perf_counter()
+        rows = JOBS[name](path)
+        seconds.append(time.perf_counter() - began)
+    who = resource.RUSAGE_SELF
+    print(json.dumps({"seconds": seconds[1:], "rows": rows, "peak_mib": resource.getrusage(who).ru_maxrss / 1024}))
+
+
+if __name__ == "__main__":
+    _main()
