@@ -18,15 +18,16 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str], dictionary_
     Raises:
         InvalidArgument: no such file, or one that is neither Parquet nor CSV.
         MissingColumn: a column is not in the file.
-        InvalidData: the file cannot be read.
+        InvalidData: the file cannot be read, or has two columns of one name.
     """
     file = Path(path)
-    if not file.is_file():
-        raise InvalidArgument(problem("there is no such file", str(file), "the path of a Parquet or CSV file"))
+    if not os.path.isfile(path):  # Path.is_file raises where a name is too long, such as the text of a whole file
+        raise InvalidArgument(problem("there is no such file", shorten(path, 200), "the path of a Parquet or CSV file"))
+    endings = [suffix.lower() for suffix in file.suffixes]
     try:
-        if file.suffix in (".parquet", ".pq"):
+        if endings[-1:] in ([".parquet"], [".pq"]):
             return _parquet(file, columns, dictionary_columns)
-        if ".csv" in file.suffixes:
+        if ".csv" in endings:
             return _csv(file, columns)
     except (pa.ArrowInvalid, OSError) as error:
         raise InvalidData(problem("the file cannot be read", shorten(error, 200), f"is {file.name} whole?")) from error
@@ -53,4 +54,9 @@ def _check(names: Sequence[str], columns: Sequence[str], file: Path) -> None:
     for name in columns:
         if name not in names:
             want = "name one of these in the plan"
-            raise MissingColumn(problem(f"column {name!r} is not in {file.name}", list(names), want))
+            raise MissingColumn(problem(f"column {name!r} is not in {file.name}", shorten(list(names), 500), want))
+        if list(names).count(name) > 1:
+            want = "rename all but one"
+            raise InvalidData(
+                problem(f"column {name!r} is in {file.name} more than once", shorten(list(names), 500), want)
+            )

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.text import shorten
 
 SAMPLES = {"flights": "flights-2013-07.parquet"}
 
@@ -16,8 +17,8 @@ def sample_path(name: str) -> Path:
     Raises:
         InvalidArgument: there is no such sample.
     """
-    if name not in SAMPLES:
-        raise InvalidArgument(problem("there is no such sample", repr(name), f"one of {list(SAMPLES)}"))
+    if name not in list(SAMPLES):
+        raise InvalidArgument(problem("there is no such sample", shorten(repr(name)), f"one of {list(SAMPLES)}"))
     here = Path(__file__).resolve().parent
     places = (here / "_data" / SAMPLES[name], here.parent / "data" / SAMPLES[name])
     return next((place for place in places if place.is_file()), places[0])
