@@ -157,10 +157,11 @@ def choose(
     lanes = _all_lanes(trace, asked)
     everything = Board(trace, lanes, *_extent(trace, lanes))
     given = first_ms is not None or last_ms is not None
-    low = everything.first_ms if first_ms is None else first_ms
-    high = max(everything.last_ms, low) if last_ms is None else last_ms
+    low = everything.first_ms if first_ms is None else max(first_ms, min(everything.first_ms, everything.last_ms))
+    high = everything.last_ms if last_ms is None else min(last_ms, max(everything.last_ms, low))
+    high = max(low, high)
     if not given:
-        low, high = _most_eventful(everything, most)
+        low, high = _most_eventful(everything)
     board = Board(trace, lanes, low, high, low > everything.first_ms, high < everything.last_ms)
     if keys is None or sort is not None:
         lanes = tuple(lanes[number] for number in _ranked(board, order))
@@ -191,11 +192,10 @@ def _extent(trace: Trace, lanes: tuple[Lane, ...]) -> tuple[int, int]:
     return (int(lows.min()), int(highs.max())) if len(lows) else (0, 0)
 
 
-def _most_eventful(board: Board, most: int) -> tuple[int, int]:
+def _most_eventful(board: Board) -> tuple[int, int]:
     """The whole extent where it can be read, else the day (or hour, …) with most drops, merges and rescues."""
     first, last = board.first_ms, board.last_ms
-    session_count, lane_count = len(board.all_windows), max(min(len(board.lanes), most), 1)
-    readable = _ROOMY * lane_count
+    readable, session_count = _ROOMY * len(board.lanes), len(board.all_windows)
     if session_count <= readable:
         return first, last
     wanted = (last - first) * readable // session_count

@@ -18,6 +18,8 @@ from sessionkit.trace import ADDED, LATE, MERGED, OPENED, Trace
 Rows = npt.NDArray[np.int64]
 
 MOST_ROWS = 120  # rows of a plane that was not told what to show: some 4 pixels each
+_FEWEST_ROWS = 40  # of a stretch that we choose: a lone drop is not understood without what came before it
+_STEPS_OF_THE_LINE = 30  # on its way over gap + grace
 _MARGIN_ROWS = 3
 _BOTTOM, _TOP = -2.0, 0.9  # bodies that go on are drawn to here, in rows beyond the first and the last
 # what makes a stretch worth showing, for the first of its kind and for each of the next few
@@ -128,15 +130,26 @@ class KeyHistory:
         return found
 
     @cached_property
-    def _moved(self) -> npt.NDArray[np.bool_]:
+    def _movers(self) -> Rows:
+        """The records of the partition that moved stream time."""
         times = self.trace.stream_time_ms[self.of_partition]
-        moved: npt.NDArray[np.bool_] = np.diff(times, prepend=self.trace.first_stream_time_ms[self.partition]) > 0
-        return moved
+        return self._where(
+            self.of_partition, np.diff(times, prepend=self.trace.first_stream_time_ms[self.partition]) > 0
+        )
+
+    @cached_property
+    def _telling(self) -> Rows:
+        """The key's records and the closures of its sessions, with as many movers of stream time as it takes to see it
+        move: the first of each small step, and the one that had moved it for each record of the key."""
+        must = np.union1d(self.own, self.trace.closes.at[self.closes])
+        movers, step_ms = self._movers, max(self.trace.close_lag_ms // _STEPS_OF_THE_LINE, 1)
+        _, first = np.unique(self.trace.stream_time_ms[movers] // step_ms, return_index=True)
+        before = np.searchsorted(movers, must, side="right") - 1
+        return np.unique(np.concatenate([must, movers[first], movers[before[before >= 0]]]))
 
     def telling(self, rows: Rows) -> Rows:
-        """`rows` without the records of other keys that moved nothing: the rest tells the whole story of the key."""
-        keep = self.of_partition[self._moved | (self.trace.batch.key[self.of_partition] == self.key)]
-        return rows[np.isin(rows, np.union1d(keep, self.trace.closes.at[self.closes]))]
+        """`rows` without the records of other keys that moved little or nothing."""
+        return self._where(rows, np.isin(rows, self._telling, assume_unique=True))
 
     def choose(self, first: int | None, last: int | None) -> Rows:
         """The records to show: those between two offsets, or all that fit, or the stretch with most to see."""
@@ -198,7 +211,8 @@ class KeyHistory:
             return rows
         before = ends[ends < own[0]]  # a cap on the first row would have no body below it
         start = max(own[0] - _MARGIN_ROWS, before[-1] + 1 if len(before) else 0)
-        return rows[start : max(own[-1], ends.max(initial=0)) + _MARGIN_ROWS + 1]
+        stop = max(own[-1], ends.max(initial=0)) + _MARGIN_ROWS + 1
+        return rows[max(min(start, stop - _FEWEST_ROWS), 0) : stop]
 
     @cached_property
     def _spans(self) -> dict[int, list[tuple[int, int, Literal["closed", "merged", "open"]]]]:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.views.charts.grammar import Frame, Palette, TimeAxis
+from sessionkit.views.charts.grammar import Frame, Outline, Palette, TimeAxis
 
 Boxes = npt.NDArray[np.float64]  # rows of (left, top, right, bottom) in pixels of the plot
 
+NO_BOXES: Boxes = np.empty((0, 4))
 MOST_OF_A_KIND = 3
 SIZE = 12
 _PAD = 3
@@ -25,10 +26,12 @@ _MARK_RADIUS = 9.0
 _LEADER_LENGTHS = (46, 64, 84, 108, 136, 168, 204)
 _LEADER_ANGLES = 20
 _CROSSED_LINE_COST = 45.0
-_CROSSED_MARK_COST = 20.0
+_CROSSED_MARK_COST = 60.0
 _COVERED_DOT_COST = 12.0
 _STROKE = 4.0  # half the width of a thick line, with some air
 _LEADER_SAMPLES = 9
+_MOST_CROSSED = 400  # marks nearby: in a denser crowd it makes no difference which of them a leader crosses
+_MOST_TRIED = 24  # records of a kind
 _TAG = re.compile(r"<[^>]*>")
 # widths in ems of DejaVu Sans, the widest font of the stack; what is not listed is 0.62 wide
 _EMS = {0.32: "ijl.,:;|'!() ", 0.42: 'tfr-/"', 0.68: "ABCDEFGHKNOPQRSTUVXYZ&→+\N{MINUS SIGN}", 0.95: "mwMW@%…"}
@@ -98,12 +101,9 @@ class Placement:
 
     def __init__(self, frame: Frame, axis: TimeAxis, colours: Palette) -> None:
         self._frame, self._axis, self._colours = frame, axis, colours
-        self._marks: list[Boxes] = []
-        self._dots: list[Boxes] = []
-        self._lines: list[Boxes] = []
-        self._strokes: list[Boxes] = []
+        self._marks, self._dots, self._lines, self._strokes = NO_BOXES, NO_BOXES, NO_BOXES, NO_BOXES
         self._texts: set[str] = set()
-        self._taken: list[tuple[float, float, float, float]] = []
+        self._taken = NO_BOXES
         self._leaders: list[npt.NDArray[np.float64]] = []
         self._count: Counter[str] = Counter()
         self.annotations: list[dict[str, Any]] = []
@@ -111,24 +111,30 @@ class Placement:
 
     def avoid_marks(self, x_ms: npt.ArrayLike, y: npt.ArrayLike, radius: float = _MARK_RADIUS) -> None:
         """No label may cover these points."""
-        self._marks.append(self._around(x_ms, y, radius))
+        self._marks = np.concatenate([self._marks, self._around(x_ms, y, radius)])
 
     def avoid_dots(self, x_ms: npt.ArrayLike, y: npt.ArrayLike) -> None:
         """Labels had better not cover these points."""
-        self._dots.append(self._around(x_ms, y, 4))
+        self._dots = np.concatenate([self._dots, self._around(x_ms, y, 4)])
 
-    def avoid_lines(self, x_ms: Sequence[int | None], y: Sequence[float | None], never: bool = False) -> None:
+    def avoid_lines(self, outline: Outline, never: bool = False) -> None:
         """Labels had better not (or must `never`) cover these lines, which run along the axes."""
-        pairs = zip(zip(x_ms, y, strict=True), zip(x_ms[1:], y[1:], strict=True), strict=False)
-        ends = [(a, b, c, d) for (a, b), (c, d) in pairs if None not in (a, b, c, d)]
-        if ends:
-            found = np.array(ends, np.float64)
-            x, up = self._frame.x(found[:, [0, 2]]), self._frame.y(found[:, [1, 3]])
-            boxes = np.column_stack([x.min(1), up.min(1), x.max(1), up.max(1)])
-            if never:
-                self._strokes.append(boxes + np.array([-_STROKE, -_STROKE, _STROKE, _STROKE]))
-            else:
-                self._lines.append(boxes)
+        x_ms = np.array([np.nan if ms is None else ms for ms in outline.x_ms], np.float64)
+        up = np.array([np.nan if y is None else y for y in outline.y], np.float64)
+        x, y = self._frame.x(x_ms), self._frame.y(up)
+        sides = [
+            np.minimum(x[1:], x[:-1]),
+            np.minimum(y[1:], y[:-1]),
+            np.maximum(x[1:], x[:-1]),
+            np.maximum(y[1:], y[:-1]),
+        ]
+        boxes = np.column_stack(sides) if len(x) else NO_BOXES
+        boxes = boxes[~np.isnan(boxes).any(axis=1)]
+        if never:
+            air = np.array([-_STROKE, -_STROKE, _STROKE, _STROKE])
+            self._strokes = np.concatenate([self._strokes, boxes + air])
+        else:
+            self._lines = np.concatenate([self._lines, boxes])
 
     def _around(self, x_ms: npt.ArrayLike, y: npt.ArrayLike, radius: float) -> Boxes:
         across, up = self._frame.x(x_ms), self._frame.y(y)
@@ -136,30 +142,38 @@ class Placement:
 
     def place(self, label: Label, leader: bool = True) -> bool:
         """Puts the label at the best of its places; False if there is none, or its kind or text had its share."""
-        if self._count[label.kind] >= MOST_OF_A_KIND or label.text in self._texts:
+        if self.is_full(label.kind) or label.text in self._texts:
             return False
         width, height = text_size(label.text, label.size)
         offsets = np.array(label.places, np.float64)
-        x, y = float(self._frame.x(label.x_ms)), float(self._frame.y(label.y))
-        middle, half = offsets + np.array([x, y]), np.array([width, height]) / 2
+        point = np.array([float(self._frame.x(label.x_ms)), float(self._frame.y(label.y))])
+        middle, half = offsets + point, np.array([width, height]) / 2
         boxes = np.column_stack([middle - half, middle + half])
-        allowed = self._inside(boxes) & ~_any_overlap(boxes, self._hard())
+        around = np.concatenate([boxes.min(axis=0)[:2], boxes.max(axis=0)[2:]])
+        marks = _near(self._marks, around)
+        allowed = self._inside(boxes) & ~_overlap(boxes, self._taken).any(axis=1)
+        allowed &= ~_overlap(boxes, marks).any(axis=1) & ~_overlap(boxes, _near(self._strokes, around)).any(axis=1)
+        allowed &= ~np.array(
+            [any(_hits(line[None], box[None]).any() for line in self._leaders) for box in boxes], np.bool_
+        )
+        cost = np.arange(len(boxes)) * 1.5
+        cost += _CROSSED_LINE_COST * _overlap(boxes, _near(self._lines, around)).sum(axis=1)
+        cost += _COVERED_DOT_COST * _overlap(boxes, _near(self._dots, around)).sum(axis=1)
         if leader:
-            allowed &= ~self._leader_blocked((x, y), middle)
-        allowed &= ~np.array([any(_holds(box, line) for line in self._leaders) for box in boxes], np.bool_)
+            paths = _leaders(point, middle)
+            allowed &= ~_hits(paths, self._taken).any(axis=1)
+            others = marks[(np.abs((marks[:, :2] + marks[:, 2:]) / 2 - point) >= 1).any(axis=1)]
+            if len(others) <= _MOST_CROSSED:
+                cost += _CROSSED_MARK_COST * _hits(paths, others).sum(axis=1)
         if not allowed.any():
             return False
-        cost = np.arange(len(boxes)) * 1.5
-        cost += _CROSSED_LINE_COST * _overlaps(boxes, self._lines) + _COVERED_DOT_COST * _overlaps(boxes, self._dots)
-        if leader and self._marks:
-            cost += _CROSSED_MARK_COST * self._marks_crossed((x, y), middle)
         best = int(np.argmin(np.where(allowed, cost, np.inf)))
-        self._take(label, boxes[best], offsets[best], (x, y), leader)
+        self._take(label, boxes[best], offsets[best], point, leader)
         return True
 
-    def _hard(self) -> Boxes:
-        taken = np.array(self._taken, np.float64).reshape(-1, 4)
-        return np.concatenate([*self._marks, *self._strokes, taken])
+    def is_full(self, kind: str) -> bool:
+        """True once a kind had its share."""
+        return self._count[kind] >= MOST_OF_A_KIND
 
     def _inside(self, boxes: Boxes) -> npt.NDArray[np.bool_]:
         fits: npt.NDArray[np.bool_] = (
@@ -170,23 +184,12 @@ class Placement:
         )
         return fits
 
-    def _leader_blocked(self, point: tuple[float, float], middle: Boxes) -> npt.NDArray[np.bool_]:
-        if not self._taken:
-            return np.zeros(len(middle), np.bool_)
-        taken = np.array(self._taken)
-        return np.array([any(_holds(box, _leader(point, end)) for box in taken) for end in middle], np.bool_)
-
-    def _marks_crossed(self, point: tuple[float, float], middle: Boxes) -> npt.NDArray[np.float64]:
-        marks = np.concatenate(self._marks)
-        mine = (np.abs((marks[:, :2] + marks[:, 2:]) / 2 - point) < 1).all(axis=1)
-        return np.array([sum(_holds(box, _leader(point, end)) for box in marks[~mine]) for end in middle], np.float64)
-
-    def _take(self, label: Label, box: Boxes, offset: Boxes, point: tuple[float, float], leader: bool) -> None:
+    def _take(self, label: Label, box: Boxes, offset: Boxes, point: Boxes, leader: bool) -> None:
         self._count[label.kind] += 1
         self._texts.add(label.text)
-        self._taken.append((float(box[0]), float(box[1]), float(box[2]), float(box[3])))
+        self._taken = np.concatenate([self._taken, box[None]])
         if leader:
-            self._leaders.append(_leader(point, (point[0] + offset[0], point[1] + offset[1])))
+            self._leaders.append(_leaders(point, (point + offset)[None])[0])
         dx, dy = round(float(offset[0]), 1), round(float(offset[1]), 1)
         moved = {"ax": dx, "ay": dy} if leader else {"xshift": dx, "yshift": -dy}
         self.rows.append(label.y)
@@ -212,29 +215,36 @@ class Placement:
         )
 
 
-def _leader(point: tuple[float, float], end: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    share = np.linspace(0.1, 0.9, _LEADER_SAMPLES)[:, None]
-    line: npt.NDArray[np.float64] = np.asarray(point) * (1 - share) + np.asarray(end) * share
-    return line
+def spread(rows: Sequence[int]) -> list[int]:
+    """Some of `rows`, evenly spread: as many as it pays to try to label."""
+    places = np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MOST_TRIED)).round().astype(int))
+    return [rows[place] for place in places.tolist()]
 
 
-def _holds(box: Boxes, points: npt.NDArray[np.float64]) -> bool:
-    x, y = points[:, 0], points[:, 1]
-    return bool(((x > box[0]) & (x < box[2]) & (y > box[1]) & (y < box[3])).any())
+def _leaders(point: Boxes, ends: Boxes) -> npt.NDArray[np.float64]:
+    """Points along the line from `point` to each of `ends`."""
+    share = np.linspace(0.1, 0.9, _LEADER_SAMPLES)[None, :, None]
+    paths: npt.NDArray[np.float64] = point * (1 - share) + ends[:, None, :] * share
+    return paths
+
+
+def _hits(paths: npt.NDArray[np.float64], boxes: Boxes) -> npt.NDArray[np.bool_]:
+    """For each path and each box: does the path enter the box?"""
+    x, y = paths[:, :, None, 0], paths[:, :, None, 1]
+    inside = (x > boxes[:, 0]) & (x < boxes[:, 2]) & (y > boxes[:, 1]) & (y < boxes[:, 3])
+    hit: npt.NDArray[np.bool_] = np.any(inside, axis=1)
+    return hit
+
+
+def _near(boxes: Boxes, around: Boxes) -> Boxes:
+    """Those of `boxes` that reach into the box `around`."""
+    return boxes[_overlap(around[None], boxes)[0]]
 
 
 def _overlap(boxes: Boxes, others: Boxes) -> npt.NDArray[np.bool_]:
+    """For each of `boxes` and each of `others`: do they overlap?"""
     a, b = boxes[:, None, :], others[None, :, :]
     hit: npt.NDArray[np.bool_] = (
         (a[..., 0] < b[..., 2]) & (b[..., 0] < a[..., 2]) & (a[..., 1] < b[..., 3]) & (b[..., 1] < a[..., 3])
     )
     return hit
-
-
-def _any_overlap(boxes: Boxes, others: Boxes) -> npt.NDArray[np.bool_]:
-    hit: npt.NDArray[np.bool_] = np.any(_overlap(boxes, others), axis=1)
-    return hit
-
-
-def _overlaps(boxes: Boxes, others: list[Boxes]) -> npt.NDArray[np.float64]:
-    return sum((_overlap(boxes, each).sum(axis=1).astype(np.float64) for each in others), np.zeros(len(boxes)))

@@ -113,6 +113,12 @@ def _places(
                 yield from sides if middle < (low + high) / 2 else sides[::-1]
 
 
+def _enough(missing_ms: int) -> int:
+    """A grace that is as good as this one and takes few words: whole seconds from a minute on, minutes from an hour."""
+    unit_ms = next((unit for least, unit in ((3_600_000, 60_000), (60_000, 1_000)) if missing_ms >= least), 1)
+    return -(-missing_ms // unit_ms) * unit_ms
+
+
 def graces(scene: LaneScene, frame: Frame) -> go.Scatter:
     """Beside each drop the grace that it lacked, where no other drop is in the way."""
     times = scene.trace.batch.timestamp_ms
@@ -120,7 +126,7 @@ def graces(scene: LaneScene, frame: Frame) -> go.Scatter:
     found = []
     for row, missing_ms in scene.missing_ms.items():
         y, x = int(scene.height_of(np.array([row]))[0]), float(frame.x(times[row]))
-        text = f"<b>+{show_duration(missing_ms)}</b>"
+        text = f"<b>+{show_duration(_enough(missing_ms))}</b>"
         end = x + 10 + text_width(text, _SMALL)
         others = marked_x[marked_heights == y]
         same = int((others == x).sum())

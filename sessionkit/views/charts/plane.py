@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 _HEAD_PIXELS = 34  # above the newest row's end, for the labels of what is still open
 CLOSE_LINE = "close line = stream time \N{MINUS SIGN} gap \N{MINUS SIGN} grace"
 _SMALLEST_PLOT, _LARGEST_PLOT, _ROW_PIXELS = 420, 620, 18
-_CAP_HALF_PIXELS = 5  # half the least width of a cap: a session may be a single moment
 
 
 def plane(
@@ -89,7 +90,7 @@ def plane(
 def _offsets(scene: PlaneScene, frame: Frame) -> dict[str, Any]:
     """Settings of the y axis: places are rows, words are offsets."""
     offset = scene.trace.batch.offset[scene.rows]
-    step = next(s for s in (1, 2, 5, 10, 20, 50, 100, 10 ** len(str(len(offset)))) if len(offset) / s <= 11)
+    step = next(s for s in _tick_steps() if len(offset) / s <= 11)
     lead = int(-offset[0] % step) if offset[-1] - offset[0] == len(offset) - 1 else 0
     places = list(range(lead, len(offset), step))
     low, high = frame.y_range
@@ -103,38 +104,37 @@ def _offsets(scene: PlaneScene, frame: Frame) -> dict[str, Any]:
     }
 
 
+def _tick_steps() -> Iterator[int]:
+    """1, 2, 5, 10, 20, 50, … rows."""
+    return (digit * 10**zeros for zeros in count() for digit in (1, 2, 5))
+
+
 def _areas(scene: PlaneScene) -> list[go.Scatter]:
     """Closed territory, reach and bodies: one trace of polygons each."""
     colours, axis, none = scene.colours, scene.axis, {"width": 0}
-    territory, reach, bodies = Outline(), Outline(), Outline()
-    line_x, line_y = scene.stair(scene.trace.close_lag_ms)
-    if line_x:
+    territory, reach = Outline(), Outline()
+    line = scene.close_line
+    if line.y:
         low, high = scene.x_range_ms
         beyond = low - (high - low)
-        kept = [max(ms, beyond) for ms in line_x if ms is not None]
-        territory.add([beyond, *kept, beyond, beyond], [line_y[0], *line_y, line_y[-1], line_y[0]])
+        kept = [max(ms, beyond) for ms in line.x_ms if ms is not None]
+        heights = [y for y in line.y if y is not None]
+        around = [heights[-1], heights[0]]
+        territory.add([beyond, *kept, beyond, beyond], [heights[0], *heights, *around])
     for life in scene.lives:
         reach.add(*growing(life.steps, life.end, scene.window.inactivity_gap_ms))
-        bodies.add(*growing(life.steps, life.end))
     edge = {"width": 1.6, "color": colours.edge}
     return [
         lines(axis, territory, "closed territory", none, fillcolor=colours.territory, legendrank=60),
         lines(axis, reach, "reach: a record in here joins (± gap)", none, fillcolor=colours.reach, legendrank=30),
-        lines(axis, bodies, "session, as it grows", edge, fillcolor=colours.body, legendrank=20),
+        lines(axis, scene.bodies, "session, as it grows", edge, fillcolor=colours.body, legendrank=20),
     ]
 
 
 def _lines(scene: PlaneScene) -> list[go.Scatter]:
     """Stream time, close line, caps, merge bars, tethers."""
-    colours, axis, trace = scene.colours, scene.axis, scene.trace
-    stream, close, retained, caps = Outline(), Outline(), Outline(), Outline()
-    for outline, lag_ms in ((stream, 0), (close, trace.close_lag_ms)):
-        x_ms, y = scene.stair(lag_ms)
-        outline.x_ms, outline.y = x_ms, [*y]
-    least = round(_CAP_HALF_PIXELS * (scene.x_range_ms[1] - scene.x_range_ms[0]) / (WIDTH - 102))
-    for cap in scene.caps:
-        wide = max(least - (cap.end_ms - cap.start_ms) // 2, 0)
-        caps.add((cap.start_ms - wide, cap.end_ms + wide), (scene.y_of(cap.at),) * 2)
+    colours, axis = scene.colours, scene.axis
+    retained = Outline()
     for cap in scene.history.caps:
         _add_retained(scene, cap, retained)
     away, missing = scene.tethers
@@ -143,9 +143,9 @@ def _lines(scene: PlaneScene) -> list[go.Scatter]:
     drop = {"width": 1.2, "color": colours.drop}
     return [
         lines(axis, retained, "closed but still retained", {**mute, "dash": "dot"}, legendrank=26),
-        lines(axis, stream, "stream time (newest event seen)", mute, legendrank=50),
-        lines(axis, close, CLOSE_LINE, thick, legendrank=40),
-        lines(axis, caps, "closed: the result is final", {"width": 5, "color": colours.ink}, legendrank=25),
+        lines(axis, scene.stream_line, "stream time (newest event seen)", mute, legendrank=50),
+        lines(axis, scene.close_line, CLOSE_LINE, thick, legendrank=40),
+        lines(axis, scene.cap_lines, "closed: the result is final", {"width": 5, "color": colours.ink}, legendrank=25),
         lines(axis, scene.bars, "merge", {"width": 3, "color": colours.bridge}, showlegend=False),
         lines(axis, away, "to the end of the session it touches", drop, showlegend=False),
         lines(axis, missing, "missing grace", {**drop, "width": 2.6, "dash": "dot"}, showlegend=False),

@@ -7,9 +7,9 @@ import numpy as np
 from sessionkit.durations import show_duration
 from sessionkit.text import escape_label, plural
 from sessionkit.trace import LATE
-from sessionkit.views.charts.grammar import MOST_REASONS, WIDTH, Frame, cure, growing
-from sessionkit.views.charts.history import Cap, partition_counts
-from sessionkit.views.charts.labels import Label, Placement, around, flow, text_size
+from sessionkit.views.charts.grammar import MOST_REASONS, WIDTH, Frame, cure
+from sessionkit.views.charts.history import Cap, Rows, partition_counts
+from sessionkit.views.charts.labels import Label, Placement, around, flow, spread, text_size
 from sessionkit.views.charts.scene import PlaneScene
 
 
@@ -35,7 +35,9 @@ def plane_subtitle(scene: PlaneScene) -> list[str]:
         )
         span = everything[(everything >= rows[0]) & (everything <= rows[-1])]
         if len(rows) < len(span):
-            notes.append(f"without {plural(len(span) - len(rows), 'record')} of other keys that moved nothing")
+            notes.append(
+                f"without {plural(len(span) - len(rows), 'record')} of other keys that moved little or nothing"
+            )
         if any(life.steps[0][0] < 0 for life in scene.lives):
             notes.append("what starts at the lower edge began earlier")
     counts = partition_counts(trace, history.key)
@@ -61,35 +63,35 @@ def cap_size(cap: Cap) -> str:
 
 
 def place_labels(scene: PlaneScene, frame: Frame) -> Placement:
+    """Labels beside the marks: what was dropped, bridged, re-opened, closed, or kept though late."""
     placement = Placement(frame, scene.axis, scene.colours)
-    trace, times = scene.trace, scene.trace.batch.timestamp_ms
-    own = scene.shown(scene.history.timed)
-    other = scene.rows[trace.batch.key[scene.rows] != scene.history.key]
-    placement.avoid_marks(times[own], scene.y(own))
-    placement.avoid_dots(times[other], scene.y(other))
-    for lag_ms in (trace.close_lag_ms, 0):
-        x, y = scene.stair(lag_ms)
-        placement.avoid_lines(x, y)
-    for outline in (*scene.tethers, scene.bars):
-        placement.avoid_lines(outline.x_ms, outline.y, never=True)
-    for life in scene.lives:
-        placement.avoid_lines(*growing(life.steps, life.end))
-    for cap in scene.caps:
-        placement.avoid_lines([cap.start_ms, cap.end_ms], [scene.y_of(cap.at)] * 2, never=True)
-    for kind, records, prefer, colour in (
-        ("dropped", scene.drops[:MOST_REASONS], 125, scene.colours.drop),
-        ("bridge", scene.shown(scene.history.merges), -25, scene.colours.bridge),
-        ("reopened", scene.shown(scene.history.reopened), 60, scene.colours.ink),
-        ("caps", scene.rows[:0], 0, ""),
-        ("late but kept", scene.shown(scene.history.late_but_kept), 130, scene.colours.saved),
-    ):
-        if kind == "caps":
-            _label_caps(scene, frame, placement)
-        for row in records.tolist():
-            text = _words_for(scene, kind, row)
-            places = around(prefer, *text_size(text))
-            placement.place(Label(kind, int(times[row]), scene.y_of(row), text, colour, places))
+    history, colours, batch = scene.history, scene.colours, scene.trace.batch
+    own, other = scene.shown(history.timed), scene.rows[batch.key[scene.rows] != history.key]
+    placement.avoid_marks(batch.timestamp_ms[own], scene.y(own))
+    placement.avoid_dots(batch.timestamp_ms[other], scene.y(other))
+    for outline in (*scene.tethers, scene.bars, scene.cap_lines):
+        placement.avoid_lines(outline, never=True)
+    for outline in (scene.close_line, scene.stream_line, scene.bodies):
+        placement.avoid_lines(outline)
+    _label_records(scene, placement, "dropped", scene.drops[:MOST_REASONS], 125, colours.drop)
+    _label_records(scene, placement, "bridge", scene.shown(history.merges), -25, colours.bridge)
+    _label_records(scene, placement, "reopened", scene.shown(history.reopened), 60, colours.ink)
+    _label_caps(scene, frame, placement)
+    _label_records(scene, placement, "late but kept", scene.shown(history.late_but_kept), 130, colours.saved)
     return placement
+
+
+def _label_records(
+    scene: PlaneScene, placement: Placement, kind: str, records: Rows, prefer: float, colour: str
+) -> None:
+    """Labels on leader lines, most of them in the direction `prefer`."""
+    for row in spread(records.tolist()):
+        if placement.is_full(kind):
+            return
+        text = _words_for(scene, kind, row)
+        places = around(prefer, *text_size(text))
+        when = int(scene.trace.batch.timestamp_ms[row])
+        placement.place(Label(kind, when, scene.y_of(row), text, colour, places))
 
 
 def _words_for(scene: PlaneScene, kind: str, row: int) -> str:

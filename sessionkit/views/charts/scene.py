@@ -19,6 +19,7 @@ from sessionkit.views.charts.grammar import (
     Outline,
     Palette,
     TimeAxis,
+    growing,
     legend_height,
     stair,
     top_margin,
@@ -29,6 +30,7 @@ from sessionkit.views.charts.labels import text_size
 if TYPE_CHECKING:
     from sessionkit.windows.session import SessionWindows
 
+_CAP_HALF_PIXELS = 5  # half the least width of a cap: a session may be a single moment
 _HEAD_PIXELS = 34  # above the newest row's end, for the labels of what is still open
 _SMALLEST_PLANE, _LARGEST_PLANE, _ROW_PIXELS = 420, 620, 18
 _LARGEST_PITCH, _SMALLEST_PITCH, _ALL_LANES = 118, 34, 640  # pixels of a lane, and what all lanes should share
@@ -106,12 +108,40 @@ class PlaneScene:
         top, bottom = top_margin(subtitle), legend_height(legend_entries, WIDTH - left - 24)
         return Frame(WIDTH, plot + top + bottom, left, 24, top, bottom, self.x_range_ms, y_range)
 
-    def stair(self, lag_ms: int) -> tuple[list[int | None], list[float]]:
-        """Corners of stream time less `lag_ms`, over the rows."""
-        times = self.trace.stream_time_ms[self.rows]
+    def _stair(self, lag_ms: int) -> Outline:
+        times, found = self.trace.stream_time_ms[self.rows], Outline()
         begun = int((times < 0).sum())  # rows before the first usable time: there is no stream time yet
-        x, y = stair(times[begun:] - lag_ms, len(times) - begun - 1 + 0.9)
-        return x, [each + begun for each in y]
+        x_ms, y = stair(times[begun:] - lag_ms, self.top - begun)
+        found.x_ms, found.y = x_ms, [each + begun for each in y]
+        return found
+
+    @cached_property
+    def stream_line(self) -> Outline:
+        """Stream time at each row."""
+        return self._stair(0)
+
+    @cached_property
+    def close_line(self) -> Outline:
+        """The close time at each row."""
+        return self._stair(self.trace.close_lag_ms)
+
+    @cached_property
+    def bodies(self) -> Outline:
+        """The sessions as they grow."""
+        found = Outline()
+        for life in self.lives:
+            found.add(*growing(life.steps, life.end))
+        return found
+
+    @cached_property
+    def cap_lines(self) -> Outline:
+        """A line over each session where it was closed, with a least width to be seen."""
+        found = Outline()
+        least = round(_CAP_HALF_PIXELS * (self.x_range_ms[1] - self.x_range_ms[0]) / (WIDTH - 100))
+        for cap in self.caps:
+            wider = max(least - (cap.end_ms - cap.start_ms) // 2, 0)
+            found.add((cap.start_ms - wider, cap.end_ms + wider), (self.y_of(cap.at),) * 2)
+        return found
 
     @cached_property
     def tethers(self) -> tuple[Outline, Outline]:
