@@ -11,7 +11,7 @@ IS_SUPPORTED := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version
 # uv takes a third of pip's time, but knows nothing of pip's settings: where it cannot reach the packages, pip does it.
 INSTALL_WITH_UV := awk '/^[a-z]/ {keep = /^uv==/} keep' requirements.lock > .venv/uv.lock \
   && $(PYTHON) -m pip install --quiet --require-hashes --requirement .venv/uv.lock \
-  && UV_HTTP_TIMEOUT=120 .venv/bin/uv pip install --quiet --python $(PYTHON) --require-hashes --requirement requirements.lock
+  && UV_HTTP_TIMEOUT=120 .venv/bin/uv pip install --quiet --compile-bytecode --python $(PYTHON) --require-hashes --requirement requirements.lock
 
 # Plotly's figure as data for the notebook, and as a picture for pages that cannot run scripts.
 PLOTLY_SAVED := plotly_mimetype+png

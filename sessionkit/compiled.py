@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 from numba import njit
@@ -24,6 +27,9 @@ def compiled_loop(function: F) -> F:
     return njit(cache=True, nogil=True, _nrt=False)(function)
 
 
-def compiled_inline(function: F) -> F:
-    """A small piece of a loop, put in where it is called."""
-    return njit(cache=True, nogil=True, _nrt=False, inline="always")(function)
+@cache
+def announce_compiling(function: Callable[..., Any]) -> None:
+    """Says so once, on stderr, when `function` has never been compiled on this machine and the first run will do it."""
+    stats = getattr(function, "stats", None)  # none where numba's compiler is switched off
+    if stats is not None and not any(Path(stats.cache_path).glob(f"*.{function.__name__}-*.nbi")):
+        print("sessionkit compiles its loops, this once: about 10 seconds …", file=sys.stderr, flush=True)

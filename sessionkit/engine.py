@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from sessionkit.aggregations import Aggregation
 from sessionkit.columns import implicit_offsets, note_decisions, slots_of, stream_times
+from sessionkit.compiled import announce_compiling
 from sessionkit.contracts import BulkStore, SessionColumns, Snapshot
 from sessionkit.durations import check_reach
 from sessionkit.errors import InvalidData, problem
@@ -21,7 +22,7 @@ from sessionkit.folds import Fold, make_fold
 from sessionkit.records import RecordBatch
 from sessionkit.trace import OPENED, REPLAYED, Merges, Reopenings, Trace, WindowColumns
 from sessionkit.windows.session import SessionWindows
-from sessionkit.windows.session_kernel import Events, SessionKernel
+from sessionkit.windows.session_kernel import Events, SessionKernel, run_sessions
 
 CHUNK = 131_072  # records at a time: what a chunk touches stays in the processor's cache
 NO_REJECTIONS = np.empty(0, np.uint8)
@@ -86,6 +87,7 @@ def run_kernel(
         for name, aggregation in aggregations.items()
     }
     drive = _Drive(kernel, batch, slots, first_stream_time, folds, keep_trace)
+    announce_compiling(run_sessions)
     drive.run()
 
     if batch.given_offset is None:
