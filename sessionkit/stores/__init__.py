@@ -9,6 +9,7 @@ from sessionkit.contracts import STORE_KINDS, one_of
 from sessionkit.durations import Duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores import memory as memory
+from sessionkit.text import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -27,7 +28,11 @@ def open_store(kind: str, name: str, *, retention: Duration | None = None) -> An
         ...     first, second = plan.run(monday, store=store), plan.run(tuesday, store=store)
     """
     one_of("kind of store", kind, tuple(STORE_KINDS))
-    if not _NAME.fullmatch(name) or name in (".", ".."):
+    if not _is_name(name):
         want = 'letters, digits, ".", "_" and "-", at most 249 of them'
-        raise InvalidArgument(problem("this is no name for a store", repr(name[:60]), want))
+        raise InvalidArgument(problem("this is no name for a store", shorten(repr(name)), want))
     return STORE_KINDS[kind](retention=retention, name=name)
+
+
+def _is_name(name: object) -> bool:
+    return isinstance(name, str) and name not in (".", "..") and _NAME.fullmatch(name) is not None

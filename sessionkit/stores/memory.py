@@ -12,9 +12,12 @@ from sortedcontainers import SortedDict
 
 from sessionkit.contracts import SessionColumns, Snapshot, StoredSession, store_kind
 from sessionkit.durations import INT64_MAX, Duration, duration_ms, show_duration
-from sessionkit.errors import InvalidArgument, StoreClosed, problem
+from sessionkit.errors import InvalidArgument, InvalidData, StoreClosed, problem
 from sessionkit.keys import key_bytes
-from sessionkit.text import escape_html, plural, shorten
+from sessionkit.text import escape_html, html_block, plural, shorten
+
+SHOWN_SESSIONS = 20
+KEY_TYPES = {str: pa.large_string(), int: pa.int64(), bytes: pa.large_binary()}
 
 
 class _Partition:
@@ -51,6 +54,8 @@ class MemorySessionStore:
         self.name = name
         self.retention_ms = None if retention is None else duration_ms(retention, "retention")
         self._partitions: dict[int, _Partition] = {}
+        self._key_kind: type | None = None  # of the first key put: as bytes, 1 and "\0\0\0\0\0\0\0\1" are one
+        self._names: frozenset[str] | None = None  # of the aggregations that a plan committed
         self._open = True
 
     # ---- Kafka's calls
@@ -60,6 +65,8 @@ class MemorySessionStore:
         opened_by: int = -1, closed_by: int = -1, keep_null: bool = False,
     ) -> bool:  # fmt: skip
         """Writes a session; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
+        _check_times(window_start_ms, window_end_ms)
+        raw = self._raw(key)
         if window_start_ms > window_end_ms or window_start_ms < 0:
             got = f"[{window_start_ms}, {window_end_ms}]"
             raise InvalidArgument(problem("a session starts at 0 or later and does not end before", got, "swap them"))
@@ -72,12 +79,13 @@ class MemorySessionStore:
             return True
         session = StoredSession(window_start_ms, window_end_ms, aggregate, key, opened_by, closed_by)
         by_key = mine.by_end.setdefault(window_end_ms, SortedDict())
-        by_key.setdefault(key_bytes(key), SortedDict())[window_start_ms] = session
+        by_key.setdefault(raw, SortedDict())[window_start_ms] = session
+        self._key_kind = self._key_kind or _kind_of(key)
         return True
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
         """Removes exactly this session, if it is there."""
-        mine, raw = self._of(partition), key_bytes(key)
+        mine, raw = self._of(partition), self._raw(key)
         by_key = mine.by_end.get(window_end_ms, {})
         by_start = by_key.get(raw, {})
         if by_start.pop(window_start_ms, None) is None:
@@ -95,7 +103,7 @@ class MemorySessionStore:
         Source:
             KIP-94; SessionStore.findSessions(key, earliestSessionEndTime, latestSessionStartTime).
         """
-        raw = key_bytes(key)
+        raw = self._raw(key)
         return self._scan(partition, (earliest_session_end_ms, INT64_MAX), (raw, raw), latest_session_start_ms)
 
     def find_sessions_in_keys(
@@ -104,7 +112,7 @@ class MemorySessionStore:
     ) -> Iterator[StoredSession]:  # fmt: skip
         """The same for all keys of a range (bounds included, None: open), by end, key bytes and falling start."""
         ends = (earliest_session_end_ms, INT64_MAX)
-        return self._scan(partition, ends, _key_range(key_from, key_to), latest_session_start_ms)
+        return self._scan(partition, ends, self._key_range(key_from, key_to), latest_session_start_ms)
 
     def find_sessions_by_end(
         self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
@@ -125,14 +133,15 @@ class MemorySessionStore:
             KIP-445; SessionStore.fetchSession (its parameters are called so there, though they are start and end).
         """
         start_ms, end_ms = earliest_session_end_ms, latest_session_start_ms
-        session = self._live(partition).by_end.get(end_ms, {}).get(key_bytes(key), {}).get(start_ms)
+        _check_times(start_ms, end_ms)
+        session = self._live(partition).by_end.get(end_ms, {}).get(self._raw(key), {}).get(start_ms)
         return None if session is None else session.aggregate
 
     def fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
         """All sessions of `key`; with `key_to` those of all keys from `key` to `key_to`, both included."""
         if key_to is ...:
             return self.find_sessions(key, 0, INT64_MAX, partition=partition)
-        low, high = _key_range(key, key_to)
+        low, high = self._key_range(key, key_to)
         if low is not None and high is not None and low > high:
             got = f"{shorten(key)!r} to {shorten(key_to)!r}"
             raise InvalidArgument(problem("a range of keys must not go backwards", got, "swap them"))
@@ -169,6 +178,10 @@ class MemorySessionStore:
 
     def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
         """Sessions of these keys, and those of any key that will be closed, of the partitions in `close_time_ms`."""
+        if self._names is not None and self._names != set(names):
+            got = f"{sorted(self._names)} in it, {sorted(names)} in the plan"
+            want = "one plan a store, or the same names"
+            raise InvalidData(problem(f"store {self.name!r} holds the results of another plan", got, want))
         wanted = {key_bytes(key) for key in keys.to_pylist()}
         found = [
             (partition, session)
@@ -178,7 +191,8 @@ class MemorySessionStore:
             if end_ms < close_ms or raw in wanted
             for session in by_start.values()
         ]
-        return _as_columns(found, keys.type, names)
+        key_type = keys.type if not found or self._key_kind is None else KEY_TYPES[self._key_kind]
+        return _as_columns(found, key_type, names)
 
     def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None:
         """Takes a run over: what it removed, what it wrote, and how far it came."""
@@ -192,6 +206,7 @@ class MemorySessionStore:
             self.put(key, start, end, aggregate, partition=partition, keep_null=True, **ids)
         for partition, snapshot in snapshots.items():
             self._of(partition).snapshot = snapshot
+        self._names = frozenset(puts.aggregates)
 
     def close(self) -> None:
         """Closes the store; every later call raises."""
@@ -201,12 +216,15 @@ class MemorySessionStore:
     def __enter__(self) -> MemorySessionStore:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     # ---- to look at
 
     def __len__(self) -> int:
+        self._check_open()
         live = (self._live(partition) for partition in list(self._partitions))
         return sum(len(by_start) for mine in live for by_key in mine.by_end.values() for by_start in by_key.values())
 
@@ -214,21 +232,45 @@ class MemorySessionStore:
         """Every session as a pandas frame, by partition and then in the store's own order."""
         import pandas as pd
 
-        rows = [(p, s.key, *s[:3]) for p in sorted(self._partitions) for s in self.all(partition=p)]
-        return pd.DataFrame(rows, columns=["partition", "key", "window_start_ms", "window_end_ms", "aggregate"])
+        return pd.DataFrame(self._rows(), columns=["partition", "key", "window_start_ms", "window_end_ms", "aggregate"])
+
+    def _rows(self) -> list[tuple[Any, ...]]:
+        self._check_open()
+        return [(p, s.key, *s[:3]) for p in sorted(self._partitions) for s in self.all(partition=p)]
 
     def __repr__(self) -> str:
+        if not self._open:
+            return f"MemorySessionStore({self.name!r}): closed"
         kept = "for ever" if self.retention_ms is None else f"for {show_duration(self.retention_ms)}"
         return f"MemorySessionStore({self.name!r}): {plural(len(self), 'session')}, kept {kept}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape_html(repr(self))}</p>{self.to_pandas().head(20)._repr_html_()}"
+        if not self._open:
+            return html_block(f"<p>{escape_html(repr(self))}</p>")
+        titles = ("partition", "key", "window start ms", "window end ms", "aggregate")
+        head = "".join(f"<th>{title}</th>" for title in titles)
+        rows = [[escape_html(shorten(value)) for value in row] for row in self._rows()[:SHOWN_SESSIONS]]
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_block(f"<p>{escape_html(repr(self))}</p>{table}")
 
     # ---- inside
 
     def _check_open(self) -> None:
         if not self._open:
             raise StoreClosed(problem(f"store {self.name!r} is closed", "a call", "open it again"))
+
+    def _raw(self, key: Any) -> bytes:
+        self._check_open()
+        raw = key_bytes(key)
+        if self._key_kind not in (None, _kind_of(key)):
+            kind = self._key_kind.__name__ if self._key_kind else ""
+            want = f"its keys are {kind}: one type of key a store"
+            raise InvalidArgument(problem(f"store {self.name!r} holds keys of another type", shorten(repr(key)), want))
+        return raw
+
+    def _key_range(self, key_from: Any, key_to: Any) -> tuple[bytes | None, bytes | None]:
+        return None if key_from is None else self._raw(key_from), None if key_to is None else self._raw(key_to)
 
     def _of(self, partition: int) -> _Partition:
         self._check_open()
@@ -248,6 +290,7 @@ class MemorySessionStore:
         self, partition: int, ends: tuple[int, int], keys: tuple[bytes | None, bytes | None], latest_start_ms: int
     ) -> Iterator[StoredSession]:
         """By end, key bytes, falling start. The answer is fixed when the call is made."""
+        _check_times(*ends, latest_start_ms)
         by_end = self._live(partition).by_end
         found = [
             session
@@ -259,34 +302,45 @@ class MemorySessionStore:
         return iter(found)
 
 
-def _key_range(key_from: Any, key_to: Any) -> tuple[bytes | None, bytes | None]:
-    return None if key_from is None else key_bytes(key_from), None if key_to is None else key_bytes(key_to)
+def _kind_of(key: Any) -> type:
+    return next((kind for kind in (str, bytes) if isinstance(key, kind)), int)
+
+
+def _check_times(*times_ms: Any) -> None:
+    for time_ms in times_ms:
+        if not isinstance(time_ms, int | np.integer) or isinstance(time_ms, bool):
+            want = "milliseconds since 1970 as an int"
+            raise InvalidArgument(problem("a time of a session must be an integer", shorten(repr(time_ms)), want))
 
 
 def _reversed(found: Iterator[StoredSession]) -> Iterator[StoredSession]:
     return iter(list(found)[::-1])
 
 
-def _as_columns(found: list[tuple[int, StoredSession]], key_type: pa.DataType, names: tuple[str, ...]) -> SessionColumns:
+def _as_columns(
+    found: list[tuple[int, StoredSession]], key_type: pa.DataType, names: tuple[str, ...]
+) -> SessionColumns:
     sessions = [session for _, session in found]
-    aggregates = {}
+    aggregates: dict[str, Any] = {}
     for name in names:
         column = np.empty(len(sessions), object)
         column[:] = [s.aggregate if len(names) == 1 else s.aggregate[name] for s in sessions]
         aggregates[name] = column
-    numbers = [[getattr(s, field) for s in sessions] for field in ("window_start_ms", "window_end_ms", "opened_by", "closed_by")]
     return SessionColumns(
         pa.array([s.key for s in sessions], key_type),
         np.array([partition for partition, _ in found], np.int64),
-        *(np.array(column, np.int64) for column in numbers),
+        np.array([s.window_start_ms for s in sessions], np.int64),
+        np.array([s.window_end_ms for s in sessions], np.int64),
+        np.array([s.opened_by for s in sessions], np.int64),
+        np.array([s.closed_by for s in sessions], np.int64),
         aggregates,
     )
 
 
 def _as_sessions(columns: SessionColumns) -> Iterator[tuple[int, StoredSession]]:
-    names = list(columns.aggregates)
-    values = [column.to_pylist() if isinstance(column, pa.Array) else list(column) for column in columns.aggregates.values()]
+    names, aggregates = list(columns.aggregates), columns.aggregates.values()
+    values = [column.to_pylist() if isinstance(column, pa.Array) else list(column) for column in aggregates]
     rows = zip(*(column.tolist() for column in columns[1:6]), columns.key.to_pylist(), *values, strict=True)
-    for partition, start, end, opened_by, closed_by, key, *aggregates in rows:
-        aggregate = aggregates[0] if len(names) == 1 else dict(zip(names, aggregates, strict=True))
+    for partition, start, end, opened_by, closed_by, key, *parts in rows:
+        aggregate = parts[0] if len(names) == 1 else dict(zip(names, parts, strict=True))
         yield partition, StoredSession(start, end, aggregate, key, opened_by, closed_by)
