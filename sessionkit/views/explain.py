@@ -97,18 +97,22 @@ def _decision(trace: Trace, windows: SessionWindows, index: int) -> str:
     start, end = (int(bound[index]) for bound in trace.bounds_after)
     met = _sessions_met(trace, index)
     if code == MERGED:
-        spans = " and ".join(f"{at(m.start_ms)} to {at(m.end_ms)}" for m in met)
-        return f"is a bridge: it is within the gap of {gap} of two sessions, {spans}, which became one, {at(start)} to {at(end)}"
+        spans = " and ".join(_span(at, m.start_ms, m.end_ms) for m in met)
+        return f"is a bridge: it is within the gap of {gap} of two sessions, {spans}, which became one, {_span(at, start, end)}"
     assert code == ADDED
     before = met[0]
     if (before.start_ms, before.end_ms) == (start, end):
-        return f"joined the session {at(start)} to {at(end)}, inside its bounds"
+        return f"joined the session {_span(at, start, end)}, inside its bounds"
     moved = []
     if end > before.end_ms:
         moved.append(f"its end moved from {at(before.end_ms)} to {at(end)}")
     if start < before.start_ms:
         moved.append(f"its start moved from {at(before.start_ms)} to {at(start)}")
-    return f"joined the session {at(before.start_ms)} to {at(before.end_ms)}: {', '.join(moved)}"
+    return f"joined the session {_span(at, before.start_ms, before.end_ms)}: {', '.join(moved)}"
+
+
+def _span(at: Callable[[int], str], start_ms: int, end_ms: int) -> str:
+    return f"at {at(start_ms)}" if start_ms == end_ms else f"{at(start_ms)} to {at(end_ms)}"
 
 
 def bounds_before(trace: Trace, row: int, index: int) -> tuple[int, int]:
@@ -146,7 +150,7 @@ def _closed_near(trace: Trace, windows: SessionWindows, index: int) -> list[str]
     if not near:
         return ["No session of its key, open or closed, is within the gap of it."]
     start, end = max(near, key=lambda bounds: bounds[1])
-    return [f"The session {at(start)} to {at(end)} would have taken it, but was closed already."]
+    return [f"The session {_span(at, start, end)} would have taken it, but was closed already."]
 
 
 def _who_moved(trace: Trace, index: int) -> str:
