@@ -16,7 +16,7 @@ from sessionkit.aggregations import Aggregation
 from sessionkit.commit import commit
 from sessionkit.contracts import EMIT_STRATEGIES, RULES, WINDOW_KINDS, SessionStore, one_of
 from sessionkit.durations import Duration, show_duration
-from sessionkit.engine import Outcome, run_kernel
+from sessionkit.engine import Outcome, no_sessions, run_kernel
 from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem
 from sessionkit.grace import missing_grace_ms
 from sessionkit.processing import Forwarded, run_processor
@@ -179,6 +179,9 @@ class Plan:
             return Run(self, outcome)
         options = {"rules": rules, "retention_ms": retention_ms, "emit": self.strategy, "store": store}
         outcome, forwarded, refused = run_processor(windows, named, batch, **options)  # type: ignore[arg-type]
+        if store is not None:  # the processor wrote its sessions as it went
+            nothing = no_sessions(outcome.keys.type, tuple(named))
+            store.commit(nothing, nothing, outcome.snapshots)
         return Run(self, outcome, forwarded=forwarded, refused=tuple(refused))
 
     @staticmethod

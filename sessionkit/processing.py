@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.aggregations import Aggregation
-from sessionkit.contracts import SessionColumns, SessionStore, Snapshot, StoredSession
+from sessionkit.contracts import SessionColumns, Snapshot, StoredSession
 from sessionkit.durations import check_reach
 from sessionkit.engine import Outcome, describer, load_sessions, no_sessions, without_replayed
 from sessionkit.errors import AggregationFailed, NumberOverflow, problem
@@ -213,7 +213,7 @@ class _ProcessorRun:
 
 def run_processor(
     windows: SessionWindows, aggregations: Mapping[str, Aggregation], batch: RecordBatch, *,
-    rules: str, retention_ms: int, emit: str, store: SessionStore | None = None,
+    rules: str, retention_ms: int, emit: str, store: MemorySessionStore | None = None,
 ) -> tuple[Outcome, list[Forwarded], list[int]]:  # fmt: skip
     """(outcome, what was forwarded in order, records whose session the store refused to keep)."""
     if len(batch):
@@ -224,13 +224,16 @@ def run_processor(
     numbers = batch.partitions.tolist()
     before = {p: store.snapshot(p) for p in numbers}
     batch, position = without_replayed(batch, before)
+    if batch.given_offset is None:
+        position = position + np.bincount(batch.partition, minlength=len(numbers))
     first_stream_time = np.array([before[p].stream_time_ms for p in numbers], np.int64)
     loaded, _, key_array = load_sessions(windows, aggregations, batch, store, first_stream_time)
     keys = key_array.to_pylist()
     recorder = _Recorder(len(batch), loaded, {key: code for code, key in enumerate(keys)})
     run = _ProcessorRun(windows, aggregations, batch, kafka=kafka, retention_ms=retention_ms, emit=emit, store=store)
     _add_loaded(recorder, run, loaded)
-    run.run(recorder, keys)
+    with store.all_or_nothing():
+        run.run(recorder, keys)
 
     columns = recorder.columns()
     stream_time = np.array([processor.stream_time_ms for processor in run.processors], np.int64)

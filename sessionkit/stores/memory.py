@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -27,6 +28,14 @@ class _Partition:
         self.by_end: SortedDict = SortedDict()
         self.observed_time_ms = -1
         self.snapshot = Snapshot()
+
+    def copy(self) -> _Partition:
+        """The same sessions in maps of its own."""
+        twin = _Partition()
+        twin.observed_time_ms, twin.snapshot = self.observed_time_ms, self.snapshot
+        for end_ms, by_key in self.by_end.items():
+            twin.by_end[end_ms] = SortedDict((raw, by_start.copy()) for raw, by_start in by_key.items())
+        return twin
 
 
 @store_kind("memory")
@@ -207,6 +216,16 @@ class MemorySessionStore:
         for partition, snapshot in snapshots.items():
             self._of(partition).snapshot = snapshot
         self._names = frozenset(puts.aggregates)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """What is done inside stays only if nothing raises."""
+        before = {number: mine.copy() for number, mine in self._partitions.items()}
+        try:
+            yield
+        except BaseException:
+            self._partitions = before
+            raise
 
     def close(self) -> None:
         """Closes the store; every later call raises."""

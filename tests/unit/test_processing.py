@@ -1,0 +1,53 @@
+"""A run under Kafka's rules and the store that it writes."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import AggregationFailed, InvalidArgument
+
+PLAN = sk.group_by_key("key", timestamp="time", unit="ms").windowed_by(sk.SessionWindows(inactivity_gap=10, grace=5))
+
+
+def _records(*times: int) -> pd.DataFrame:
+    return pd.DataFrame({"key": ["a"] * len(times), "time": list(times)})
+
+
+def _fails_on_the_third(key: str, value: object, aggregate: int) -> int:
+    if aggregate == 2:
+        raise RuntimeError("enough")
+    return aggregate + 1
+
+
+def test_an_aggregation_that_raises_leaves_the_store_as_it_was() -> None:
+    own = sk.aggregation(initializer=int, aggregator=_fails_on_the_third, merger=lambda key, a, b: a + b)
+    plan = PLAN.aggregate(own=own)
+    with sk.open_store("memory", "sessions", retention=1_000) as store:
+        plan.run(_records(0, 50), rules="kafka", store=store)
+        before = (list(store.all()), store.snapshot(0))
+        with pytest.raises(AggregationFailed, match=r"key 'a' at partition 0, offset 4.*enough.*nothing of this run"):
+            plan.run(_records(100, 101, 102), rules="kafka", store=store)
+        assert (list(store.all()), store.snapshot(0)) == before
+
+
+def test_two_runs_over_one_store_are_one_run() -> None:
+    plan, times = PLAN.count(), (0, 5, 40, 20, 30, 90, 80, 120)
+    whole = plan.run(_records(*times), rules="kafka", retention=100)
+    with sk.open_store("memory", "sessions", retention=100) as store:
+        parts = [plan.run(_records(*part), rules="kafka", store=store) for part in (times[:3], times[3:])]
+    pd.testing.assert_frame_equal(pd.concat([part.changelog() for part in parts], ignore_index=True), whole.changelog())
+
+
+def test_a_store_under_kafka_rules_brings_its_retention() -> None:
+    with sk.open_store("memory", "sessions") as store, pytest.raises(InvalidArgument, match="brings its own retention"):
+        PLAN.count().run(_records(0), rules="kafka", store=store)
+
+
+def test_with_the_default_retention_in_memory_sessions_are_never_final() -> None:
+    """Kafka's largest surprise: what closes has expired by then."""
+    plan, records = PLAN.count().emit("on_window_close"), _records(0, 100, 200)
+    assert len(plan.run(records, rules="kafka").changelog()) == 0
+    assert len(plan.run(records).changelog()) == 2
+    assert len(plan.run(records, rules="kafka", retention=1_000).changelog()) == 2
