@@ -42,7 +42,10 @@ def _show(title: str, sides: list[dict[str, Any]], memory: bool = True) -> None:
         peak = f", peak {side['peak_mib']:,.0f} MiB" if memory else ""
         print(f"  {side['name']:<24} {statistics.median(side['seconds']):6.2f} s  ({spread}){peak}")
     ratios = [b / a for a, b in zip(sides[0]["seconds"], sides[1]["seconds"], strict=True)]
-    print(f"  ratio, pair by pair      {statistics.median(ratios):6.1f}    ({min(ratios):.1f}-{max(ratios):.1f})", flush=True)
+    print(
+        f"  ratio, pair by pair      {statistics.median(ratios):6.1f}    ({min(ratios):.1f}-{max(ratios):.1f})",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -52,7 +55,7 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=10_000_000)
     options = parser.parse_args()
     what = options.what or ["finals", "trace", "busy-key", "spark", "start"]
-    print(f"Python {platform.python_version()}, {os.cpu_count()} processors, {options.records:,} records; making the data …")
+    print(f"Python {platform.python_version()}, {os.cpu_count()} processors, {options.records:,} records")
     path = str(visits(options.records))
     if "finals" in what:
         sides = _pair("sessionkit_finals", "polars_sessions", path, ROUNDS, 3)
@@ -66,14 +69,19 @@ def main() -> None:
         busy = run("sessionkit_never_late", str(one_busy_key(count)), 3)
         ordinary, worst = min(sides[0]["seconds"]) / count * 1e9, min(busy["seconds"]) / count * 1e9
         print(f"\nOne key with {busy['rows']:,} open sessions, arriving in no order, end to end")
-        print(f"  ordinary record {ordinary:.0f} ns, such a record {worst:.0f} ns: {worst / ordinary:.1f} times as much", flush=True)
+        print(
+            f"  ordinary record {ordinary:.0f} ns, such a record {worst:.0f} ns: {worst / ordinary:.1f} times as much",
+            flush=True,
+        )
     if "spark" in what:
         sides = _pair("spark_sessionkit", "spark_session_window", path, 2, 2)
         _show("Spark, local[2]: exact sessions, against Spark's own session_window", sides, memory=False)
     if "start" in what:
         seconds = run("first_table", path, 5)["seconds"]
-        print(f"\nFresh process, import to first table of the flights: {statistics.median(seconds):.2f} s "
-              f"({min(seconds):.2f}-{max(seconds):.2f})")  # fmt: skip
+        print(
+            f"\nFresh process, import to first table of the flights: {statistics.median(seconds):.2f} s "
+            f"({min(seconds):.2f}-{max(seconds):.2f})"
+        )
 
 
 if __name__ == "__main__":

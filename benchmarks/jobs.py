@@ -1,4 +1,4 @@
-"""What is timed, one job a function. A job runs in a process of its own: `python -m benchmarks.jobs NAME FILE REPEATS`."""
+"""What is timed, one job a function, each in a process of its own: `python -m benchmarks.jobs NAME FILE REPEATS`."""
 
 from __future__ import annotations
 

@@ -9,10 +9,29 @@ import sessionkit as sk
 HERE = Path(__file__).parent
 # The stream of the plane: ana's sessions grow, merge and close; one of her records comes too late, one just in time.
 MINUTES = (
-    ("ana", 2), ("bo", 4), ("ana", 7), ("ana", 11), ("bo", 13), ("ana", 24), ("ana", 17), ("bo", 27), ("ana", 30),
-    ("cy", 36), ("ana", 45), ("cy", 47), ("ana", 52), ("ana", 27), ("bo", 58), ("ana", 41), ("ana", 57), ("cy", 66),
-    ("bo", 42), ("ana", 63), ("cy", 79), ("ana", 82),
-)  # fmt: skip
+    ("ana", 2),
+    ("bo", 4),
+    ("ana", 7),
+    ("ana", 11),
+    ("bo", 13),
+    ("ana", 24),
+    ("ana", 17),
+    ("bo", 27),
+    ("ana", 30),
+    ("cy", 36),
+    ("ana", 45),
+    ("cy", 47),
+    ("ana", 52),
+    ("ana", 27),
+    ("bo", 58),
+    ("ana", 41),
+    ("ana", 57),
+    ("cy", 66),
+    ("bo", 42),
+    ("ana", 63),
+    ("cy", 79),
+    ("ana", 82),
+)
 
 
 def main() -> None:

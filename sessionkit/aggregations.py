@@ -102,9 +102,14 @@ def count() -> Aggregation:
         count()
     """
     return Aggregation(
-        "count()", (), lambda: 0, lambda key, value, aggregate: aggregate + 1, lambda key, older, newer: older + newer,
-        ("count",), result_type=lambda types: pa.int64(),
-    )  # fmt: skip
+        "count()",
+        (),
+        lambda: 0,
+        lambda key, value, aggregate: aggregate + 1,
+        lambda key, older, newer: older + newer,
+        ("count",),
+        result_type=lambda types: pa.int64(),
+    )
 
 
 @built_in
@@ -114,11 +119,16 @@ def sum(column: str) -> Aggregation:
     Integers are summed as int64 and an overflow raises `NumberOverflow`; floats are added in the order of arrival.
     """
     return Aggregation(
-        f"sum({column!r})", (column,), lambda: 0,
+        f"sum({column!r})",
+        (column,),
+        lambda: 0,
         lambda key, value, aggregate: aggregate if value is None else _checked_sum(aggregate, value),
-        lambda key, older, newer: _checked_sum(older, newer), ("sum",),
-        result_type=_sum_type, takes=_is_number, wants="a column of numbers",
-    )  # fmt: skip
+        lambda key, older, newer: _checked_sum(older, newer),
+        ("sum",),
+        result_type=_sum_type,
+        takes=_is_number,
+        wants="a column of numbers",
+    )
 
 
 @built_in
@@ -135,25 +145,40 @@ def max(column: str) -> Aggregation:
 
 def _extreme(name: str, function: Callable[[Any, Any], Any], column: str) -> Aggregation:
     return Aggregation(
-        f"{name}({column!r})", (column,), lambda: None, _skip_null(function),
-        lambda key, older, newer: _either(older, newer, function), (name,),
-        result_type=lambda types: types[0], takes=_is_ordered, wants="a column of numbers or times",
-    )  # fmt: skip
+        f"{name}({column!r})",
+        (column,),
+        lambda: None,
+        _skip_null(function),
+        lambda key, older, newer: _either(older, newer, function),
+        (name,),
+        result_type=lambda types: types[0],
+        takes=_is_ordered,
+        wants="a column of numbers or times",
+    )
 
 
 @built_in
 def mean(column: str) -> Aggregation:
     """Mean of the values that are not null; null where all are. The store holds the sum and the count."""
     return Aggregation(
-        f"mean({column!r})", (column,), lambda: {"sum": 0.0, "count": 0},
-        lambda key, value, aggregate: aggregate if value is None else _add_means(aggregate, {"sum": float(value), "count": 1}),
-        lambda key, older, newer: _add_means(older, newer), ("float_sum", "count_values"),
+        f"mean({column!r})",
+        (column,),
+        lambda: {"sum": 0.0, "count": 0},
+        lambda key, value, aggregate: _add_means(aggregate, _mean_of(value)),
+        lambda key, older, newer: _add_means(older, newer),
+        ("float_sum", "count_values"),
         result=lambda aggregate: aggregate["sum"] / aggregate["count"] if aggregate["count"] else None,
         result_columns=lambda parts: pc.if_else(
             pc.equal(parts[1], 0), pa.scalar(None, pa.float64()), pc.divide(parts[0], parts[1].cast(pa.float64()))
         ),
-        result_type=lambda types: pa.float64(), takes=_is_number, wants="a column of numbers",
-    )  # fmt: skip
+        result_type=lambda types: pa.float64(),
+        takes=_is_number,
+        wants="a column of numbers",
+    )
+
+
+def _mean_of(value: Any) -> dict[str, Any]:
+    return {"sum": 0.0, "count": 0} if value is None else {"sum": float(value), "count": 1}
 
 
 def _add_means(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
@@ -174,18 +199,28 @@ def last(column: str) -> Aggregation:
 
 def _positional(name: str, column: str, function: Callable[[Any, Any], Any]) -> Aggregation:
     return Aggregation(
-        f"{name}({column!r})", (column,), lambda: None, _skip_null(function),
-        lambda key, older, newer: _either(older, newer, function), (name,), result_type=lambda types: types[0],
-    )  # fmt: skip
+        f"{name}({column!r})",
+        (column,),
+        lambda: None,
+        _skip_null(function),
+        lambda key, older, newer: _either(older, newer, function),
+        (name,),
+        result_type=lambda types: types[0],
+    )
 
 
 @built_in
 def collect(column: str) -> Aggregation:
     """All values as a list, nulls included, in the order in which the window took its records."""
     return Aggregation(
-        f"collect({column!r})", (column,), lambda: [], lambda key, value, aggregate: [*aggregate, value],
-        lambda key, older, newer: [*older, *newer], ("collect",), result_type=lambda types: pa.list_(types[0]),
-    )  # fmt: skip
+        f"collect({column!r})",
+        (column,),
+        lambda: [],
+        lambda key, value, aggregate: [*aggregate, value],
+        lambda key, older, newer: [*older, *newer],
+        ("collect",),
+        result_type=lambda types: pa.list_(types[0]),
+    )
 
 
 def reduce(function: Callable[[Any, Any], Any], value: str | Sequence[str]) -> Aggregation:
@@ -200,10 +235,12 @@ def reduce(function: Callable[[Any, Any], Any], value: str | Sequence[str]) -> A
         ('word',)
     """
     return Aggregation(
-        f"reduce({_name(function)}, {value!r})", _columns(value), lambda: None,
+        f"reduce({_name(function)}, {value!r})",
+        _columns(value),
+        lambda: None,
         lambda key, new, aggregate: new if aggregate is None else function(aggregate, new),
         lambda key, older, newer: _either(older, newer, function),
-    )  # fmt: skip
+    )
 
 
 def aggregation(
@@ -228,7 +265,9 @@ def aggregation(
     for name, function in (("initializer", initializer), ("aggregator", aggregator), ("merger", merger)):
         if not callable(function):
             raise InvalidArgument(problem(f"{name} must be a function", repr(function), "def it, or pass a lambda"))
-    names = ", ".join(f"{n}={_name(f)}" for n, f in (("initializer", initializer), ("aggregator", aggregator), ("merger", merger)))
+    names = ", ".join(
+        f"{n}={_name(f)}" for n, f in (("initializer", initializer), ("aggregator", aggregator), ("merger", merger))
+    )
     return Aggregation(f"aggregation({names}, value={value!r})", _columns(value), initializer, aggregator, merger)
 
 

@@ -162,7 +162,7 @@ def note_decisions(decision, opened_code, counts, opened):  # type: ignore[no-un
 
 @compiled
 def partition_codes(numbers, most):  # type: ignore[no-untyped-def]
-    """(codes, the distinct numbers, rising) of small partition numbers; no numbers where one is negative or too large."""
+    """(codes, distinct numbers, rising) of small partition numbers; nothing where one is negative or too large."""
     code_of = np.full(most, -1, np.int32)
     for i in range(numbers.shape[0]):
         if numbers[i] < 0 or numbers[i] >= most:

@@ -6,29 +6,30 @@ import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from numba import njit
 
-F = TypeVar("F", bound=Callable[..., Any])
+Loop = Callable[..., Any]
 
 
-def compiled(function: F) -> F:
+def compiled(function: Loop) -> Loop:
     """A compiled pass that makes arrays of its own."""
-    return njit(cache=True, nogil=True)(function)
+    loop: Loop = njit(cache=True, nogil=True)(function)
+    return loop
 
 
-def compiled_loop(function: F) -> F:
+def compiled_loop(function: Loop) -> Loop:
     """A compiled loop that only writes into the arrays it is given.
 
     Without reference counts: numba would count arrays up and down at every call inside the loop, which made the
     session kernel four times slower.
     """
-    return njit(cache=True, nogil=True, _nrt=False)(function)
+    return njit(cache=True, nogil=True, _nrt=False)(function)  # type: ignore[call-overload]  # not in numba's stubs
 
 
 @cache
-def announce_compiling(function: Callable[..., Any]) -> None:
+def announce_compiling(function: Loop) -> None:
     """Says so once, on stderr, when `function` has never been compiled on this machine and the first run will do it."""
     stats = getattr(function, "stats", None)  # none where numba's compiler is switched off
     if stats is not None and not any(Path(stats.cache_path).glob(f"*.{function.__name__}-*.nbi")):

@@ -82,7 +82,8 @@ class SessionColumns(NamedTuple):
             name: column.take(pa.array(rows)) if isinstance(column, pa.Array) else column[rows]
             for name, column in self.aggregates.items()
         }
-        return SessionColumns(self.key.take(pa.array(rows)), *(column[rows] for column in self[1:6]), chosen)
+        partition, start_ms, end_ms, opened_by, closed_by = (column[rows] for column in self[1:6])
+        return SessionColumns(self.key.take(pa.array(rows)), partition, start_ms, end_ms, opened_by, closed_by, chosen)
 
 
 class BulkStore(Protocol):
@@ -99,9 +100,17 @@ class SessionStore(BulkStore, Protocol):
     """Kafka's session store, one partition at a time, and the bulk calls for the kernel."""
 
     def put(
-        self, key: Any, window_start_ms: int, window_end_ms: int, aggregate: Any, *, partition: int = 0,
-        opened_by: int = -1, closed_by: int = -1, keep_null: bool = False,
-    ) -> bool: ...  # fmt: skip
+        self,
+        key: Any,
+        window_start_ms: int,
+        window_end_ms: int,
+        aggregate: Any,
+        *,
+        partition: int = 0,
+        opened_by: int = -1,
+        closed_by: int = -1,
+        keep_null: bool = False,
+    ) -> bool: ...
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None: ...
 

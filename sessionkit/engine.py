@@ -64,9 +64,14 @@ def describer(batch: RecordBatch) -> Callable[[int], tuple[Any, str]]:
 
 
 def run_kernel(
-    windows: SessionWindows, aggregations: Mapping[str, Aggregation], batch: RecordBatch, *,
-    retention_ms: int, store: BulkStore | None = None, keep_trace: bool = True,
-) -> Outcome:  # fmt: skip
+    windows: SessionWindows,
+    aggregations: Mapping[str, Aggregation],
+    batch: RecordBatch,
+    *,
+    retention_ms: int,
+    store: BulkStore | None = None,
+    keep_trace: bool = True,
+) -> Outcome:
     """Runs the compiled pass; with a store, from the state in it (nothing is written back: see `commit`)."""
     if len(batch):
         check_reach(int(batch.timestamp_ms.max()), windows.inactivity_gap_ms, "inactivity_gap")
@@ -113,14 +118,22 @@ def run_kernel(
     if trace is not None:  # the kernel shortens its paths to the survivor; the trace names who absorbed whom
         columns.merged_into[trace.merges.absorbed] = trace.merges.into
     return Outcome(
-        batch=batch, keys=keys, window_columns=columns, folds=folds, loaded=loaded, kept_trace=trace,
+        batch=batch,
+        keys=keys,
+        window_columns=columns,
+        folds=folds,
+        loaded=loaded,
+        kept_trace=trace,
         closed=(columns.end_ms < close_time[partition]) & (columns.merged_into < 0),
         snapshots={
-            p: Snapshot(int(position[i]), int(drive.stream_time_ms[i]), max(snapshots[p].last_close_time_ms, int(close_time[i])))
+            p: Snapshot(
+                int(position[i]), int(drive.stream_time_ms[i]), max(snapshots[p].last_close_time_ms, int(close_time[i]))
+            )
             for i, p in enumerate(numbers)
         },
-        dropped=drive.decision_counts(), merge_count=drive.merge_count,
-    )  # fmt: skip
+        dropped=drive.decision_counts(),
+        merge_count=drive.merge_count,
+    )
 
 
 def without_replayed(
@@ -143,9 +156,12 @@ def without_replayed(
 
 
 def load_sessions(
-    windows: SessionWindows, aggregations: Mapping[str, Aggregation], batch: RecordBatch, store: BulkStore | None,
+    windows: SessionWindows,
+    aggregations: Mapping[str, Aggregation],
+    batch: RecordBatch,
+    store: BulkStore | None,
     stream_time_ms: npt.NDArray[np.int64],
-) -> tuple[SessionColumns, npt.NDArray[np.int64], pa.Array]:  # fmt: skip
+) -> tuple[SessionColumns, npt.NDArray[np.int64], pa.Array]:
     """(sessions of the store that this batch can touch or close, by key and time; their key codes; all keys)."""
     names = tuple(aggregations)
     if store is None:
@@ -157,7 +173,9 @@ def load_sessions(
     loaded = store.load(batch.keys, close_time, names)
     if loaded.key.type != batch.keys.type and len(loaded.key):
         want = "one type of key a store"
-        raise InvalidData(problem("the store holds keys of another type", f"{loaded.key.type}, records {batch.keys.type}", want))
+        raise InvalidData(
+            problem("the store holds keys of another type", f"{loaded.key.type}, records {batch.keys.type}", want)
+        )
     extra = loaded.key.filter(pc.invert(pc.is_in(loaded.key, value_set=batch.keys))).unique()
     keys = pa.concat_arrays([batch.keys, extra]) if len(extra) else batch.keys
     code = np.asarray(pc.index_in(loaded.key, value_set=keys).fill_null(-1), np.int64)
@@ -168,16 +186,23 @@ def load_sessions(
 def no_sessions(key_type: pa.DataType, names: tuple[str, ...]) -> SessionColumns:
     """No sessions, as columns."""
     none = np.empty(0, np.int64)
-    return SessionColumns(pa.array([], key_type), none, none, none, none, none, {name: np.empty(0, object) for name in names})
+    return SessionColumns(
+        pa.array([], key_type), none, none, none, none, none, {name: np.empty(0, object) for name in names}
+    )
 
 
 class _Drive:
     """Feeds a batch to a kernel and its folds, a chunk at a time."""
 
     def __init__(
-        self, kernel: SessionKernel, batch: RecordBatch, slots: int, first_stream_time_ms: npt.NDArray[np.int64],
-        folds: Mapping[str, Fold], keep: bool,
-    ) -> None:  # fmt: skip
+        self,
+        kernel: SessionKernel,
+        batch: RecordBatch,
+        slots: int,
+        first_stream_time_ms: npt.NDArray[np.int64],
+        folds: Mapping[str, Fold],
+        keep: bool,
+    ) -> None:
         self._kernel, self._batch, self._slots, self._folds, self._keep = kernel, batch, slots, folds, keep
         size = len(batch) if keep else min(CHUNK, len(batch))
         self._decision, self._window = np.empty(size, np.uint8), np.empty(size, np.int32)
@@ -221,7 +246,11 @@ class _Drive:
         self.opened_by.append(offset[opened])
         self.merge_count += len(events.merge_at)
         if self._keep:
-            self._events.append(Events(*((a + lo) if i in (0, 3) else a.copy() for i, a in enumerate(events))))
+            columns: Any = (column.copy() for column in events)
+            kept = Events(*columns)
+            kept.merge_at[:] += lo
+            kept.reopen_at[:] += lo
+            self._events.append(kept)
 
     def decision_counts(self) -> dict[int, int]:
         """How many records met each decision."""
@@ -235,7 +264,15 @@ class _Drive:
             for i, kind in enumerate(kinds)
         ]
         return Trace(
-            batch=self._batch, keys=keys, decision=self._decision, window=self._window, window_columns=columns,
-            merges=Merges(*joined[:3]), reopenings=Reopenings(*joined[3:]), **limits,
-            first_stream_time_ms=self._first_stream_time_ms, loaded_start_ms=loaded.start_ms, loaded_end_ms=loaded.end_ms,
-        )  # fmt: skip
+            batch=self._batch,
+            keys=keys,
+            decision=self._decision,
+            window=self._window,
+            window_columns=columns,
+            merges=Merges(*joined[:3]),
+            reopenings=Reopenings(*joined[3:]),
+            **limits,
+            first_stream_time_ms=self._first_stream_time_ms,
+            loaded_start_ms=loaded.start_ms,
+            loaded_end_ms=loaded.end_ms,
+        )

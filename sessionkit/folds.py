@@ -32,6 +32,8 @@ class Accumulator(Protocol):
 
     def at(self, rows: Rows) -> pa.Array: ...
 
+    def running(self, window: Rows, merges: Merges) -> pa.Array: ...
+
 
 def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
     return np.asarray(column.is_valid()) if column.null_count else EVERY
@@ -53,7 +55,9 @@ def _enlarged(old: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
 class Total:
     """Counts and sums: one number a window."""
 
-    def __init__(self, column: pa.Array | None, loaded: pa.Array, loop: Callable[..., int | None], kind: pa.DataType) -> None:
+    def __init__(
+        self, column: pa.Array | None, loaded: pa.Array, loop: Callable[..., int | None], kind: pa.DataType
+    ) -> None:
         self._loop, self._kind = loop, kind
         self._valid = EVERY if column is None else _valid(column)
         self._values = None if column is None or loop is loops.fold_count else _numbers(column, kind)
@@ -85,7 +89,7 @@ class Total:
 
 
 class Position:
-    """Smallest, largest, first, last: the place of one value for each window, among those loaded and those of the run."""
+    """Smallest, largest, first, last: the place of one value for each window, among loaded and new ones."""
 
     def __init__(self, column: pa.Array, loaded: pa.Array, loop: str) -> None:
         self._pool = pa.concat_arrays([loaded, column])
@@ -153,6 +157,9 @@ class Chain:
         ends, positions = loops.unchain(np.asarray(rows), self._first, self._last, self._following)
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), self._pool.take(pa.array(positions)))
 
+    def running(self, window: Rows, merges: Merges) -> pa.Array:
+        raise AssertionError("the lists of a changelog are made by calls, see CompiledFold")
+
 
 def _count(column: pa.Array | None, loaded: pa.Array) -> Total:
     return Total(column, loaded, loops.fold_count, pa.int64())
@@ -181,9 +188,12 @@ class CompiledFold:
     """A built-in aggregation over a run: its accumulators, fed chunk by chunk."""
 
     def __init__(
-        self, aggregation: Aggregation, columns: list[pa.Array], loaded: npt.NDArray[np.object_] | pa.Array,
+        self,
+        aggregation: Aggregation,
+        columns: list[pa.Array],
+        loaded: npt.NDArray[np.object_] | pa.Array,
         describe: Callable[[int], tuple[Any, str]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._aggregation = aggregation
         column = columns[0] if columns else None
         self._type = aggregation.result_type([c.type for c in columns])
@@ -224,7 +234,9 @@ class CompiledFold:
         return self._aggregation.result_columns([part.running(window, merges) for part in self._parts])
 
 
-def _split(loaded: npt.NDArray[np.object_] | pa.Array, aggregation: Aggregation, kind: pa.DataType | None) -> list[pa.Array]:
+def _split(
+    loaded: npt.NDArray[np.object_] | pa.Array, aggregation: Aggregation, kind: pa.DataType | None
+) -> list[pa.Array]:
     if aggregation.accumulators == ("float_sum", "count_values"):
         if isinstance(loaded, pa.Array):
             return list(loaded.flatten())
@@ -237,9 +249,12 @@ class PythonFold:
     """Any aggregation by its three functions, called as Kafka does: merger for every session met, aggregator last."""
 
     def __init__(
-        self, aggregation: Aggregation, columns: list[pa.Array], loaded: npt.NDArray[np.object_] | pa.Array,
+        self,
+        aggregation: Aggregation,
+        columns: list[pa.Array],
+        loaded: npt.NDArray[np.object_] | pa.Array,
         describe: Callable[[int], tuple[Any, str]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._aggregation, self._columns, self._describe = aggregation, columns, describe
         self._loaded = loaded.to_pylist() if isinstance(loaded, pa.Array) else list(loaded)
         self._state: dict[int, Any] = dict(enumerate(self._loaded))
@@ -323,9 +338,11 @@ def value_columns(aggregation: Aggregation, values: Mapping[str, ValueColumn]) -
 
 
 def make_fold(
-    aggregation: Aggregation, values: Mapping[str, ValueColumn], loaded: npt.NDArray[np.object_] | pa.Array,
+    aggregation: Aggregation,
+    values: Mapping[str, ValueColumn],
+    loaded: npt.NDArray[np.object_] | pa.Array,
     describe: Callable[[int], tuple[Any, str]],
-) -> Fold:  # fmt: skip
+) -> Fold:
     """The fold of an aggregation over a run: compiled where it is a built-in."""
     columns = value_columns(aggregation, values)
     aggregation.check_types([values[name].type for name in aggregation.columns])

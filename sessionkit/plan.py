@@ -68,11 +68,20 @@ def group_by_key(
     """
     return Plan(
         Source(
-            keys=keys, timestamp=timestamp, sep=sep, unit=unit, timezone=timezone, ambiguous=ambiguous,
-            nonexistent=nonexistent, partition=partition, offset=offset, partitions=partitions,
-            on_bad_time=on_bad_time, sort=sort,
+            keys=keys,
+            timestamp=timestamp,
+            sep=sep,
+            unit=unit,
+            timezone=timezone,
+            ambiguous=ambiguous,
+            nonexistent=nonexistent,
+            partition=partition,
+            offset=offset,
+            partitions=partitions,
+            on_bad_time=on_bad_time,
+            sort=sort,
         )
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -112,7 +121,7 @@ class Plan:
         return self.windowed_by(SessionWindows(inactivity_gap=gap, grace=windows.grace_ms if grace is None else grace))
 
     def emit(self, strategy: str) -> Plan:
-        """The plan with results "on_window_update" (each change, as Kafka's default) or "on_window_close" (finals only).
+        """The plan with results "on_window_update" (each change, Kafka's default) or "on_window_close" (finals only).
 
         Source:
             KIP-825; EmitStrategy.
@@ -132,7 +141,9 @@ class Plan:
                 want = f"{name}=sk.count(), sk.sum(column), sk.reduce(function, column), …"
                 raise InvalidArgument(problem(f"{name} must be an aggregation", repr(aggregation), want))
             if name in tables.RESULT_COLUMNS:
-                raise InvalidArgument(problem("this name is taken by a column of the results", repr(name), "another name"))
+                raise InvalidArgument(
+                    problem("this name is taken by a column of the results", repr(name), "another name")
+                )
         return dataclasses.replace(self, aggregations=tuple(named.items()))
 
     def count(self) -> Plan:
@@ -144,9 +155,14 @@ class Plan:
         return self.aggregate(reduce=agg.reduce(function, value))
 
     def run(
-        self, data: Any, *, rules: str = "sessionkit", store: SessionStore | None = None,
-        retention: Duration | None = None, trace: bool = True,
-    ) -> Any:  # fmt: skip
+        self,
+        data: Any,
+        *,
+        rules: str = "sessionkit",
+        store: SessionStore | None = None,
+        retention: Duration | None = None,
+        trace: bool = True,
+    ) -> Any:
         """Runs the plan over a frame, a file, or a Spark DataFrame.
 
         Args:
@@ -173,7 +189,9 @@ class Plan:
             retention = self._store_retention(store, retention)
         retention_ms = windows.retention_ms(retention)
         if rules == "sessionkit":
-            outcome = run_kernel(windows, named, batch, retention_ms=retention_ms, store=store, keep_trace=trace or store is not None)
+            outcome = run_kernel(
+                windows, named, batch, retention_ms=retention_ms, store=store, keep_trace=trace or store is not None
+            )
             if store is not None:
                 commit(outcome, store, retention_ms)
             return Run(self, outcome)
@@ -216,8 +234,13 @@ class Plan:
     def code(self) -> list[str]:
         """The calls that build this plan, one a line."""
         defaults = {f.name: f.default for f in dataclasses.fields(Source)}
-        options = {name: value for name, value in vars(self.source).items() if name != "keys" and value != defaults[name]}
-        arguments = [*map(_literal, self.source.keys), *(f"{name}={_literal(value)}" for name, value in options.items())]
+        options = {
+            name: value for name, value in vars(self.source).items() if name != "keys" and value != defaults[name]
+        }
+        arguments = [
+            *map(_literal, self.source.keys),
+            *(f"{name}={_literal(value)}" for name, value in options.items()),
+        ]
         lines = [f"sk.group_by_key({', '.join(arguments)})"]
         if self.windows is not None:
             lines.append(f".windowed_by(sk.{self.windows!r})")
@@ -322,7 +345,9 @@ class Run:
         """
         return explain_record(self.trace, self._windows, self.trace.index_of(offset, partition))
 
-    def plane(self, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any) -> go.Figure:
+    def plane(
+        self, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any
+    ) -> go.Figure:
         """The history of one key: event time across, arrival upward. Without `key`, of the most eventful one."""
         from sessionkit.views.charts import plane
 

@@ -37,7 +37,9 @@ class Forwarded(NamedTuple):
 class ProcessorFold:
     """The aggregates that the processor computed, behind the interface of a fold."""
 
-    def __init__(self, aggregation: Aggregation, kind: pa.DataType | None, last: list[Any], after: list[Any], loaded: list[Any]) -> None:
+    def __init__(
+        self, aggregation: Aggregation, kind: pa.DataType | None, last: list[Any], after: list[Any], loaded: list[Any]
+    ) -> None:
         self._aggregation, self._kind, self._last, self._after, self._loaded = aggregation, kind, last, after, loaded
 
     def column(self, aggregates: list[Any]) -> pa.Array | npt.NDArray[np.object_]:
@@ -112,7 +114,8 @@ class _Recorder:
     def columns(self) -> WindowColumns:
         table = np.array(self.rows, np.int64).reshape(-1, 7).T
         kinds = (np.int32, np.int32, np.int64, np.int64, np.int64, np.int32, np.int64)
-        return WindowColumns(*(c.astype(k) for c, k in zip(table, kinds, strict=True)), self.loaded_count)
+        columns: Any = [column.astype(kind) for column, kind in zip(table, kinds, strict=True)]
+        return WindowColumns._make([*columns, self.loaded_count])
 
 
 def combined(aggregations: Mapping[str, Aggregation]) -> Aggregates:
@@ -143,20 +146,33 @@ class _ProcessorRun:
     """One run: the processors of the partitions, their store, and what they forwarded."""
 
     def __init__(
-        self, windows: SessionWindows, aggregations: Mapping[str, Aggregation], batch: RecordBatch, *,
-        kafka: bool, retention_ms: int, emit: str, store: Any,
-    ) -> None:  # fmt: skip
+        self,
+        windows: SessionWindows,
+        aggregations: Mapping[str, Aggregation],
+        batch: RecordBatch,
+        *,
+        kafka: bool,
+        retention_ms: int,
+        emit: str,
+        store: Any,
+    ) -> None:
         self.aggregations, self.batch, self.kafka, self.emit = aggregations, batch, kafka, emit
         self.windows, self.store = windows, store
         self.numbers = batch.partitions.tolist()
         self.before = {p: store.snapshot(p) for p in self.numbers}
         self.processors = [
             SessionProcessor(
-                windows, combined(aggregations), store, p, kafka=kafka, retention_ms=retention_ms,
-                stream_time_ms=self.before[p].stream_time_ms, last_close_time_ms=self.before[p].last_close_time_ms,
+                windows,
+                combined(aggregations),
+                store,
+                p,
+                kafka=kafka,
+                retention_ms=retention_ms,
+                stream_time_ms=self.before[p].stream_time_ms,
+                last_close_time_ms=self.before[p].last_close_time_ms,
             )
             for p in self.numbers
-        ]  # fmt: skip
+        ]
         self.loaded: SessionColumns = no_sessions(batch.keys.type, tuple(aggregations))
         self.forwarded: list[Forwarded] = []
         self.refused: list[int] = []
@@ -212,9 +228,15 @@ class _ProcessorRun:
 
 
 def run_processor(
-    windows: SessionWindows, aggregations: Mapping[str, Aggregation], batch: RecordBatch, *,
-    rules: str, retention_ms: int, emit: str, store: MemorySessionStore | None = None,
-) -> tuple[Outcome, list[Forwarded], list[int]]:  # fmt: skip
+    windows: SessionWindows,
+    aggregations: Mapping[str, Aggregation],
+    batch: RecordBatch,
+    *,
+    rules: str,
+    retention_ms: int,
+    emit: str,
+    store: MemorySessionStore | None = None,
+) -> tuple[Outcome, list[Forwarded], list[int]]:
     """(outcome, what was forwarded in order, records whose session the store refused to keep)."""
     if len(batch):
         check_reach(int(batch.timestamp_ms.max()), windows.inactivity_gap_ms, "inactivity_gap")
@@ -240,23 +262,37 @@ def run_processor(
     merges = np.array(recorder.merges, np.int64).reshape(-1, 3).T
     reopened = np.array(recorder.reopenings, np.int64).reshape(-1, 4).T
     trace = Trace(
-        batch=batch, keys=key_array, decision=recorder.decision, window=recorder.window, window_columns=columns,
+        batch=batch,
+        keys=key_array,
+        decision=recorder.decision,
+        window=recorder.window,
+        window_columns=columns,
         merges=Merges(merges[0], merges[1].astype(np.int32), merges[2].astype(np.int32)),
         reopenings=Reopenings(reopened[0], reopened[1].astype(np.int32), reopened[2], reopened[3]),
-        close_lag_ms=windows.close_lag_ms, retention_ms=retention_ms, first_stream_time_ms=first_stream_time,
-        loaded_start_ms=loaded.start_ms, loaded_end_ms=loaded.end_ms,
-    )  # fmt: skip
+        close_lag_ms=windows.close_lag_ms,
+        retention_ms=retention_ms,
+        first_stream_time_ms=first_stream_time,
+        loaded_start_ms=loaded.start_ms,
+        loaded_end_ms=loaded.end_ms,
+    )
     close_time = stream_time - windows.close_lag_ms
     outcome = Outcome(
-        batch=batch, keys=key_array, window_columns=columns, folds=_folds(run), loaded=loaded, kept_trace=trace,
+        batch=batch,
+        keys=key_array,
+        window_columns=columns,
+        folds=_folds(run),
+        loaded=loaded,
+        kept_trace=trace,
         closed=(columns.end_ms < close_time[columns.partition]) & (columns.merged_into < 0),
         snapshots={
-            p: Snapshot(int(position[i]), int(stream_time[i]), max(run.processors[i].last_close_time_ms, int(close_time[i])))
+            p: Snapshot(
+                int(position[i]), int(stream_time[i]), max(run.processors[i].last_close_time_ms, int(close_time[i]))
+            )
             for i, p in enumerate(numbers)
         },
         dropped=dict(zip(*(a.tolist() for a in np.unique(recorder.decision, return_counts=True)), strict=True)),
         merge_count=len(recorder.merges),
-    )  # fmt: skip
+    )
     return outcome, run.forwarded, run.refused
 
 
@@ -268,7 +304,9 @@ def _add_loaded(recorder: _Recorder, run: _ProcessorRun, loaded: SessionColumns)
     columns = [list(loaded.aggregates[name]) for name in run.aggregations]
     names = list(run.aggregations)
     run.loaded = loaded
-    run.last = columns[0] if len(names) == 1 else [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    run.last = (
+        columns[0] if len(names) == 1 else [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    )
 
 
 def _folds(run: _ProcessorRun) -> dict[str, Any]:

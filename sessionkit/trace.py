@@ -157,9 +157,7 @@ class Trace:
         order = np.lexsort((key_ranks(self.keys)[windows.key[columns[1]]], columns[3], columns[0]))
         return Closes(*(column[order] for column in columns))
 
-    def _passed_by(
-        self, partition: npt.NDArray[np.int32], end_ms: npt.NDArray[np.int64]
-    ) -> npt.NDArray[np.int64]:
+    def _passed_by(self, partition: npt.NDArray[np.int32], end_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Index of the record whose stream time first closes a window that ends at `end_ms`; len(self) if none does."""
         found = np.full(len(end_ms), len(self), np.int64)
         for p in range(len(self.batch.partitions)):
@@ -200,7 +198,7 @@ class Trace:
         return int(rows[0])
 
     def records(self) -> pa.Table:
-        """One row a record: partition, offset, key, timestamp_ms, stream_time_ms, decision, reason, window_id, merged_count."""
+        """One row a record: where it stood, key, times, decision, reason, window_id, merged_count (it ended)."""
         batch, none = self.batch, self.window < 0
         merged_count = np.zeros(len(self), np.int32)
         np.add.at(merged_count, self.merges.at, 1)
@@ -276,25 +274,39 @@ class Trace:
     def _laws(self) -> Iterator[tuple[str, bool]]:
         windows, merges, opened = self.window_columns, self.merges, self.decision == OPENED
         loaded, count = windows.loaded_count, len(windows.key)
-        yield "each record is accepted or dropped, with a reason", bool(np.isin(self.decision, [*DECISIONS, *REASONS]).all())
-        yield "an accepted record has a window, a dropped one has none", bool((self.accepted == (self.window >= 0)).all())
+        yield (
+            "each record is accepted or dropped, with a reason",
+            bool(np.isin(self.decision, [*DECISIONS, *REASONS]).all()),
+        )
+        yield (
+            "an accepted record has a window, a dropped one has none",
+            bool((self.accepted == (self.window >= 0)).all()),
+        )
         yield "windows are numbered as they are opened", bool((self.window[opened] == np.arange(loaded, count)).all())
-        yield "a record that merges absorbs a session", bool(
-            np.array_equal(np.unique(merges.at), np.flatnonzero(self.decision == MERGED))
+        yield (
+            "a record that merges absorbs a session",
+            bool(np.array_equal(np.unique(merges.at), np.flatnonzero(self.decision == MERGED))),
         )
         yield "a session is absorbed once", len(np.unique(merges.absorbed)) == len(merges.absorbed)
-        yield "what was absorbed is marked so", bool(
-            np.array_equal(np.sort(merges.absorbed), np.flatnonzero(windows.merged_into >= 0))
+        yield (
+            "what was absorbed is marked so",
+            bool(np.array_equal(np.sort(merges.absorbed), np.flatnonzero(windows.merged_into >= 0))),
         )
         yield "stream time never falls", self._stream_time_rises()
         kept = self.accepted
-        yield "a record lies in its window", bool(
-            (self.bounds_after[0][kept] <= self.batch.timestamp_ms[kept]).all()
-            and (self.bounds_after[1][kept] >= self.batch.timestamp_ms[kept]).all()
+        yield (
+            "a record lies in its window",
+            bool(
+                (self.bounds_after[0][kept] <= self.batch.timestamp_ms[kept]).all()
+                and (self.bounds_after[1][kept] >= self.batch.timestamp_ms[kept]).all()
+            ),
         )
-        yield "a record stays with its key and partition", bool(
-            (windows.key[self.window[kept]] == self.batch.key[kept]).all()
-            and (windows.partition[self.window[kept]] == self.batch.partition[kept]).all()
+        yield (
+            "a record stays with its key and partition",
+            bool(
+                (windows.key[self.window[kept]] == self.batch.key[kept]).all()
+                and (windows.partition[self.window[kept]] == self.batch.partition[kept]).all()
+            ),
         )
         yield "bounds end where the last touch left them", self._bounds_agree()
 
@@ -314,21 +326,24 @@ class Trace:
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {word}" for word, count in self.counts().items())
-        return f"Trace of {plural(len(self), 'record')} ({counts or 'none'}), {plural(len(self.window_columns.key), 'window')}"
+        windows = plural(len(self.window_columns.key), "window")
+        return f"Trace of {plural(len(self), 'record')} ({counts or 'none'}), {windows}"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape_html(repr(self))}; <code>.records()</code> and <code>.windows()</code> are tables.</p>"
 
 
 def status_words(absorbed: npt.NDArray[np.bool_], closed: npt.NDArray[np.bool_]) -> pa.Array:
-    """"merged", "closed" or "open" for each window."""
+    """ "merged", "closed" or "open" for each window."""
     code = np.where(absorbed, 2, np.where(closed, 1, 0)).astype(np.int8)
     return pa.DictionaryArray.from_arrays(pa.array(code), pa.array(["open", "closed", "merged"])).cast(pa.string())
 
 
 def _words(codes: npt.NDArray[np.uint8], words: dict[int, str]) -> pa.Array:
     place = np.full(256, -1, np.int8)
-    for index, code in enumerate(words):
-        place[code] = index
+    for number, code in enumerate(words):
+        place[code] = number
     index = place[codes]
-    return pa.DictionaryArray.from_arrays(pa.array(index, mask=index < 0), pa.array(list(words.values()))).cast(pa.string())
+    return pa.DictionaryArray.from_arrays(pa.array(index, mask=index < 0), pa.array(list(words.values()))).cast(
+        pa.string()
+    )

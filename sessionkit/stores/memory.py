@@ -70,9 +70,17 @@ class MemorySessionStore:
     # ---- Kafka's calls
 
     def put(
-        self, key: Any, window_start_ms: int, window_end_ms: int, aggregate: Any, *, partition: int = 0,
-        opened_by: int = -1, closed_by: int = -1, keep_null: bool = False,
-    ) -> bool:  # fmt: skip
+        self,
+        key: Any,
+        window_start_ms: int,
+        window_end_ms: int,
+        aggregate: Any,
+        *,
+        partition: int = 0,
+        opened_by: int = -1,
+        closed_by: int = -1,
+        keep_null: bool = False,
+    ) -> bool:
         """Writes a session; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
         _check_times(window_start_ms, window_end_ms)
         raw = self._raw(key)
@@ -89,7 +97,7 @@ class MemorySessionStore:
         session = StoredSession(window_start_ms, window_end_ms, aggregate, key, opened_by, closed_by)
         by_key = mine.by_end.setdefault(window_end_ms, SortedDict())
         by_key.setdefault(raw, SortedDict())[window_start_ms] = session
-        self._key_kind = self._key_kind or _kind_of(key)
+        self._key_kind = _kind_of(key)
         return True
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
@@ -116,9 +124,14 @@ class MemorySessionStore:
         return self._scan(partition, (earliest_session_end_ms, INT64_MAX), (raw, raw), latest_session_start_ms)
 
     def find_sessions_in_keys(
-        self, key_from: Any, key_to: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *,
+        self,
+        key_from: Any,
+        key_to: Any,
+        earliest_session_end_ms: int,
+        latest_session_start_ms: int,
+        *,
         partition: int = 0,
-    ) -> Iterator[StoredSession]:  # fmt: skip
+    ) -> Iterator[StoredSession]:
         """The same for all keys of a range (bounds included, None: open), by end, key bytes and falling start."""
         ends = (earliest_session_end_ms, INT64_MAX)
         return self._scan(partition, ends, self._key_range(key_from, key_to), latest_session_start_ms)
@@ -168,9 +181,14 @@ class MemorySessionStore:
         return _reversed(found)
 
     def backward_find_sessions_in_keys(
-        self, key_from: Any, key_to: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *,
+        self,
+        key_from: Any,
+        key_to: Any,
+        earliest_session_end_ms: int,
+        latest_session_start_ms: int,
+        *,
         partition: int = 0,
-    ) -> Iterator[StoredSession]:  # fmt: skip
+    ) -> Iterator[StoredSession]:
         """`find_sessions_in_keys` from the end."""
         times = (earliest_session_end_ms, latest_session_start_ms)
         return _reversed(self.find_sessions_in_keys(key_from, key_to, *times, partition=partition))
@@ -282,9 +300,8 @@ class MemorySessionStore:
     def _raw(self, key: Any) -> bytes:
         self._check_open()
         raw = key_bytes(key)
-        if self._key_kind not in (None, _kind_of(key)):
-            kind = self._key_kind.__name__ if self._key_kind else ""
-            want = f"its keys are {kind}: one type of key a store"
+        if self._key_kind is not None and self._key_kind is not _kind_of(key):
+            want = f"its keys are {self._key_kind.__name__}: one type of key a store"
             raise InvalidArgument(problem(f"store {self.name!r} holds keys of another type", shorten(repr(key)), want))
         return raw
 

@@ -9,15 +9,16 @@ import numpy as np
 
 from sessionkit.durations import show_duration, show_time
 from sessionkit.grace import missing_grace_ms
+from sessionkit.records import BAD_TIME, NEGATIVE_TIME, NULL_KEY
 from sessionkit.text import escape_html, plural, shorten
-from sessionkit.trace import ADDED, BAD_TIME, LATE, MERGED, NEGATIVE_TIME, NULL_KEY, OPENED, REPLAYED, Trace
+from sessionkit.trace import ADDED, LATE, MERGED, OPENED, REPLAYED, Trace
 from sessionkit.windows.session import SessionWindows
 
 SHORT_HISTORY_MS = 30 * 86_400_000  # toy data counts from the epoch: "27 min" reads better than a date in 1970
 _PLAIN = {
     NULL_KEY: "was dropped: its key is null. It does not move stream time (Kafka drops it before it looks at the time)",
-    BAD_TIME: "was dropped: it has no time, and the plan says on_bad_time=\"drop\"",
-    NEGATIVE_TIME: "was dropped: its time lies before 1970, and the plan says on_bad_time=\"drop\"",
+    BAD_TIME: 'was dropped: it has no time, and the plan says on_bad_time="drop"',
+    NEGATIVE_TIME: 'was dropped: its time lies before 1970, and the plan says on_bad_time="drop"',
     REPLAYED: "was skipped: the store had read up to a later offset already, so this is a replay",
 }
 
@@ -49,7 +50,7 @@ def clock(trace: Trace) -> Callable[[int], str]:
 
 
 def explain_record(trace: Trace, windows: SessionWindows, index: int) -> Explanation:
-    """Why record `index` opened, joined, bridged or was dropped; which record had moved stream time; what would keep it."""
+    """Why record `index` opened, joined, bridged or was dropped, who had moved stream time, what would keep it."""
     batch, at = trace.batch, clock(trace)
     code, time = int(trace.decision[index]), int(batch.timestamp_ms[index])
     name = _record_name(trace, index)
@@ -64,7 +65,9 @@ def explain_record(trace: Trace, windows: SessionWindows, index: int) -> Explana
         words += _closed_near(trace, windows, index)
         missing = int(missing_grace_ms(trace, windows, np.array([index]))[0])
         enough = show_duration(windows.grace_ms + missing)
-        words.append(f"It came {show_duration(missing)} short: with grace {enough} instead of {grace} it would have been kept.")
+        words.append(
+            f"It came {show_duration(missing)} short: with grace {enough} instead of {grace} it would have been kept."
+        )
     elif time < close:
         words.append(f"It was late, as {line}, but it was kept: it touches a session that was still open.")
     words.append(_who_moved(trace, index))
@@ -98,7 +101,8 @@ def _decision(trace: Trace, windows: SessionWindows, index: int) -> str:
     met = _sessions_met(trace, index)
     if code == MERGED:
         spans = " and ".join(_span(at, m.start_ms, m.end_ms) for m in met)
-        return f"is a bridge: it is within the gap of {gap} of two sessions, {spans}, which became one, {_span(at, start, end)}"
+        one = _span(at, start, end)
+        return f"is a bridge: it is within the gap of {gap} of two sessions, {spans}, which became one, {one}"
     assert code == ADDED
     before = met[0]
     if (before.start_ms, before.end_ms) == (start, end):
@@ -163,7 +167,9 @@ def _who_moved(trace: Trace, index: int) -> str:
         return f"Stream time {at(stream)} came out of the store, from an earlier run."
     if mover == index:
         return f"It moved stream time to {at(stream)} itself."
-    same = "the same key" if batch.key[mover] == batch.key[index] else "another key: stream time belongs to the partition"
+    same = (
+        "the same key" if batch.key[mover] == batch.key[index] else "another key: stream time belongs to the partition"
+    )
     return f"What had moved stream time to {at(stream)} was {_lower(_record_name(trace, mover))}, {same}."
 
 
@@ -174,6 +180,10 @@ def _lower(name: str) -> str:
 def drop_summary(trace: Trace) -> str:
     """How many records were dropped and why, in words."""
     counts = trace.counts()
-    words = [f"{count:,} {word.replace('_', ' ')}" for word, count in counts.items() if word not in ("opened", "added", "merged")]
+    words = [
+        f"{count:,} {word.replace('_', ' ')}"
+        for word, count in counts.items()
+        if word not in ("opened", "added", "merged")
+    ]
     total = int((~trace.accepted).sum())
     return f"{plural(total, 'record')} dropped ({', '.join(words)})" if total else "no record dropped"

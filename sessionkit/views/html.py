@@ -30,7 +30,9 @@ def table_html(columns: Mapping[str, list[Any]]) -> str:
     head = "".join(f'<th style="{_CELL}">{escape_html(_title(name))}</th>' for name in columns)
     rows = zip(*columns.values(), strict=True)
     body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{_cell(name, value)}</td>' for name, value in zip(columns, row, strict=True)) + "</tr>"
+        "<tr>"
+        + "".join(f'<td style="{_CELL}">{_cell(name, value)}</td>' for name, value in zip(columns, row, strict=True))
+        + "</tr>"
         for row in rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

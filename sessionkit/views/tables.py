@@ -19,7 +19,7 @@ from sessionkit.records import FrameKind, to_frame
 from sessionkit.text import shorten
 from sessionkit.trace import LATE, REASONS, REPLAYED, Trace, status_words
 
-Column = pa.Array | pa.ChunkedArray | npt.NDArray[Any] | Sequence[Any]
+Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 RESULT_COLUMNS = ("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms", "status")
 
 
@@ -38,7 +38,9 @@ def frame_of(columns: Mapping[str, Column], frame: FrameKind) -> Any:
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
             want = "return one type from the functions, or give a pandas frame, whose columns hold any object"
             got = shorten(error, 120)
-            raise UnsupportedData(problem(f"the results of {name!r} do not fit into one Arrow column", got, want)) from error
+            raise UnsupportedData(
+                problem(f"the results of {name!r} do not fit into one Arrow column", got, want)
+            ) from error
     return to_frame(table, frame)
 
 
@@ -106,7 +108,11 @@ def finals(outcome: Outcome, trace: Trace) -> dict[str, Column]:
 
 
 def _as_they_were(
-    values: pa.Array | npt.NDArray[np.object_], outcome: Outcome, trace: Trace, name: str, reopened: npt.NDArray[np.intp]
+    values: pa.Array | npt.NDArray[np.object_],
+    outcome: Outcome,
+    trace: Trace,
+    name: str,
+    reopened: npt.NDArray[np.intp],
 ) -> pa.Array | npt.NDArray[np.object_]:
     """`values` with those of re-opened windows replaced by what they were when the window closed for the first time."""
     closes, fold = trace.closes, outcome.folds[name]
@@ -166,7 +172,9 @@ def dropped_records(trace: Trace) -> pa.Table:
 def metrics(outcome: Outcome, final_count: int, refused_count: int) -> dict[str, int]:
     """Counters, Kafka's names first; those of one reason or decision behind them."""
     seen = outcome.dropped
-    late = {f"dropped-{word.replace('_', '-')}": seen.get(code, 0) for code, word in REASONS.items() if code != REPLAYED}
+    late = {
+        f"dropped-{word.replace('_', '-')}": seen.get(code, 0) for code, word in REASONS.items() if code != REPLAYED
+    }
     dropped = sum(count for code, count in seen.items() if code >= LATE and code != REPLAYED)
     alive = outcome.window_columns.merged_into < 0
     return {

@@ -40,7 +40,9 @@ class SessionWindows:
         object.__setattr__(self, "grace_ms", duration_ms(grace, "grace"))
         if self.close_lag_ms > MAX_DURATION_MS:
             got = f"{self.close_lag_ms} ms"
-            raise InvalidArgument(problem("inactivity_gap and grace together must be at most 2**62 ms", got, "shorten one"))
+            raise InvalidArgument(
+                problem("inactivity_gap and grace together must be at most 2**62 ms", got, "shorten one")
+            )
 
     @property
     def close_lag_ms(self) -> int:
@@ -99,9 +101,17 @@ class SessionProcessor:
     """
 
     def __init__(
-        self, windows: SessionWindows, aggregates: Aggregates, store: SessionStore, partition: int, *,
-        kafka: bool, retention_ms: int, stream_time_ms: int, last_close_time_ms: int,
-    ) -> None:  # fmt: skip
+        self,
+        windows: SessionWindows,
+        aggregates: Aggregates,
+        store: SessionStore,
+        partition: int,
+        *,
+        kafka: bool,
+        retention_ms: int,
+        stream_time_ms: int,
+        last_close_time_ms: int,
+    ) -> None:
         self._windows, self._aggregates, self._store, self._partition = windows, aggregates, store, partition
         self._kafka, self._retention_ms = kafka, retention_ms
         self.stream_time_ms, self.last_close_time_ms = stream_time_ms, last_close_time_ms
@@ -130,9 +140,14 @@ class SessionProcessor:
         aggregate = aggregates.aggregator(key, value, aggregate)
         null = aggregates.is_null(aggregate)
         stored = store.put(
-            key, start_ms, end_ms, None if null and self._kafka else aggregate, partition=self._partition,
-            opened_by=found[0].opened_by if found else offset, keep_null=not self._kafka,
-        )  # fmt: skip
+            key,
+            start_ms,
+            end_ms,
+            None if null and self._kafka else aggregate,
+            partition=self._partition,
+            opened_by=found[0].opened_by if found else offset,
+            keep_null=not self._kafka,
+        )
         decision = OPENED if not found else ADDED if len(found) == 1 else MERGED
         return Touch(decision, found, start_ms, end_ms, None if null else aggregate, stored)
 

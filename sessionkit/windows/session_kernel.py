@@ -6,13 +6,12 @@ grows long moves to a hash of gap-wide cells (`cells.py`), so no arrival order m
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sessionkit.compiled import compiled_loop
-
 from sessionkit.trace import ADDED, LATE, MERGED, OPENED
 from sessionkit.windows.cells import EMPTY, SMALLEST, copy_live_cells, empty_cells, find_cell, set_cell, survivor
 
@@ -131,7 +130,20 @@ def _note_reopening(sessions, row, i, close, events, counters):  # type: ignore[
 
 @compiled_loop
 def run_sessions(  # type: ignore[no-untyped-def]
-    begin, slot, timestamp_ms, stream_time_ms, gap, grace, retention, head, sessions, cells, decision, window, events, counters
+    begin,
+    slot,
+    timestamp_ms,
+    stream_time_ms,
+    gap,
+    grace,
+    retention,
+    head,
+    sessions,
+    cells,
+    decision,
+    window,
+    events,
+    counters,
 ):
     """Decides records from `begin` on; returns where it stopped: the end, or a record that needs more cells first."""
     for i in range(begin, slot.shape[0]):
@@ -267,19 +279,32 @@ class SessionKernel:
         self._grow(slots, len(slot))
         counters = self._counters
         counters[MERGES] = counters[REOPENINGS] = 0
-        if self._events is None or len(self._events.merge_at) < len(slot):
-            self._events = _room_for(len(slot))
+        events = self._events
+        if events is None or len(events.merge_at) < len(slot):
+            events = self._events = _room_for(len(slot))
         at = 0
         while True:
             at = run_sessions(
-                at, slot, timestamp_ms, stream_time_ms, *self._limits, self._head, self._sessions, self._cells,
-                decision, window, self._events, counters,
-            )  # fmt: skip
+                at,
+                slot,
+                timestamp_ms,
+                stream_time_ms,
+                *self._limits,
+                self._head,
+                self._sessions,
+                self._cells,
+                decision,
+                window,
+                events,
+                counters,
+            )
             if at == len(slot):
                 break
             self._grow_cells(first_stream_time_ms)
         merges, reopenings = int(counters[MERGES]), int(counters[REOPENINGS])
-        return Events(*(a[:merges] for a in self._events[:3]), *(a[:reopenings] for a in self._events[3:]))
+        counts = (merges, merges, merges, reopenings, reopenings, reopenings, reopenings)
+        columns: Any = [column[:count] for column, count in zip(tuple[Any, ...](events), counts, strict=True)]
+        return Events(*columns)
 
     def _grow(self, slots: int, records: int) -> None:
         if slots > len(self._head):

@@ -92,7 +92,9 @@ def frame_of(records: list[dict[str, Any]]) -> pa.Table:
     return pa.table({name: pa.array([r[name] for r in records], kind) for name, kind in types.items()})
 
 
-def run_case(case: dict[str, Any], implementation: str = "processor", retention_ms: int | None = None) -> dict[str, Any]:
+def run_case(
+    case: dict[str, Any], implementation: str = "processor", retention_ms: int | None = None
+) -> dict[str, Any]:
     """The answer to a case. The kernel runs under rules="sessionkit" with the retention nearest to the case's."""
     records = case["records"]
     try:

@@ -94,7 +94,9 @@ def test_kernel_equals_kafka_on_update(capsys: pytest.CaptureFixture[str]) -> No
     for case in comparable:
         assert run_case(case, "kernel")["per_record"] == case["expected"]["per_record"], case["id"]
     with capsys.disabled():
-        print(f"\nkernel = Kafka on update: {len(comparable)} of {len(cases)} cases (the rest hangs on store expiry or nulls)")
+        print(
+            f"\nkernel = Kafka on update: {len(comparable)} of {len(cases)} cases (the rest hangs on expiry or nulls)"
+        )
     assert len(comparable) >= 26
 
 
@@ -105,16 +107,27 @@ def test_kernel_equals_kafka_on_close(capsys: pytest.CaptureFixture[str]) -> Non
     for case in comparable:
         assert run_case(case, "kernel")["per_record"] == case["expected"]["per_record"], case["id"]
     with capsys.disabled():
-        print(f"\nkernel = Kafka on close: {len(comparable)} of {len(retained)} retained cases (in the rest Kafka lost finals)")
+        print(
+            f"\nkernel = Kafka on close: {len(comparable)} of {len(retained)} retained cases (else Kafka lost finals)"
+        )
     assert len(comparable) >= 3
 
 
 def test_runner_writes_a_line_for_every_case(tmp_path: Path) -> None:
     runner, results = Path(__file__).parent / "run_cases.py", tmp_path / "results.jsonl.gz"
     for implementation in ("processor", "kernel"):
-        command = [sys.executable, str(runner), str(GOLDEN / FILES[0]), str(results), "--implementation", implementation]
+        command = [
+            sys.executable,
+            str(runner),
+            str(GOLDEN / FILES[0]),
+            str(results),
+            "--implementation",
+            implementation,
+        ]
         subprocess.run(command, check=True)
         lines = list(read_cases(results))
         assert [line["id"] for line in lines] == [case["id"] for case in read_cases(GOLDEN / FILES[0])]
-        assert sum("unsupported" in line for line in lines) == sum(bool(unsupported(c)) for c in read_cases(GOLDEN / FILES[0]))
+        assert sum("unsupported" in line for line in lines) == sum(
+            bool(unsupported(c)) for c in read_cases(GOLDEN / FILES[0])
+        )
         assert json.dumps(lines)

@@ -86,7 +86,9 @@ def _times(rng: np.random.Generator, size: int, gap: int) -> np.ndarray:
     elif shape == 1:  # in order, with ties
         times = np.cumsum(rng.integers(0, 2 * gap + 2, size))
     elif shape == 2:  # mostly in order, some far behind
-        times = np.cumsum(rng.integers(0, gap + 2, size)) - np.where(rng.random(size) < 0.3, rng.integers(0, 6 * gap + 6), 0)
+        times = np.cumsum(rng.integers(0, gap + 2, size)) - np.where(
+            rng.random(size) < 0.3, rng.integers(0, 6 * gap + 6), 0
+        )
     elif shape == 3:  # many sessions open at once, then bridges
         times = rng.permutation(size) * (gap + 1) // 2 * 3
     else:  # backwards, with the occasional leap

@@ -39,7 +39,9 @@ def _rows(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 def _same_trace(one: Trace, other: Trace) -> None:
     assert one.records().equals(other.records())
     assert one.windows().equals(other.windows())
-    for a, b in zip((*one.merges, *one.reopenings, *one.closes), (*other.merges, *other.reopenings, *other.closes), strict=True):
+    for a, b in zip(
+        (*one.merges, *one.reopenings, *one.closes), (*other.merges, *other.reopenings, *other.closes), strict=True
+    ):
         np.testing.assert_array_equal(a, b)
 
 
@@ -52,7 +54,12 @@ def test_kernel_equals_processor(first: int) -> None:
         trace.check()
         emit, view = VIEWS[seed % 2]
         told, forwarded, refused = run_processor(
-            stream.windows, AGGREGATIONS, stream.batch(), rules="sessionkit", retention_ms=stream.retention_ms, emit=emit
+            stream.windows,
+            AGGREGATIONS,
+            stream.batch(),
+            rules="sessionkit",
+            retention_ms=stream.retention_ms,
+            emit=emit,
         )
         assert told.kept_trace is not None, seed
         _same_trace(trace, told.kept_trace)
@@ -124,13 +131,25 @@ def test_many_open_sessions_of_one_key() -> None:
         times = pa.array(rng.integers(0, 300 * (gap + 1), size) + int(rng.choice([0, 10**12])))
         keys = pa.array(rng.choice(["a", "b"], size).tolist())
         zeros = pa.array(np.zeros(size, np.int32))
-        columns = {"partition": zeros, "offset": np.arange(size), "key": keys, "time": times, "value": zeros, "real": pa.nulls(size, pa.float64())}
+        columns = {
+            "partition": zeros,
+            "offset": np.arange(size),
+            "key": keys,
+            "time": times,
+            "value": zeros,
+            "real": pa.nulls(size, pa.float64()),
+        }
         windows = type(stream.windows)(inactivity_gap=gap, grace=int(rng.choice([30, 200, 10_000])) * (gap + 1))
         stream = Stream(windows, windows.close_lag_ms + int(rng.choice([0, 50])), pa.table(columns))
         outcome, trace = _kernel(stream, aggregations)
         trace.check()
         told, _, _ = run_processor(
-            windows, aggregations, stream.batch(), rules="sessionkit", retention_ms=stream.retention_ms, emit="on_window_close"
+            windows,
+            aggregations,
+            stream.batch(),
+            rules="sessionkit",
+            retention_ms=stream.retention_ms,
+            emit="on_window_close",
         )
         assert told.kept_trace is not None
         _same_trace(trace, told.kept_trace)
@@ -144,7 +163,9 @@ def test_without_a_trace_the_windows_are_the_same() -> None:
         whole, _ = _kernel(stream, BUILT_INS)
         bare = run_kernel(stream.windows, BUILT_INS, stream.batch(), retention_ms=stream.retention_ms, keep_trace=False)
         rows = tables.table_rows(whole)
-        assert _rows(tables.window_table(whole, rows)) == _rows(tables.window_table(bare, tables.table_rows(bare))), seed
+        assert _rows(tables.window_table(whole, rows)) == _rows(tables.window_table(bare, tables.table_rows(bare))), (
+            seed
+        )
         assert (bare.dropped, bare.merge_count, bare.snapshots) == (whole.dropped, whole.merge_count, whole.snapshots)
 
 
