@@ -347,5 +347,9 @@ def make_fold(
     columns = value_columns(aggregation, values)
     aggregation.check_types([values[name].type for name in aggregation.columns])
     if aggregation.accumulators:
-        return CompiledFold(aggregation, columns, loaded, describe)
+        try:
+            return CompiledFold(aggregation, columns, loaded, describe)
+        except pa.ArrowInvalid as error:  # an unsigned number from 2**63 on
+            what = f"{aggregation.code} meets a number that does not fit into 64 bits"
+            raise NumberOverflow(problem(what, shorten(error, 120), "cast the column to float")) from error
     return PythonFold(aggregation, columns, loaded, describe)

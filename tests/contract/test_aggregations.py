@@ -1,0 +1,300 @@
+"""What every built-in aggregation promises: its three functions obey the laws of a fold, and its loops equal them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sessionkit.aggregations import BUILT_INS, Aggregation
+from sessionkit.commit import commit
+from sessionkit.engine import Outcome, run_kernel
+from sessionkit.errors import NumberOverflow, UnsupportedData
+from sessionkit.folds import PythonFold, value_columns
+from sessionkit.records import Source, read_records
+from sessionkit.stores.memory import MemorySessionStore
+from sessionkit.windows.session import SessionWindows
+
+WINDOWS = SessionWindows(inactivity_gap=3, grace=30)
+RETENTION_MS = 40
+SOURCE = Source(keys=("key",), timestamp="time", unit="ms", offset="offset")
+EPOCH = dt.datetime(1970, 1, 1)
+SMALL = st.integers(-9, 9)
+
+# A type of column, and values of it that are easily equal, extreme, or out of order.
+COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
+    "int8": (pa.int8(), st.integers(-128, 127)),
+    "int64": (pa.int64(), SMALL | st.sampled_from([2**40, -(2**40)])),
+    "uint32": (pa.uint32(), st.integers(0, 2**32 - 1)),
+    "bool": (pa.bool_(), st.booleans()),
+    "float16": (pa.float16(), SMALL.map(np.float16)),
+    "float32": (pa.float32(), st.floats(width=32, allow_infinity=False) | st.just(-0.0)),
+    "float64": (pa.float64(), st.floats() | st.just(-0.0)),
+    "timestamp": (
+        pa.timestamp("us", "UTC"),
+        SMALL.map(lambda days: EPOCH.replace(tzinfo=dt.UTC) + dt.timedelta(days, 0, 7)),
+    ),
+    "local time": (pa.timestamp("ns"), SMALL.map(lambda days: EPOCH + dt.timedelta(days))),
+    "date": (pa.date32(), SMALL.map(lambda days: EPOCH.date() + dt.timedelta(days))),
+    "time of day": (pa.time32("s"), st.integers(0, 23).map(dt.time)),
+    "duration": (pa.duration("ms"), SMALL.map(lambda ms: dt.timedelta(milliseconds=ms))),
+    "string": (pa.string(), st.text(max_size=2)),
+    "large string": (pa.large_string(), st.text(max_size=2)),
+    "category": (pa.dictionary(pa.int8(), pa.string()), st.sampled_from(["x", "y", "z"])),
+    "binary": (pa.binary(), st.binary(max_size=2)),
+    "list": (pa.list_(pa.int64()), st.lists(SMALL, max_size=2)),
+    "struct": (pa.struct({"a": pa.int64()}), SMALL.map(lambda number: {"a": number})),
+    "null": (pa.null(), st.none()),
+}
+
+
+def aggregation(name: str) -> Aggregation:
+    return BUILT_INS[name]() if name == "count" else BUILT_INS[name]("value")
+
+
+def takes(name: str, column: str) -> bool:
+    kind = COLUMNS[column][0]
+    return name == "count" or aggregation(name).takes(kind) or pa.types.is_null(kind)
+
+
+PAIRS = [(name, column) for name in BUILT_INS for column in COLUMNS if takes(name, column)]
+REFUSED = [(name, column) for name in BUILT_INS for column in COLUMNS if not takes(name, column)]
+
+
+def stream_of(column: str) -> st.SearchStrategy[pa.Table]:
+    """Records in few and close sessions that merge now and then, with nulls among the values."""
+    kind, values = COLUMNS[column]
+    record = st.tuples(st.sampled_from("ab"), st.integers(0, 40), values | st.none())
+    return st.lists(record, max_size=30).map(
+        lambda rows: pa.table(
+            {
+                "key": pa.array([key for key, _, _ in rows], pa.string()),
+                "time": pa.array([time for _, time, _ in rows], pa.int64()),
+                "offset": np.arange(len(rows)),
+                "value": _array([value for _, _, value in rows], kind),
+            }
+        )
+    )
+
+
+def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(kind):
+        return pa.array(values, kind.value_type).dictionary_encode().cast(kind)
+    return pa.array(values, kind)
+
+
+def run(aggregation: Aggregation, table: pa.Table, store: MemorySessionStore | None = None) -> Outcome:
+    batch = read_records(table, SOURCE, aggregation.columns)
+    return run_kernel(WINDOWS, {"result": aggregation}, batch, retention_ms=RETENTION_MS, store=store)
+
+
+def told(values: Any, kind: pa.DataType | None = None) -> list[str]:
+    """Results so that they compare bit for bit: NaN equals itself, and -0.0 is not 0.0."""
+    if kind is not None:
+        values = pa.array(list(values), kind.value_type if pa.types.is_dictionary(kind) else kind)
+    return [repr(value) for value in (values.to_pylist() if isinstance(values, pa.Array) else list(values))]
+
+
+def test_there_are_built_ins() -> None:
+    assert set(BUILT_INS) == {"count", "sum", "min", "max", "mean", "first", "last", "collect"}
+
+
+@pytest.mark.parametrize(("name", "column"), PAIRS)
+@settings(max_examples=8)
+@given(data=st.data())
+def test_loops_equal_functions(name: str, column: str, data: st.DataObject) -> None:
+    """The final and the running result of every window, and what a store would keep."""
+    built_in, table = aggregation(name), data.draw(stream_of(column))
+    outcome = run(built_in, table)
+    trace, fold = outcome.kept_trace, outcome.folds["result"]
+    assert trace is not None
+    columns = value_columns(built_in, outcome.batch.values)
+    by_calls = PythonFold(built_in, columns, np.empty(0, object), outcome.describe)
+    by_calls.feed(trace.window, trace.decision, trace.merges, 0)
+    kind = built_in.result_type([one.type for one in columns])
+
+    rows = np.flatnonzero(outcome.window_columns.merged_into < 0)
+    assert told(fold.results(rows)) == told(by_calls.results(rows), kind)
+    stored = fold.aggregates(rows)
+    assert told(stored) == told(by_calls.aggregates(rows), stored.type if isinstance(stored, pa.Array) else None)
+    kept = trace.accepted.tolist()
+    running = (f.running(trace.window, trace.decision, trace.merges) for f in (fold, by_calls))
+    ours, theirs = ([value for value, counts in zip(_list(column), kept, strict=True) if counts] for column in running)
+    assert told(pa.array(ours, _plain(kind))) == told(theirs, kind)
+
+
+def _list(column: Any) -> list[Any]:
+    return list(column.to_pylist() if isinstance(column, pa.Array) else column)
+
+
+def _plain(kind: pa.DataType | None) -> pa.DataType | None:
+    return kind.value_type if kind is not None and pa.types.is_dictionary(kind) else kind
+
+
+@pytest.mark.parametrize(("name", "column"), PAIRS)
+@settings(max_examples=8)
+@given(data=st.data())
+def test_a_run_in_two_parts_gives_the_same_values(name: str, column: str, data: st.DataObject) -> None:
+    built_in, table = aggregation(name), data.draw(stream_of(column))
+    cut = data.draw(st.integers(0, len(table)))
+    whole = run(built_in, table)
+    store = MemorySessionStore()
+    final: dict[int, str] = {}
+    for part in (table.slice(0, cut), table.slice(cut)):
+        outcome = run(built_in, part, store)
+        rows = np.flatnonzero(outcome.window_columns.merged_into < 0)
+        for row in np.flatnonzero(outcome.window_columns.merged_into >= 0):
+            final.pop(int(outcome.window_columns.opened_by[row]), None)
+        final.update(
+            zip(
+                outcome.window_columns.opened_by[rows].tolist(),
+                told(outcome.folds["result"].results(rows)),
+                strict=True,
+            )
+        )
+        commit(outcome, store, RETENTION_MS)
+    rows = np.flatnonzero(whole.window_columns.merged_into < 0)
+    assert final == dict(
+        zip(whole.window_columns.opened_by[rows].tolist(), told(whole.folds["result"].results(rows)), strict=True)
+    )
+
+
+# ---- the laws of the three functions, on values for which adding is exact
+
+EXACT = ["int8", "int64", "timestamp", "string"]
+LAWFUL = [(name, column) for name, column in PAIRS if column in EXACT]
+
+
+def fold(built_in: Aggregation, values: list[Any]) -> Any:
+    aggregate = built_in.initializer()
+    for value in values:
+        aggregate = built_in.aggregator("key", value, aggregate)
+    return aggregate
+
+
+def values_of(column: str) -> st.SearchStrategy[list[Any]]:
+    return st.lists(COLUMNS[column][1] | st.none(), max_size=6)
+
+
+@pytest.mark.parametrize(("name", "column"), LAWFUL)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_an_empty_window_changes_nothing(name: str, column: str, data: st.DataObject) -> None:
+    built_in = aggregation(name)
+    aggregate = fold(built_in, data.draw(values_of(column)))
+    assert built_in.merger("key", built_in.initializer(), aggregate) == aggregate
+    assert built_in.merger("key", aggregate, built_in.initializer()) == aggregate
+
+
+@pytest.mark.parametrize(("name", "column"), LAWFUL)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_two_parts_merge_to_the_whole(name: str, column: str, data: st.DataObject) -> None:
+    built_in, older, newer = aggregation(name), data.draw(values_of(column)), data.draw(values_of(column))
+    assert built_in.merger("key", fold(built_in, older), fold(built_in, newer)) == fold(built_in, older + newer)
+
+
+@pytest.mark.parametrize(("name", "column"), LAWFUL)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_merging_is_associative(name: str, column: str, data: st.DataObject) -> None:
+    built_in = aggregation(name)
+    a, b, c = (fold(built_in, data.draw(values_of(column))) for _ in range(3))
+    merger = built_in.merger
+    assert merger("key", merger("key", a, b), c) == merger("key", a, merger("key", b, c))
+
+
+@pytest.mark.parametrize("name", BUILT_INS)
+def test_an_initializer_gives_a_new_aggregate_and_an_aggregator_leaves_the_old(name: str) -> None:
+    built_in = aggregation(name)
+    before = fold(built_in, [1, 2])
+    kept = repr(before)
+    built_in.aggregator("key", 3, before)
+    built_in.merger("key", before, fold(built_in, [4]))
+    assert repr(before) == kept
+    assert built_in.initializer() == built_in.initializer()
+
+
+# ---- numbers
+
+
+def one_session(values: list[Any], kind: pa.DataType, times: list[int] | None = None) -> pa.Table:
+    count = len(values)
+    times = list(range(count)) if times is None else times
+    return pa.table({"key": ["a"] * count, "time": times, "offset": range(count), "value": pa.array(values, kind)})
+
+
+def result(built_in: Aggregation, table: pa.Table) -> Any:
+    outcome = run(built_in, table)
+    rows = np.flatnonzero(outcome.window_columns.merged_into < 0)
+    assert len(rows) == 1
+    return outcome.folds["result"].results(rows)[0].as_py()
+
+
+def test_floats_are_added_in_order_of_arrival() -> None:
+    assert result(aggregation("sum"), one_session([1e16, 1.0, -1e16], pa.float64())) == 0.0
+    assert result(aggregation("sum"), one_session([1e16, -1e16, 1.0], pa.float64())) == 1.0
+    tenths = 0.0
+    for _ in range(10):
+        tenths += 0.1
+    assert result(aggregation("sum"), one_session([0.1] * 10, pa.float64())) == tenths != 1.0
+
+
+def test_two_sessions_are_added_as_older_plus_newer_and_then_the_value() -> None:
+    """[0] and [6] are joined by 3: ((1e16) + (1.0)) + 1.0, where (1.0 + 1.0) + 1e16 would be another number."""
+    table = one_session([1.0, 1e16, 1.0], pa.float64(), times=[6, 0, 3])
+    assert result(aggregation("sum"), table) == (1e16 + 1.0) + 1.0 != 1e16 + (1.0 + 1.0)
+
+
+@pytest.mark.parametrize(
+    ("values", "times"),
+    [
+        ([2**63 - 1, 1], None),
+        ([-(2**63), -1], None),
+        ([2**62, 2**62], None),
+        ([2**62, 2**62, 0], [0, 6, 3]),  # the merge is too much
+        ([2**62, 2**62 - 1, 1], [0, 6, 3]),  # the merge is not, the value is
+    ],
+)
+def test_an_integer_sum_beyond_64_bits_raises(values: list[int], times: list[int] | None) -> None:
+    with pytest.raises(
+        NumberOverflow, match=r"an integer sum does not fit into 64 bits; got .*; cast the column to float"
+    ):
+        run(aggregation("sum"), one_session(values, pa.int64(), times))
+
+
+def test_the_largest_integer_sums_fit() -> None:
+    assert result(aggregation("sum"), one_session([2**63 - 2, 1], pa.int64())) == 2**63 - 1
+    assert result(aggregation("sum"), one_session([-(2**63) + 1, -1], pa.int64())) == -(2**63)
+
+
+@pytest.mark.parametrize("name", ["sum", "min", "max"])
+def test_unsigned_numbers_beyond_64_bits(name: str) -> None:
+    with pytest.raises(NumberOverflow, match=r"\('value'\) meets a number that does not fit into 64 bits"):
+        run(aggregation(name), one_session([2**63], pa.uint64()))
+    assert result(aggregation(name), one_session([2**63 - 1], pa.uint64())) == 2**63 - 1
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("count", 2), ("sum", 0), ("mean", None), ("min", None), ("max", None), ("first", None), ("last", None)],
+)
+def test_a_window_of_nulls(name: str, expected: Any) -> None:
+    assert result(aggregation(name), one_session([None, None], pa.float64())) == expected
+
+
+def test_collect_keeps_nulls() -> None:
+    assert result(aggregation("collect"), one_session([None, 2, None], pa.int64())) == [None, 2, None]
+
+
+@pytest.mark.parametrize(("name", "column"), REFUSED)
+def test_columns_that_make_no_sense_are_refused_by_type(name: str, column: str) -> None:
+    kind = COLUMNS[column][0]
+    with pytest.raises(UnsupportedData) as caught:
+        run(aggregation(name), pa.table({"key": ["a"], "time": [1], "offset": [0], "value": _array([None], kind)}))
+    assert f"{name}('value') cannot use column 'value'; got {kind}; a column of numbers" in str(caught.value)
