@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from sessionkit.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, NumberOverflow, UnsupportedData, problem
+from sessionkit.text import shorten
 
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]
@@ -38,6 +39,13 @@ class Aggregation:
     result_type: Callable[[Sequence[pa.DataType]], pa.DataType | None] = field(default=lambda types: None)
     takes: Callable[[pa.DataType], bool] = field(default=lambda kind: True)
     wants: str = ""
+
+    def __post_init__(self) -> None:
+        columns: tuple[object, ...] = self.columns
+        for column in columns:
+            if not isinstance(column, str):
+                want = 'a text, such as sk.sum("amount")'
+                raise InvalidArgument(problem("an aggregation names its columns", shorten(repr(column)), want))
 
     def __repr__(self) -> str:
         return self.code
@@ -117,6 +125,10 @@ def sum(column: str) -> Aggregation:
     """Sum of a column of numbers; null values leave it as it is, a window of nulls sums to 0.
 
     Integers are summed as int64 and an overflow raises `NumberOverflow`; floats are added in the order of arrival.
+
+    Example:
+        >>> plan.aggregate(spent=sk.sum("amount")).run(monday).table()["spent"].tolist()
+        [5.5, 4.0]
     """
     return Aggregation(
         f"sum({column!r})",
@@ -133,13 +145,23 @@ def sum(column: str) -> Aggregation:
 
 @built_in
 def min(column: str) -> Aggregation:
-    """Smallest value of a column of numbers or times; null where all values are null."""
+    """Smallest value of a column of numbers or times; null where all values are null.
+
+    Example:
+        >>> plan.aggregate(cheapest=sk.min("amount")).run(monday).table()["cheapest"].tolist()
+        [2.5, 4.0]
+    """
     return _extreme("min", builtins.min, column)
 
 
 @built_in
 def max(column: str) -> Aggregation:
-    """Largest value of a column of numbers or times; null where all values are null."""
+    """Largest value of a column of numbers or times; null where all values are null.
+
+    Example:
+        >>> plan.aggregate(dearest=sk.max("amount")).run(monday).table()["dearest"].tolist()
+        [3.0, 4.0]
+    """
     return _extreme("max", builtins.max, column)
 
 
@@ -159,7 +181,12 @@ def _extreme(name: str, function: Callable[[Any, Any], Any], column: str) -> Agg
 
 @built_in
 def mean(column: str) -> Aggregation:
-    """Mean of the values that are not null; null where all are. The store holds the sum and the count."""
+    """Mean of the values that are not null; null where all are. The store holds the sum and the count.
+
+    Example:
+        >>> plan.aggregate(typical=sk.mean("amount")).run(monday).table()["typical"].tolist()
+        [2.75, 4.0]
+    """
     return Aggregation(
         f"mean({column!r})",
         (column,),
@@ -187,13 +214,23 @@ def _add_means(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
 
 @built_in
 def first(column: str) -> Aggregation:
-    """First value that is not null, in the order in which the window took its records (older session first)."""
+    """First value that is not null, in the order in which the window took its records (older session first).
+
+    Example:
+        >>> plan.aggregate(page=sk.first("page")).run(monday).table()["page"].tolist()
+        ['home', 'cart']
+    """
     return _positional("first", column, lambda older, newer: older)
 
 
 @built_in
 def last(column: str) -> Aggregation:
-    """Last value that is not null, in the order in which the window took its records (older session first)."""
+    """Last value that is not null, in the order in which the window took its records (older session first).
+
+    Example:
+        >>> plan.aggregate(page=sk.last("page")).run(monday).table()["page"].tolist()
+        ['shop', 'cart']
+    """
     return _positional("last", column, lambda older, newer: newer)
 
 
@@ -211,7 +248,12 @@ def _positional(name: str, column: str, function: Callable[[Any, Any], Any]) -> 
 
 @built_in
 def collect(column: str) -> Aggregation:
-    """All values as a list, nulls included, in the order in which the window took its records."""
+    """All values as a list, nulls included, in the order in which the window took its records.
+
+    Example:
+        >>> [list(pages) for pages in plan.aggregate(pages=sk.collect("page")).run(monday).table()["pages"]]
+        [['home', 'shop'], ['cart']]
+    """
     return Aggregation(
         f"collect({column!r})",
         (column,),
@@ -231,9 +273,15 @@ def reduce(function: Callable[[Any, Any], Any], value: str | Sequence[str]) -> A
     Source:
         KStreamReduce, KIP-63.
     Example:
-        >>> sk.reduce(lambda a, b: a + b, "word").columns
-        ('word',)
+        >>> def join(older, newer):
+        ...     return f"{older} > {newer}"
+        >>> plan.reduce(join, "page").run(monday).table()["reduce"].tolist()
+        ['home > shop', 'cart']
     """
+    _check_functions({"function": function})
+    if not value:
+        want = 'the column whose values are combined, such as "word"'
+        raise InvalidArgument(problem("reduce needs a value", repr(value), want))
     return Aggregation(
         f"reduce({_name(function)}, {value!r})",
         _columns(value),
@@ -262,18 +310,22 @@ def aggregation(
         ...     value="word",
         ... )
     """
-    for name, function in (("initializer", initializer), ("aggregator", aggregator), ("merger", merger)):
-        if not callable(function):
-            raise InvalidArgument(problem(f"{name} must be a function", repr(function), "def it, or pass a lambda"))
-    names = ", ".join(
-        f"{n}={_name(f)}" for n, f in (("initializer", initializer), ("aggregator", aggregator), ("merger", merger))
-    )
+    functions = {"initializer": initializer, "aggregator": aggregator, "merger": merger}
+    _check_functions(functions)
+    names = ", ".join(f"{name}={_name(function)}" for name, function in functions.items())
     return Aggregation(f"aggregation({names}, value={value!r})", _columns(value), initializer, aggregator, merger)
 
 
-def _columns(value: str | Sequence[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(value)
+def _check_functions(functions: Mapping[str, object]) -> None:
+    for name, function in functions.items():
+        if not callable(function):
+            got = shorten(repr(function))
+            raise InvalidArgument(problem(f"{name} must be a function", got, "def it, or pass a lambda"))
 
 
-def _name(function: Callable[..., Any]) -> str:
-    return getattr(function, "__name__", type(function).__name__)
+def _columns(value: Any) -> tuple[str, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _name(function: object) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
