@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace import LATE, MERGED, Trace
-from sessionkit.views.charts.history import Rows, key_code
+from sessionkit.views.charts.history import Rows, key_code, roots
 
 Mask = npt.NDArray[np.bool_]
 
@@ -104,9 +104,7 @@ class Board:
     def former(self) -> tuple[Rows, Rows, Rows]:
         """(window, start, end) of the sessions that those in view were merged from, before their first merge."""
         trace, columns = self.trace, self.trace.window_columns
-        root = np.where(columns.merged_into >= 0, columns.merged_into, np.arange(len(columns.key)))
-        while (root[root] != root).any():
-            root = root[root]
+        root = roots(trace)
         taking, first = np.unique(trace.merges.into, return_index=True)
         parts = np.union1d(trace.merges.absorbed, taking)
         parts = parts[np.isin(root[parts], self.windows)]

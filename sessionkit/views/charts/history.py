@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.durations import INT64_MAX
+from sessionkit.durations import INT64_MAX, show_duration
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem
-from sessionkit.text import shorten
+from sessionkit.text import plural, shorten
 from sessionkit.trace import ADDED, LATE, MERGED, OPENED, Trace
 
 Rows = npt.NDArray[np.int64]
@@ -29,6 +29,18 @@ _CUT_SESSION_COST = 5.0
 _LONG_SILENCE, _SILENCE_COST = 1.5, 6.0  # a night in the middle flattens everything beside it
 
 
+class Size(NamedTuple):
+    """How many records of this run a session holds, and whether it came from a store and so had some before."""
+
+    record_count: int
+    had_more: bool
+
+    @property
+    def words(self) -> str:
+        """The number with its noun."""
+        return plural(self.record_count, "record") + (" of this run" if self.had_more else "")
+
+
 @dataclass(frozen=True)
 class Life:
     """One life of a session, from its birth or re-opening to its closure, its merge, or the last row."""
@@ -41,13 +53,13 @@ class Life:
 
 @dataclass(frozen=True)
 class Cap:
-    """A closure: where, over which bounds, and how many records of this run the session held."""
+    """A closure: where, over which bounds, and what the session held."""
 
     window: int
     at: int
     start_ms: int
     end_ms: int
-    record_count: int
+    size: Size
 
 
 @dataclass(frozen=True)
@@ -120,13 +132,13 @@ class KeyHistory:
     @cached_property
     def caps(self) -> list[Cap]:
         """Each closure, oldest first."""
-        trace, counts = self.trace, record_counts(self.trace, self.windows)
+        trace, sizes = self.trace, sizes_of(self.trace, self.windows)
         found = []
         for row in self.closes.tolist():
             at, window = int(trace.closes.at[row]), int(trace.closes.window[row])
             is_last = trace.closes.until[row] == INT64_MAX
-            count = counts[window] if is_last else _count_before(trace, counts, window, at)
-            found.append(Cap(window, at, int(trace.closes.start_ms[row]), int(trace.closes.end_ms[row]), count))
+            size = sizes[window] if is_last else _size_before(trace, sizes, window, at)
+            found.append(Cap(window, at, int(trace.closes.start_ms[row]), int(trace.closes.end_ms[row]), size))
         return found
 
     @cached_property
@@ -285,17 +297,38 @@ class KeyHistory:
         return Life(window, tuple(shown), top, "cut" if goes_on and how != "open" else how)
 
 
-def record_counts(trace: Trace, windows: Rows) -> dict[int, int]:
-    """How many records of this run each of `windows` holds in the end, with those of the sessions that it absorbed."""
+def roots(trace: Trace) -> Rows:
+    """The session that each window ended up in: itself, or what absorbed it."""
+    into = trace.window_columns.merged_into
+    root = np.where(into >= 0, into, np.arange(len(into)))
+    while (root[root] != root).any():
+        root = root[root]
+    return root.astype(np.int64)
+
+
+def sizes_of(trace: Trace, windows: Rows) -> dict[int, Size]:
+    """What each of `windows` holds in the end, with the sessions that it absorbed."""
     total = np.bincount(trace.window[trace.accepted], minlength=len(trace.window_columns.key))
-    for row in np.flatnonzero(np.isin(trace.merges.into, windows)).tolist():
-        total[trace.merges.into[row]] += total[trace.merges.absorbed[row]]
-    return {window: int(total[window]) for window in windows.tolist()}
+    had_more = np.arange(len(total)) < trace.window_columns.loaded_count
+    root, merges = roots(trace), trace.merges
+    for row in np.flatnonzero(np.isin(root[merges.into], root[windows])).tolist():
+        total[merges.into[row]] += total[merges.absorbed[row]]
+        had_more[merges.into[row]] |= had_more[merges.absorbed[row]]
+    return {window: Size(int(total[window]), bool(had_more[window])) for window in windows.tolist()}
 
 
-def _count_before(trace: Trace, counts: dict[int, int], window: int, at: int) -> int:
+def session_size(size: Size, length_ms: int) -> str:
+    """A session's size in words; one of a single moment has no length."""
+    return f"{size.words} · {show_duration(length_ms)}" if length_ms else size.words
+
+
+def _size_before(trace: Trace, sizes: dict[int, Size], window: int, at: int) -> Size:
+    """What a window held when record `at` arrived."""
     absorbed = trace.merges.absorbed[(trace.merges.into == window) & (trace.merges.at < at)]
-    return int((trace.window[:at] == window).sum()) + sum(counts[each] for each in absorbed.tolist())
+    parts = [sizes[each] for each in absorbed.tolist()]
+    own = int((trace.window[:at] == window).sum())
+    had_more = window < trace.window_columns.loaded_count or any(part.had_more for part in parts)
+    return Size(own + sum(part.record_count for part in parts), had_more)
 
 
 def _in_each_stretch(places: npt.NDArray[np.intp], length: int) -> npt.NDArray[np.int64]:

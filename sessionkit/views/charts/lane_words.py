@@ -12,6 +12,7 @@ from sessionkit.text import plural
 from sessionkit.trace import LATE, MERGED
 from sessionkit.views.charts.board import Board
 from sessionkit.views.charts.grammar import WIDTH, Frame
+from sessionkit.views.charts.history import Size, session_size
 from sessionkit.views.charts.labels import flow, text_width
 from sessionkit.views.charts.scene import LaneScene
 
@@ -61,12 +62,6 @@ def lanes_subtitle(scene: LaneScene) -> list[str]:
     return [*said, *flow(notes, WIDTH - 40)]
 
 
-def session_size(record_count: int, length_ms: int) -> str:
-    """A session's size in words."""
-    records = plural(record_count, "record")
-    return f"{records} · {show_duration(length_ms)}" if length_ms else records
-
-
 def sizes(scene: LaneScene, frame: Frame) -> go.Scatter:
     """Below each bar its size, or (in low lanes) beside it the number of its records: where there is room."""
     columns, windows = scene.trace.window_columns, scene.board.windows
@@ -86,7 +81,7 @@ def sizes(scene: LaneScene, frame: Frame) -> go.Scatter:
         in_the_way += [(x - 3, x + 3) for x in scene.clocks_x(frame)]
         for row, (left, right) in zip(mine.tolist(), bars.tolist(), strict=True):
             length_ms = int(columns.end_ms[row] - columns.start_ms[row])
-            for text, x in _places(scene, scene.counts[row], length_ms, left, right, in_the_way):
+            for text, x in _places(scene, scene.sizes[row], length_ms, left, right, in_the_way):
                 half = text_width(text, _SMALL) / 2 + 3
                 clear = all(x + half <= low or x - half >= high for low, high in in_the_way)
                 if clear and x - half >= 0 and x + half <= frame.plot_width:
@@ -97,14 +92,14 @@ def sizes(scene: LaneScene, frame: Frame) -> go.Scatter:
 
 
 def _places(
-    scene: LaneScene, count: int, length_ms: int, left: float, right: float, in_the_way: list[tuple[float, float]]
+    scene: LaneScene, size: Size, length_ms: int, left: float, right: float, in_the_way: list[tuple[float, float]]
 ) -> Iterator[tuple[str, float]]:
     """Words for a bar with the middle of each place where they may stand, best first."""
     if not scene.is_roomy:
-        yield f"{count:,}", right + 8 + text_width(f"{count:,}", _SMALL) / 2
+        yield f"{size.record_count:,}", right + 8 + text_width(f"{size.record_count:,}", _SMALL) / 2
         return
     middle = (left + right) / 2
-    for text in dict.fromkeys([session_size(count, length_ms), plural(count, "record"), f"{count:,}"]):
+    for text in dict.fromkeys([session_size(size, length_ms), size.words, f"{size.record_count:,}"]):
         yield text, middle
         half = text_width(text, _SMALL) / 2 + 3
         for low, high in in_the_way:

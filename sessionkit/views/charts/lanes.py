@@ -25,8 +25,8 @@ from sessionkit.views.charts.grammar import (
     reason,
     time_axis,
 )
-from sessionkit.views.charts.history import Rows
-from sessionkit.views.charts.lane_words import graces, lanes_subtitle, lanes_title, session_size, sizes
+from sessionkit.views.charts.history import Rows, session_size
+from sessionkit.views.charts.lane_words import graces, lanes_subtitle, lanes_title, sizes
 from sessionkit.views.charts.scene import LaneScene
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def _middles(scene: LaneScene, gl: bool) -> go.Scatter | go.Scattergl:
         state = f"<b>closed</b> by the record at offset {by:,}" if by >= 0 else "<b>still open</b>"
         span = f"{scene.axis.show(start_ms)} to {scene.axis.show(end_ms)}"
         name = escape_label(trace.keys[int(columns.key[row])].as_py())
-        words.append(f"{name}: {state}<br>{span}<br>{session_size(scene.counts[row], end_ms - start_ms)}")
+        words.append(f"{name}: {state}<br>{span}<br>{session_size(scene.sizes[row], end_ms - start_ms)}")
     middles = (columns.start_ms[windows] + columns.end_ms[windows]) // 2
     marker = {"size": 12, "color": "rgba(0,0,0,0)"}
     place = (scene.axis, middles, scene.height_of_windows(windows), words, "session", gl)

@@ -8,7 +8,7 @@ from sessionkit.durations import show_duration
 from sessionkit.text import escape_label, plural
 from sessionkit.trace import LATE
 from sessionkit.views.charts.grammar import MOST_REASONS, WIDTH, Frame, cure
-from sessionkit.views.charts.history import Cap, Rows, partition_counts
+from sessionkit.views.charts.history import Cap, Rows, partition_counts, session_size
 from sessionkit.views.charts.labels import Label, Placement, around, flow, spread, text_size
 from sessionkit.views.charts.scene import PlaneScene
 
@@ -38,8 +38,8 @@ def plane_subtitle(scene: PlaneScene) -> list[str]:
             notes.append(
                 f"without {plural(len(span) - len(rows), 'record')} of other keys that moved little or nothing"
             )
-        if any(life.steps[0][0] < 0 for life in scene.lives):
-            notes.append("what starts at the lower edge began earlier")
+    if any(life.steps[0][0] < 0 for life in scene.lives):
+        notes.append("what starts at the lower edge began earlier")
     counts = partition_counts(trace, history.key)
     others = np.flatnonzero(counts)
     others = others[others != history.partition]
@@ -58,8 +58,8 @@ def plane_subtitle(scene: PlaneScene) -> list[str]:
 
 
 def cap_size(cap: Cap) -> str:
-    records = plural(cap.record_count, "record")
-    return f"{records} · {show_duration(cap.end_ms - cap.start_ms)}" if cap.end_ms > cap.start_ms else records
+    """What a session held when it was closed, in words."""
+    return session_size(cap.size, cap.end_ms - cap.start_ms)
 
 
 def place_labels(scene: PlaneScene, frame: Frame) -> Placement:
@@ -115,7 +115,7 @@ def _label_caps(scene: PlaneScene, frame: Frame, placement: Placement) -> None:
             places = _along(frame, start_ms, end_ms, text)
             label = Label("open", (start_ms + end_ms) // 2, life.end, text, scene.colours.edge, places)
             placement.place(label, leader=False)
-    for cap in sorted(scene.caps, key=lambda cap: (-cap.record_count, cap.at)):
+    for cap in sorted(scene.caps, key=lambda cap: (-cap.size.record_count, cap.at)):
         text, y = f"<b>closed</b> · {cap_size(cap)}", scene.y_of(cap.at)
         places = _along(frame, cap.start_ms, cap.end_ms, text)
         label = Label("closed", (cap.start_ms + cap.end_ms) // 2, y, text, scene.colours.ink, places)

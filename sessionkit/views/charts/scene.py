@@ -24,7 +24,7 @@ from sessionkit.views.charts.grammar import (
     stair,
     top_margin,
 )
-from sessionkit.views.charts.history import Cap, KeyHistory, Life, Rows, record_counts
+from sessionkit.views.charts.history import Cap, KeyHistory, Life, Rows, Size, sizes_of
 from sessionkit.views.charts.labels import text_size
 
 if TYPE_CHECKING:
@@ -264,9 +264,9 @@ class LaneScene:
         return f"{name} · {self.trace.batch.partitions[lane.partition]}" if in_several else name
 
     @cached_property
-    def counts(self) -> dict[int, int]:
-        """How many records of the run each session in view holds."""
-        return record_counts(self.trace, self.board.windows)
+    def sizes(self) -> dict[int, Size]:
+        """How many records each session in view holds."""
+        return sizes_of(self.trace, self.board.windows)
 
     @property
     def clocks_ms(self) -> list[int | None]:
