@@ -12,8 +12,10 @@ from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, probl
 from sessionkit.text import shorten
 
 
-def read_table(path: str | os.PathLike[str], columns: Sequence[str], dictionary_columns: Sequence[str]) -> pa.Table:
-    """`columns` of a Parquet or CSV file, in the file's row order.
+def read_table(
+    path: str | os.PathLike[str], columns: Sequence[str] | None = None, dictionary_columns: Sequence[str] = ()
+) -> pa.Table:
+    """`columns` of a Parquet or CSV file (all of them, if None), in the file's row order.
 
     Raises:
         InvalidArgument: no such file, or one that is neither Parquet nor CSV.
@@ -34,20 +36,32 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str], dictionary_
     raise InvalidArgument(problem("the file is of an unknown kind", file.name, "a name that ends in .parquet or .csv"))
 
 
-def _parquet(file: Path, columns: Sequence[str], dictionary_columns: Sequence[str]) -> pa.Table:
+def parquet_columns(path: str | os.PathLike[str]) -> list[str] | None:
+    """The column names of a Parquet file; None for a file of another kind."""
+    import pyarrow.parquet as pq
+
+    try:
+        return list(pq.read_schema(path).names)
+    except (pa.ArrowInvalid, OSError):
+        return None
+
+
+def _parquet(file: Path, columns: Sequence[str] | None, dictionary_columns: Sequence[str]) -> pa.Table:
     import pyarrow.parquet as pq
 
     names = pq.read_schema(file).names
+    columns = names if columns is None else list(columns)
     _check(names, columns, file)
-    return pq.read_table(file, columns=list(columns), read_dictionary=list(dictionary_columns))
+    return pq.read_table(file, columns=columns, read_dictionary=list(dictionary_columns))
 
 
-def _csv(file: Path, columns: Sequence[str]) -> pa.Table:
+def _csv(file: Path, columns: Sequence[str] | None) -> pa.Table:
     from pyarrow import csv
 
     table = csv.read_csv(file)
+    columns = table.column_names if columns is None else list(columns)
     _check(table.column_names, columns, file)
-    return table.select(list(columns))
+    return table.select(columns)
 
 
 def _check(names: Sequence[str], columns: Sequence[str], file: Path) -> None:
