@@ -15,7 +15,7 @@ from sessionkit.durations import INT64_MAX
 from sessionkit.errors import BrokenTrace, UnknownRecord, problem
 from sessionkit.keys import key_ranks
 from sessionkit.records import BAD_TIME, NEGATIVE_TIME, NULL_KEY, RecordBatch
-from sessionkit.text import escape_html, plural, shorten
+from sessionkit.text import escape_html, html_block, plural, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,7 +164,8 @@ class Trace:
             mine = partition == p
             records = np.flatnonzero(self.batch.partition == p)
             stair = self.stream_time_ms[records]
-            step = np.searchsorted(stair, end_ms[mine] + self.close_lag_ms, side="right")
+            last_open = end_ms[mine] + np.minimum(self.close_lag_ms, INT64_MAX - end_ms[mine])  # must not wrap
+            step = np.searchsorted(stair, last_open, side="right")
             found[mine] = np.append(records, len(self))[step]
         return found
 
@@ -272,43 +273,40 @@ class Trace:
                 raise BrokenTrace(problem("a law of the trace does not hold", law, "this is a bug in sessionkit"))
 
     def _laws(self) -> Iterator[tuple[str, bool]]:
+        """Each law with whether it holds. A law may rely on those before it."""
         windows, merges, opened = self.window_columns, self.merges, self.decision == OPENED
         loaded, count = windows.loaded_count, len(windows.key)
-        yield (
-            "each record is accepted or dropped, with a reason",
-            bool(np.isin(self.decision, [*DECISIONS, *REASONS]).all()),
-        )
-        yield (
-            "an accepted record has a window, a dropped one has none",
-            bool((self.accepted == (self.window >= 0)).all()),
-        )
-        yield "windows are numbered as they are opened", bool((self.window[opened] == np.arange(loaded, count)).all())
-        yield (
-            "a record that merges absorbs a session",
-            bool(np.array_equal(np.unique(merges.at), np.flatnonzero(self.decision == MERGED))),
-        )
+        known = np.isin(self.decision, [*DECISIONS, *REASONS])
+        yield "each record is accepted or dropped, with a reason", bool(known.all())
+        has_window = self.window >= 0
+        yield "an accepted record has a window, a dropped one has none", bool((self.accepted == has_window).all())
+        rows = np.concatenate([self.window[has_window], merges.into, merges.absorbed, self.reopenings.window])
+        yield "each window that is named is there", not len(rows) or 0 <= rows.min() <= rows.max() < count
+        in_order = np.array_equal(self.window[opened], np.arange(loaded, count))
+        yield "windows are numbered as they are opened", in_order
+        bridges = np.flatnonzero(self.decision == MERGED)
+        yield "a record that merges absorbs a session", np.array_equal(np.unique(merges.at), bridges)
         yield "a session is absorbed once", len(np.unique(merges.absorbed)) == len(merges.absorbed)
-        yield (
-            "what was absorbed is marked so",
-            bool(np.array_equal(np.sort(merges.absorbed), np.flatnonzero(windows.merged_into >= 0))),
-        )
+        marked = np.flatnonzero(windows.merged_into >= 0)
+        yield "what was absorbed is marked so", np.array_equal(np.sort(merges.absorbed), marked)
+        yield from self._laws_of_time()
+
+    def _laws_of_time(self) -> Iterator[tuple[str, bool]]:
+        windows, batch, kept = self.window_columns, self.batch, self.accepted
         yield "stream time never falls", self._stream_time_rises()
-        kept = self.accepted
-        yield (
-            "a record lies in its window",
-            bool(
-                (self.bounds_after[0][kept] <= self.batch.timestamp_ms[kept]).all()
-                and (self.bounds_after[1][kept] >= self.batch.timestamp_ms[kept]).all()
-            ),
-        )
-        yield (
-            "a record stays with its key and partition",
-            bool(
-                (windows.key[self.window[kept]] == self.batch.key[kept]).all()
-                and (windows.partition[self.window[kept]] == self.batch.partition[kept]).all()
-            ),
-        )
+        same_key = windows.key[self.window[kept]] == batch.key[kept]
+        same_partition = windows.partition[self.window[kept]] == batch.partition[kept]
+        yield "a record stays with its key and partition", bool((same_key & same_partition).all())
+        start, end = (bound[kept] for bound in self.bounds_after)
+        inside = (start <= batch.timestamp_ms[kept]) & (end >= batch.timestamp_ms[kept])
+        yield "a record lies in its window", bool(inside.all())
+        yield "a record is kept by a session that is open", bool((end >= self.close_time_ms[kept]).all())
+        late = self.decision == LATE
+        older = batch.timestamp_ms[late] < self.close_time_ms[late]
+        yield "a late record is older than the close line", bool(older.all())
         yield "bounds end where the last touch left them", self._bounds_agree()
+        final = self.closes.window[self.closes.until == INT64_MAX]
+        yield "a session closes once, unless it is re-opened", len(np.unique(final)) == len(final)
 
     def _stream_time_rises(self) -> bool:
         by_partition = (self.stream_time_ms[self.batch.partition == p] for p in range(len(self.batch.partitions)))
@@ -330,7 +328,8 @@ class Trace:
         return f"Trace of {plural(len(self), 'record')} ({counts or 'none'}), {windows}"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape_html(repr(self))}; <code>.records()</code> and <code>.windows()</code> are tables.</p>"
+        text = escape_html(repr(self))
+        return html_block(f"<p>{text}; <code>.records()</code> and <code>.windows()</code> are tables.</p>")
 
 
 def status_words(absorbed: npt.NDArray[np.bool_], closed: npt.NDArray[np.bool_]) -> pa.Array:
