@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import warnings
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,9 @@ import pyarrow.compute as pc
 
 from sessionkit.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem
+from sessionkit.source import TIME_UNITS, Source
 from sessionkit.text import shorten
 
-if TYPE_CHECKING:
-    from sessionkit.records import Source
-
-TIME_UNITS = ("s", "ms", "us", "ns")
-BAD_TIME_CHOICES = ("refuse", "drop")
-CLOCK_CHOICES = ("raise", "earliest", "latest")
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _PLAUSIBLE_S = (631_152_000, 4_102_444_800)  # 1990 to 2100
 _SAMPLE = 1_000

@@ -16,7 +16,8 @@ from sessionkit.commit import commit
 from sessionkit.engine import Outcome, run_kernel
 from sessionkit.errors import NumberOverflow, UnsupportedData
 from sessionkit.folds import PythonFold, value_columns
-from sessionkit.records import Source, read_records
+from sessionkit.records import read_records
+from sessionkit.source import Source
 from sessionkit.stores.memory import MemorySessionStore
 from sessionkit.windows.session import SessionWindows
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 import sessionkit as sk
 from sessionkit.aggregations import Aggregation
-from sessionkit.records import RecordBatch, Source, read_records
+from sessionkit.records import RecordBatch, read_records
+from sessionkit.source import Source
 from sessionkit.windows.session import SessionWindows
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sessionkit.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData
-from sessionkit.records import Source
+from sessionkit.source import Source
 from sessionkit.times import refuse_mixed_zones, to_milliseconds
 
 PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}

@@ -15,7 +15,8 @@ from sessionkit.commit import commit
 from sessionkit.durations import INT64_MAX
 from sessionkit.engine import run_kernel
 from sessionkit.errors import BrokenTrace, NumberOverflow, UnknownRecord
-from sessionkit.records import Source, read_records
+from sessionkit.records import read_records
+from sessionkit.source import Source
 from sessionkit.stores.memory import MemorySessionStore
 from sessionkit.trace import ADDED, LATE, MERGED, OPENED, Trace
 from sessionkit.windows.session import SessionWindows
