@@ -20,9 +20,9 @@ Merger = Callable[[Any, Any, Any], Any]
 BUILT_INS: dict[str, Callable[..., Aggregation]] = {}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Aggregation:
-    """One named result of a window.
+    """One named result of a window; two are equal when their code and their functions are.
 
     `initializer()`, `aggregator(key, value, aggregate)` and `merger(key, older, newer)` are its meaning, and what the
     processor calls. `accumulators` names the compiled loops that compute the same (none: Python functions only).
@@ -46,6 +46,17 @@ class Aggregation:
             if not isinstance(column, str):
                 want = 'a text, such as sk.sum("amount")'
                 raise InvalidArgument(problem("an aggregation names its columns", shorten(repr(column)), want))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Aggregation) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        """The code says all of a built-in, whose functions are made anew with every call."""
+        functions = () if self.accumulators else (self.initializer, self.aggregator, self.merger)
+        return (self.code, self.columns, self.accumulators, *functions)
 
     def __repr__(self) -> str:
         return self.code

@@ -20,8 +20,9 @@ from sessionkit.engine import Outcome, no_sessions, run_kernel
 from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem
 from sessionkit.grace import missing_grace_ms
 from sessionkit.processing import Forwarded, run_processor
-from sessionkit.records import Source, read_records
-from sessionkit.text import escape_html, plural, shorten
+from sessionkit.records import read_records
+from sessionkit.source import Source
+from sessionkit.text import escape_html, html_block, keyword_arguments, literal, plural, shorten
 from sessionkit.trace import LATE, Trace
 from sessionkit.views import tables
 from sessionkit.views.explain import Explanation, explain_record
@@ -178,6 +179,9 @@ class Plan:
         """
         one_of("rules", rules, RULES)
         self.check()
+        if store is not None and not hasattr(store, "find_sessions"):
+            want = 'such as sk.open_store("memory", "clicks-store")'
+            raise InvalidArgument(problem("store must be a store", shorten(repr(store)), want))
         if type(data).__module__.startswith("pyspark."):
             from sessionkit.spark import SparkRun
 
@@ -237,18 +241,15 @@ class Plan:
         options = {
             name: value for name, value in vars(self.source).items() if name != "keys" and value != defaults[name]
         }
-        arguments = [
-            *map(_literal, self.source.keys),
-            *(f"{name}={_literal(value)}" for name, value in options.items()),
-        ]
+        arguments = [*map(literal, self.source.keys), *(f"{name}={literal(value)}" for name, value in options.items())]
         lines = [f"sk.group_by_key({', '.join(arguments)})"]
         if self.windows is not None:
             lines.append(f".windowed_by(sk.{self.windows!r})")
         if self.strategy != "on_window_update":
             lines.append(f'.emit("{self.strategy}")')
         if self.aggregations:
-            named = ", ".join(f"{name}=sk.{aggregation!r}" for name, aggregation in self.aggregations)
-            lines.append(f".aggregate({named})")
+            named = keyword_arguments({name: f"sk.{aggregation!r}" for name, aggregation in self.aggregations})
+            lines.append(f".aggregate({', '.join(named)})")
         return lines
 
     def __repr__(self) -> str:
@@ -256,19 +257,18 @@ class Plan:
         return lines[0] if len(lines) == 1 else "(\n    " + "\n    ".join(lines) + "\n)"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape_html(self)}</pre>"
-
-
-def _literal(value: object) -> str:
-    if isinstance(value, str):
-        text = repr(value)
-        return '"' + text[1:-1].replace("\\'", "'") + '"' if text[0] == "'" and '"' not in value else text
-    return repr(value)
+        return html_block(f"<pre>{escape_html(self)}</pre>")
 
 
 @dataclass(frozen=True, repr=False)
 class Run:
-    """What happened: every view of one run of a plan, as frames of the kind that was given."""
+    """What happened: every view of one run of a plan, as frames of the kind that was given.
+
+    Example:
+        >>> run = plan.run(monday)
+        >>> run
+        Run: 3 records in 2 sessions (0 closed, 2 open) · 0 merges · 0 dropped · gap 30 s, grace 10 s
+    """
 
     plan: Plan
     outcome: Outcome

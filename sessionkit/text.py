@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import html
+import json
+import keyword
 import unicodedata
+from collections.abc import Mapping
 
 LABEL_LENGTH = 60
 _INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}  # controls, and what breaks a line
@@ -63,6 +66,31 @@ def html_block(inner: str) -> str:
         '<div class="mathjax_ignore tex2jax_ignore"><p>5 $</p></div>'
     """
     return f'<div class="mathjax_ignore tex2jax_ignore">{inner}</div>'
+
+
+def literal(value: object) -> str:
+    """`value` as Python code, text in double quotes.
+
+    Example:
+        >>> print(literal("it's"), literal(7))
+        "it's" 7
+    """
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+
+
+def keyword_arguments(code: Mapping[str, str]) -> list[str]:
+    """`name=code` of each argument; a name that Python does not take as one goes into a dict.
+
+    Example:
+        >>> keyword_arguments({"n": "1", "per cent": "2"})
+        ['n=1', '**{"per cent": 2}']
+    """
+    return [f"{name}={text}" if _is_plain(name) else f"**{{{literal(name)}: {text}}}" for name, text in code.items()]
+
+
+def _is_plain(name: str) -> bool:
+    """True for a name that Python reads as it is: it would take "ª" for "a"."""
+    return name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from sessionkit.durations import show_duration, show_time
 from sessionkit.grace import missing_grace_ms
 from sessionkit.records import BAD_TIME, NEGATIVE_TIME, NULL_KEY
-from sessionkit.text import escape_html, plural, shorten
+from sessionkit.text import escape_html, html_block, plural, shorten
 from sessionkit.trace import ADDED, LATE, MERGED, OPENED, REPLAYED, Trace
 from sessionkit.windows.session import SessionWindows
 
@@ -32,7 +32,7 @@ class Explanation(str):
         return str(self)
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape_html(self)}</p>"
+        return html_block(f"<p>{escape_html(self)}</p>")
 
 
 class Met(NamedTuple):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sessionkit.durations import show_duration, show_time
-from sessionkit.text import escape_html, plural, shorten
+from sessionkit.durations import show_time
+from sessionkit.text import escape_html, html_block, plural, shorten
 
 SHOWN_ROWS = 10
+_TIMES = ("window_start_ms", "window_end_ms")  # other names are the user's
 _CELL = "text-align:left;padding:2px 10px 2px 0"
 
 
@@ -16,7 +17,7 @@ def run_html(summary: str, columns: Mapping[str, Any]) -> str:
     """The summary and the first windows; times as people read them."""
     total = len(columns["window_start_ms"])
     shown = {name: _head(column) for name, column in columns.items()}
-    return f"<p><b>{escape_html(summary)}</b></p>{table_html(shown)}{_more(total)}"
+    return html_block(f"<p><b>{escape_html(summary)}</b></p>{table_html(shown)}{_more(total)}")
 
 
 def _more(total: int) -> str:
@@ -26,7 +27,7 @@ def _more(total: int) -> str:
 
 
 def table_html(columns: Mapping[str, list[Any]]) -> str:
-    """A plain HTML table; every name and value escaped, `…_ms` columns of times said in words."""
+    """A plain HTML table; every name and value escaped, the times of windows said in words."""
     head = "".join(f'<th style="{_CELL}">{escape_html(_title(name))}</th>' for name in columns)
     rows = zip(*columns.values(), strict=True)
     body = "".join(
@@ -39,14 +40,14 @@ def table_html(columns: Mapping[str, list[Any]]) -> str:
 
 
 def _title(name: str) -> str:
-    return name.removesuffix("_ms").replace("_", " ")
+    return name.removesuffix("_ms").replace("_", " ") if name in _TIMES else name
 
 
 def _cell(name: str, value: Any) -> str:
     if value is None:
         return "–"
-    if name.endswith("_ms") and isinstance(value, int):
-        return escape_html(show_duration(value) if "grace" in name else show_time(value))
+    if name in _TIMES:
+        return escape_html(show_time(value))
     if isinstance(value, float):
         return escape_html(f"{value:,.2f}")
     return escape_html(shorten(value))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionkit.text import LABEL_LENGTH, escape_html, escape_label, html_block, plural, shorten
+from sessionkit.text import LABEL_LENGTH, escape_html, escape_label, html_block, keyword_arguments, plural, shorten
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 
@@ -85,3 +85,8 @@ def test_plural(count: int, words: str) -> None:
 
 def test_plural_that_is_not_regular() -> None:
     assert (plural(1, "entry", "entries"), plural(2, "entry", "entries")) == ("1 entry", "2 entries")
+
+
+def test_names_of_arguments() -> None:
+    code = keyword_arguments({"n": "1", "class": "2", "per cent": "3", "ª": "4", "é": "5", 'a"b': "6"})
+    assert code == ["n=1", '**{"class": 2}', '**{"per cent": 3}', '**{"ª": 4}', "é=5", '**{"a\\"b": 6}']

@@ -1,0 +1,329 @@
+"""Plans: built step by step, shown as the code that builds them, refused when not whole; runs and their views."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import sessionkit as sk
+from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord
+
+WINDOWS = sk.SessionWindows(inactivity_gap="30s", grace="10s")
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1)
+CLICKS = pd.DataFrame(
+    {
+        "user": ["ada", "bob", "ada", "eve", "bob", "ada"],
+        "at": [0, 10_000, 20_000, 100_000, 11_000, 130_000],
+        "amount": [1.5, 2.0, None, 4.0, 8.0, 16.0],
+    }
+)
+
+
+def longest(older: str, newer: str) -> str:
+    return max(older, newer, key=len)
+
+
+def toy(**options: Any) -> sk.Plan:
+    return sk.group_by_key("user", timestamp="at", unit="ms", **options).windowed_by(WINDOWS)
+
+
+# ---- the code of a plan
+
+
+def rebuilt(plan: sk.Plan) -> sk.Plan:
+    names = {"sk": sk, "longest": longest, "max": max}
+    other = eval(repr(plan), {"__builtins__": {}}, names)  # noqa: S307 - the test of what repr promises
+    assert isinstance(other, sk.Plan)
+    return other
+
+
+def test_code() -> None:
+    plan = (
+        sk.group_by_key("carrier", "origin", timestamp="scheduled", sep="@", timezone="UTC", offset="offset")
+        .windowed_by(sk.SessionWindows(inactivity_gap="1h 30m", grace=90_500))
+        .emit("on_window_close")
+        .aggregate(visits=sk.count(), spent=sk.sum("amount"))
+    )
+    assert repr(plan) == (
+        "(\n"
+        '    sk.group_by_key("carrier", "origin", timestamp="scheduled", sep="@", timezone="UTC", offset="offset")\n'
+        '    .windowed_by(sk.SessionWindows(inactivity_gap="1h30m", grace="1m30s500ms"))\n'
+        '    .emit("on_window_close")\n'
+        "    .aggregate(visits=sk.count(), spent=sk.sum('amount'))\n"
+        ")"
+    )
+    assert rebuilt(plan) == plan
+    assert hash(rebuilt(plan)) == hash(plan)
+
+
+@given(
+    keys=st.lists(TEXT, min_size=1, max_size=3, unique=True),
+    names=st.lists(TEXT, min_size=0, max_size=3, unique=True),
+    timestamp=TEXT,
+    sep=TEXT,
+    options=st.fixed_dictionaries(
+        {},
+        optional={
+            "unit": st.sampled_from(["s", "ms", "us", "ns"]),
+            "timezone": TEXT,
+            "ambiguous": st.sampled_from(["raise", "earliest", "latest"]),
+            "partition": TEXT,
+            "offset": TEXT,
+            "on_bad_time": st.sampled_from(["refuse", "drop"]),
+        },
+    ),
+    gap=st.integers(0, 2**61),
+    grace=st.integers(0, 2**61),
+    emit=st.sampled_from(["on_window_update", "on_window_close"]),
+    column=TEXT,
+)
+def test_any_plan_is_rebuilt_from_its_code(
+    keys: list[str],
+    names: list[str],
+    timestamp: str,
+    sep: str,
+    options: dict[str, Any],
+    gap: int,
+    grace: int,
+    emit: str,
+    column: str,
+) -> None:
+    plan = sk.group_by_key(*keys, timestamp=timestamp, sep=sep, **options)
+    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap=gap, grace=grace)).emit(emit)
+    named = {name: make(column) for name, make in zip(names, (sk.sum, sk.mean, sk.collect), strict=False)}
+    try:
+        plan = plan.aggregate(**named)
+    except InvalidArgument:  # a name of a result column, or "initializer"
+        return
+    assert rebuilt(plan) == plan
+    assert repr(rebuilt(plan)) == repr(plan)
+
+
+def test_names_that_python_does_not_take() -> None:
+    plan = toy().aggregate(**{"per cent": sk.count(), "class": sk.first("v"), "ok": sk.last("v")})
+    assert repr(plan).endswith(
+        """.aggregate(**{"per cent": sk.count()}, **{"class": sk.first('v')}, ok=sk.last('v'))\n)"""
+    )
+    assert rebuilt(plan) == plan
+
+
+def test_functions_with_a_name_are_rebuilt() -> None:
+    plan = toy().reduce(longest, "v")
+    words = pd.DataFrame({"user": ["ada"] * 2, "at": [0, 1], "v": ["long", "longer"]})
+    assert repr(rebuilt(plan)) == repr(plan)
+    assert rebuilt(plan).run(words).table().equals(plan.run(words).table())
+
+
+def test_a_plan_without_anything_is_one_line() -> None:
+    plan = sk.group_by_key("user", timestamp="at")
+    assert repr(plan) == 'sk.group_by_key("user", timestamp="at")'
+    assert repr(plan.windowed_by(WINDOWS)).count("\n") == 3
+
+
+def test_equal_plans() -> None:
+    assert toy().count() == toy().count()
+    assert toy().count() != toy().aggregate(n=sk.count())
+    assert toy().aggregate(n=sk.sum("a")) != toy().aggregate(n=sk.sum("b"))
+    assert sk.reduce(longest, "v") != sk.reduce(lambda older, newer: older, "v")
+    assert sk.count() != "count()"
+
+
+# ---- steps
+
+
+def test_a_plan_does_not_change() -> None:
+    start = sk.group_by_key("user", timestamp="at")
+    windowed = start.windowed_by(WINDOWS)
+    assert start.windows is None
+    assert windowed.count().aggregations != windowed.aggregations == ()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        start.strategy = "on_window_close"  # type: ignore[misc]
+
+
+def test_with_windows() -> None:
+    plan = toy().count()
+    assert plan.with_windows(grace="0s").windows == sk.SessionWindows(inactivity_gap="30s", grace=0)
+    assert plan.with_windows(inactivity_gap="1m").windows == sk.SessionWindows(inactivity_gap="1m", grace="10s")
+    assert plan.with_windows() == plan
+    with pytest.raises(InvalidArgument, match="the plan has no windows"):
+        sk.group_by_key("user", timestamp="at").with_windows(grace="0s")
+
+
+def test_shortcuts() -> None:
+    assert toy().count() == toy().aggregate(count=sk.count())
+    assert [name for name, _ in toy().reduce(longest, "v").aggregations] == ["reduce"]
+    own = toy().aggregate(initializer=int, aggregator=lambda k, v, a: a + 1, merger=lambda k, a, b: a + b)
+    assert [name for name, _ in own.aggregations] == ["aggregate"]
+    assert own.run(CLICKS).table()["aggregate"].tolist() == [2, 1, 1, 1]
+
+
+def test_value_columns_are_named_once() -> None:
+    plan = toy().aggregate(a=sk.sum("x"), b=sk.mean("y"), c=sk.min("x"), d=sk.count())
+    assert plan.value_columns() == ("x", "y")
+
+
+@pytest.mark.parametrize(
+    ("step", "telling"),
+    [
+        (lambda plan: plan.windowed_by(5), "windowed_by takes windows; got 5; sk.SessionWindows(inactivity_gap="),
+        (lambda plan: plan.windowed_by(sk.SessionWindows), "windowed_by takes windows; got <class"),
+        (lambda plan: plan.windowed_by("30s"), "windowed_by takes windows; got '30s'"),
+        (lambda plan: plan.emit("close"), "emit must be a known choice; got 'close'; one of 'on_window_update', 'on_"),
+        (lambda plan: plan.emit(None), "emit must be a known choice; got None"),
+        (lambda plan: plan.emit(["on_window_close"]), "emit must be a known choice; got ['on_window_close']"),
+        (lambda plan: plan.aggregate(n=sk.count), "n must be an aggregation; got <function count"),
+        (lambda plan: plan.aggregate(n="count"), "n must be an aggregation; got 'count'; n=sk.count(), sk.sum(column)"),
+        (
+            lambda plan: plan.aggregate(key=sk.count()),
+            "this name is taken by a column of the results; got 'key'; another",
+        ),
+        (lambda plan: plan.aggregate(status=sk.count()), "this name is taken by a column of the results; got 'status'"),
+        (lambda plan: plan.run(CLICKS), "the plan has no windows; got sk.group_by_key("),
+        (lambda plan: plan.windowed_by(WINDOWS).run(CLICKS), "the plan has no aggregation; got ("),
+        (lambda plan: plan.windowed_by(WINDOWS).aggregate().run(CLICKS), "the plan has no aggregation"),
+    ],
+)
+def test_steps_that_are_refused(step: Any, telling: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        step(sk.group_by_key("user", timestamp="at", unit="ms"))
+    assert telling in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "telling"),
+    [
+        ({"rules": "flink"}, "rules must be a known choice; got 'flink'; one of 'sessionkit', 'kafka'"),
+        ({"rules": None}, "rules must be a known choice; got None"),
+        ({"retention": "39s"}, "retention must cover the sessions; got 39 s; at least inactivity_gap + grace = 40 s"),
+        ({"retention": "long"}, "retention must be a duration; got 'long'"),
+        ({"retention": -1}, "retention must be 0 ms or more; got -1 ms"),
+        ({"store": "clicks-store"}, "store must be a store; got 'clicks-store'; such as sk.open_store(\"memory\", "),
+        ({"store": {}}, "store must be a store; got {}"),
+    ],
+)
+def test_runs_that_are_refused(options: dict[str, Any], telling: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        toy().count().run(CLICKS, **options)
+    assert telling in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("gap", "grace", "telling"),
+    [
+        (-1, 0, 'inactivity_gap must be 0 ms or more; got -1 ms (-1); inactivity_gap="0s" is allowed'),
+        (0, "-5ms", "grace must be 0 ms or more; got -5 ms ('-5ms'); grace=\"0s\" is allowed"),
+        ("soon", 0, "inactivity_gap must be a duration; got 'soon'"),
+        (0, None, "grace must be a duration; got None"),
+        (2**62, 1, "inactivity_gap and grace together must be at most 2**62 ms; got 4611686018427387905 ms"),
+    ],
+)
+def test_windows_that_are_refused(gap: Any, grace: Any, telling: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        sk.SessionWindows(inactivity_gap=gap, grace=grace)
+    assert telling in str(caught.value)
+
+
+def test_a_choice_with_consequences_has_no_default() -> None:
+    with pytest.raises(TypeError, match="grace"):
+        sk.SessionWindows(inactivity_gap="30s")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match="positional"):
+        sk.SessionWindows("30s", "10s")  # type: ignore[misc]
+
+
+# ---- runs
+
+
+def test_what_goes_in_comes_out() -> None:
+    for data, kind in (
+        (CLICKS, pd.DataFrame),
+        (pl.from_pandas(CLICKS), pl.DataFrame),
+        (pa.Table.from_pandas(CLICKS), pa.Table),
+    ):
+        run = toy().count().run(data)
+        for view in (run.table(), run.changelog(), run.dropped()):
+            assert isinstance(view, kind)
+
+
+def test_the_views_agree() -> None:
+    run = toy().aggregate(n=sk.count(), spent=sk.sum("amount")).run(CLICKS)
+    table = run.table()
+    assert table.columns.tolist() == ["key", "window_start_ms", "window_end_ms", "n", "spent", "status", "partition"]
+    assert table[["key", "n", "spent"]].to_numpy().tolist() == [
+        ["ada", 2, 1.5],
+        ["ada", 1, 16.0],
+        ["bob", 1, 2.0],
+        ["eve", 1, 4.0],
+    ]
+    assert run.dropped()["offset"].tolist() == [4]
+    m = run.metrics()
+    assert m["process-total"] == m["dropped-records-total"] + run.trace.accepted.sum() == len(CLICKS)
+    assert m["windows"] == len(table)
+    assert repr(run) == (
+        "Run: 6 records in 4 sessions (2 closed, 2 open) · 0 merges · 1 dropped · gap 30 s, grace 10 s"
+    )
+
+
+def test_without_a_trace() -> None:
+    run = toy().count().emit("on_window_close").run(CLICKS, trace=False)
+    assert run.table().equals(toy().count().run(CLICKS).table())
+    assert repr(run).startswith("Run: 6 records in 4 sessions")
+    for view in (run.changelog, run.dropped, lambda: run.explain(offset=0), lambda: run.trace, run.plane, run.lanes):
+        with pytest.raises(NotKept, match="this run kept no trace; got trace=False; run it again without trace=False"):
+            view()
+
+
+def test_emit_strategies_see_the_same_windows() -> None:
+    updates = toy().count().run(CLICKS)
+    finals = toy().count().emit("on_window_close").run(CLICKS)
+    assert updates.table().equals(finals.table())
+    assert updates.changelog()["what"].value_counts().to_dict() == {"update": 5, "tombstone": 1}
+    assert finals.changelog()["what"].tolist() == ["final"] * 2
+
+
+def test_dropped_records_say_how_much_grace_was_missing() -> None:
+    dropped = toy().count().run(CLICKS).dropped()
+    assert dropped["missing_grace_ms"].tolist() == [49_000]  # 100 s - 30 s - 10 s - 11 s
+    assert dropped["enough_grace_ms"].tolist() == [59_000]
+    assert len(toy().with_windows(grace=59_000).count().run(CLICKS).dropped()) == 0
+    assert len(toy().with_windows(grace=58_999).count().run(CLICKS).dropped()) == 1
+    assert "missing_grace_ms" not in toy().count().run(CLICKS).dropped(missing_grace=False)
+
+
+def test_the_most_eventful_key() -> None:
+    assert toy().count().run(CLICKS).most_eventful_key() == "bob"
+    with pytest.raises(UnknownRecord, match="the run has no key"):
+        toy().count().run(CLICKS.head(0)).most_eventful_key()
+
+
+def test_a_key_that_is_not_there() -> None:
+    with pytest.raises(UnknownRecord, match=r"this key is not in the run; got 'zoe'; a key of run\.table\(\)"):
+        toy().count().run(CLICKS).plane("zoe")
+
+
+def test_no_records() -> None:
+    run = toy().count().run(CLICKS.head(0))
+    assert (len(run.table()), len(run.changelog()), len(run.dropped())) == (0, 0, 0)
+    assert repr(run).startswith("Run: 0 records in 0 sessions (0 closed, 0 open) · 0 merges · 0 dropped")
+    assert run.trace.counts() == {}
+    run.trace.check()
+
+
+def test_state_goes_from_run_to_run() -> None:
+    whole = toy(offset="o").count().run(CLICKS.assign(o=np.arange(6)))
+    with sk.open_store("memory", "clicks-store") as store:
+        plan = toy(offset="o").count()
+        first = plan.run(CLICKS.assign(o=np.arange(6)).head(3), store=store)
+        second = plan.run(CLICKS.assign(o=np.arange(6)).tail(3), store=store)
+        logs = pd.concat([first.changelog(), second.changelog()], ignore_index=True)
+        assert logs.equals(whole.changelog())
+        assert "came out of the store" in plan.run(
+            CLICKS.assign(o=np.arange(6, 12)).tail(1).assign(at=1), store=store
+        ).explain(offset=11)
