@@ -1,0 +1,377 @@
+"""Runs a plan on Spark: the same engine in every task, one source partition after another, in offset order."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+
+from sessionkit import steps
+from sessionkit.durations import Duration, show_duration
+from sessionkit.errors import (
+    InvalidArgument,
+    InvalidData,
+    NotBuilt,
+    UnknownRecord,
+    UnsupportedData,
+    problem,
+)
+from sessionkit.plan import Plan, Run, Theme
+from sessionkit.records import check_columns
+from sessionkit.spark_types import arrow_schema, column, declared_types, readable_errors, spark_schema
+from sessionkit.text import escape_html, plural
+from sessionkit.typed import type_of
+from sessionkit.views.explain import Explanation
+from sessionkit.views.tables import table_rows
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["SparkRun", "SparkTrace", "readable_errors"]
+LOCAL_RECORDS = 5_000_000  # what one process is asked to hold, to explain and to draw
+SAMPLE_RECORDS = 1_000  # to tell what a Python function returns
+
+
+class Extent(NamedTuple):
+    """What one cheap job tells of the input: how many records, in partitions from which number to which."""
+
+    records: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, repr=False)
+class SparkRun:
+    """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
+
+    The records of a source partition go through one task in offset order, whatever the parallelism, as its stream time
+    is shared by all its keys. The first view asks Spark for the smallest and largest partition number, one job over
+    one column.
+    """
+
+    plan: Plan
+    frame: DataFrame  # only the columns that the plan names, called c0, c1, …
+    columns: tuple[str, ...]  # what they are called in the input
+    retention_ms: int
+    empty: Run = field(compare=False)  # the plan over no records: the columns of every view, and their types
+    types: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def start(
+        cls, plan: Plan, df: Any, *, rules: str = "sessionkit", store: Any = None, retention: Duration | None = None
+    ) -> SparkRun:
+        """Checks the plan against the columns; nothing runs yet.
+
+        Raises:
+            InvalidArgument: the plan does not name a partition and an offset column.
+            NotBuilt: rules="kafka", a store, or a streaming DataFrame.
+        """
+        _check_built(df, rules, store)
+        source = plan.source
+        if source.partition is None or source.offset is None:
+            want = 'group_by_key(…, partition="partition", offset="offset"): rows on Spark come in no order of arrival'
+            got = f"partition={source.partition!r}, offset={source.offset!r}"
+            raise InvalidArgument(problem("a Spark input names its partition and its offset column", got, want))
+        wanted = list(dict.fromkeys([*source.columns(), *plan.value_columns()]))
+        check_columns(df.columns, wanted)
+        # mapInArrow takes columns by name and trips over a dot or a backtick in one
+        frame = df.select(*[column(name).alias(f"c{place}") for place, name in enumerate(wanted)])
+        empty = plan.run(arrow_schema(frame, wanted).empty_table(), retention=retention)
+        assert plan.windows is not None
+        return cls(plan, frame, tuple(wanted), plan.windows.retention_ms(retention), empty)
+
+    def with_types(self, **types: str) -> SparkRun:
+        """The run with the Spark types of results of Python functions declared; else a sample of records tells them.
+
+        Example:
+            >>> plan.run(spark_df).with_types(longest="string")  # doctest: +SKIP
+        """
+        known = [name for name, _ in self.plan.aggregations]
+        for name in types:
+            if name not in known:
+                raise InvalidArgument(problem("with_types names aggregations", repr(name), f"one of {known}"))
+        return dataclasses.replace(self, types={**self.types, **types})
+
+    # ---- views
+
+    def table(self) -> DataFrame:
+        """One row a window, ordered by partition, key bytes and start; a window that no record has closed is "open"."""
+        return self._by_partition(self._view("table", self.empty.table().schema), *self._key_order(), "window_start_ms")
+
+    def changelog(self) -> DataFrame:
+        """What goes downstream, in order of the records that caused it, partition after partition."""
+        return self._view("changelog", self.empty.changelog().schema)
+
+    @cached_property
+    def trace(self) -> SparkTrace:
+        """Every decision, as DataFrames."""
+        return SparkTrace(self)
+
+    def dropped(self, *, missing_grace: bool = True) -> DataFrame:
+        """The records that count in no window, with the reason; late ones with the grace that would have kept them.
+
+        Args:
+            missing_grace: False leaves out the grace, which costs a second shuffle, by key.
+        """
+        if not missing_grace:
+            return self._view("dropped", self.empty.dropped(missing_grace=False).schema)
+        assert self.plan.windows is not None
+        source, windows, retention_ms = self.plan.source, self.plan.windows, self.retention_ms
+        history = self._view("records", self.trace.schema("records")).drop("decision", "window_id", "merged_count")
+        history = history.repartition(self._task_count, "partition", "key").sortWithinPartitions(
+            "partition", "key", "offset"
+        )
+        schema = self.empty.dropped().schema
+        assert source.offset is not None
+
+        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return steps.add_missing_grace(batches, windows, retention_ms, schema)
+
+        return self._by_partition(history.mapInArrow(task, spark_schema(schema)), "offset", shuffle=True)
+
+    def metrics(self) -> dict[str, int]:
+        """Counters by Kafka's names and our own. Starts a job."""
+        schema = pa.schema([("name", pa.string()), ("count", pa.int64())])
+        with readable_errors():
+            rows = self._view("metrics", schema).groupBy("name").agg({"count": "sum"}).collect()
+        found = {row[0]: int(row[1]) for row in rows}
+        return {name: found.get(name, 0) for name in self.empty.metrics()}
+
+    # ---- one partition, in this process
+
+    def local(self, partition: int | None = None) -> Run:
+        """The run over one partition (without `partition`: over all of them) in this process, to explain and to draw.
+
+        Raises:
+            InvalidData: more records than one process should hold.
+        """
+        if partition not in self._locals:
+            source = self.plan.source
+            assert source.partition is not None and source.offset is not None
+            frame = self.frame if partition is None else self.frame.where(self._input(source.partition) == partition)
+            with readable_errors():
+                count = self._extent.records if partition is None else frame.count()
+                if count > LOCAL_RECORDS:
+                    where = "all partitions" if partition is None else f"partition {partition}"
+                    want = (
+                        f"at most {LOCAL_RECORDS:,} come to this process: filter the DataFrame first, or use the views"
+                    )
+                    raise InvalidData(problem(f"{where} cannot be held here", plural(count, "record"), want))
+                records = frame.toArrow().rename_columns(list(self.columns))
+            order = [(source.partition, "ascending"), (source.offset, "ascending")]
+            self._locals.clear()  # one at a time is held
+            self._locals[partition] = self.plan.run(records.sort_by(order), retention=self.retention_ms)
+        return self._locals[partition]
+
+    def explain(self, *, offset: int, partition: int | None = None) -> Explanation:
+        """Why the record at `offset` opened, joined, bridged or was dropped, in words. Collects its partition.
+
+        Raises:
+            UnknownRecord: it is not in this run, or there are several partitions and none is named.
+        """
+        number = self._only_partition(partition, f"offset {offset}")
+        return self.local(number).explain(offset=offset, partition=number)
+
+    def plane(
+        self, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any
+    ) -> go.Figure:
+        """The history of one key of one partition, which is collected for it."""
+        return self.local(self._only_partition(partition, "a key")).plane(key, theme=theme, **options)
+
+    def lanes(self, *, partition: int | None = None, theme: Theme = "light", **options: Any) -> go.Figure:
+        """The sessions of many keys of one partition, which is collected for it."""
+        return self.local(self._only_partition(partition, "a picture")).lanes(theme=theme, **options)
+
+    def most_eventful_key(self, *, partition: int | None = None) -> Any:
+        """The key with most drops, merges and rescues of one partition, which is collected for it."""
+        return self.local(self._only_partition(partition, "a key")).most_eventful_key()
+
+    # ---- to look at
+
+    def summary(self) -> str:
+        """What will run and how, in a line; no job is started for it."""
+        windows, source = self.plan.windows, self.plan.source
+        assert windows is not None
+        gap, grace = show_duration(windows.inactivity_gap_ms), show_duration(windows.grace_ms)
+        return (
+            f"sessions on Spark · gap {gap}, grace {grace} · "
+            f"one task a partition ({source.partition}), in order of {source.offset}: "
+            "the rows may lie anywhere in the input, so they are shuffled and sorted first"
+        )
+
+    def __repr__(self) -> str:
+        return f"SparkRun: {self.summary()}"
+
+    def _repr_html_(self) -> str:
+        views = ", ".join(
+            f"<code>.{name}</code>" for name in ("table()", "changelog()", "dropped()", "trace", "metrics()")
+        )
+        return f"<p><b>{escape_html(self.summary())}</b></p><p>Nothing has run yet: {views} are Spark DataFrames.</p>"
+
+    # ---- inside
+
+    @cached_property
+    def _locals(self) -> dict[int | None, Run]:
+        return {}
+
+    @cached_property
+    def _extent(self) -> Extent:
+        from pyspark.sql import functions as F
+
+        name = str(self.plan.source.partition)
+        number = self._input(name)
+        with readable_errors():
+            row = self.frame.agg(F.count(F.lit(1)), F.count(number), F.min(number), F.max(number)).collect()[0]
+        records, given, first, last = (int(value or 0) for value in row)
+        if given < records:
+            want = "each record is in one partition, at one offset"
+            raise InvalidData(problem(f"partition column {name!r} has missing values", f"{records - given:,}", want))
+        if first < 0:
+            raise InvalidData(problem("a partition number must be 0 or more", first, "Kafka counts from 0"))
+        return Extent(records, first, last)
+
+    @cached_property
+    def _width(self) -> int:
+        """How many partition numbers share a task: 1, unless there are more than Spark's usual number of tasks."""
+        most = max(1, int(self.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1))
+        return -(-(self._extent.last - self._extent.first + 1) // most)
+
+    @property
+    def _task_count(self) -> int:
+        return -(-(self._extent.last - self._extent.first + 1) // self._width)
+
+    def _input(self, name: str) -> Column:
+        """The column of the input that the plan calls `name`."""
+        return column(f"c{self.columns.index(name)}")
+
+    def _by_partition(
+        self, df: DataFrame, *order: str | Column, shuffle: bool = False, partition: Column | None = None
+    ) -> DataFrame:
+        """`df` in order of partition and then `order`: task i holds the i-th range of partition numbers.
+
+        So the tasks are in order without Spark's own `orderBy`, which would run everything before it twice.
+        """
+        from pyspark.sql import functions as F
+
+        number = column("partition") if partition is None else partition
+        if shuffle:
+            place = F.floor((number - self._extent.first) / self._width).cast("int")
+            df = df.repartitionById(self._task_count, place)
+        return df.sortWithinPartitions(number, *order)
+
+    @cached_property
+    def _sorted(self) -> DataFrame:
+        source = self.plan.source
+        assert source.partition is not None and source.offset is not None
+        partition, offset = self._input(source.partition), self._input(source.offset)
+        return self._by_partition(self.frame, offset, shuffle=True, partition=partition)
+
+    def _view(self, view: str, schema: pa.Schema) -> DataFrame:
+        plan, schema = self.plan, self._typed(schema)
+        assert plan.windows is not None
+        job = steps.Job(
+            columns=self.columns,
+            source=plan.source,
+            windows=plan.windows,
+            aggregations=plan.aggregations,
+            strategy=plan.strategy,
+            retention_ms=self.retention_ms,
+            view=view,
+            schema=schema,
+            step_records=steps.STEP_RECORDS,
+        )
+        return self._sorted.mapInArrow(_task(job), spark_schema(schema))
+
+    def _typed(self, schema: pa.Schema) -> pa.Schema:
+        """The schema with the types of what Python functions return."""
+        fields = [
+            field.with_type(self._result_types[field.name]) if pa.types.is_null(field.type) else field
+            for field in schema
+        ]
+        return pa.schema(fields)
+
+    @cached_property
+    def _result_types(self) -> dict[str, pa.DataType]:
+        python = [name for name, a in self.plan.aggregations if not a.accumulators]
+        declared = declared_types(self.frame, self.types)
+        missing = [name for name in python if name not in declared]
+        if missing:
+            source = self.plan.source
+            with readable_errors():
+                sample = self.frame.limit(SAMPLE_RECORDS).toArrow().rename_columns(list(self.columns))
+            sample = sample.sort_by([(source.partition, "ascending"), (source.offset, "ascending")])
+            outcome = self.plan.run(sample, retention=self.retention_ms).outcome
+            rows = table_rows(outcome)
+            declared |= {name: type_of(name, list(outcome.folds[name].results(rows))) for name in missing}
+        return declared
+
+    def _key_order(self) -> list[Column | str]:
+        """Order of key bytes: negative integers come last, as in Kafka's stores."""
+        whole = pa.types.is_integer(self.empty.table().schema.field("key").type)
+        return [column("key") < 0, "key"] if whole else ["key"]
+
+    def _only_partition(self, partition: int | None, what: str) -> int:
+        if partition is None and self._extent.first != self._extent.last:
+            want = f"partition= a number from {self._extent.first} to {self._extent.last}"
+            raise UnknownRecord(problem(f"{what} is known only with its partition", "several partitions", want))
+        return self._extent.first if partition is None else partition
+
+
+class SparkTrace:
+    """Every decision of a run, as DataFrames."""
+
+    def __init__(self, run: SparkRun) -> None:
+        self._run = run
+
+    def schema(self, view: str) -> pa.Schema:
+        """The columns of "records" or "windows"."""
+        trace = self._run.empty.trace
+        schema: pa.Schema = (trace.records() if view == "records" else trace.windows()).schema
+        return schema
+
+    def records(self) -> DataFrame:
+        """One row a record, in order of partition and offset."""
+        return self._run._view("records", self.schema("records"))
+
+    def windows(self) -> DataFrame:
+        """One row a window, in order of partition and window_id: bounds, what opened and closed it, parents, status."""
+        return self._run._by_partition(self._run._view("windows", self.schema("windows")), "window_id")
+
+    def where(self, decision: str | None = None, reason: str | None = None) -> DataFrame:
+        """The rows of `records()` with this decision ("dropped", "merged", …) or this reason ("late", …)."""
+        records = self.records()
+        for name, wanted in (("decision", decision), ("reason", reason)):
+            records = records if wanted is None else records.where(column(name) == wanted)
+        return records
+
+    def __repr__(self) -> str:
+        return "SparkTrace: .records() and .windows() are DataFrames"
+
+
+def _task(job: steps.Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return job.run(batches)
+
+    return task
+
+
+def _check_built(df: Any, rules: str, store: Any) -> None:
+    from pyspark.sql import DataFrame
+
+    if not isinstance(df, DataFrame):
+        want = "a pyspark.sql.DataFrame; of a pandas-on-Spark frame, .to_spark()"
+        raise UnsupportedData(problem("these are not records on Spark", type(df).__name__, want))
+    if rules == "kafka":
+        want = 'rules="sessionkit"; or run the records of one partition locally'
+        raise NotBuilt(problem('rules="kafka" goes record by record and does not run on Spark yet', repr(rules), want))
+    if store is not None:
+        raise NotBuilt(problem("a run on Spark keeps its state for itself so far", repr(store), "leave out store="))
+    if df.isStreaming:
+        raise NotBuilt(
+            problem("streaming DataFrames are not built yet", "isStreaming=True", "a batch DataFrame, spark.read…")
+        )

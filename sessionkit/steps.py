@@ -1,0 +1,346 @@
+"""Runs a plan over one partition after another, a step at a time: what a task does with a stream of Arrow batches.
+
+State goes from step to step as a store carries it from run to run, so where the steps are cut does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.aggregations import Aggregation
+from sessionkit.commit import alive, commit, findable
+from sessionkit.contracts import SessionColumns
+from sessionkit.engine import Outcome, run_kernel
+from sessionkit.errors import BrokenTrace, InvalidData, problem
+from sessionkit.grace import missing_grace_of_key
+from sessionkit.records import RecordBatch, read_records
+from sessionkit.source import Source
+from sessionkit.stores.columns import ColumnState
+from sessionkit.trace import Trace
+from sessionkit.typed import fit
+from sessionkit.views import tables
+from sessionkit.windows.session import SessionWindows
+
+STEP_RECORDS = 500_000  # fewer, and the fixed cost of a step shows; more, and it leaves the processor's cache
+STEP_BYTES = 256 * 2**20  # wide values make a step smaller, not the task's memory larger
+BATCH_RECORDS = 100_000  # rows in one Arrow batch of results
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What to do with the records, as a value that can travel to another process."""
+
+    columns: tuple[str, ...]  # names of the columns, in the order in which they come
+    source: Source
+    windows: SessionWindows
+    aggregations: tuple[tuple[str, Aggregation], ...]
+    strategy: str
+    retention_ms: int
+    view: str
+    schema: pa.Schema
+    step_records: int = STEP_RECORDS
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The view's rows; `batches` hold whole partitions one after another, each in offset order."""
+        done: set[int] = set()
+        partition: _Partition | None = None
+        named = (batch.rename_columns(list(self.columns)) for batch in batches)
+        for number, table in _cut(named, str(self.source.partition), self.step_records):
+            if partition is None or number != partition.number:
+                if partition is not None:
+                    yield from partition.finish()
+                    done.add(partition.number)
+                if number in done:
+                    raise BrokenTrace(
+                        problem("the records of a partition are not together", number, "this is a bug in sessionkit")
+                    )
+                partition = _Partition(self, number)
+            yield from partition.step(table)
+        if partition is not None:
+            yield from partition.finish()
+
+
+def _cut(batches: Iterator[pa.RecordBatch], name: str, step_records: int) -> Iterator[tuple[int, pa.Table]]:
+    """(partition, its next records): small batches joined, and cut where the partition changes."""
+    held: list[pa.RecordBatch] = []
+    number, count, size = -1, 0, 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        numbers = batch.column(name).to_numpy(zero_copy_only=False)
+        cuts = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
+        for begin, end in pairwise(cuts):
+            if held and (numbers[begin] != number or count >= step_records or size >= STEP_BYTES):
+                yield number, pa.Table.from_batches(held)
+                held, count, size = [], 0, 0
+            piece = batch.slice(begin, end - begin)
+            number = numbers[begin]
+            held.append(piece)
+            count += piece.num_rows
+            size += piece.nbytes
+    if held:
+        yield number, pa.Table.from_batches(held)
+
+
+class _Partition:
+    """One partition of the task: its state, and the view that is made of it."""
+
+    def __init__(self, job: Job, number: int) -> None:
+        self.number = number
+        self._job, self._state, self._view = job, ColumnState(), VIEWS[job.view](job)
+        self._values: tuple[str, ...] = tuple(dict.fromkeys(c for _, a in job.aggregations for c in a.columns))
+        self._last: RecordBatch | None = None
+
+    def step(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Takes the next records in."""
+        job = self._job
+        batch = read_records(table, job.source, self._values)
+        self._check_follows(batch)
+        outcome = self._run(batch, self._state)
+        commit(outcome, self._state, job.retention_ms)
+        self._last = batch
+        left = np.flatnonzero(alive(outcome) & ~findable(outcome, job.retention_ms))
+        yield from self._out(self._view.step(outcome, left))
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The end of the partition: what is still in the state goes out as it stands."""
+        assert self._last is not None
+        outcome = self._run(_none_of(self._last), _Everything(self._state))
+        yield from self._out(self._view.finish(outcome, np.flatnonzero(alive(outcome))))
+
+    def _run(self, batch: RecordBatch, state: ColumnState | _Everything) -> Outcome:
+        job, keep = self._job, self._view.needs_trace
+        named = dict(job.aggregations) if self._view.needs_values else {}
+        return run_kernel(job.windows, named, batch, retention_ms=job.retention_ms, store=state, keep_trace=keep)
+
+    def _check_follows(self, batch: RecordBatch) -> None:
+        before, first = self._state.snapshot(self.number).position, int(batch.offset[0])
+        if first <= before:
+            where = f"partition {self.number}: offset {first} after {before}"
+            raise InvalidData(problem("an offset is there twice", where, "remove the duplicate"))
+
+    def _out(self, columns: Mapping[str, Any] | None) -> Iterator[pa.RecordBatch]:
+        if columns is not None:
+            yield from fit(columns, self._job.schema).to_batches(max_chunksize=BATCH_RECORDS)
+
+
+class _Everything:
+    """A state of which every session is wanted, whatever the records."""
+
+    def __init__(self, state: ColumnState) -> None:
+        self.snapshot, self.commit = state.snapshot, state.commit
+        self._state = state
+
+    def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
+        return self._state.load_all(keys, close_time_ms, names)
+
+
+def _none_of(batch: RecordBatch) -> RecordBatch:
+    """No records, but the partition and the columns of `batch`."""
+    return RecordBatch(
+        keys=batch.keys[:0],
+        key=batch.key[:0],
+        timestamp_ms=batch.timestamp_ms[:0],
+        partition=batch.partition[:0],
+        partitions=batch.partitions,
+        given_offset=batch.offset[:0],
+        values={name: column[:0] for name, column in batch.values.items()},
+    )
+
+
+# ---- missing grace: not a step of the engine, but a replay of each key, after a shuffle by key
+
+
+def add_missing_grace(
+    batches: Iterator[pa.RecordBatch], windows: SessionWindows, retention_ms: int, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The dropped ones of these records, with the grace that they lacked; `batches` go by partition, key and offset."""
+    rest: pa.Table | None = None
+    for _, table in _cut(batches, "partition", STEP_RECORDS):
+        table = table if rest is None else pa.concat_tables([rest, table])
+        last = _key_starts(table)[-1]
+        rest = table.slice(last)
+        yield from _dropped_with_grace(table.slice(0, last), windows, retention_ms, schema)
+    if rest is not None:
+        yield from _dropped_with_grace(rest, windows, retention_ms, schema)
+
+
+def _key_starts(table: pa.Table) -> npt.NDArray[np.intp]:
+    """First row of each (partition, key)."""
+    code = table["key"].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    partition = table["partition"].to_numpy()
+    starts = (code[1:] != code[:-1]) | (partition[1:] != partition[:-1])
+    return np.append(0, np.flatnonzero(starts) + 1)
+
+
+def _dropped_with_grace(
+    table: pa.Table, windows: SessionWindows, retention_ms: int, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    if not table.num_rows:
+        return
+    starts = _key_starts(table)
+    ends = np.append(starts[1:], table.num_rows)
+    late = np.asarray(pc.equal(table["reason"], "late").fill_null(False))
+    counted = np.asarray(pc.or_(pc.is_null(table["reason"]), pc.equal(table["reason"], "late").fill_null(False)))
+    times = table["timestamp_ms"].fill_null(-1).to_numpy()
+    stair = table["stream_time_ms"].to_numpy()
+    missing = np.zeros(table.num_rows, np.int64)
+    for key in np.unique(np.searchsorted(starts, np.flatnonzero(late), "right") - 1).tolist():
+        here = starts[key] + np.flatnonzero(counted[starts[key] : ends[key]])
+        asked = np.flatnonzero(late[here])
+        missing[here[asked]] = missing_grace_of_key(times[here], stair[here], asked, windows, retention_ms)
+    columns = columns_of(table)
+    columns["missing_grace_ms"] = pa.array(missing, mask=~late)
+    columns["enough_grace_ms"] = pa.array(missing + windows.grace_ms, mask=~late)
+    dropped = pa.table(columns).filter(pc.is_valid(table["reason"]))
+    yield from fit(columns_of(dropped), schema).to_batches(max_chunksize=BATCH_RECORDS)
+
+
+# ---- views: what each step gives, and what the end of the partition adds
+
+
+class View(Protocol):
+    """Rows made of each step. `left` are the windows that no later record can find; at the end, all that remain."""
+
+    needs_trace: bool
+    needs_values: bool
+
+    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None: ...
+
+    def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None: ...
+
+
+class TableView:
+    """Each window once, when it leaves the state."""
+
+    needs_trace, needs_values = False, True
+
+    def __init__(self, job: Job) -> None:
+        """Nothing is carried."""
+
+    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        return tables.window_table(outcome, left)
+
+    finish = step
+
+
+class ChangelogView:
+    """What goes downstream, in order."""
+
+    needs_trace, needs_values = True, True
+
+    def __init__(self, job: Job) -> None:
+        self._rows = tables.updates if job.strategy == "on_window_update" else tables.finals
+
+    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        return self._rows(outcome, trace_of(outcome))
+
+    def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        return None
+
+
+class RecordsView:
+    """The trace's records."""
+
+    needs_trace, needs_values = True, False
+
+    def __init__(self, job: Job) -> None:
+        """Nothing is carried."""
+
+    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        return columns_of(trace_of(outcome).records())
+
+    def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        return None
+
+
+class DroppedView(RecordsView):
+    """The records that count in no window."""
+
+    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        return columns_of(tables.dropped_records(trace_of(outcome)))
+
+
+class WindowsView:
+    """The trace's windows: each once, when it is absorbed or leaves the state. Its parents are carried."""
+
+    needs_trace, needs_values = True, False
+
+    def __init__(self, job: Job) -> None:
+        self._into, self._absorbed = np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        trace = trace_of(outcome)
+        opened_by, merges = trace.window_columns.opened_by, trace.merges
+        self._into = np.concatenate([self._into, opened_by[merges.into]])
+        self._absorbed = np.concatenate([self._absorbed, opened_by[merges.absorbed]])
+        rows = np.union1d(left, np.flatnonzero(~alive(outcome)))
+        return {**columns_of(trace.windows(rows)), "parents": self._take_parents(opened_by[rows])}
+
+    finish = step
+
+    def _take_parents(self, ids: npt.NDArray[np.int64]) -> pa.Array:
+        order = np.argsort(self._into, kind="stable")
+        into, absorbed = self._into[order], self._absorbed[order]
+        first, behind = np.searchsorted(into, ids, "left"), np.searchsorted(into, ids, "right")
+        ends = np.cumsum(behind - first)
+        places = np.arange(ends[-1] if len(ends) else 0) + np.repeat(behind - ends, behind - first)
+        waiting = np.isin(self._into, ids, invert=True)
+        self._into, self._absorbed = self._into[waiting], self._absorbed[waiting]
+        return pa.ListArray.from_arrays(pa.array(np.append(0, ends), pa.int32()), pa.array(absorbed[places]))
+
+
+class MetricsView:
+    """The counters of `Run.metrics()`, as name and number; the partitions' numbers are to be added up."""
+
+    needs_values = False
+
+    def __init__(self, job: Job) -> None:
+        self.needs_trace = job.strategy == "on_window_close"
+        self._counts: dict[str, int] = {}
+
+    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        finals = len(trace_of(outcome).closes.at) if self.needs_trace else 0
+        seen = tables.metrics(outcome, finals, 0)
+        whole = ("windows", "windows-open", "windows-closed")
+        seen.update(dict.fromkeys(whole, 0) | {"windows": len(left), "windows-closed": len(left)})
+        for name, count in seen.items():
+            self._counts[name] = self._counts.get(name, 0) + count
+        return None
+
+    def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        closed = int(outcome.closed[left].sum())
+        self._counts["windows"] += len(left)
+        self._counts["windows-closed"] += closed
+        self._counts["windows-open"] += len(left) - closed
+        return {"name": list(self._counts), "count": list(self._counts.values())}
+
+
+VIEWS: dict[str, type[Any]] = {
+    "table": TableView,
+    "changelog": ChangelogView,
+    "records": RecordsView,
+    "windows": WindowsView,
+    "dropped": DroppedView,
+    "metrics": MetricsView,
+}
+
+
+def trace_of(outcome: Outcome) -> Trace:
+    """The trace, which this run was told to keep."""
+    assert outcome.kept_trace is not None
+    return outcome.kept_trace
+
+
+def columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """The table's columns by name."""
+    return {name: table[name] for name in table.column_names}
