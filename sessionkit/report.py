@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -77,10 +77,11 @@ def of_file(options: argparse.Namespace) -> None:
     names = parquet_columns(options.file)
     records: Path | pa.Table = options.file if names is not None else read_table(options.file)
     if partition is None:
-        partition, offset = PARTITION, OFFSET
-        found = {PARTITION, OFFSET} <= set(names or read_table(options.file).column_names)
+        table_names = names or read_table(options.file).column_names
+        found = {PARTITION, OFFSET} <= set(table_names)
+        partition, offset = (name if found else _free_name(name, table_names) for name in (PARTITION, OFFSET))
         if not found:
-            records = _numbered(read_table(options.file))
+            records = _numbered(read_table(options.file), partition, offset)
         said = "as the columns of these names say" if found else "one partition, in which rows arrive in their order"
         print(f"partition and offset: {said}")
     plan = group_by_key(
@@ -133,11 +134,17 @@ def run_job(plan: Plan, records: Path | pa.Table, out: Path, title: str) -> None
     print(_summary(counts, out))
 
 
-def _numbered(records: pa.Table) -> pa.Table:
+def _free_name(name: str, taken: Sequence[str]) -> str:
+    """`name`, or one like it that no column has: a file may have an "offset" of its own that is none in a stream."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _numbered(records: pa.Table, partition: str, offset: str) -> pa.Table:
     """One partition, in which the order of rows is the order of arrival."""
-    others = [name for name in records.column_names if name not in (PARTITION, OFFSET)]
-    numbered = records.select(others).append_column(PARTITION, pa.array(np.zeros(len(records), np.int32)))
-    return numbered.append_column(OFFSET, pa.array(np.arange(len(records))))
+    numbered = records.append_column(partition, pa.array(np.zeros(len(records), np.int32)))
+    return numbered.append_column(offset, pa.array(np.arange(len(records))))
 
 
 def start_spark() -> SparkSession:
