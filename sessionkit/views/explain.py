@@ -160,11 +160,10 @@ def _closed_near(trace: Trace, windows: SessionWindows, index: int) -> list[str]
 def _who_moved(trace: Trace, index: int) -> str:
     batch, at = trace.batch, clock(trace)
     stream = int(trace.stream_time_ms[index])
-    records = np.flatnonzero(batch.partition[: index + 1] == batch.partition[index])
-    first = int(np.searchsorted(trace.stream_time_ms[records], stream, side="left"))
-    mover = int(records[first])
-    if batch.timestamp_ms[mover] != stream:
+    if trace.first_stream_time_ms[batch.partition[index]] >= stream:
         return f"Stream time {at(stream)} came out of the store, from an earlier run."
+    records = np.flatnonzero(batch.partition[: index + 1] == batch.partition[index])
+    mover = int(records[np.searchsorted(trace.stream_time_ms[records], stream, side="left")])
     if mover == index:
         return f"It moved stream time to {at(stream)} itself."
     same = (
