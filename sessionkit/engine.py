@@ -26,6 +26,7 @@ from sessionkit.windows.session_kernel import Events, SessionKernel, run_session
 
 CHUNK = 131_072  # records at a time: what a chunk touches stays in the processor's cache
 NO_REJECTIONS = np.empty(0, np.uint8)
+MAX_SLOTS = 2**31 - 1  # a slot for each (key, partition), numbered in 32 bits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +82,9 @@ def run_kernel(
     first_stream_time = np.array([snapshots[p].stream_time_ms for p in numbers], np.int64)
     loaded, key_of_loaded, keys = load_sessions(windows, aggregations, batch, store, first_stream_time)
 
+    slots = _slot_count(len(keys), len(numbers))
     kernel = windows.kernel(retention_ms)
-    partition_of_loaded = np.searchsorted(batch.partitions, loaded.partition).astype(np.int32)
-    slots = max(1, len(keys) * len(numbers))
+    partition_of_loaded = np.searchsorted(batch.partitions, loaded.partition)
     slot_of_loaded = (key_of_loaded * len(numbers) + partition_of_loaded).astype(np.int32)
     kernel.load(slot_of_loaded, loaded.start_ms, loaded.end_ms, loaded.closed_by >= 0, slots)
     describe = describer(batch)
@@ -97,21 +98,7 @@ def run_kernel(
 
     if batch.given_offset is None:
         position = drive.next_offset - 1
-    partition = (kernel.sessions["slot"] % max(1, len(numbers))).astype(np.int32)
-    opened_by = np.concatenate([loaded.opened_by, *drive.opened_by])
-    still_closed = kernel.sessions["closed"].astype(np.bool_)
-    closed_before = np.full(kernel.count, -1, np.int64)
-    closed_before[: len(loaded.closed_by)] = np.where(still_closed[: len(loaded.closed_by)], loaded.closed_by, -1)
-    columns = WindowColumns(
-        key=(kernel.sessions["slot"] // max(1, len(numbers))).astype(np.int32),
-        partition=partition,
-        start_ms=kernel.sessions["start"].copy(),
-        end_ms=kernel.sessions["end"].copy(),
-        opened_by=opened_by,
-        merged_into=kernel.sessions["merged_into"].copy(),
-        closed_before=closed_before,
-        loaded_count=len(loaded.start_ms),
-    )
+    columns = _window_columns(kernel, loaded, drive.opened_by, len(numbers))
     close_time = drive.stream_time_ms - windows.close_lag_ms
     limits = {"close_lag_ms": windows.close_lag_ms, "retention_ms": retention_ms}
     trace = drive.trace(keys, columns, loaded, limits) if keep_trace else None
@@ -124,15 +111,49 @@ def run_kernel(
         folds=folds,
         loaded=loaded,
         kept_trace=trace,
-        closed=(columns.end_ms < close_time[partition]) & (columns.merged_into < 0),
-        snapshots={
-            p: Snapshot(
-                int(position[i]), int(drive.stream_time_ms[i]), max(snapshots[p].last_close_time_ms, int(close_time[i]))
-            )
-            for i, p in enumerate(numbers)
-        },
+        closed=(columns.end_ms < close_time[columns.partition]) & (columns.merged_into < 0),
+        snapshots=snapshots_after(numbers, position, drive.stream_time_ms, close_time, snapshots),
         dropped=drive.decision_counts(),
         merge_count=drive.merge_count,
+    )
+
+
+def snapshots_after(
+    numbers: list[int],
+    position: npt.NDArray[np.int64],
+    stream_time_ms: npt.NDArray[np.int64],
+    close_time_ms: npt.NDArray[np.int64],
+    before: Mapping[int, Snapshot],
+) -> dict[int, Snapshot]:
+    """How far each partition has come; a close time never goes back."""
+    rows = zip(numbers, position.tolist(), stream_time_ms.tolist(), close_time_ms.tolist(), strict=True)
+    return {p: Snapshot(at, time, max(before[p].last_close_time_ms, close)) for p, at, time, close in rows}
+
+
+def _slot_count(keys: int, partitions: int) -> int:
+    if keys * partitions > MAX_SLOTS:
+        got, want = f"{keys:,} keys in {partitions:,} partitions", "run some partitions at a time"
+        raise InvalidData(problem("these are too many keys and partitions for one run", got, want))
+    return max(1, keys * partitions)
+
+
+def _window_columns(
+    kernel: SessionKernel, loaded: SessionColumns, opened_by: list[npt.NDArray[np.int64]], partitions: int
+) -> WindowColumns:
+    """The kernel's sessions as the columns of a trace."""
+    sessions, count = kernel.sessions, len(loaded.start_ms)
+    key, partition = np.divmod(sessions["slot"], np.int32(max(1, partitions)))
+    closed_before = np.full(kernel.count, -1, np.int64)
+    closed_before[:count] = np.where(sessions["closed"][:count] != 0, loaded.closed_by, -1)
+    return WindowColumns(
+        key=key,
+        partition=partition,
+        start_ms=sessions["start"].copy(),
+        end_ms=sessions["end"].copy(),
+        opened_by=np.concatenate([loaded.opened_by, *opened_by]),
+        merged_into=sessions["merged_into"].copy(),
+        closed_before=closed_before,
+        loaded_count=count,
     )
 
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.aggregations import Aggregation
-from sessionkit.contracts import SessionColumns, Snapshot, StoredSession
+from sessionkit.contracts import SessionColumns, StoredSession
 from sessionkit.durations import check_reach
-from sessionkit.engine import Outcome, describer, load_sessions, no_sessions, without_replayed
+from sessionkit.engine import Outcome, describer, load_sessions, no_sessions, snapshots_after, without_replayed
 from sessionkit.errors import AggregationFailed, NumberOverflow, problem
 from sessionkit.folds import record_values, value_columns
 from sessionkit.records import RecordBatch
@@ -110,6 +110,13 @@ class _Recorder:
             for absorbed in rows[1:]:
                 self.merges.append((i, rows[0], absorbed))
                 self.rows[absorbed][5] = rows[0]
+
+    def events(self) -> tuple[Merges, Reopenings]:
+        """What happened beside the decisions."""
+        at, into, absorbed = np.array(self.merges, np.int64).reshape(-1, 3).T
+        reopened_at, row, start, end = np.array(self.reopenings, np.int64).reshape(-1, 4).T
+        merges = Merges(at, into.astype(np.int32), absorbed.astype(np.int32))
+        return merges, Reopenings(reopened_at, row.astype(np.int32), start, end)
 
     def columns(self) -> WindowColumns:
         table = np.array(self.rows, np.int64).reshape(-1, 7).T
@@ -241,8 +248,7 @@ def run_processor(
     if len(batch):
         check_reach(int(batch.timestamp_ms.max()), windows.inactivity_gap_ms, "inactivity_gap")
     kafka = rules == "kafka"
-    if store is None:
-        store = MemorySessionStore(retention=retention_ms if kafka else None)
+    store = MemorySessionStore(retention=retention_ms if kafka else None) if store is None else store
     numbers = batch.partitions.tolist()
     before = {p: store.snapshot(p) for p in numbers}
     batch, position = without_replayed(batch, before)
@@ -259,16 +265,15 @@ def run_processor(
 
     columns = recorder.columns()
     stream_time = np.array([processor.stream_time_ms for processor in run.processors], np.int64)
-    merges = np.array(recorder.merges, np.int64).reshape(-1, 3).T
-    reopened = np.array(recorder.reopenings, np.int64).reshape(-1, 4).T
+    merges, reopenings = recorder.events()
     trace = Trace(
         batch=batch,
         keys=key_array,
         decision=recorder.decision,
         window=recorder.window,
         window_columns=columns,
-        merges=Merges(merges[0], merges[1].astype(np.int32), merges[2].astype(np.int32)),
-        reopenings=Reopenings(reopened[0], reopened[1].astype(np.int32), reopened[2], reopened[3]),
+        merges=merges,
+        reopenings=reopenings,
         close_lag_ms=windows.close_lag_ms,
         retention_ms=retention_ms,
         first_stream_time_ms=first_stream_time,
@@ -284,12 +289,7 @@ def run_processor(
         loaded=loaded,
         kept_trace=trace,
         closed=(columns.end_ms < close_time[columns.partition]) & (columns.merged_into < 0),
-        snapshots={
-            p: Snapshot(
-                int(position[i]), int(stream_time[i]), max(run.processors[i].last_close_time_ms, int(close_time[i]))
-            )
-            for i, p in enumerate(numbers)
-        },
+        snapshots=snapshots_after(numbers, position, stream_time, close_time, before),
         dropped=dict(zip(*(a.tolist() for a in np.unique(recorder.decision, return_counts=True)), strict=True)),
         merge_count=len(recorder.merges),
     )

@@ -1,0 +1,106 @@
+"""A module imports only from layers below its own: the table is the structure, and this test holds the code to it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "sessionkit"
+
+# From the ground up. Members of one layer do not import each other.
+LAYERS: tuple[tuple[str, ...], ...] = (
+    ("errors", "text", "compiled", "views", "windows"),
+    ("durations", "columns", "fold_loops", "contracts", "files", "keys", "samples", "java", "typed", "windows.cells"),
+    ("aggregations", "partitioner", "source", "stores.columns", "stores.memory", "views.html"),
+    ("times", "stores"),
+    ("records",),
+    ("trace",),
+    ("folds", "windows.session_kernel", "views.charts.history"),
+    ("windows.session", "views.charts.board"),
+    ("engine", "grace"),
+    ("commit", "processing", "views.explain"),
+    ("views.tables", "views.charts.grammar"),
+    ("steps", "spark_types", "views.charts.labels"),
+    ("views.charts.scene", "views.charts.playback"),
+    ("views.charts.plane_words", "views.charts.lane_words"),
+    ("views.charts.plane", "views.charts.lanes"),
+    ("views.charts",),
+    ("plan",),
+    ("spark", ""),
+    ("report_page",),
+    ("report",),
+    ("__main__",),
+)
+PLACE = {module: height for height, layer in enumerate(LAYERS) for module in layer}
+# `Plan.run` hands a Spark DataFrame to the module that knows Spark, and loads it only then.
+UPWARD = {("plan", "spark")}
+
+
+def _modules() -> dict[str, Path]:
+    found = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        parts = file.relative_to(PACKAGE).with_suffix("").parts
+        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return found
+
+
+def _imports(file: Path, modules: dict[str, Path]) -> Iterator[str]:
+    """The modules of the package that a file imports, also inside functions."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "sessionkit":
+            base = (node.module or "").removeprefix("sessionkit").lstrip(".")
+            for alias in node.names:
+                member = f"{base}.{alias.name}".lstrip(".")
+                yield member if member in modules else base
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.partition(".")[0] == "sessionkit":
+                    yield alias.name.removeprefix("sessionkit").lstrip(".")
+
+
+def test_every_module_has_its_place() -> None:
+    assert sorted(_modules()) == sorted(PLACE)
+
+
+@pytest.mark.parametrize("module", sorted(_modules()))
+def test_imports_go_down(module: str) -> None:
+    modules = _modules()
+    for imported in _imports(modules[module], modules):
+        if (module, imported) not in UPWARD:
+            assert PLACE[imported] < PLACE[module], f"{module or 'sessionkit'} imports {imported or 'sessionkit'}"
+
+
+def test_files_and_functions_stay_short() -> None:
+    long_functions = {"run_sessions"}  # the compiled session loop: one record's way from top to bottom
+    for module, file in _modules().items():
+        text = file.read_text(encoding="utf-8")
+        assert text.count("\n") <= 400, f"{module}: more than 400 lines"
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and node.name not in long_functions:
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                assert lines <= 60, f"{module}.{node.name}: {lines} lines"
+
+
+def test_nothing_in_the_package_runs_code_from_data() -> None:
+    forbidden = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
+    for module, file in _modules().items():
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not forbidden & {name.partition(".")[0] for name in names}, module
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                assert node.func.id not in ("eval", "exec", "compile"), f"{module}:{node.lineno}"
+
+
+def test_a_late_session_record_is_dropped_in_one_place() -> None:
+    """Only `session_is_late` compares with the close time to drop a record; processor and kernel both call it."""
+    callers = {
+        module
+        for module, file in _modules().items()
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "session_is_late"
+    }
+    assert callers == {"windows.session", "windows.session_kernel"}
