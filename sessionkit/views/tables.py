@@ -35,7 +35,7 @@ def frame_of(columns: Mapping[str, Column], frame: FrameKind) -> Any:
     for name, column in objects.items():
         try:
             table = table.set_column(table.column_names.index(name), name, pa.array(column.tolist()))
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        except (pa.ArrowException, OverflowError, UnicodeError) as error:
             want = "return one type from the functions, or give a pandas frame, whose columns hold any object"
             got = shorten(error, 120)
             raise UnsupportedData(
