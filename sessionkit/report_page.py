@@ -20,6 +20,7 @@ from sessionkit.views.explain import clock
 
 SHOWN_DROPS = 200
 SHOWN_KEYS = 10
+TITLE_LENGTH = 120
 WEIGHED_DROPS = 2_000  # more are sampled: each costs a replay of its key
 _MINUTE_MS = 60_000
 GRACE_STEPS_MS = tuple(
@@ -52,7 +53,7 @@ class Findings:
 
 def page(findings: Findings) -> str:
     """The whole page."""
-    title = escape_html(findings.title)
+    title = escape_html(shorten(findings.title, TITLE_LENGTH))
     parts = [_lead(findings), _tiles(findings)]
     if findings.local is None:
         parts.append("<p>The records are too many to draw: filter them, or use the Parquet files.</p>")

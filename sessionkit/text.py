@@ -69,13 +69,21 @@ def html_block(inner: str) -> str:
 
 
 def literal(value: object) -> str:
-    """`value` as Python code, text in double quotes.
+    """`value` as Python code, text in double quotes; what is not seen, or turns the letters around it, is escaped.
 
     Example:
         >>> print(literal("it's"), literal(7))
         "it's" 7
     """
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else repr(value)
+    if not isinstance(value, str):
+        return repr(value)
+    return "".join(_coded(character) for character in json.dumps(value, ensure_ascii=False))
+
+
+def _coded(character: str) -> str:
+    if unicodedata.category(character) not in _INVISIBLE:
+        return character
+    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
 
 
 def keyword_arguments(code: Mapping[str, str]) -> list[str]:

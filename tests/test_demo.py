@@ -55,10 +55,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 @pytest.fixture(scope="module")
 def local() -> sk.Run:
     """The same plan in this process."""
-    source = {"timestamp": "scheduled", "timezone": "UTC", "partition": "partition", "offset": "offset"}
-    plan = sk.group_by_key("carrier", "origin", sep="@", **source).windowed_by(
-        sk.SessionWindows(inactivity_gap="1h", grace="30m")
-    )
+    plan = sk.group_by_key(
+        "carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC", partition="partition", offset="offset"
+    ).windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
     run: sk.Run = plan.aggregate(count=sk.count(), mean_delay=sk.mean("dep_delay")).run(sk.load_sample("flights"))
     return run
 

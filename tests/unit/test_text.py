@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import ast
 import html
+import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sessionkit.text import LABEL_LENGTH, escape_html, escape_label, html_block, keyword_arguments, plural, shorten
+from sessionkit.text import (
+    LABEL_LENGTH,
+    escape_html,
+    escape_label,
+    html_block,
+    keyword_arguments,
+    literal,
+    plural,
+    shorten,
+)
 
 ANY_TEXT = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 
@@ -90,3 +101,10 @@ def test_plural_that_is_not_regular() -> None:
 def test_names_of_arguments() -> None:
     code = keyword_arguments({"n": "1", "class": "2", "per cent": "3", "ª": "4", "é": "5", 'a"b': "6"})
     assert code == ["n=1", '**{"class": 2}', '**{"per cent": 3}', '**{"ª": 4}', "é=5", '**{"a\\"b": 6}']
+
+
+@given(ANY_TEXT)
+def test_text_as_code_is_the_text_and_hides_nothing(text: str) -> None:
+    code = literal(text)
+    assert ast.literal_eval(code) == text
+    assert not any(unicodedata.category(character) in {"Cc", "Cf", "Cs", "Zl", "Zp"} for character in code)

@@ -1,0 +1,234 @@
+"""The report over hostile keys, column names and titles: they are words on the page and never a part of it."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from sessionkit.report_page import Findings, page
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Dialog
+
+MINUTE = 60_000
+PAYLOADS = [
+    "<img src=x onerror=alert(1)>",
+    "</script><script>alert(1)</script>",
+    '"><svg onload=alert(1)>',
+    "%{x}<extra><b>y</b></extra>",
+    r"$\href{javascript:alert(1)}{x}$",
+    '<a href="javascript:alert(1)">x</a>',
+    "' onmouseover='alert(1)",
+    "\x00<script>window.__ran = 1</script>",
+    "\u202e<b>evil</b>\u202c",
+    "--></style></pre></title><script>window.__ran = 1</script><!--",
+    "<style>@import 'http://127.0.0.1:9/x.css'</style>",
+    "&lt;img src=x onerror=alert(1)&gt;",
+    "`${alert(1)}`{{constructor.constructor('alert(1)')()}}",
+    "line\u2028break\nand <iframe srcdoc='<script>alert(1)</script>'>",
+]
+CLEAN = [f"key {number:02}" for number in range(len(PAYLOADS))]
+
+
+def report(texts: list[str]) -> str:
+    """A page on records whose keys, key column, time column, value column, result and title are these texts."""
+    key, at, value, count, mean, all_of = texts[5], texts[1], texts[7], texts[3], texts[0], texts[8]
+    steps = [0, 2, 21, 11, 70, 45, 5]  # opens, joins, merges; is late and kept; is dropped
+    rows = [(text, step * MINUTE + number) for step in steps for number, text in enumerate(texts)]
+    records = pd.DataFrame(rows, columns=[key, at])
+    records[value] = 1.5
+    plan = (
+        sk.group_by_key(key, timestamp=at, unit="ms")
+        .windowed_by(sk.SessionWindows(inactivity_gap="10m", grace="20m"))
+        .aggregate(**{count: sk.count(), mean: sk.mean(value), all_of: sk.collect(value)})
+    )
+    run = plan.run(records)
+    assert run.metrics()["dropped-records-total"] and run.metrics()["windows-merged"]
+    return page(Findings(title=texts[2], plan=plan, counts=run.metrics(), local=run))
+
+
+class Parts(HTMLParser):
+    """What a page is made of: elements with their attributes, the words outside of them, what scripts hold."""
+
+    def __init__(self, text: str, free: tuple[str, ...] = ()) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, tuple[tuple[str, str | None], ...]]] = []
+        self.ends: list[str] = []
+        self.other: list[str] = []
+        self.words: list[str] = []
+        self.scripts: list[str] = []
+        self._free = free
+        self._tag = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._tag = tag
+        kept = tuple((name, "" if name in self._free else value) for name, value in attrs)
+        self.elements.append((tag, kept))
+
+    def handle_endtag(self, tag: str) -> None:
+        self._tag = ""
+        self.ends.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        (self.scripts if self._tag in ("script", "style") else self.words).append(data)
+
+    def handle_comment(self, data: str) -> None:
+        self.other.append(data)
+
+    def handle_decl(self, decl: str) -> None:
+        self.other.append(decl)
+
+    def handle_pi(self, data: str) -> None:
+        self.other.append(data)
+
+    def unknown_decl(self, data: str) -> None:
+        self.other.append(data)
+
+
+@pytest.fixture(scope="module")
+def hostile() -> str:
+    """The page over hostile texts."""
+    return report(PAYLOADS)
+
+
+@pytest.fixture(scope="module")
+def clean() -> str:
+    """The same page over harmless texts."""
+    return report(CLEAN)
+
+
+def texts_in(value: Any) -> list[str]:
+    """Every text in a JSON value, names included."""
+    if isinstance(value, dict):
+        return [text for name, inner in value.items() for text in (name, *texts_in(inner))]
+    if isinstance(value, list):
+        return [text for inner in value for text in texts_in(inner)]
+    return [value] if isinstance(value, str) else []
+
+
+def labels_in(text: str) -> list[str]:
+    """Every text in the pictures of a page."""
+    figures = [json.loads(script) for script in Parts(text).scripts if script.startswith('{"data"')]
+    assert len(figures) == 4
+    return texts_in(figures)
+
+
+def elements_in(labels: list[str]) -> set[tuple[str, tuple[tuple[str, str | None], ...]]]:
+    """The markup in labels."""
+    return {element for label in labels if "<" in label for element in Parts(label).elements}
+
+
+# ---- without a browser
+
+
+def test_the_page_has_no_part_that_a_clean_one_has_not(hostile: str, clean: str) -> None:
+    free = ("aria-label",)  # it names a key
+    theirs, ours = Parts(hostile, free), Parts(clean, free)
+    assert theirs.elements == ours.elements
+    assert (theirs.ends, theirs.other) == (ours.ends, ours.other)
+    assert len(theirs.scripts) == len(ours.scripts)
+
+
+def test_the_texts_are_there_as_words(hostile: str) -> None:
+    words = "".join(Parts(hostile).words)
+    for text in (PAYLOADS[0], PAYLOADS[2], PAYLOADS[3], PAYLOADS[5], PAYLOADS[6]):
+        assert text in words
+
+
+def test_no_character_that_hides_or_turns_others(hostile: str) -> None:
+    """A NUL, a right-to-left override or a line separator is said, not written."""
+    found = Parts(hostile)
+    labels = [value or "" for _, attributes in found.elements for name, value in attributes if name == "aria-label"]
+    for text in (*found.words, *labels):
+        assert not {"\x00", "\u202e", "\u202c", "\u2028"} & set(text), text
+    assert "\\u202e<b>evil" in "".join(found.words)
+
+
+def test_no_script_but_ours(hostile: str, clean: str) -> None:
+    figures = 0
+    for theirs, ours in zip(Parts(hostile).scripts, Parts(clean).scripts, strict=True):
+        if theirs == ours:
+            continue
+        figures += 1
+        assert not {"<", ">", "&"} & set(theirs)
+        json.loads(theirs)
+    assert figures == 4  # two pictures in two themes: all else is the same to the letter
+
+
+def test_labels_of_the_pictures_have_no_markup_that_clean_ones_have_not(hostile: str, clean: str) -> None:
+    """plotly reads a small HTML of its own in every text, `%{…}` in templates and `$…$` as MathJax."""
+    theirs, ours = labels_in(hostile), labels_in(clean)
+    assert elements_in(theirs) <= elements_in(ours)
+    assert [text for text in theirs if "$" in text] == []
+    assert {text for text in theirs if "%{" in text and "<extra>" in text} == {text for text in ours if "%{" in text}
+    assert any("&lt;img src=x" in text for text in theirs)  # they are there
+    assert not {"\x00", "\u202e", "\u2028"} & set("".join(theirs))
+
+
+@pytest.mark.parametrize("title", [*PAYLOADS, "\udcff.parquet", "", "a" * 10_000])
+def test_any_title_can_be_saved(title: str, tmp_path: Path) -> None:
+    """A file may have a name that is no text, which Python reads as lone surrogates."""
+    data = pd.DataFrame({"user": ["ada"], "at": [0]})
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(sk.SessionWindows(inactivity_gap=1, grace=1))
+    run = plan.count().run(data)
+    findings = Findings(title=title, plan=plan.count(), counts=run.metrics(), local=None)
+    text = page(findings)
+    (tmp_path / "report.html").write_text(text, encoding="utf-8")
+    clean = page(Findings(title="clicks", plan=plan.count(), counts=run.metrics(), local=None))
+    assert Parts(text).elements == Parts(clean).elements
+    assert len(text) - len(clean) < 10_000
+
+
+# ---- in a browser
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_nothing_runs_and_nothing_is_asked_for(browser: Browser, hostile: str, tmp_path: Path, theme: Any) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(hostile, encoding="utf-8")
+    context = browser.new_context(color_scheme=theme)
+    tab = context.new_page()
+    asked: list[str] = []
+    told: list[str] = []
+    ran: list[str] = []
+
+    def stop(dialog: Dialog) -> None:
+        ran.append(dialog.message)
+        dialog.dismiss()
+
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.on("console", lambda message: told.append(f"{message.type}: {message.text}"))
+    tab.on("pageerror", lambda error: told.append(f"error: {error}"))
+    tab.on("dialog", stop)
+    tab.expose_function("__told", lambda text: ran.append(str(text)))
+    tab.add_init_script("window.alert = window.confirm = window.prompt = text => window.__told(String(text))")
+    tab.goto(file.as_uri())
+    tab.wait_for_function("[...document.querySelectorAll('.figure')].every(f => f.querySelector('.scatterlayer path'))")
+    assert tab.locator("#plane .scatterlayer path").count() > 0 and tab.locator("#lanes .scatterlayer path").count() > 0
+    for place in ("#plane", "#lanes"):  # hover over the marks: their words are hostile, too
+        points = tab.locator(f"{place} .scatterlayer .point")
+        for number in range(min(3, points.count())):
+            points.nth(number).hover(force=True)
+            tab.wait_for_timeout(50)
+    for label in tab.locator("main td, main h1, main b").all()[:40]:
+        label.dispatch_event("mouseover")
+    assert ran == []
+    assert tab.evaluate("window.__ran") is None
+    assert asked == [file.as_uri()]
+    assert [words for words in told if words.startswith(("error", "warning"))] == []
+    strangers = (
+        "img, iframe, object, embed, link, base, form, main script:not([type='application/json']), a[href^=java]"
+    )
+    assert tab.locator(strangers).count() == 0
+    assert tab.locator("h1").inner_text() == PAYLOADS[2]
+    assert tab.evaluate("document.title") == PAYLOADS[2]
+    context.close()
