@@ -40,7 +40,7 @@ def table_html(columns: Mapping[str, list[Any]]) -> str:
 
 
 def _title(name: str) -> str:
-    return name.removesuffix("_ms").replace("_", " ") if name in _TIMES else name
+    return name.removesuffix("_ms").replace("_", " ") if name in _TIMES else shorten(name)
 
 
 def _cell(name: str, value: Any) -> str:
