@@ -36,12 +36,12 @@ def read_table(
     raise InvalidArgument(problem("the file is of an unknown kind", file.name, "a name that ends in .parquet or .csv"))
 
 
-def parquet_columns(path: str | os.PathLike[str]) -> list[str] | None:
-    """The column names of a Parquet file; None for a file of another kind."""
+def parquet_schema(path: str | os.PathLike[str]) -> pa.Schema | None:
+    """The columns of a Parquet file; None for a file of another kind."""
     import pyarrow.parquet as pq
 
     try:
-        return list(pq.read_schema(path).names)
+        return pq.read_schema(path)
     except (pa.ArrowInvalid, OSError):
         return None
 

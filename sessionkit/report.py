@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from sessionkit import aggregations as agg
 from sessionkit.errors import InvalidArgument, InvalidData, problem
-from sessionkit.files import parquet_columns, read_table
+from sessionkit.files import parquet_schema, read_table
 from sessionkit.plan import Plan, Run, group_by_key
 from sessionkit.records import check_columns
 from sessionkit.report_page import Findings, page
@@ -74,10 +75,10 @@ def of_file(options: argparse.Namespace) -> None:
     if (partition is None) != (offset is None):
         want = "both, or neither: then the order of rows is the order of arrival"
         raise InvalidArgument(problem("--partition and --offset go together", f"{partition!r} and {offset!r}", want))
-    names = parquet_columns(options.file)
-    records: Path | pa.Table = options.file if names is not None else read_table(options.file)
+    schema = parquet_schema(options.file)
+    records: Path | pa.Table = options.file if schema is not None else read_table(options.file)
     if partition is None:
-        table_names = names or read_table(options.file).column_names
+        table_names = schema.names if schema is not None else read_table(options.file).column_names
         found = {PARTITION, OFFSET} <= set(table_names)
         partition, offset = (name if found else _free_name(name, table_names) for name in (PARTITION, OFFSET))
         if not found:
@@ -105,10 +106,13 @@ def run_job(plan: Plan, records: Path | pa.Table, out: Path, title: str) -> None
     Args:
         records: a Parquet file, which Spark reads, or a table that it is handed.
     """
-    names = parquet_columns(records) if isinstance(records, Path) else records.column_names
-    check_columns(names or [], list(dict.fromkeys([*plan.source.columns(), *plan.value_columns()])))
+    schema = parquet_schema(records) if isinstance(records, Path) else records.schema
+    if schema is None:
+        raise InvalidData(problem("this is no Parquet file", str(records), "a Parquet file, or a table"))
+    check_columns(schema.names, list(dict.fromkeys([*plan.source.columns(), *plan.value_columns()])))
     progress = Progress()
-    with progress.step("starting Spark"):
+    with progress.step("starting Spark"), ThreadPoolExecutor(max_workers=1) as aside:
+        aside.submit(_warm_up, plan, schema)  # Java starts in its own process meanwhile
         spark = start_spark()
     try:
         with progress.step("reading the records"):
@@ -132,6 +136,13 @@ def run_job(plan: Plan, records: Path | pa.Table, out: Path, title: str) -> None
     finally:
         spark.stop()
     print(_summary(counts, out))
+
+
+def _warm_up(plan: Plan, schema: pa.Schema) -> None:
+    """Loads what the job will need: the compiled loops and the charts."""
+    import sessionkit.views.charts  # noqa: F401
+
+    plan.run(schema.empty_table())
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:
