@@ -20,6 +20,7 @@ from sessionkit.durations import check_reach
 from sessionkit.errors import InvalidData, problem
 from sessionkit.folds import Fold, make_fold
 from sessionkit.records import RecordBatch
+from sessionkit.text import shorten
 from sessionkit.trace import OPENED, REPLAYED, Merges, Reopenings, Trace, WindowColumns
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.session_kernel import Events, SessionKernel, run_sessions
@@ -59,7 +60,7 @@ def describer(batch: RecordBatch) -> Callable[[int], tuple[Any, str]]:
             keys.extend(batch.keys.to_pylist())
         key = keys[batch.key[i]]
         at = f"partition {batch.partitions[batch.partition[i]]}, offset {batch.offset[i]}"
-        return key, f"record of key {key!r} at {at}, time {batch.timestamp_ms[i]}"
+        return key, f"record of key {shorten(repr(key))} at {at}, time {batch.timestamp_ms[i]}"
 
     return describe
 

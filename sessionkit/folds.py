@@ -327,8 +327,13 @@ Fold = CompiledFold | PythonFold
 
 
 def value_columns(aggregation: Aggregation, values: Mapping[str, ValueColumn]) -> list[ValueColumn]:
-    """The columns that an aggregation reads; several become one, so that a value is a dict of them."""
+    """The columns that an aggregation reads; several become one, so that a value is a dict of them.
+
+    Raises:
+        UnsupportedData: a built-in cannot work on its column.
+    """
     names, columns = list(aggregation.columns), [values[name] for name in aggregation.columns]
+    aggregation.check_types([column.type for column in columns])
     if len(columns) < 2:
         return columns
     if any(isinstance(column, PythonObjects) for column in columns):
@@ -345,7 +350,6 @@ def make_fold(
 ) -> Fold:
     """The fold of an aggregation over a run: compiled where it is a built-in."""
     columns = value_columns(aggregation, values)
-    aggregation.check_types([values[name].type for name in aggregation.columns])
     if aggregation.accumulators:
         try:
             return CompiledFold(aggregation, columns, loaded, describe)

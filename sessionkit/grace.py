@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from sessionkit.trace import LATE, Trace
 from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.session_kernel import SessionKernel
 
 Times = npt.NDArray[np.int64]
 NOTHING_LOADED = (np.empty(0, np.int64), np.empty(0, np.int64))
@@ -69,8 +70,8 @@ def _bisect(times: Times, stair: Times, windows: SessionWindows, retention_ms: i
     slot_of_loaded, closed = np.zeros(len(loaded[0]), np.int32), np.zeros(len(loaded[0]), np.bool_)
 
     def kept(grace_ms: int) -> bool:
-        other = SessionWindows(inactivity_gap=windows.inactivity_gap_ms, grace=grace_ms)
-        kernel = other.kernel(max(retention_ms, other.close_lag_ms))
+        gap_ms = windows.inactivity_gap_ms
+        kernel = SessionKernel(gap_ms, grace_ms, max(retention_ms, gap_ms + grace_ms))  # also beyond 2**62 ms
         kernel.load(slot_of_loaded, *loaded, closed, 1)
         kernel.feed(slot, 1, times, stair, stair[:1], decision, window)
         return bool(decision[-1] < LATE)

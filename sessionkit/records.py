@@ -26,6 +26,7 @@ FrameKind = Literal["pandas", "polars", "arrow"]
 NULL_KEY, BAD_TIME, NEGATIVE_TIME = 11, 12, 13
 _NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError)
 SMALL_PARTITION_NUMBER = 4096  # coded without a sort
+SHOWN_NAMES = 400  # characters of a list of columns in an error
 
 
 class PythonObjects:
@@ -161,14 +162,34 @@ def _open(data: Any, wanted: list[str], source: Source, objects: dict[str, list[
         want = "columns of one type each; text must be valid Unicode, without lone surrogates"
         raise UnsupportedData(problem("the frame cannot be read as columns", shorten(error, 200), want)) from error
     check_columns(table.column_names, wanted)
-    return table.select(wanted), "polars" if kind == "polars" else "arrow"
+    return _without_views(table.select(wanted)), "polars" if kind == "polars" else "arrow"
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """The table with text and bytes as Arrow's functions take them: they know no views, which polars hands over."""
+    for at, field in enumerate(table.schema):
+        if _plain(field.type) != field.type:
+            table = table.set_column(at, field.name, table.column(at).cast(_plain(field.type)))
+    return table
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _plain(kind.value_type), kind.ordered)
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(_plain(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+    return kind
 
 
 def check_columns(names: list[str], wanted: list[str]) -> None:
     """Refuses data in which a wanted column is not there, or there twice."""
     for name in wanted:
         if names.count(name) == 0:
-            have = ", ".join(repr(shorten(other)) for other in names) or "no columns"
+            have = shorten(", ".join(repr(shorten(other)) for other in names), SHOWN_NAMES) or "no columns"
             raise MissingColumn(problem(f"column {name!r} is not in the data", have, "name one of these in the plan"))
         if names.count(name) > 1:
             got = shorten(names)

@@ -145,7 +145,7 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     if fits and source.unit not in fits:
         warnings.warn(
             f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100; as {fits[0]} it would not",
-            stacklevel=6,
+            stacklevel=5,  # whoever called Plan.run
         )
     return source.unit
 

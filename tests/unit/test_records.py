@@ -318,3 +318,23 @@ def test_parameters(options: dict[str, Any], telling: str) -> None:
         source(**options)
     assert telling in str(caught.value)
     assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["x", None], pa.large_string()),
+        ([b"x", None], pa.large_binary()),
+        (pl.Series(["x", None], dtype=pl.Categorical), pa.dictionary(pa.uint32(), pa.large_string())),
+        (pl.Series(["x", None], dtype=pl.Enum(["x"])), pa.dictionary(pa.uint8(), pa.large_string(), ordered=True)),
+        ([["x"], None], pa.large_list(pa.large_string())),
+        ([{"a": "x", "b": [b"x"]}, None], pa.struct({"a": pa.large_string(), "b": pa.large_list(pa.large_binary())})),
+        ([1, None], pa.int64()),
+    ],
+)
+def test_text_of_polars_is_no_view(values: Any, kind: pa.DataType) -> None:
+    """Arrow's own functions take, join and compare no views."""
+    data = pl.DataFrame({"user": ["a", "b"], "at": [1, 2], "v": values})
+    column = read_records(data, source(unit="ms"), ("v",)).values["v"]
+    assert column.type == kind
+    assert column.to_pylist() == list(values)
