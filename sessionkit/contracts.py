@@ -89,11 +89,14 @@ class SessionColumns(NamedTuple):
 class BulkStore(Protocol):
     """What the kernel needs of a store: sessions in and out as columns, and how far each partition was read."""
 
-    def snapshot(self, partition: int) -> Snapshot: ...
+    def snapshot(self, partition: int) -> Snapshot:
+        """How far the partition has been read, and its clock."""
 
-    def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns: ...
+    def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
+        """Sessions of these keys, and those of any key that will be closed, of the partitions in `close_time_ms`."""
 
-    def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None: ...
+    def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None:
+        """Takes a run over, all or nothing: what it removed, what it wrote, and how far it came."""
 
 
 class SessionStore(BulkStore, Protocol):
@@ -110,14 +113,18 @@ class SessionStore(BulkStore, Protocol):
         opened_by: int = -1,
         closed_by: int = -1,
         keep_null: bool = False,
-    ) -> bool: ...
+    ) -> bool:
+        """Writes a session; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
 
-    def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None: ...
+    def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
+        """Removes exactly this session, if it is there."""
 
     def find_sessions(
         self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
-    ) -> Iterator[StoredSession]: ...
+    ) -> Iterator[StoredSession]:
+        """Sessions of `key` that end at or after the one time and start at or before the other, by rising end."""
 
     def find_sessions_by_end(
         self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
-    ) -> Iterator[StoredSession]: ...
+    ) -> Iterator[StoredSession]:
+        """Sessions of all keys that end between the two times, both included, by rising end."""

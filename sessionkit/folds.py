@@ -26,13 +26,17 @@ ValueColumn: TypeAlias = pa.Array | PythonObjects
 class Accumulator(Protocol):
     """One compiled accumulator: a number (or a position among the values) for each window."""
 
-    def grow(self, windows: int) -> None: ...
+    def grow(self, windows: int) -> None:
+        """Makes room for as many windows."""
 
-    def feed(self, window: Rows, merges: Merges, lo: int) -> None: ...
+    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        """Adds the records from `lo` on, whose windows are `window`; the places in `merges` count from `lo`."""
 
-    def at(self, rows: Rows) -> pa.Array: ...
+    def at(self, rows: Rows) -> pa.Array:
+        """What it holds for the windows at `rows`."""
 
-    def running(self, window: Rows, merges: Merges) -> pa.Array: ...
+    def running(self, window: Rows, merges: Merges) -> pa.Array:
+        """What it held for its window after each record."""
 
 
 def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:

@@ -167,9 +167,9 @@ def _open(data: Any, wanted: list[str], source: Source, objects: dict[str, list[
 
 def _without_views(table: pa.Table) -> pa.Table:
     """The table with text and bytes as Arrow's functions take them: they know no views, which polars hands over."""
-    for at, field in enumerate(table.schema):
-        if _plain(field.type) != field.type:
-            table = table.set_column(at, field.name, table.column(at).cast(_plain(field.type)))
+    for at, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
+        if _plain(kind) != kind:
+            table = table.set_column(at, name, table.column(at).cast(_plain(kind)))
     return table
 
 
@@ -181,7 +181,7 @@ def _plain(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_list(kind) or pa.types.is_large_list(kind):
         return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(_plain(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_plain(field.type)) for field in kind])
+        return pa.struct([part.with_type(_plain(part.type)) for part in kind])
     return kind
 
 

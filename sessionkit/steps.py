@@ -214,9 +214,11 @@ class View(Protocol):
     needs_trace: bool
     needs_values: bool
 
-    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None: ...
+    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        """The rows of one step, None for none."""
 
-    def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None: ...
+    def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        """The rows that follow when the partition has no more records."""
 
 
 class TableView:

@@ -14,12 +14,14 @@ from sessionkit.views.charts.scene import PlaneScene
 
 
 def plane_title(scene: PlaneScene, key: object) -> str:
+    """The key, and how many of its records were kept."""
     trace, own = scene.trace, scene.history.own
     kept = int(trace.accepted[own].sum())
     return f"Key “{escape_label(key)}”: {plural(kept, 'record')} kept, {len(own) - kept:,} dropped"
 
 
 def plane_subtitle(scene: PlaneScene) -> list[str]:
+    """The choices, how to read the chart, and what it leaves out."""
     trace, rows, history = scene.trace, scene.rows, scene.history
     gap, grace = show_duration(scene.window.inactivity_gap_ms), show_duration(scene.window.grace_ms)
     said = [f"gap {gap} · grace {grace} · read upwards: each row is one arriving record; sideways is when it happened"]

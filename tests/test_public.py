@@ -1,0 +1,226 @@
+"""The public face: names, docstrings, examples that run, and nothing heavy when it is imported."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import doctest
+import importlib
+import inspect
+import os
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from sessionkit.contracts import STORE_KINDS, WINDOW_KINDS
+from sessionkit.stores.memory import MemorySessionStore
+from sessionkit.trace import Trace
+from sessionkit.views.explain import Explanation
+
+PACKAGE = Path(sk.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+HEAVY = (
+    "pyspark",
+    "plotly",
+    "ipywidgets",
+    "IPython",
+    "pandas",
+    "polars",
+    "duckdb",
+    "matplotlib",
+    "scipy",
+    "hypothesis",
+)
+# What a user holds in hand without having imported it by name.
+HANDED_OUT = (sk.Plan, sk.Run, sk.SessionWindows, MemorySessionStore, Trace, Explanation)
+
+
+# ---- names
+
+
+def test_names_are_sorted_and_there() -> None:
+    assert sk.__all__ == sorted(sk.__all__)
+    assert all(hasattr(sk, name) for name in sk.__all__)
+    mine = [name for name, value in vars(sk).items() if not name.startswith("_") and not isinstance(value, ModuleType)]
+    assert sorted(mine) == sk.__all__
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    from importlib.metadata import version
+
+    assert sk.__version__ == version("sessionkit")
+
+
+def test_what_is_registered_is_public() -> None:
+    assert set(WINDOW_KINDS) <= set(sk.__all__)
+    assert set(STORE_KINDS) == {"memory"}
+    assert set(importlib.import_module("sessionkit.aggregations").BUILT_INS) <= set(sk.__all__)
+
+
+def test_every_error_is_a_builtin_one_too() -> None:
+    errors = [e for e in vars(sk.errors).values() if inspect.isclass(e) and issubclass(e, sk.errors.SessionkitError)]
+    roots = {sk.errors.SessionkitError, sk.errors.StoreError}
+    for error in errors:
+        others = [base for base in error.__mro__ if base.__module__ == "builtins"]
+        assert error in roots or len(others) > len(sk.errors.SessionkitError.__mro__) - 1, error
+
+
+# ---- docstrings
+
+
+@pytest.mark.parametrize("name", sk.__all__)
+def test_every_public_name_says_what_it_gives_and_shows_it(name: str) -> None:
+    text = inspect.getdoc(getattr(sk, name)) or ""
+    assert text.splitlines()[0].endswith((".", '."', "`.")), "the first line says what it gives back"
+    assert "Example:" in text
+    assert ">>> " in text.partition("Example:")[2]
+
+
+def _without_docstring(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
+            if not ast.get_docstring(node):
+                yield prefix + node.name
+            bases = [ast.unparse(base) for base in node.bases] if isinstance(node, ast.ClassDef) else []
+            if "Protocol" in bases:
+                yield from _without_docstring(node.body, f"{prefix}{node.name}.")  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(PACKAGE)) for file in FILES])
+def test_modules_functions_classes_and_contracts_have_docstrings(file: Path) -> None:
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    assert ast.get_docstring(tree), "a module says what it holds"
+    assert list(_without_docstring(tree.body)) == []
+
+
+@pytest.mark.parametrize("kind", HANDED_OUT)
+def test_what_a_user_holds_explains_each_of_its_methods(kind: type) -> None:
+    methods = {name: value for name, value in vars(kind).items() if not name.startswith("_")}
+    silent = [
+        name
+        for name, value in methods.items()
+        if (callable(value) or isinstance(value, property)) and not inspect.getdoc(value)
+    ]
+    assert silent == []
+
+
+# ---- examples
+
+
+def _modules() -> list[ModuleType]:
+    names = [
+        info.name for info in pkgutil.walk_packages([str(PACKAGE)], "sessionkit.") if not info.name.endswith("__main__")
+    ]
+    return [sk, *map(importlib.import_module, names)]
+
+
+def _examples() -> list[doctest.DocTest]:
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    return [test for module in _modules() for test in finder.find(module, module.__name__) if test.examples]
+
+
+EXAMPLES = _examples()
+
+
+@pytest.fixture
+def names() -> dict[str, Any]:
+    """What a notebook would hold: the names that examples may use."""
+    times = pd.to_datetime(["2024-01-01 09:00:00", "2024-01-01 09:00:20", "2024-01-01 09:00:30"], utc=True)
+    monday = pd.DataFrame(
+        {"user": ["ada", "ada", "bob"], "at": times, "amount": [2.5, 3.0, 4.0], "page": ["home", "shop", "cart"]}
+    )
+    store = sk.open_store("memory", "clicks-store")
+    store.put("ada", 5, 9, 2)
+    return {
+        "sk": sk,
+        "plan": sk.group_by_key("user", timestamp="at")
+        .windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))
+        .count(),
+        "monday": monday,
+        "tuesday": monday.assign(at=times + pd.Timedelta("1d")),
+        "store": store,
+        "flights": sk.load_sample("flights"),
+    }
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=[example.name for example in EXAMPLES])
+def test_examples_run(example: doctest.DocTest, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "environ", os.environ.copy())  # an example may choose a Java
+    own = {name: value for name, value in example.globs.items() if not hasattr(builtins, name)}
+    example.globs = {**own, **names}
+    said: list[str] = []
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(example, out=said.append, clear_globs=False)
+    assert not result.failed, "".join(said)
+
+
+def test_only_examples_that_need_spark_are_left_out() -> None:
+    left_out = {test.name for test in EXAMPLES for step in test.examples if step.options.get(doctest.SKIP)}
+    assert all(name.startswith(("sessionkit.spark.", "sessionkit.spark_types.")) for name in left_out)
+    assert len(EXAMPLES) >= 35
+
+
+# ---- what importing costs
+
+
+def _loaded_by(code: str) -> list[str]:
+    report = f"{code}\nimport sys\nprint(*sorted(name for name in sys.modules if '.' not in name))"
+    done = subprocess.run([sys.executable, "-c", report], capture_output=True, text=True, check=True, timeout=120)
+    return done.stdout.split()
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    assert [name for name in _loaded_by("import sessionkit") if name in HEAVY] == []
+
+
+def test_an_arrow_run_loads_little() -> None:
+    """Arrow itself looks for pandas when it is given a list."""
+    code = """
+import pyarrow as pa
+import sessionkit as sk
+table = pa.table({"user": ["ada", "ada"], "at": [1, 2], "v": [1.5, 2.5]})
+plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(sk.SessionWindows(inactivity_gap=1, grace=1))
+run = plan.aggregate(n=sk.count(), total=sk.sum("v")).run(table)
+run.table(), run.changelog(), run.dropped(), run.metrics(), run.explain(offset=0), repr(run), run._repr_html_()
+"""
+    assert [name for name in _loaded_by(code) if name in HEAVY and name != "pandas"] == []
+
+
+def test_importing_prints_nothing_and_starts_nothing() -> None:
+    code = "import sessionkit, threading; print(threading.active_count())"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True, timeout=120
+    )
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+@pytest.mark.parametrize("missing", ["pyspark", "ipywidgets", "polars", "duckdb"])
+def test_an_extra_that_is_not_installed_is_not_missed(missing: str) -> None:
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None; import sessionkit as sk; print(len(sk.load_sample('flights')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.stdout, done.returncode) == ("28491\n", 0), done.stderr
+
+
+# ---- code from data
+
+
+def test_no_loader_that_runs_what_it_reads() -> None:
+    """`tests/test_layers.py` bars the modules; these are the doors that others leave open."""
+    forbidden = {"read_pickle", "to_pickle", "loads_pickle", "allow_pickle", "__import__", "globals", "getattr_static"}
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            words = {getattr(node, "attr", None), getattr(node, "arg", None)}
+            if isinstance(node, ast.Call):
+                words.add(getattr(node.func, "id", None))
+            with contextlib.suppress(TypeError):
+                assert not forbidden & words, f"{file.name}:{getattr(node, 'lineno', 0)}"
