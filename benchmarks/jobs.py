@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -74,6 +75,7 @@ def _spark() -> Any:
     from sessionkit.java import use_java
 
     use_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers' Python is this one
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
@@ -97,8 +99,9 @@ def spark_sessionkit(path: str) -> int:
 def spark_session_window(path: str) -> int:
     from pyspark.sql import functions as F
 
+    records = _spark().read.parquet(path)
     window = F.session_window("ts", f"{GAP_MS // 1000} seconds")
-    return _drain(_spark().read.parquet(path).groupBy("key", window).agg(F.count("*"), F.sum("value")))
+    return _drain(records.groupBy("key", window).agg(F.count("*"), F.sum("value")))
 
 
 @job

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from sessionkit import errors
-from sessionkit.errors import SessionkitError
+from sessionkit.errors import SessionkitError, SparkUnavailable, problem
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
+_OTHER_PYTHON = re.compile(r"No module named '(sessionkit|pyarrow|numba|numpy|sortedcontainers)[\w.]*'")
 _OURS = re.compile(r"sessionkit\.errors\.(\w+): (.+)")
 
 
@@ -35,11 +36,20 @@ def readable_errors() -> Iterator[None]:
     except SessionkitError:
         raise
     except Exception as error:
-        found = _OURS.findall(str(error))
-        kind = getattr(errors, found[-1][0], None) if found else None
-        if kind is None:
+        ours = _ours(str(error))
+        if ours is None:
             raise
-        raise kind(found[-1][1].strip()) from None
+        raise ours from None
+
+
+def _ours(text: str) -> SessionkitError | None:
+    """The error of sessionkit that a worker's traceback ends with."""
+    if other := _OTHER_PYTHON.search(text):
+        want = 'os.environ["PYSPARK_PYTHON"] = sys.executable before Spark starts (on a cluster: install it there)'
+        return SparkUnavailable(problem("Spark's workers run a Python that lacks sessionkit", other[0], want))
+    found = _OURS.findall(text)
+    kind = getattr(errors, found[-1][0], None) if found else None
+    return None if kind is None else kind(found[-1][1].strip())
 
 
 def column(name: str) -> Column:

@@ -18,6 +18,7 @@ from sessionkit.errors import (
     InvalidData,
     MissingColumn,
     NotBuilt,
+    SparkUnavailable,
     UnknownRecord,
     UnsupportedData,
 )
@@ -327,6 +328,15 @@ def test_errors_of_workers_are_one_line(spark: SparkSession) -> None:
     with pytest.raises(AggregationFailed, match="ZeroDivisionError"), readable_errors():
         broken = BASE.aggregate(broken=sk.reduce(lambda a, b: 1 // 0, "amount"))
         broken.run(shuffled(spark, table)).with_types(broken="int").table().collect()
+
+
+def test_workers_without_the_library_are_named() -> None:
+    from sessionkit.spark_types import readable_errors
+
+    with pytest.raises(SparkUnavailable, match=r"No module named 'pyarrow'; os\.environ"), readable_errors():
+        raise RuntimeError("Traceback … ModuleNotFoundError: No module named 'pyarrow' …")
+    with pytest.raises(RuntimeError, match="something else"), readable_errors():
+        raise RuntimeError("something else")
 
 
 def test_types_of_functions(spark: SparkSession) -> None:
