@@ -74,7 +74,7 @@ lab: $(READY) ## open the tutorials in JupyterLab
 .PHONY: notebooks
 notebooks: $(READY) ## run the tutorials anew and save their outputs
 	PLOTLY_RENDERER=$(PLOTLY_SAVED) $(PYTHON) -m jupyter nbconvert --to notebook --execute --inplace \
-	  --ExecutePreprocessor.store_widget_state=False notebooks/*.ipynb
+	  --ExecutePreprocessor.store_widget_state=False --ExecutePreprocessor.record_timing=False notebooks/*.ipynb
 
 .PHONY: lock
 lock: ## make requirements.lock anew from pyproject.toml (needs a .venv)

@@ -90,9 +90,8 @@ def _without_docstring(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
             if not ast.get_docstring(node):
                 yield prefix + node.name
-            bases = [ast.unparse(base) for base in node.bases] if isinstance(node, ast.ClassDef) else []
-            if "Protocol" in bases:
-                yield from _without_docstring(node.body, f"{prefix}{node.name}.")  # type: ignore[union-attr]
+            if isinstance(node, ast.ClassDef) and "Protocol" in map(ast.unparse, node.bases):
+                yield from _without_docstring(node.body, f"{prefix}{node.name}.")
 
 
 @pytest.mark.parametrize("file", FILES, ids=[str(file.relative_to(PACKAGE)) for file in FILES])

@@ -212,9 +212,9 @@ def test_a_store_is_a_context_and_then_closed(kind: str) -> None:
     with sk.open_store(kind, "clicks") as store:
         store.put("ada", 5, 9, 2)
         assert [session[:3] for session in store.find_sessions("ada", 0, 10)] == [(5, 9, 2)]
-    for call in (lambda: store.put("ada", 5, 9, 2), lambda: store.fetch("ada"), lambda: store.snapshot(0)):
+    for name, *arguments in (("put", "ada", 5, 9, 2), ("fetch", "ada"), ("snapshot", 0)):
         with pytest.raises(StoreClosed, match="store 'clicks' is closed"):
-            call()
+            getattr(store, str(name))(*arguments)
 
 
 @pytest.mark.parametrize("kind", STORE_KINDS)

@@ -11,11 +11,18 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import AggregationFailed, InvalidArgument
 
+API: Any = sk  # for arguments that a type checker would refuse
 WINDOWS = sk.SessionWindows(inactivity_gap=3, grace=100)
 
 
 def plan() -> sk.Plan:
     return sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(WINDOWS)
+
+
+def noted(seen: list[Any], value: Any, result: Any = 0) -> Any:
+    """`result`, with `value` kept in `seen`."""
+    seen.append(value)
+    return result
 
 
 def records(values: list[Any], times: list[int] | None = None, **more: list[Any]) -> pd.DataFrame:
@@ -47,18 +54,18 @@ def test_code_and_columns(aggregation: Any, code: str, columns: tuple[str, ...])
 @pytest.mark.parametrize(
     ("call", "telling"),
     [
-        (lambda: sk.sum(5), 'an aggregation names its columns; got 5; a text, such as sk.sum("amount")'),
-        (lambda: sk.first(None), "an aggregation names its columns; got None"),
-        (lambda: sk.reduce(max, 5), "an aggregation names its columns; got 5"),
-        (lambda: sk.reduce(max, ["v", 5]), "an aggregation names its columns; got 5"),
-        (lambda: sk.reduce(max, ()), "reduce needs a value; got (); the column whose values are combined"),
-        (lambda: sk.reduce("max", "v"), "function must be a function; got 'max'; def it, or pass a lambda"),
-        (lambda: sk.aggregation(initializer=0, aggregator=max, merger=max), "initializer must be a function; got 0"),
+        (lambda: API.sum(5), 'an aggregation names its columns; got 5; a text, such as sk.sum("amount")'),
+        (lambda: API.first(None), "an aggregation names its columns; got None"),
+        (lambda: API.reduce(max, 5), "an aggregation names its columns; got 5"),
+        (lambda: API.reduce(max, ["v", 5]), "an aggregation names its columns; got 5"),
+        (lambda: API.reduce(max, ()), "reduce needs a value; got (); the column whose values are combined"),
+        (lambda: API.reduce("max", "v"), "function must be a function; got 'max'; def it, or pass a lambda"),
+        (lambda: API.aggregation(initializer=0, aggregator=max, merger=max), "initializer must be a function; got 0"),
         (
-            lambda: sk.aggregation(initializer=int, aggregator=None, merger=max),
+            lambda: API.aggregation(initializer=int, aggregator=None, merger=max),
             "aggregator must be a function; got None",
         ),
-        (lambda: sk.aggregation(initializer=int, aggregator=max, merger=[]), "merger must be a function; got []"),
+        (lambda: API.aggregation(initializer=int, aggregator=max, merger=[]), "merger must be a function; got []"),
     ],
 )
 def test_refused(call: Any, telling: str) -> None:
@@ -88,7 +95,7 @@ def test_reduce_starts_anew_after_a_null() -> None:
     run = plan().reduce(lambda older, newer: None if newer == "clear" else older + newer, "v")
     assert run.run(records(["a", "clear", "b"])).table()["reduce"].tolist() == ["b"]
     seen: list[Any] = []
-    plan().reduce(lambda older, newer: seen.append((older, newer)) or "x", "v").run(records([None, "a", None, "b"]))
+    plan().reduce(lambda older, newer: noted(seen, (older, newer), "x"), "v").run(records([None, "a", None, "b"]))
     assert seen == [("a", None), ("x", "b")]
 
 
@@ -114,18 +121,18 @@ def test_an_initializer_that_is_not_neutral_shows_once_for_every_touch() -> None
 
 
 def test_functions_get_the_key() -> None:
-    keys = []
+    keys: list[Any] = []
     plan().aggregate(
         initializer=int,
-        aggregator=lambda key, value, aggregate: keys.append(key) or 0,
-        merger=lambda key, a, b: keys.append(key) or 0,
+        aggregator=lambda key, value, aggregate: noted(keys, key),
+        merger=lambda key, a, b: noted(keys, key),
     ).run(records([1, 2]))
     assert keys == ["ada"] * 3
 
 
 def test_without_value_a_function_gets_none() -> None:
     seen: list[Any] = []
-    plan().aggregate(initializer=int, aggregator=lambda k, v, a: seen.append(v) or 0, merger=lambda k, a, b: 0).run(
+    plan().aggregate(initializer=int, aggregator=lambda k, v, a: noted(seen, v), merger=lambda k, a, b: 0).run(
         records([1, 2])
     )
     assert seen == [None, None]
@@ -141,7 +148,7 @@ def test_objects_are_handed_over_as_they_are(values: list[Any]) -> None:
     )
     assert run.run(records(values)).table()["aggregate"].tolist() == [values]
     plan().aggregate(
-        initializer=int, aggregator=lambda k, v, a: seen.append(v) or 0, merger=lambda k, a, b: 0, value=["v", "at"]
+        initializer=int, aggregator=lambda k, v, a: noted(seen, v), merger=lambda k, a, b: 0, value=["v", "at"]
     ).run(records(values))
     assert seen == [{"v": value, "at": at} for at, value in enumerate(values)]
 

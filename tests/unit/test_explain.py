@@ -41,7 +41,7 @@ ROWS = [
 @pytest.fixture(scope="module")
 def run() -> sk.Run:
     times = pd.array([None if minute is None else minute * MINUTE for _, minute in ROWS], "Int64")
-    return PLAN.count().run(pd.DataFrame({"user": [user for user, _ in ROWS], "at": times}))  # type: ignore[no-any-return]
+    return PLAN.count().run(pd.DataFrame({"user": [user for user, _ in ROWS], "at": times}))
 
 
 @pytest.mark.parametrize(

@@ -314,8 +314,9 @@ def test_a_closed_store_takes_no_commit() -> None:
 def columns(rows: list[tuple[str, int, int, int, int, int, Any]], name: str = "count") -> SessionColumns:
     """(key, partition, start, end, opened_by, closed_by, aggregate) as columns."""
     keys, *numbers, aggregates = map(list, zip(*rows, strict=True)) if rows else ([], *([[]] * 5), [])
-    whole = [np.array(column, np.int64) for column in numbers]
-    return SessionColumns(pa.array(keys, pa.large_string()), *whole, {name: np.array(aggregates, object)})  # type: ignore[call-arg]
+    partition, start, end, opened_by, closed_by = (np.array(column, np.int64) for column in numbers)
+    values = {name: np.array(aggregates, object)}
+    return SessionColumns(pa.array(keys, pa.large_string()), partition, start, end, opened_by, closed_by, values)
 
 
 def test_what_was_committed_is_loaded() -> None:

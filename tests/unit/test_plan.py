@@ -235,7 +235,7 @@ def test_a_choice_with_consequences_has_no_default() -> None:
     with pytest.raises(TypeError, match="grace"):
         sk.SessionWindows(inactivity_gap="30s")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="positional"):
-        sk.SessionWindows("30s", "10s")  # type: ignore[misc]
+        sk.SessionWindows("30s", "10s")  # type: ignore[call-arg]
 
 
 # ---- runs

@@ -20,7 +20,7 @@ def plan(**options: Any) -> sk.Plan:
     return sk.group_by_key("user", timestamp="at", unit="ms", **options).windowed_by(WINDOWS)
 
 
-def stream(*rows: tuple[str | None, int], **more: Any) -> pd.DataFrame:
+def stream(*rows: tuple[str | None, int | None], **more: Any) -> pd.DataFrame:
     return pd.DataFrame({"user": [user for user, _ in rows], "at": [time for _, time in rows], **more})
 
 

@@ -18,7 +18,7 @@ from sessionkit.errors import BrokenTrace, NumberOverflow, UnknownRecord
 from sessionkit.records import read_records
 from sessionkit.source import Source
 from sessionkit.stores.memory import MemorySessionStore
-from sessionkit.trace import ADDED, LATE, MERGED, OPENED, Trace
+from sessionkit.trace import ADDED, LATE, MERGED, OPENED, Merges, Trace, WindowColumns
 from sessionkit.windows.session import SessionWindows
 
 WINDOWS = SessionWindows(inactivity_gap=3, grace=2)
@@ -148,11 +148,7 @@ def test_masks(tuesday: Trace) -> None:
 
 
 def test_closes_are_by_record_then_end_then_key_bytes() -> None:
-    rows: list[Row] = [(key, 10, 0, i) for i, key in enumerate("ca")] + [
-        ("é", 9, 0, 2),
-        ("x", 15, 0, 3),
-        ("x", 90, 0, 4),
-    ]
+    rows: list[Row] = [("c", 10, 0, 0), ("a", 10, 0, 1), ("é", 9, 0, 2), ("x", 15, 0, 3), ("x", 90, 0, 4)]
     trace = run(rows)
     closes = trace.closes
     at = list(
@@ -234,11 +230,11 @@ def with_entry(table: str, name: str, row: int, value: int) -> Callable[[Trace],
 
 
 def without_merges(trace: Trace) -> Trace:
-    return dataclasses.replace(trace, merges=type(trace.merges)(*(column[:0] for column in trace.merges)))
+    return dataclasses.replace(trace, merges=Merges._make(column[:0] for column in trace.merges))
 
 
 def absorbed_twice(trace: Trace) -> Trace:
-    return dataclasses.replace(trace, merges=type(trace.merges)(*(column.repeat(2) for column in trace.merges)))
+    return dataclasses.replace(trace, merges=Merges._make(column.repeat(2) for column in trace.merges))
 
 
 def with_an_unopened_window(trace: Trace) -> Trace:
@@ -246,7 +242,7 @@ def with_an_unopened_window(trace: Trace) -> Trace:
     longer = {
         name: np.append(column, column[-1:]) for name, column in columns._asdict().items() if name != "loaded_count"
     }
-    return dataclasses.replace(trace, window_columns=columns._replace(**longer))
+    return dataclasses.replace(trace, window_columns=WindowColumns(**longer, loaded_count=columns.loaded_count))
 
 
 def with_derived(name: str, change: Callable[[Any], Any]) -> Callable[[Trace], Trace]:
