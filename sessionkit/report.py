@@ -6,9 +6,8 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,30 +25,29 @@ from sessionkit.samples import sample_path
 from sessionkit.windows.session import SessionWindows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from sessionkit.spark import SparkRun
 
 PARTITION, OFFSET = "partition", "offset"
 
+SMALL_BYTES = 64 * 2**20
+# a quarter less time for a small file, more for a large one
+QUICK_START = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.adaptive.enabled": "false",
+}
+
 
 class Progress:
-    """Says what is being done and how long it took, a line a step."""
+    """Says what is being done, a line a step, with the seconds since the start."""
 
     def __init__(self) -> None:
         self._began = time.monotonic()
 
-    @contextmanager
-    def step(self, what: str) -> Iterator[None]:
-        """One step: its name at once, its time when it is done."""
-        began = time.monotonic()
-        print(f"[{began - self._began:5.1f} s] {what} …", end="", flush=True)
-        try:
-            yield
-        except BaseException:
-            print(flush=True)
-            raise
-        print(f" {time.monotonic() - began:.1f} s", flush=True)
+    def __call__(self, step: str) -> None:
+        """Says that this step begins."""
+        print(f"[{time.monotonic() - self._began:5.1f} s] {step}", flush=True)
 
 
 def demo(out: Path) -> None:
@@ -111,31 +109,43 @@ def run_job(plan: Plan, records: Path | pa.Table, out: Path, title: str) -> None
         raise InvalidData(problem("this is no Parquet file", str(records), "a Parquet file, or a table"))
     check_columns(schema.names, list(dict.fromkeys([*plan.source.columns(), *plan.value_columns()])))
     progress = Progress()
-    with progress.step("starting Spark"), ThreadPoolExecutor(max_workers=1) as aside:
+    progress("starting Spark")
+    small = (records.stat().st_size if isinstance(records, Path) else records.nbytes) < SMALL_BYTES
+    with ThreadPoolExecutor(max_workers=1) as aside:
         aside.submit(_warm_up, plan, schema)  # Java starts in its own process meanwhile
-        spark = start_spark()
-    try:
-        with progress.step("reading the records"):
+        spark = start_spark(QUICK_START if small else {})
+        try:
+            aside.submit(_warm_up_worker, spark)  # Python starts while Java reads
+            progress("reading the records")
             frame = spark.read.parquet(str(records)) if isinstance(records, Path) else spark.createDataFrame(records)
             run = plan.run(frame)
-        views = {
-            "table": run.table,
-            "changelog": run.changelog,
-            "trace/records": run.trace.records,
-            "trace/windows": run.trace.windows,
-        }
-        from sessionkit.spark import readable_errors
-
-        for name, view in views.items():
-            with progress.step(f"writing {out / name}"), readable_errors():
-                view().write.mode("overwrite").parquet(str(out / name))
-        with progress.step("counting"):
-            counts = run.metrics()
-        with progress.step("drawing the report"):
-            (out / "report.html").write_text(page(_findings(plan, run, counts, title)), encoding="utf-8")
-    finally:
-        spark.stop()
+            _write(out / "table", run.table, progress)
+            drawn = aside.submit(_draw, plan, run, out, title, progress)  # mostly Python, the writing mostly Java
+            _write(out / "changelog", run.changelog, progress)
+            _write(out / "trace" / "records", run.trace.records, progress)
+            _write(out / "trace" / "windows", run.trace.windows, progress)
+            counts = drawn.result()
+        finally:
+            spark.stop()
+    progress("done")
     print(_summary(counts, out))
+
+
+def _write(folder: Path, view: Callable[[], DataFrame], progress: Progress) -> None:
+    from sessionkit.spark import readable_errors
+
+    progress(f"writing {folder}")
+    with readable_errors():
+        view().write.mode("overwrite").parquet(str(folder))
+
+
+def _draw(plan: Plan, run: SparkRun, out: Path, title: str, progress: Progress) -> dict[str, int]:
+    """Writes the page; the counts that it shows."""
+    progress("counting")
+    counts = run.metrics()
+    progress("drawing the report")
+    (out / "report.html").write_text(page(_findings(plan, run, counts, title)), encoding="utf-8")
+    return counts
 
 
 def _warm_up(plan: Plan, schema: pa.Schema) -> None:
@@ -143,6 +153,17 @@ def _warm_up(plan: Plan, schema: pa.Schema) -> None:
     import sessionkit.views.charts  # noqa: F401
 
     plan.run(schema.empty_table())
+
+
+def _warm_up_worker(spark: SparkSession) -> None:
+    """Has a worker's Python load what the job will need."""
+
+    def load(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import sessionkit.steps  # noqa: F401
+
+        yield from batches
+
+    spark.range(1).mapInArrow(load, "id long").collect()
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:
@@ -158,7 +179,7 @@ def _numbered(records: pa.Table, partition: str, offset: str) -> pa.Table:
     return numbered.append_column(offset, pa.array(np.arange(len(records))))
 
 
-def start_spark() -> SparkSession:
+def start_spark(more: Mapping[str, str]) -> SparkSession:
     """A quiet local Spark on a Java that it accepts."""
     from sessionkit.java import use_java
 
@@ -168,8 +189,10 @@ def start_spark() -> SparkSession:
     from pyspark.sql import SparkSession
 
     log = resources.files("sessionkit").joinpath("_assets", "log4j2.properties")
+    java_options = more.get("spark.driver.extraJavaOptions", "")
     settings = {
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log}",
+        **more,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} {java_options}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",

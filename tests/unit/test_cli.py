@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -49,7 +50,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real job, in which Spark must not start."""
-    monkeypatch.setattr("sessionkit.report.start_spark", lambda: pytest.fail("Spark was started"))
+    monkeypatch.setattr("sessionkit.report.start_spark", lambda more: pytest.fail("Spark was started"))
 
 
 def parquet(folder: Path, **columns: pa.Array) -> Path:
@@ -295,11 +296,7 @@ def test_help(arguments: list[str], telling: list[str], capsys: pytest.CaptureFi
 # ---- progress
 
 
-def test_a_step_says_what_and_how_long(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_is_said_when_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
     progress = report.Progress()
-    with progress.step("reading"):
-        assert capsys.readouterr().out.endswith(" s] reading …")  # at once, not when it is done
-    assert capsys.readouterr().out.endswith(" s\n")
-    with pytest.raises(ZeroDivisionError), progress.step("writing"):
-        raise ZeroDivisionError
-    assert capsys.readouterr().out.endswith(" s] writing …\n")  # the error starts on a line of its own
+    progress("reading")
+    assert re.fullmatch(r"\[ *\d\.\d s\] reading\n", capsys.readouterr().out)
