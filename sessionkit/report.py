@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit import aggregations as agg
-from sessionkit.errors import InvalidArgument, InvalidData, problem
+from sessionkit.errors import InvalidArgument, InvalidData, SparkUnavailable, problem
 from sessionkit.files import parquet_schema, read_table
 from sessionkit.plan import Plan, Run, group_by_key
 from sessionkit.records import check_columns
@@ -108,6 +109,11 @@ def run_job(plan: Plan, records: Path | pa.Table, out: Path, title: str) -> None
     if schema is None:
         raise InvalidData(problem("this is no Parquet file", str(records), "a Parquet file, or a table"))
     check_columns(schema.names, list(dict.fromkeys([*plan.source.columns(), *plan.value_columns()])))
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        want = "a folder that can be made and written"
+        raise InvalidArgument(problem("the results cannot go there", f"{out} ({error.strerror})", want)) from error
     progress = Progress()
     progress("starting Spark")
     small = (records.stat().st_size if isinstance(records, Path) else records.nbytes) < SMALL_BYTES
@@ -180,9 +186,16 @@ def _numbered(records: pa.Table, partition: str, offset: str) -> pa.Table:
 
 
 def start_spark(more: Mapping[str, str]) -> SparkSession:
-    """A quiet local Spark on a Java that it accepts."""
+    """A quiet local Spark on a Java that it accepts.
+
+    Raises:
+        SparkUnavailable: there is no pyspark, or no such Java.
+    """
     from sessionkit.java import use_java
 
+    if find_spec("pyspark") is None:
+        want = "pip install 'sessionkit[spark]', which also brings a Java"
+        raise SparkUnavailable(problem("this job runs on Spark", "no package pyspark", want))
     use_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers' Python is this one
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

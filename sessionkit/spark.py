@@ -23,7 +23,7 @@ from sessionkit.errors import (
 from sessionkit.plan import Plan, Run, Theme
 from sessionkit.records import check_columns
 from sessionkit.spark_types import arrow_schema, column, declared_types, readable_errors, spark_schema
-from sessionkit.text import escape_html, plural
+from sessionkit.text import escape_html, html_block, plural
 from sessionkit.typed import type_of
 from sessionkit.views.explain import Explanation
 from sessionkit.views.tables import table_rows
@@ -211,7 +211,8 @@ class SparkRun:
         views = ", ".join(
             f"<code>.{name}</code>" for name in ("table()", "changelog()", "dropped()", "trace", "metrics()")
         )
-        return f"<p><b>{escape_html(self.summary())}</b></p><p>Nothing has run yet: {views} are Spark DataFrames.</p>"
+        summary = escape_html(self.summary())
+        return html_block(f"<p><b>{summary}</b></p><p>Nothing has run yet: {views} are Spark DataFrames.</p>")
 
     # ---- inside
 

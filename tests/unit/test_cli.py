@@ -300,3 +300,19 @@ def test_a_step_is_said_when_it_begins(capsys: pytest.CaptureFixture[str]) -> No
     progress = report.Progress()
     progress("reading")
     assert re.fullmatch(r"\[ *\d\.\d s\] reading\n", capsys.readouterr().out)
+
+
+# ---- before Spark starts
+
+
+def test_a_folder_that_cannot_be_made(no_spark: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    taken = tmp_path / "taken"
+    taken.touch()
+    said = refusal(capsys, "demo", "--out", str(taken))
+    assert said == (f"the results cannot go there; got {taken} (File exists); a folder that can be made and written")
+
+
+def test_without_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sessionkit.report.find_spec", lambda name: None)
+    said = refusal(capsys, "demo", "--out", str(tmp_path / "out"))
+    assert said.startswith("this job runs on Spark; got no package pyspark; pip install 'sessionkit[spark]'")
