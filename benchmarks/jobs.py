@@ -73,6 +73,7 @@ def polars_sessions(path: str) -> int:
 
 def _spark() -> Any:
     from sessionkit.java import use_java
+    from sessionkit.spark import BATCH_SETTINGS
 
     use_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers' Python is this one
@@ -80,7 +81,9 @@ def _spark() -> Any:
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.driver.memory", "6g").config("spark.driver.host", "127.0.0.1")
-    spark = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", "50000").getOrCreate()
+    for name, value in BATCH_SETTINGS.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
 

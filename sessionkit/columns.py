@@ -149,15 +149,20 @@ def last_touches(window, merges, at, row):  # type: ignore[no-untyped-def]
 
 
 @compiled_loop
-def note_decisions(decision, opened_code, counts, opened):  # type: ignore[no-untyped-def]
-    """Adds to `counts` how often each decision was made; fills `opened` with the records that opened a window."""
-    n = 0
+def note_decisions(decision, opened_code, partition, given_offset, following, counts, opened_by):  # type: ignore[no-untyped-def]
+    """Adds to `counts` how often each decision was made; fills `opened_by` with the offsets of what opened a window.
+
+    Without given offsets they are counted on in `following`, one number a partition.
+    """
+    opened = 0
+    counted = given_offset.shape[0] == 0
     for i in range(decision.shape[0]):
+        p = partition[i]
         counts[decision[i]] += 1
-        if decision[i] == opened_code:
-            opened[n] = i
-            n += 1
-    return n
+        opened_by[opened] = following[p] if counted else given_offset[i]
+        following[p] += 1
+        opened += decision[i] == opened_code
+    return opened
 
 
 @compiled

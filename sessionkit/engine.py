@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations import Aggregation
-from sessionkit.columns import implicit_offsets, note_decisions, slots_of, stream_times
+from sessionkit.columns import note_decisions, slots_of, stream_times
 from sessionkit.compiled import announce_compiling
 from sessionkit.contracts import BulkStore, SessionColumns, Snapshot
 from sessionkit.durations import check_reach
@@ -27,6 +27,7 @@ from sessionkit.windows.session_kernel import Events, SessionKernel, run_session
 
 CHUNK = 131_072  # records at a time: what a chunk touches stays in the processor's cache
 NO_REJECTIONS = np.empty(0, np.uint8)
+NO_OFFSETS = np.empty(0, np.int64)
 MAX_SLOTS = 2**31 - 1  # a slot for each (key, partition), numbered in 32 bits
 
 
@@ -87,7 +88,7 @@ def run_kernel(
     kernel = windows.kernel(retention_ms)
     partition_of_loaded = np.searchsorted(batch.partitions, loaded.partition)
     slot_of_loaded = (key_of_loaded * len(numbers) + partition_of_loaded).astype(np.int32)
-    kernel.load(slot_of_loaded, loaded.start_ms, loaded.end_ms, loaded.closed_by >= 0, slots)
+    kernel.load(slot_of_loaded, loaded.start_ms, loaded.end_ms, loaded.closed_by >= 0, slots, expected=len(batch))
     describe = describer(batch)
     folds = {
         name: make_fold(aggregation, batch.values, loaded.aggregates[name], describe)
@@ -230,9 +231,12 @@ class _Drive:
         self._decision, self._window = np.empty(size, np.uint8), np.empty(size, np.int32)
         self._stair = np.empty(min(CHUNK, len(batch)), np.int64)
         self._slot = np.empty(min(CHUNK, len(batch)), np.int32)
+        self._opened_by = np.empty(min(CHUNK, len(batch)), np.int64)
         self._first_stream_time_ms = first_stream_time_ms
         self.stream_time_ms = first_stream_time_ms.copy()
-        self.next_offset = np.zeros(0, np.int64) if batch.first_offset is None else batch.first_offset.copy()
+        self.next_offset = (
+            np.zeros_like(first_stream_time_ms) if batch.first_offset is None else batch.first_offset.copy()
+        )
         self.opened_by: list[npt.NDArray[np.int64]] = []
         self._events: list[Events] = []
         self._counts = np.zeros(256, np.int64)
@@ -262,14 +266,13 @@ class _Drive:
 
     def _note(self, events: Events, decision: npt.NDArray[np.uint8], lo: int) -> None:
         batch, hi = self._batch, lo + len(decision)
-        opened = self._slot[: note_decisions(decision, OPENED, self._counts, self._slot)]  # its slots have been read
-        given = batch.given_offset
-        offset = implicit_offsets(batch.partition[lo:hi], self.next_offset) if given is None else given[lo:hi]
-        self.opened_by.append(offset[opened])
+        given = NO_OFFSETS if batch.given_offset is None else batch.given_offset[lo:hi]
+        columns = (batch.partition[lo:hi], given, self.next_offset, self._counts, self._opened_by)
+        self.opened_by.append(self._opened_by[: note_decisions(decision, OPENED, *columns)].copy())
         self.merge_count += len(events.merge_at)
         if self._keep:
-            columns: Any = (column.copy() for column in events)
-            kept = Events(*columns)
+            copies: Any = (column.copy() for column in events)
+            kept = Events(*copies)
             kept.merge_at[:] += lo
             kept.reopen_at[:] += lo
             self._events.append(kept)

@@ -192,6 +192,7 @@ def start_spark(more: Mapping[str, str]) -> SparkSession:
         SparkUnavailable: there is no pyspark, or no such Java.
     """
     from sessionkit.java import use_java
+    from sessionkit.spark import BATCH_SETTINGS
 
     if find_spec("pyspark") is None:
         want = "pip install 'sessionkit[spark]', which also brings a Java"
@@ -211,7 +212,7 @@ def start_spark(more: Mapping[str, str]) -> SparkSession:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.shuffle.partitions": "8",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+        **BATCH_SETTINGS,
         "spark.sql.timestampType": "TIMESTAMP_NTZ",  # a time without a zone stays one
         "spark.sql.session.timeZone": "UTC",
     }

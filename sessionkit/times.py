@@ -184,9 +184,4 @@ def _scale(raw: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
         if len(raw) and raw.max() > most:
             raise InvalidData(problem("a time in seconds is too large", int(raw.max()), "is the unit right?"))
         return np.maximum(raw, -most) * 1000  # a time far before 1970 must not wrap into one after it
-    per_ms = _PER_SECOND[unit] // 1000
-    if len(raw) and raw.min() < 0:
-        return raw // per_ms
-    # Arrow divides in one vectorised pass; it rounds towards zero, which is down for all times that are kept.
-    scaled: npt.NDArray[np.int64] = np.asarray(pc.divide(pa.array(raw), per_ms))
-    return scaled
+    return raw // (_PER_SECOND[unit] // 1000)

@@ -21,6 +21,7 @@ SESSION = np.dtype(
 )
 NO_SESSION, IN_CELLS = -1, -2
 LONG_WALK = 32
+USUAL_RECORDS = 4  # records a session, or more: room for so many sessions at once saves copying them over and over
 # places in `counters`
 SESSIONS, CELLS, MERGES, REOPENINGS, CELLS_WANTED = range(5)
 
@@ -254,9 +255,10 @@ class SessionKernel:
         end_ms: npt.NDArray[np.int64],
         closed: npt.NDArray[np.bool_],
         slots: int,
+        expected: int = 0,
     ) -> None:
-        """Takes over the sessions of a store, which are sorted by slot and then by time."""
-        self._grow(slots, len(slot))
+        """Takes over the sessions of a store, which are sorted by slot and then by time; `expected` records follow."""
+        self._grow(slots, len(slot) + expected // USUAL_RECORDS)
         rows = self._sessions[: len(slot)]
         rows["slot"], rows["start"], rows["end"], rows["closed"] = slot, start_ms, end_ms, closed
         rows["merged_into"] = NO_SESSION
