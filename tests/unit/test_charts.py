@@ -237,6 +237,7 @@ streams = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(rows=streams, gap=st.integers(0, 12), grace=st.integers(0, 12), longer=st.sampled_from([0, 0, 40]))
 def test_plane_and_lanes_of_any_stream(rows: list[tuple[str, int, int]], gap: int, grace: int, longer: int) -> None:
@@ -402,6 +403,7 @@ def test_plane_of_a_long_history_shows_a_telling_part(flights: sk.Run) -> None:
     assert figure.layout.xaxis.minallowed == figure.layout.xaxis.range[0]
 
 
+@pytest.mark.slow
 def test_plane_of_every_key_of_the_flights(flights: sk.Run) -> None:
     trace, windows = flights.trace, sk.SessionWindows(inactivity_gap="1h", grace="30m")
     for key in trace.keys.to_pylist():
