@@ -19,7 +19,7 @@ PLOTLY_TESTED := plotly_mimetype
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
 setup: $(READY) ## make .venv from requirements.lock (the other targets do so by themselves)
@@ -62,6 +62,13 @@ check: $(READY) ## format, lint, types, layers, unit tests: under a minute
 format: $(READY) ## format the code and sort the imports
 	$(PYTHON) -m ruff check --fix --select I .
 	$(PYTHON) -m ruff format .
+
+# How many random cases, from which seed (absent: a new one), of which kinds of windows (absent: all).
+CASES := 20000
+
+.PHONY: differential
+differential: $(READY) ## random cases beside Kafka Streams itself (needs a JDK and Maven): CASES=20000 SEED=1 KINDS=session
+	$(PYTHON) -m tests.differential --cases $(CASES) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS))
 
 .PHONY: bench
 bench: $(READY) ## speed and memory beside Polars and Spark's own windows

@@ -2,16 +2,21 @@
 
 from sessionkit.aggregations import aggregation, collect, count, first, last, max, mean, min, reduce, sum
 from sessionkit.partitioner import partition_for
-from sessionkit.plan import Plan, Run, group_by_key
+from sessionkit.plan import Plan, group_by_key
+from sessionkit.run import Run
 from sessionkit.samples import load_sample
 from sessionkit.stores import open_store
 from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.sliding import SlidingWindows
+from sessionkit.windows.timed import TimeWindows
 
 __version__ = "0.1.0"
 __all__ = [
     "Plan",
     "Run",
     "SessionWindows",
+    "SlidingWindows",
+    "TimeWindows",
     "aggregation",
     "collect",
     "count",

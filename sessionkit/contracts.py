@@ -57,6 +57,17 @@ class StoredSession(NamedTuple):
     closed_by: int = -1  # offset of the record that closed it; -1: open
 
 
+class StoredWindow(NamedTuple):
+    """One tumbling, hopping or sliding window as a store holds it; unpacks as (window_start_ms, aggregate, …)."""
+
+    window_start_ms: int
+    aggregate: Any
+    timestamp_ms: int  # the largest record timestamp in it
+    key: Any
+    opened_by: int = -1  # offset of the record that opened it; -1: it was put by hand
+    closed_by: int = -1  # offset of the record that closed it; -1: open
+
+
 class Snapshot(NamedTuple):
     """How far a partition has been read, and its clock; committed together with the sessions."""
 
@@ -128,3 +139,35 @@ class SessionStore(BulkStore, Protocol):
         self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
     ) -> Iterator[StoredSession]:
         """Sessions of all keys that end between the two times, both included, by rising end."""
+
+
+class WindowStore(Protocol):
+    """Kafka's window store, one partition at a time: a window is known by its key and its start."""
+
+    def put(
+        self,
+        key: Any,
+        window_start_ms: int,
+        aggregate: Any,
+        timestamp_ms: int,
+        *,
+        partition: int = 0,
+        opened_by: int = -1,
+        closed_by: int = -1,
+        keep_null: bool = False,
+    ) -> bool:
+        """Writes a window; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
+
+    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
+        """The window of `key` that starts then; None if there is none."""
+
+    def fetch(self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+        """Windows of `key` that start between the two times, both included, by rising start."""
+
+    def backward_fetch(
+        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredWindow]:
+        """`fetch` from the end."""
+
+    def fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+        """Windows of all keys that start between the two times, both included, in the store's own order."""

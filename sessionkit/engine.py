@@ -16,12 +16,14 @@ from sessionkit.aggregations import Aggregation
 from sessionkit.columns import note_decisions, slots_of, stream_times
 from sessionkit.compiled import announce_compiling
 from sessionkit.contracts import BulkStore, SessionColumns, Snapshot
+from sessionkit.decisions import LATE, OPENED, REPLAYED
 from sessionkit.durations import check_reach
 from sessionkit.errors import InvalidData, problem
 from sessionkit.folds import Fold, make_fold
 from sessionkit.records import RecordBatch
+from sessionkit.session_trace import Reopenings, SessionTrace
 from sessionkit.text import shorten
-from sessionkit.trace import OPENED, REPLAYED, Merges, Reopenings, Trace, WindowColumns
+from sessionkit.trace import Merges, WindowColumns
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.session_kernel import Events, SessionKernel, run_sessions
 
@@ -43,8 +45,9 @@ class Outcome:
     loaded: SessionColumns
     snapshots: Mapping[int, Snapshot]
     dropped: Mapping[int, int]  # how many records for each decision
+    missed_count: int  # how many times a record came too late for a window
     merge_count: int
-    kept_trace: Trace | None
+    kept_trace: Any  # SessionTrace or WindowTrace; None if it was not kept
 
     @cached_property
     def describe(self) -> Callable[[int], tuple[Any, str]]:
@@ -116,6 +119,7 @@ def run_kernel(
         closed=(columns.end_ms < close_time[columns.partition]) & (columns.merged_into < 0),
         snapshots=snapshots_after(numbers, position, drive.stream_time_ms, close_time, snapshots),
         dropped=drive.decision_counts(),
+        missed_count=drive.decision_counts().get(LATE, 0),
         merge_count=drive.merge_count,
     )
 
@@ -147,14 +151,16 @@ def _window_columns(
     key, partition = np.divmod(sessions["slot"], np.int32(max(1, partitions)))
     closed_before = np.full(kernel.count, -1, np.int64)
     closed_before[:count] = np.where(sessions["closed"][:count] != 0, loaded.closed_by, -1)
+    end_ms = sessions["end"].copy()
     return WindowColumns(
         key=key,
         partition=partition,
         start_ms=sessions["start"].copy(),
-        end_ms=sessions["end"].copy(),
+        end_ms=end_ms,
         opened_by=np.concatenate([loaded.opened_by, *opened_by]),
         merged_into=sessions["merged_into"].copy(),
         closed_before=closed_before,
+        timestamp_ms=end_ms,
         loaded_count=count,
     )
 
@@ -281,14 +287,16 @@ class _Drive:
         """How many records met each decision."""
         return {int(code): int(self._counts[code]) for code in np.flatnonzero(self._counts)}
 
-    def trace(self, keys: pa.Array, columns: WindowColumns, loaded: SessionColumns, limits: Mapping[str, int]) -> Trace:
+    def trace(
+        self, keys: pa.Array, columns: WindowColumns, loaded: SessionColumns, limits: Mapping[str, int]
+    ) -> SessionTrace:
         """All that was decided."""
         kinds = (np.int64, np.int32, np.int32, np.int64, np.int32, np.int64, np.int64)
         joined = [
             np.concatenate([np.empty(0, kind), *(events[i] for events in self._events)]).astype(kind, copy=False)
             for i, kind in enumerate(kinds)
         ]
-        return Trace(
+        return SessionTrace(
             batch=self._batch,
             keys=keys,
             decision=self._decision,

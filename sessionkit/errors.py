@@ -59,6 +59,22 @@ class StoreClosed(StoreError):
     """The store was closed before the call."""
 
 
+class StoreCorrupted(StoreError):
+    """What is on disk is damaged, or is no store of sessionkit. It was left as it is."""
+
+
+class StoreLocked(StoreError):
+    """The store is open already, in this process or in another."""
+
+
+class StoreMismatch(StoreError):
+    """The store was made with other settings than those it was opened with."""
+
+
+class StoreFailed(StoreError):
+    """The disk refused a read or a write: it is full, read-only or broken."""
+
+
 class BrokenTrace(SessionkitError, AssertionError):
     """A law that every trace keeps does not hold: a bug in sessionkit, please report it."""
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.trace import LATE, Trace
+from sessionkit.decisions import LATE
+from sessionkit.session_trace import SessionTrace
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.session_kernel import SessionKernel
 
@@ -13,7 +14,7 @@ Times = npt.NDArray[np.int64]
 NOTHING_LOADED = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-def missing_grace_ms(trace: Trace, windows: SessionWindows, rows: npt.NDArray[np.intp]) -> Times:
+def missing_grace_ms(trace: SessionTrace, windows: SessionWindows, rows: npt.NDArray[np.intp]) -> Times:
     """How much more grace would have kept each late record, exactly: with 1 ms less it is still dropped.
 
     Found by replaying the record's key, as the trace has it, under other graces: more grace never drops what less kept.

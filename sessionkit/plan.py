@@ -1,37 +1,26 @@
-"""`Plan` says what to do and holds no data; `Run` is what happened, and every view of it."""
+"""`Plan`: what to do, as a value that holds no data."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
-import pyarrow as pa
+from typing import Any
 
 from sessionkit import aggregations as agg
 from sessionkit.aggregations import Aggregation
 from sessionkit.commit import commit
-from sessionkit.contracts import EMIT_STRATEGIES, RULES, WINDOW_KINDS, SessionStore, one_of
-from sessionkit.durations import Duration, show_duration
-from sessionkit.engine import Outcome, no_sessions, run_kernel
-from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem
-from sessionkit.grace import missing_grace_ms
-from sessionkit.processing import Forwarded, run_processor
-from sessionkit.records import read_records
+from sessionkit.contracts import EMIT_STRATEGIES, RULES, WINDOW_KINDS, one_of
+from sessionkit.durations import Duration, duration_ms
+from sessionkit.engine import run_kernel
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.processing import Deployment, memory_store, run_processor, without_null_values
+from sessionkit.records import RecordBatch, read_records
+from sessionkit.run import Run
 from sessionkit.source import Source
-from sessionkit.text import escape_html, html_block, keyword_arguments, literal, plural, shorten
-from sessionkit.trace import LATE, Trace
+from sessionkit.text import escape_html, html_block, keyword_arguments, literal, shorten
 from sessionkit.views import tables
-from sessionkit.views.explain import Explanation, explain_record
 from sessionkit.windows.session import SessionWindows
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-Theme = Literal["light", "dark"]
 
 
 def group_by_key(
@@ -99,27 +88,32 @@ class Plan:
     """
 
     source: Source
-    windows: SessionWindows | None = None
+    windows: Any = None  # SessionWindows, TimeWindows or SlidingWindows
     strategy: str = "on_window_update"
     aggregations: tuple[tuple[str, Aggregation], ...] = ()
 
-    def windowed_by(self, windows: SessionWindows) -> Plan:
+    def windowed_by(self, windows: Any) -> Plan:
         """The plan with these windows."""
         if type(windows).__name__ not in WINDOW_KINDS:
             want = 'sk.SessionWindows(inactivity_gap="30s", grace="10s")'
             raise InvalidArgument(problem("windowed_by takes windows", repr(windows), want))
         return dataclasses.replace(self, windows=windows)
 
-    def with_windows(self, *, inactivity_gap: Duration | None = None, grace: Duration | None = None) -> Plan:
-        """The plan with one or both durations changed.
+    def with_windows(self, **changed: Duration) -> Plan:
+        """The plan with some parameters of its windows changed.
 
         Example:
             >>> plan.with_windows(grace="1h").windows
             SessionWindows(inactivity_gap="30s", grace="1h")
         """
         windows = self._windows()
-        gap = windows.inactivity_gap_ms if inactivity_gap is None else inactivity_gap
-        return self.windowed_by(SessionWindows(inactivity_gap=gap, grace=windows.grace_ms if grace is None else grace))
+        known = [f.name.removesuffix("_ms") for f in dataclasses.fields(windows)]
+        for name in changed:
+            if name not in known:
+                what = f"{type(windows).__name__} has no such parameter"
+                raise InvalidArgument(problem(what, repr(name), f"one of {known}"))
+        values = dict(zip(known, (getattr(windows, f.name) for f in dataclasses.fields(windows)), strict=True))
+        return self.windowed_by(type(windows)(**{**values, **changed}))
 
     def emit(self, strategy: str) -> Plan:
         """The plan with results "on_window_update" (each change, Kafka's default) or "on_window_close" (finals only).
@@ -160,51 +154,84 @@ class Plan:
         data: Any,
         *,
         rules: str = "sessionkit",
-        store: SessionStore | None = None,
+        store: Any = None,
         retention: Duration | None = None,
         trace: bool = True,
+        caching: bool | int = False,
+        commit_every: int | Sequence[int] | None = None,
+        emit_interval: Duration | None = None,
+        wall_clock: Sequence[int] | None = None,
     ) -> Any:
         """Runs the plan over a frame, a file, or a Spark DataFrame.
 
         Args:
             data: pandas, polars, pyarrow or any frame with the Arrow stream protocol; the path of a Parquet or CSV
                 file; or a Spark DataFrame (then every view of the run is one, too).
-            rules: "sessionkit" loses nothing to a store; "kafka" does what Kafka Streams 4.3.1 does with an in-memory
-                store of this retention, also where that forgets results.
+            rules: "sessionkit" loses nothing to a store; "kafka" does what Kafka Streams 4.3.1 does with a store of
+                this kind and retention, also where that forgets results.
             store: keeps the state for the next run; without it a run starts and ends by itself.
-            retention: how long a session can be found again; gap + grace, the smallest allowed, if not given.
+            retention: how long a window can be found again; the smallest allowed if not given.
             trace: False keeps only the windows, to save memory; then there is nothing to explain or draw.
+            caching: Kafka's record cache in front of the store: True, or how many entries fit. Only for "kafka", as
+                the rest.
+            commit_every: after so many records, or after the records of these rows, the task commits and the cache is
+                flushed; without it once, at the end.
+            emit_interval: final results are looked for at most this often, by `wall_clock`.
+            wall_clock: the wall-clock time (ms) at which each record is processed.
         Returns:
             A `Run`; for a Spark DataFrame a `SparkRun` with the same views.
         """
         one_of("rules", rules, RULES)
         self.check()
-        if store is not None and not hasattr(store, "find_sessions"):
-            want = 'such as sk.open_store("memory", "clicks-store")'
-            raise InvalidArgument(problem("store must be a store", shorten(repr(store)), want))
+        self._check_store(store)
+        if rules != "kafka" and (caching or commit_every is not None or emit_interval is not None):
+            got, want = "caching, commit_every or emit_interval", 'rules="kafka"; other rules have none of them'
+            raise InvalidArgument(problem("only Kafka has a cache, commits and a throttle", got, want))
         if type(data).__module__.startswith("pyspark."):
             from sessionkit.spark import SparkRun
 
             return SparkRun.start(self, data, rules=rules, store=store, retention=retention)
-        windows = self._windows()
+        windows, kafka = self._windows(), rules == "kafka"
         batch = read_records(data, self.source, self.value_columns())
-        named = dict(self.aggregations)
-        if rules == "kafka" and store is not None:
+        batch = batch if windows.takes_null_values else without_null_values(batch)
+        if kafka and store is not None:
             retention = self._store_retention(store, retention)
         retention_ms = windows.retention_ms(retention)
-        if rules == "sessionkit":
-            outcome = run_kernel(
-                windows, named, batch, retention_ms=retention_ms, store=store, keep_trace=trace or store is not None
-            )
-            if store is not None:
-                commit(outcome, store, retention_ms)
-            return Run(self, outcome)
-        options = {"rules": rules, "retention_ms": retention_ms, "emit": self.strategy, "store": store}
-        outcome, forwarded, refused = run_processor(windows, named, batch, **options)  # type: ignore[arg-type]
-        if store is not None:  # the processor wrote its sessions as it went
-            nothing = no_sessions(outcome.keys.type, tuple(named))
-            store.commit(nothing, nothing, outcome.snapshots)
-        return Run(self, outcome, forwarded=forwarded, refused=tuple(refused))
+        if not kafka and isinstance(windows, SessionWindows):
+            return self._run_kernel(batch, retention_ms, store, trace=trace)
+        how = Deployment(
+            retention_ms=retention_ms,
+            emit=self.strategy,
+            kafka=kafka,
+            caching=caching,
+            commits=_commit_rows(commit_every, len(batch)),
+            emit_interval_ms=0 if emit_interval is None else duration_ms(emit_interval, "emit_interval"),
+            wall_clock_ms=wall_clock,
+        )
+        return self._run_processor(batch, store, how)
+
+    def _run_kernel(self, batch: RecordBatch, retention_ms: int, store: Any, *, trace: bool) -> Run:
+        windows, named = self._windows(), dict(self.aggregations)
+        keep_trace = trace or store is not None
+        outcome = run_kernel(windows, named, batch, retention_ms=retention_ms, store=store, keep_trace=keep_trace)
+        if store is not None:
+            commit(outcome, store, retention_ms)
+        return Run(self, outcome, store=store)
+
+    def _run_processor(self, batch: RecordBatch, store: Any, how: Deployment) -> Run:
+        windows, named = self._windows(), dict(self.aggregations)
+        state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
+        done = run_processor(windows, named, batch, state, how)
+        return Run(self, done.outcome, forwarded=done.forwarded, refused=done.refused, store=done.store)
+
+    def _check_store(self, store: Any) -> None:
+        if store is None:
+            return
+        call = "find_sessions" if isinstance(self.windows, SessionWindows) else "fetch_window"
+        if not hasattr(store, call):
+            what = "sessions" if call == "find_sessions" else "windows"
+            want = f'such as sk.open_store("memory", "clicks-store", of="{what}")'
+            raise InvalidArgument(problem(f"store must be a store of {what}", shorten(repr(store)), want))
 
     @staticmethod
     def _store_retention(store: Any, retention: Duration | None) -> int:
@@ -229,7 +256,7 @@ class Plan:
         if not self.aggregations:
             raise InvalidArgument(problem("the plan has no aggregation", repr(self), ".count() or .aggregate(…)"))
 
-    def _windows(self) -> SessionWindows:
+    def _windows(self) -> Any:
         if self.windows is None:
             want = '.windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))'
             raise InvalidArgument(problem("the plan has no windows", repr(self), want))
@@ -260,139 +287,12 @@ class Plan:
         return html_block(f"<pre>{escape_html(self)}</pre>")
 
 
-@dataclass(frozen=True, repr=False)
-class Run:
-    """What happened: every view of one run of a plan, as frames of the kind that was given.
-
-    Example:
-        >>> run = plan.run(monday)
-        >>> run
-        Run: 3 records in 2 sessions (0 closed, 2 open) · 0 merges · 0 dropped · gap 30 s, grace 10 s
-    """
-
-    plan: Plan
-    outcome: Outcome
-    forwarded: Sequence[Forwarded] | None = None  # rules="kafka": what the processor sent on
-    refused: tuple[int, ...] = ()  # rules="kafka": records whose session was forwarded, though the store refused it
-
-    @cached_property
-    def _table(self) -> Mapping[str, tables.Column]:
-        return tables.window_table(self.outcome, tables.table_rows(self.outcome))
-
-    def table(self) -> Any:
-        """One row a window: key, window_start_ms, window_end_ms, the aggregations, status, partition.
-
-        Ordered by partition, key bytes and start. A window that no record has closed has status "open".
-        """
-        return tables.frame_of(self._table, self.outcome.batch.frame)
-
-    def changelog(self) -> Any:
-        """What goes downstream, in order: updates and tombstones, or finals, as the plan's emit strategy says.
-
-        `offset` is that of the record after which it went; a tombstone's values are null.
-        """
-        return tables.frame_of(self._changelog, self.outcome.batch.frame)
-
-    @cached_property
-    def _changelog(self) -> Mapping[str, tables.Column]:
-        if self.forwarded is not None:
-            return tables.forwarded_table(self.outcome, self.forwarded)
-        view = tables.updates if self.plan.strategy == "on_window_update" else tables.finals
-        return view(self.outcome, self.trace)
-
-    @property
-    def trace(self) -> Trace:
-        """Every decision.
-
-        Raises:
-            NotKept: the run was started with `trace=False`.
-        """
-        if self.outcome.kept_trace is None:
-            raise NotKept(problem("this run kept no trace", "trace=False", "run it again without trace=False"))
-        return self.outcome.kept_trace
-
-    def dropped(self, *, missing_grace: bool = True) -> Any:
-        """The records that count in no window, with the reason; late ones with the grace that would have kept them.
-
-        Args:
-            missing_grace: False leaves out `missing_grace_ms` and `enough_grace_ms`, which cost a replay of the
-                record's key each.
-        """
-        trace = self.trace
-        table = tables.dropped_records(trace)
-        if missing_grace:
-            rows = np.flatnonzero(~trace.accepted)
-            late = trace.decision[rows] == LATE
-            missing = np.zeros(len(rows), np.int64)
-            missing[late] = missing_grace_ms(trace, self._windows, rows[late])
-            table = table.append_column("missing_grace_ms", pa.array(missing, mask=~late))
-            table = table.append_column("enough_grace_ms", pa.array(missing + self._windows.grace_ms, mask=~late))
-        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
-
-    def metrics(self) -> dict[str, int]:
-        """Counters by Kafka's names (`dropped-records-total`, `window-aggregate-final-emit-total`, …) and our own."""
-        finals = 0
-        if self.plan.strategy == "on_window_close":
-            kept = self.outcome.kept_trace is not None
-            finals = len(self._changelog["offset"]) if kept else int(self.outcome.closed.sum())
-        return tables.metrics(self.outcome, finals, len(self.refused))
-
-    def explain(self, *, offset: int, partition: int | None = None) -> Explanation:
-        """Why the record at `offset` opened, joined, bridged or was dropped, in words.
-
-        Raises:
-            UnknownRecord: it is not in this run, or there are several partitions and none is named.
-        """
-        return explain_record(self.trace, self._windows, self.trace.index_of(offset, partition))
-
-    def plane(
-        self, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any
-    ) -> go.Figure:
-        """The history of one key: event time across, arrival upward. Without `key`, of the most eventful one."""
-        from sessionkit.views.charts import plane
-
-        key = self.most_eventful_key() if key is None else key
-        if key not in self.outcome.keys.to_pylist():
-            raise UnknownRecord(problem("this key is not in the run", repr(shorten(key)), "a key of run.table()"))
-        return plane(self.trace, self._windows, key, partition=partition, theme=theme, **options)
-
-    def lanes(self, *, theme: Theme = "light", **options: Any) -> go.Figure:
-        """The sessions of many keys, a lane each."""
-        from sessionkit.views.charts import lanes
-
-        return lanes(self.trace, self._windows, theme=theme, **options)
-
-    def most_eventful_key(self) -> Any:
-        """The key with most drops, merges and rescues; of equal ones the first in the data."""
-        trace = self.trace
-        weight = 3 * (trace.decision == LATE) + 3 * (trace.decision == 3) + 2 * trace.late_but_kept
-        weight = np.where(trace.batch.key >= 0, weight, 0)
-        if not len(trace.keys):
-            raise UnknownRecord(problem("the run has no key", "no records", "run the plan on some"))
-        score = np.bincount(np.maximum(trace.batch.key, 0), weights=weight, minlength=len(trace.keys))
-        return trace.keys[int(np.argmax(score))].as_py()
-
-    @property
-    def _windows(self) -> SessionWindows:
-        assert self.plan.windows is not None
-        return self.plan.windows
-
-    def summary(self) -> str:
-        """The run in one line of numbers."""
-        m = self.metrics()
-        parts = [
-            f"{plural(m['process-total'], 'record')} in {plural(m['windows'], 'session')} "
-            f"({m['windows-closed']:,} closed, {m['windows-open']:,} open)",
-            plural(m["windows-merged"], "merge"),
-            f"{m['dropped-records-total']:,} dropped",
-        ]
-        w = self._windows
-        return f"{' · '.join(parts)} · gap {show_duration(w.inactivity_gap_ms)}, grace {show_duration(w.grace_ms)}"
-
-    def __repr__(self) -> str:
-        return f"Run: {self.summary()}"
-
-    def _repr_html_(self) -> str:
-        from sessionkit.views.html import run_html
-
-        return run_html(self.summary(), self._table)
+def _commit_rows(commit_every: int | Sequence[int] | None, count: int) -> frozenset[int] | None:
+    if commit_every is None:
+        return None
+    if isinstance(commit_every, int):
+        if commit_every < 1:
+            want = "a number of records, 1 or more, or the rows after which to commit"
+            raise InvalidArgument(problem("commit_every must be positive", commit_every, want))
+        return frozenset(range(commit_every - 1, count, commit_every))
+    return frozenset(commit_every)

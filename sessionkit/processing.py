@@ -1,8 +1,9 @@
-"""Runs the record-at-a-time processor over a batch and writes down what it did as a trace, and what it forwarded."""
+"""Runs the record-at-a-time processor over a batch: what it did becomes a trace, what it sent on a list."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,28 +11,65 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.aggregations import Aggregation
-from sessionkit.contracts import SessionColumns, StoredSession
+from sessionkit.contracts import Snapshot, StoredSession, StoredWindow
+from sessionkit.decisions import NULL_VALUE
 from sessionkit.durations import check_reach
-from sessionkit.engine import Outcome, describer, load_sessions, no_sessions, snapshots_after, without_replayed
+from sessionkit.engine import Outcome, describer, no_sessions, snapshots_after, without_replayed
 from sessionkit.errors import AggregationFailed, NumberOverflow, problem
 from sessionkit.folds import record_values, value_columns
+from sessionkit.recording import Result, SessionRecorder, WindowRecorder
 from sessionkit.records import RecordBatch
+from sessionkit.stores.cache import CachingSessionStore, CachingWindowStore, Flushed
 from sessionkit.stores.memory import MemorySessionStore
+from sessionkit.stores.memory_windows import MemoryWindowStore
 from sessionkit.text import shorten
-from sessionkit.trace import LATE, MERGED, OPENED, Merges, Reopenings, Trace, WindowColumns
-from sessionkit.windows.session import Aggregates, SessionProcessor, SessionWindows, Touch
+from sessionkit.windows.emission import EmitSchedule
+from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.touches import Aggregates
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """How a Kafka Streams application would run the plan, as far as results depend on it.
+
+    Args:
+        retention_ms: how long the store keeps a window.
+        emit: the plan's emit strategy.
+        caching: True for a record cache without limit, or its number of entries; False for none.
+        commits: rows of the records after which the task commits; None: once, at the end.
+        emit_interval_ms: final results are looked for at most this often, by `wall_clock_ms`.
+        wall_clock_ms: the wall clock at each record; None: it stands still.
+    """
+
+    retention_ms: int
+    emit: str
+    kafka: bool = True
+    caching: bool | int = False
+    commits: frozenset[int] | None = None
+    emit_interval_ms: int = 0
+    wall_clock_ms: Sequence[int] | None = None
 
 
 class Forwarded(NamedTuple):
-    """One result that went downstream: after which record, of what kind, and how many records were dropped by then."""
+    """One result that went downstream: after which record, what it was, and whether a flush of the cache sent it."""
 
     at: int
-    what: str
     key: Any
-    window_start_ms: int
-    window_end_ms: int
-    aggregate: Any
-    timestamp_ms: int
+    result: Result
+    flushed: bool = False
+
+
+class Processed(NamedTuple):
+    """What a run of the processor gives.
+
+    `refused` names the record of each result that the store refused to keep; `store` is the store behind its cache, as
+    queries see it.
+    """
+
+    outcome: Outcome
+    forwarded: list[Forwarded]
+    refused: tuple[int, ...]
+    store: Any
 
 
 class ProcessorFold:
@@ -65,64 +103,9 @@ class ProcessorFold:
         """The results of the windows that came from a store, as they came."""
         return self.column(self._loaded)
 
-    def running(self, window: Any, decision: Any, merges: Any) -> pa.Array | npt.NDArray[np.object_]:
-        """The result of its window after each record."""
+    def running(self, *_: Any) -> pa.Array | npt.NDArray[np.object_]:
+        """The result of its window after each record (sessions) or each touch (other windows)."""
         return self.column(self._after)
-
-
-class _Recorder:
-    """Turns what the processor tells into the columns of a trace."""
-
-    def __init__(self, count: int, loaded: SessionColumns, key_code: Mapping[Any, int]) -> None:
-        self.decision = np.zeros(count, np.uint8)
-        self.window = np.full(count, -1, np.int32)
-        self.rows: list[list[int]] = []  # key, partition code, start, end, opened_by, merged_into, closed_before
-        self.merges: list[tuple[int, int, int]] = []
-        self.reopenings: list[tuple[int, int, int, int]] = []
-        self.key_code = key_code
-        self._row_of: dict[tuple[int, Any, int], int] = {}
-        self.loaded_count = len(loaded.start_ms)
-
-    def add_window(self, key: Any, partition: int, start: int, end: int, opened_by: int, closed_by: int = -1) -> int:
-        row = len(self.rows)
-        self.rows.append([self.key_code[key], partition, start, end, opened_by, -1, closed_by])
-        self._row_of[partition, key, opened_by] = row
-        return row
-
-    def row_of(self, partition: int, session: StoredSession) -> int:
-        return self._row_of[partition, session.key, session.opened_by]
-
-    def touch(self, i: int, touch: Touch, key: Any, partition: int, offset: int, close_time_ms: int) -> None:
-        self.decision[i] = touch.decision
-        if touch.decision == LATE:
-            return
-        rows = [self.row_of(partition, session) for session in touch.found]
-        for row, session in zip(rows, touch.found, strict=True):
-            if session.window_end_ms < close_time_ms:
-                if self.rows[row][6] < 0:
-                    self.reopenings.append((i, row, session.window_start_ms, session.window_end_ms))
-                self.rows[row][6] = -1
-        if touch.decision == OPENED:
-            rows = [self.add_window(key, partition, touch.start_ms, touch.end_ms, offset)]
-        self.window[i] = rows[0]
-        self.rows[rows[0]][2:4] = [touch.start_ms, touch.end_ms]
-        if touch.decision == MERGED:
-            for absorbed in rows[1:]:
-                self.merges.append((i, rows[0], absorbed))
-                self.rows[absorbed][5] = rows[0]
-
-    def events(self) -> tuple[Merges, Reopenings]:
-        """What happened beside the decisions."""
-        at, into, absorbed = np.array(self.merges, np.int64).reshape(-1, 3).T
-        reopened_at, row, start, end = np.array(self.reopenings, np.int64).reshape(-1, 4).T
-        merges = Merges(at, into.astype(np.int32), absorbed.astype(np.int32))
-        return merges, Reopenings(reopened_at, row.astype(np.int32), start, end)
-
-    def columns(self) -> WindowColumns:
-        table = np.array(self.rows, np.int64).reshape(-1, 7).T
-        kinds = (np.int32, np.int32, np.int64, np.int64, np.int64, np.int32, np.int64)
-        columns: Any = [column.astype(kind) for column, kind in zip(table, kinds, strict=True)]
-        return WindowColumns._make([*columns, self.loaded_count])
 
 
 def combined(aggregations: Mapping[str, Aggregation]) -> Aggregates:
@@ -135,7 +118,7 @@ def combined(aggregations: Mapping[str, Aggregation]) -> Aggregates:
         lambda: {name: a.initializer() for name, a in named},
         lambda key, value, aggregate: {name: a.aggregator(key, value[name], aggregate[name]) for name, a in named},
         lambda key, older, newer: {name: a.merger(key, older[name], newer[name]) for name, a in named},
-        lambda aggregate: all(value is None for value in aggregate.values()),
+        lambda aggregate: aggregate is None or all(value is None for value in aggregate.values()),
     )
 
 
@@ -150,175 +133,212 @@ def _values(aggregations: Mapping[str, Aggregation], batch: RecordBatch) -> list
 
 
 class _ProcessorRun:
-    """One run: the processors of the partitions, their store, and what they forwarded."""
+    """One run: the processors of the partitions, their store with or without a cache, and what they forwarded."""
 
     def __init__(
         self,
-        windows: SessionWindows,
+        windows: Any,
         aggregations: Mapping[str, Aggregation],
         batch: RecordBatch,
-        *,
-        kafka: bool,
-        retention_ms: int,
-        emit: str,
         store: Any,
+        how: Deployment,
+        before: Mapping[int, Snapshot],
     ) -> None:
-        self.aggregations, self.batch, self.kafka, self.emit = aggregations, batch, kafka, emit
-        self.windows, self.store = windows, store
-        self.numbers = batch.partitions.tolist()
-        self.before = {p: store.snapshot(p) for p in self.numbers}
-        self.processors = [
-            SessionProcessor(
-                windows,
-                combined(aggregations),
-                store,
-                p,
-                kafka=kafka,
-                retention_ms=retention_ms,
-                stream_time_ms=self.before[p].stream_time_ms,
-                last_close_time_ms=self.before[p].last_close_time_ms,
-            )
-            for p in self.numbers
-        ]
-        self.loaded: SessionColumns = no_sessions(batch.keys.type, tuple(aggregations))
+        self.windows, self.aggregations, self.batch, self.how = windows, aggregations, batch, how
         self.forwarded: list[Forwarded] = []
         self.refused: list[int] = []
-        self.last: list[Any] = []
-        self.after: list[Any] = [None] * len(batch)
+        self._at = -1
+        self.cache = self._cache(store)
+        self.schedules = [self._schedule(before[p]) for p in batch.partitions.tolist()]
+        self.processors = [
+            windows.processor(
+                combined(aggregations),
+                store if self.cache is None else self.cache,
+                p,
+                kafka=how.kafka,
+                retention_ms=how.retention_ms,
+                stream_time_ms=before[p].stream_time_ms,
+                schedule=schedule,
+            )
+            for p, schedule in zip(batch.partitions.tolist(), self.schedules, strict=True)
+        ]
 
-    def run(self, recorder: _Recorder, keys: list[Any]) -> None:
+    def _cache(self, store: Any) -> CachingSessionStore | CachingWindowStore | None:
+        """The cache in front of the store; emit-on-close turns it off, but not for tumbling and hopping windows."""
+        if self.how.caching is False or (self.how.emit == "on_window_close" and not self.windows.caches_on_close):
+            return None
+        most = None if self.how.caching is True else self.how.caching
+        kind = CachingSessionStore if isinstance(self.windows, SessionWindows) else CachingWindowStore
+        return kind(store, self._on_flush, most)
+
+    def _schedule(self, before: Snapshot) -> EmitSchedule:
+        clock = self.how.wall_clock_ms
+        if clock is None:
+            return EmitSchedule(before.last_close_time_ms)
+        return EmitSchedule(before.last_close_time_ms, self.how.emit_interval_ms, lambda: clock[self._at])
+
+    def _on_flush(self, flushed: Flushed) -> None:
+        if self.how.emit == "on_window_close":
+            return
+        start_ms, end_ms = flushed.id.start_ms, flushed.id.end_ms
+        if not isinstance(self.windows, SessionWindows):
+            end_ms = start_ms + self.windows.length_ms
+        what = "tombstone" if flushed.new is None else "update"
+        result = Result(what, start_ms, end_ms, flushed.new, flushed.timestamp_ms, flushed.old)
+        self.forwarded.append(Forwarded(self._at, flushed.key, result, flushed=True))
+
+    def run(self, recorder: SessionRecorder | WindowRecorder, keys: list[Any]) -> None:
         """Processes the batch."""
         batch, values = self.batch, _values(self.aggregations, self.batch)
-        describe = describer(batch)
         codes, times = batch.key.tolist(), batch.timestamp_ms.tolist()
         partitions, offsets = batch.partition.tolist(), batch.offset.tolist()
         for i in range(len(batch)):
+            self._at = i
             if batch.rejected is not None and batch.rejected[i]:
                 recorder.decision[i] = batch.rejected[i]
-                continue
-            p, processor = partitions[i], self.processors[partitions[i]]
-            try:
-                touch = processor.process(keys[codes[i]], values[i], times[i], offsets[i])
-            except NumberOverflow:
-                raise
-            except Exception as error:
-                names = ", ".join(a.code for a in self.aggregations.values())
-                got = f"{type(error).__name__}: {shorten(error, 200)}"
-                text = problem(f"{names} failed at {describe(i)[1]}", got, "nothing of this run was committed")
-                raise AggregationFailed(text) from error
-            close_time_ms = processor.stream_time_ms - self.windows.close_lag_ms
-            recorder.touch(i, touch, keys[codes[i]], p, offsets[i], close_time_ms)
-            if touch.decision != LATE:
-                self._accepted(i, recorder, touch, keys[codes[i]], times[i])
-            if self.emit == "on_window_close":
-                self._finals(i, processor)
+            else:
+                self._process(recorder, keys[codes[i]], values[i], times[i], offsets[i], partitions[i])
+            if self.how.commits is not None and i in self.how.commits:
+                self._commit()
+        self._commit()
 
-    def _accepted(self, i: int, recorder: _Recorder, touch: Touch, key: Any, timestamp_ms: int) -> None:
-        row = int(recorder.window[i])
-        if row == len(self.last):
-            self.last.append(None)
-        self.last[row] = self.after[i] = touch.aggregate
-        if not touch.stored:
-            self.refused.append(i)
-        if self.emit == "on_window_update":
-            if (touch.start_ms, touch.end_ms) != (timestamp_ms, timestamp_ms):
-                for s in touch.found:
-                    bounds = (s.window_start_ms, s.window_end_ms)
-                    self.forwarded.append(Forwarded(i, "tombstone", key, *bounds, None, s.window_end_ms))
-            bounds = (touch.start_ms, touch.end_ms)
-            self.forwarded.append(Forwarded(i, "update", key, *bounds, touch.aggregate, touch.end_ms))
+    def _process(self, recorder: Any, key: Any, value: Any, timestamp_ms: int, offset: int, partition: int) -> None:
+        i, processor = self._at, self.processors[partition]
+        try:
+            told = processor.process(key, value, timestamp_ms, offset)
+        except NumberOverflow:
+            raise
+        except Exception as error:
+            names = ", ".join(a.code for a in self.aggregations.values())
+            got = f"{type(error).__name__}: {shorten(error, 200)}"
+            where = describer(self.batch)(i)[1]
+            raise AggregationFailed(
+                problem(f"{names} failed at {where}", got, "nothing of this run was committed")
+            ) from error
+        close_time_ms = processor.stream_time_ms - self.windows.close_lag_ms
+        self.refused += [i] * recorder.take(i, told, key, partition, close_time_ms)
+        if self.how.emit == "on_window_close":
+            closed: list[StoredSession] | list[StoredWindow] = processor.closed()
+            self.forwarded += [Forwarded(i, each.key, recorder.final(each)) for each in closed]
+        elif self.cache is None:
+            self.forwarded += [Forwarded(i, key, result) for result in recorder.updates(told, timestamp_ms)]
 
-    def _finals(self, i: int, processor: SessionProcessor) -> None:
-        for s in processor.closed():
-            bounds = (s.window_start_ms, s.window_end_ms)
-            self.forwarded.append(Forwarded(i, "final", s.key, *bounds, s.aggregate, s.window_end_ms))
+    def _commit(self) -> None:
+        if self.cache is not None:
+            self.cache.flush()
+            self.refused += [self._at] * self.cache.refused_count
+            self.cache.refused_count = 0
 
 
 def run_processor(
-    windows: SessionWindows,
-    aggregations: Mapping[str, Aggregation],
-    batch: RecordBatch,
-    *,
-    rules: str,
-    retention_ms: int,
-    emit: str,
-    store: MemorySessionStore | None = None,
-) -> tuple[Outcome, list[Forwarded], list[int]]:
-    """(outcome, what was forwarded in order, records whose session the store refused to keep)."""
+    windows: Any, aggregations: Mapping[str, Aggregation], batch: RecordBatch, store: Any, how: Deployment
+) -> Processed:
+    """Runs the processors of all partitions over the batch, and commits to the store or leaves it as it was."""
     if len(batch):
-        check_reach(int(batch.timestamp_ms.max()), windows.inactivity_gap_ms, "inactivity_gap")
-    kafka = rules == "kafka"
-    store = MemorySessionStore(retention=retention_ms if kafka else None) if store is None else store
+        check_reach(int(batch.timestamp_ms.max()), windows.reach_ms, windows.reach_name)
     numbers = batch.partitions.tolist()
     before = {p: store.snapshot(p) for p in numbers}
     batch, position = without_replayed(batch, before)
     if batch.given_offset is None:
         position = position + np.bincount(batch.partition, minlength=len(numbers))
     first_stream_time = np.array([before[p].stream_time_ms for p in numbers], np.int64)
-    loaded, _, key_array = load_sessions(windows, aggregations, batch, store, first_stream_time)
-    keys = key_array.to_pylist()
-    recorder = _Recorder(len(batch), loaded, {key: code for code, key in enumerate(keys)})
-    run = _ProcessorRun(windows, aggregations, batch, kafka=kafka, retention_ms=retention_ms, emit=emit, store=store)
-    _add_loaded(recorder, run, loaded)
+    loaded, keys = _loaded(windows, store, batch, first_stream_time)
+    recorder = _recorder(windows, batch, keys.to_pylist())
+    for partition, each in loaded:
+        recorder.load(each, partition)
+    first_aggregates = list(recorder.last)
+    run = _ProcessorRun(windows, aggregations, batch, store, how, before)
     with store.all_or_nothing():
-        run.run(recorder, keys)
-
+        run.run(recorder, keys.to_pylist())
     columns = recorder.columns()
     stream_time = np.array([processor.stream_time_ms for processor in run.processors], np.int64)
-    merges, reopenings = recorder.events()
-    trace = Trace(
-        batch=batch,
-        keys=key_array,
-        decision=recorder.decision,
-        window=recorder.window,
-        window_columns=columns,
-        merges=merges,
-        reopenings=reopenings,
-        close_lag_ms=windows.close_lag_ms,
-        retention_ms=retention_ms,
-        first_stream_time_ms=first_stream_time,
-        loaded_start_ms=loaded.start_ms,
-        loaded_end_ms=loaded.end_ms,
-    )
     close_time = stream_time - windows.close_lag_ms
+    trace = recorder.trace(
+        keys,
+        columns,
+        close_lag_ms=windows.close_lag_ms,
+        retention_ms=how.retention_ms,
+        first_stream_time_ms=first_stream_time,
+    )
+    last_instant = columns.end_ms if windows.inclusive_end else columns.end_ms - 1
+    emitted = np.array([schedule.last_close_time_ms for schedule in run.schedules], np.int64)
+    looked_at = close_time if how.wall_clock_ms is None or how.emit == "on_window_update" else emitted
+    snapshots = snapshots_after(numbers, position, stream_time, looked_at, before)
+    store.commit_snapshots(snapshots, frozenset(aggregations))
     outcome = Outcome(
         batch=batch,
-        keys=key_array,
+        keys=keys,
         window_columns=columns,
-        folds=_folds(run),
-        loaded=loaded,
+        folds=_folds(run, recorder, first_aggregates),
+        loaded=no_sessions(keys.type, tuple(aggregations)),
         kept_trace=trace,
-        closed=(columns.end_ms < close_time[columns.partition]) & (columns.merged_into < 0),
-        snapshots=snapshots_after(numbers, position, stream_time, close_time, before),
+        closed=(last_instant < close_time[columns.partition]) & (columns.merged_into < 0),
+        snapshots=snapshots,
         dropped=dict(zip(*(a.tolist() for a in np.unique(recorder.decision, return_counts=True)), strict=True)),
-        merge_count=len(recorder.merges),
+        missed_count=recorder.missed_count,
+        merge_count=recorder.merge_count,
     )
-    return outcome, run.forwarded, run.refused
+    return Processed(outcome, run.forwarded, tuple(run.refused), store if run.cache is None else run.cache)
 
 
-def _add_loaded(recorder: _Recorder, run: _ProcessorRun, loaded: SessionColumns) -> None:
-    code = np.searchsorted(run.batch.partitions, loaded.partition).tolist()
-    numbers = (column.tolist() for column in (loaded.start_ms, loaded.end_ms, loaded.opened_by, loaded.closed_by))
-    for key, partition, *row in zip(loaded.key.to_pylist(), code, *numbers, strict=True):
-        recorder.add_window(key, partition, *row)
-    columns = [list(loaded.aggregates[name]) for name in run.aggregations]
-    names = list(run.aggregations)
-    run.loaded = loaded
-    run.last = (
-        columns[0] if len(names) == 1 else [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    )
+def memory_store(windows: Any, retention_ms: int | None) -> MemorySessionStore | MemoryWindowStore:
+    """A store in memory for windows of this kind."""
+    kind = MemorySessionStore if isinstance(windows, SessionWindows) else MemoryWindowStore
+    return kind(retention=retention_ms)
 
 
-def _folds(run: _ProcessorRun) -> dict[str, Any]:
+def _recorder(windows: Any, batch: RecordBatch, keys: list[Any]) -> SessionRecorder | WindowRecorder:
+    code = {key: number for number, key in enumerate(keys)}
+    if isinstance(windows, SessionWindows):
+        return SessionRecorder(batch, code)
+    return WindowRecorder(batch, code, windows.length_ms, inclusive_end=windows.inclusive_end)
+
+
+def _loaded(
+    windows: Any, store: Any, batch: RecordBatch, stream_time_ms: npt.NDArray[np.int64]
+) -> tuple[list[tuple[int, Any]], pa.Array]:
+    """(windows of the store that this batch can touch or close, by code of their partition; all keys)."""
+    newest, known = stream_time_ms.copy(), set(batch.keys.to_pylist())
+    counted = slice(None) if batch.rejected is None else batch.rejected == 0
+    np.maximum.at(newest, batch.partition[counted], batch.timestamp_ms[counted])
+    held = [
+        (code, each)
+        for code, p in enumerate(batch.partitions.tolist())
+        for each in store.all(partition=p)
+        if each.key in known or windows.last_instant_ms(each) < newest[code] - windows.close_lag_ms
+    ]
+    extra = list(dict.fromkeys(each.key for _, each in held if each.key not in known))
+    keys = pa.concat_arrays([batch.keys, pa.array(extra, batch.keys.type)]) if extra else batch.keys
+    return held, keys
+
+
+def _folds(run: _ProcessorRun, recorder: SessionRecorder | WindowRecorder, loaded: list[Any]) -> dict[str, Any]:
     folds, several = {}, len(run.aggregations) > 1
     for name, aggregation in run.aggregations.items():
         kind = None
         if aggregation.accumulators:
             kind = aggregation.result_type([run.batch.values[column].type for column in aggregation.columns])
-        last, after = ([_named(a, name) for a in column] if several else column for column in (run.last, run.after))
-        folds[name] = ProcessorFold(aggregation, kind, last, after, list(run.loaded.aggregates[name]))
+        columns = ([_named(a, name) for a in c] if several else c for c in (recorder.last, recorder.after, loaded))
+        folds[name] = ProcessorFold(aggregation, kind, *columns)
     return folds
 
 
 def _named(aggregate: Any, name: str) -> Any:
     return None if aggregate is None else aggregate[name]
+
+
+def without_null_values(batch: RecordBatch) -> RecordBatch:
+    """The batch with the records marked that have no value in any of their columns, as sliding windows drop them."""
+    if not batch.values:
+        return batch
+    null = np.ones(len(batch), np.bool_)
+    for column in batch.values.values():
+        if isinstance(column, pa.Array):
+            null &= ~np.asarray(column.is_valid())
+        else:
+            null &= np.array([value is None for value in column.to_pylist()], np.bool_)
+    if not null.any():
+        return batch
+    rejected = np.zeros(len(batch), np.uint8) if batch.rejected is None else batch.rejected.copy()
+    rejected[null & (rejected == 0)] = NULL_VALUE
+    return batch.replace(rejected=rejected)

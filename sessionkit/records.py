@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.columns import implicit_offsets, offsets_rise, partition_codes
+from sessionkit.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY
 from sessionkit.errors import InvalidData, MissingColumn, UnsupportedData, problem
 from sessionkit.keys import encode_keys
 from sessionkit.partitioner import partition_of_keys
@@ -24,7 +25,7 @@ from sessionkit.text import shorten
 from sessionkit.times import refuse_mixed_zones, to_milliseconds
 
 FrameKind = Literal["pandas", "polars", "arrow"]
-NULL_KEY, BAD_TIME, NEGATIVE_TIME = 11, 12, 13
+
 _NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError)
 SMALL_PARTITION_NUMBER = 4096  # coded without a sort
 SHOWN_NAMES = 400  # characters of a list of columns in an error

@@ -19,9 +19,10 @@ import pyarrow as pa
 from sessionkit import aggregations as agg
 from sessionkit.errors import InvalidArgument, InvalidData, SparkUnavailable, problem
 from sessionkit.files import parquet_schema, read_table
-from sessionkit.plan import Plan, Run, group_by_key
+from sessionkit.plan import Plan, group_by_key
 from sessionkit.records import check_columns
 from sessionkit.report_page import Findings, page
+from sessionkit.run import Run
 from sessionkit.samples import sample_path
 from sessionkit.windows.session import SessionWindows
 

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.decisions import LATE, REASONS
 from sessionkit.durations import show_duration
 from sessionkit.grace import missing_grace_ms
-from sessionkit.plan import Plan, Run
+from sessionkit.plan import Plan
+from sessionkit.run import Run
 from sessionkit.text import escape_html, plural, shorten
-from sessionkit.trace import LATE, REASONS
 from sessionkit.views.explain import clock
 
 SHOWN_DROPS = 200

@@ -20,8 +20,9 @@ from sessionkit.errors import (
     UnsupportedData,
     problem,
 )
-from sessionkit.plan import Plan, Run, Theme
+from sessionkit.plan import Plan
 from sessionkit.records import check_columns
+from sessionkit.run import Run, Theme
 from sessionkit.spark_types import arrow_schema, column, declared_types, readable_errors, spark_schema
 from sessionkit.text import escape_html, html_block, plural
 from sessionkit.typed import type_of

@@ -22,9 +22,9 @@ from sessionkit.engine import Outcome, run_kernel
 from sessionkit.errors import BrokenTrace, InvalidData, problem
 from sessionkit.grace import missing_grace_of_key
 from sessionkit.records import RecordBatch, read_records
+from sessionkit.session_trace import SessionTrace
 from sessionkit.source import Source
 from sessionkit.stores.columns import ColumnState
-from sessionkit.trace import Trace
 from sessionkit.typed import fit
 from sessionkit.views import tables
 from sessionkit.windows.session import SessionWindows
@@ -337,7 +337,7 @@ VIEWS: dict[str, type[Any]] = {
 }
 
 
-def trace_of(outcome: Outcome) -> Trace:
+def trace_of(outcome: Outcome) -> SessionTrace:
     """The trace, which this run was told to keep."""
     assert outcome.kept_trace is not None
     return outcome.kept_trace

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -10,27 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.columns import bounds_after, stream_times
+from sessionkit.columns import stream_times
+from sessionkit.decisions import DECISIONS, LATE, REASONS
 from sessionkit.durations import INT64_MAX
 from sessionkit.errors import BrokenTrace, UnknownRecord, problem
-from sessionkit.keys import key_ranks
-from sessionkit.records import BAD_TIME, NEGATIVE_TIME, NULL_KEY, RecordBatch
+from sessionkit.records import RecordBatch
 from sessionkit.text import escape_html, html_block, plural, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-OPENED, ADDED, MERGED, LATE = 1, 2, 3, 10
-REPLAYED = 14
-DECISIONS = {OPENED: "opened", ADDED: "added", MERGED: "merged"}
-REASONS = {
-    LATE: "late",
-    NULL_KEY: "null_key",
-    BAD_TIME: "bad_time",
-    NEGATIVE_TIME: "negative_time",
-    REPLAYED: "replayed",
-}
-NOT_YET = np.int64(-1)  # no record has closed the window
 
 
 class Merges(NamedTuple):
@@ -51,16 +40,10 @@ class WindowColumns(NamedTuple):
     opened_by: npt.NDArray[np.int64]  # offset of the record that opened it: with the partition, its id
     merged_into: npt.NDArray[np.int32]  # row of the session that absorbed it, -1
     closed_before: npt.NDArray[np.int64]  # offset of the record that closed it before this run, -1 if not or re-opened
+    timestamp_ms: npt.NDArray[
+        np.int64
+    ]  # what a result of it carries: a session's end, the largest record time of others
     loaded_count: int
-
-
-class Reopenings(NamedTuple):
-    """Closed sessions that a record touched while they were still retained, as they were before it."""
-
-    at: npt.NDArray[np.int64]
-    window: npt.NDArray[np.int32]
-    start_ms: npt.NDArray[np.int64]
-    end_ms: npt.NDArray[np.int64]
 
 
 class Closes(NamedTuple):
@@ -74,27 +57,20 @@ class Closes(NamedTuple):
     until: npt.NDArray[np.int64]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Trace:
-    """Every decision of one run over one batch.
+    """Every decision of one run over one batch: what all kinds of windows have in common.
 
-    `decision[i]` says what record i did (`opened`, `added`, `merged`, or the reason for which it was dropped) and
-    `window[i]` the row of the window that it then belonged to (-1: none). `close_lag_ms` is what is subtracted from
-    stream time to get the close time: gap + grace for sessions.
+    `decision[i]` says what record i did (`opened`, `added`, `merged`, or the reason for which it was dropped).
+    `close_lag_ms` is what is subtracted from stream time to get the close time: grace, for sessions gap + grace.
     """
 
     batch: RecordBatch
     keys: pa.Array
     decision: npt.NDArray[np.uint8]
-    window: npt.NDArray[np.int32]
     window_columns: WindowColumns
-    merges: Merges
-    reopenings: Reopenings
     close_lag_ms: int
-    retention_ms: int  # a session can be found while its end is at most this far behind stream time
     first_stream_time_ms: npt.NDArray[np.int64]
-    loaded_start_ms: npt.NDArray[np.int64]  # bounds of the windows that came from a store, as they came
-    loaded_end_ms: npt.NDArray[np.int64]
 
     def __len__(self) -> int:
         return len(self.decision)
@@ -126,45 +102,31 @@ class Trace:
         mask: npt.NDArray[np.bool_] = self.decision < LATE
         return mask
 
-    @cached_property
-    def late_but_kept(self) -> npt.NDArray[np.bool_]:
-        """True for each record older than the close line that was kept, as it touches an open session."""
-        mask: npt.NDArray[np.bool_] = self.accepted & (self.batch.timestamp_ms < self.close_time_ms)
-        return mask
-
-    @cached_property
-    def bounds_after(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """(start, end) of the record's window once the record is in it; -1 for a dropped record."""
-        loaded = (self.loaded_start_ms, self.loaded_end_ms)
-        return bounds_after(self.window, self.batch.timestamp_ms, self.merges, *loaded, len(self.window_columns.key))
-
-    @cached_property
+    @property
+    @abstractmethod
     def closes(self) -> Closes:
         """Each time that a window became final in this run."""
-        windows, reopened = self.window_columns, self.reopenings
-        row = np.flatnonzero((windows.merged_into < 0) & (windows.closed_before < 0)).astype(np.int32)
-        at = self._passed_by(windows.partition[row], windows.end_ms[row])
-        row, at = row[at < len(self)], at[at < len(self)]
-        end_of_run = np.full(len(row), INT64_MAX)
-        before = self._passed_by(windows.partition[reopened.window], reopened.end_ms)
-        columns = (
-            np.concatenate([before, at]),
-            np.concatenate([reopened.window, row]),
-            np.concatenate([reopened.start_ms, windows.start_ms[row]]),
-            np.concatenate([reopened.end_ms, windows.end_ms[row]]),
-            np.concatenate([reopened.at, end_of_run]),
-        )
-        order = np.lexsort((key_ranks(self.keys)[windows.key[columns[1]]], columns[3], columns[0]))
-        return Closes(*(column[order] for column in columns))
 
-    def _passed_by(self, partition: npt.NDArray[np.int32], end_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Index of the record whose stream time first closes a window that ends at `end_ms`; len(self) if none does."""
-        found = np.full(len(end_ms), len(self), np.int64)
+    @abstractmethod
+    def records(self) -> pa.Table:
+        """One row a record."""
+
+    @abstractmethod
+    def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
+        """One row a window."""
+
+    @abstractmethod
+    def _laws(self) -> Iterator[tuple[str, bool]]:
+        """Each law with whether it holds. A law may rely on those before it."""
+
+    def passed_by(self, partition: npt.NDArray[np.int32], last_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Index of the record that closes a window whose last instant is `last_ms`; len(self) if none does."""
+        found = np.full(len(last_ms), len(self), np.int64)
         for p in range(len(self.batch.partitions)):
             mine = partition == p
             records = np.flatnonzero(self.batch.partition == p)
             stair = self.stream_time_ms[records]
-            last_open = end_ms[mine] + np.minimum(self.close_lag_ms, INT64_MAX - end_ms[mine])  # must not wrap
+            last_open = last_ms[mine] + np.minimum(self.close_lag_ms, INT64_MAX - last_ms[mine])  # must not wrap
             step = np.searchsorted(stair, last_open, side="right")
             found[mine] = np.append(records, len(self))[step]
         return found
@@ -198,56 +160,6 @@ class Trace:
             raise UnknownRecord(problem("this record is not in the run", where, want))
         return int(rows[0])
 
-    def records(self) -> pa.Table:
-        """One row a record: where it stood, key, times, decision, reason, window_id, merged_count (it ended)."""
-        batch, none = self.batch, self.window < 0
-        merged_count = np.zeros(len(self), np.int32)
-        np.add.at(merged_count, self.merges.at, 1)
-        window_id = np.append(self.window_columns.opened_by, NOT_YET)[self.window]
-        return pa.table(
-            {
-                "partition": batch.partitions[batch.partition],
-                "offset": batch.offset,
-                "key": self.keys.take(pa.array(batch.key, mask=batch.key < 0)),
-                "timestamp_ms": pa.array(batch.timestamp_ms, mask=np.isin(self.decision, (BAD_TIME,))),
-                "stream_time_ms": self.stream_time_ms,
-                "decision": _words(np.minimum(self.decision, LATE), {**DECISIONS, LATE: "dropped"}),
-                "reason": _words(self.decision, REASONS),
-                "window_id": pa.array(window_id, mask=none),
-                "merged_count": merged_count,
-            }
-        )
-
-    def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
-        """One row a window: window_id, partition, key, bounds, opened_by, closed_by, merged_into, parents, status."""
-        windows = self.window_columns
-        rows = np.arange(len(windows.key)) if rows is None else rows
-        into, closed_by = windows.merged_into[rows], self.closed_by[rows]
-        opened_by = np.append(windows.opened_by, NOT_YET)
-        return pa.table(
-            {
-                "window_id": windows.opened_by[rows],
-                "partition": self.batch.partitions[windows.partition[rows]],
-                "key": self.keys.take(pa.array(windows.key[rows])),
-                "window_start_ms": windows.start_ms[rows],
-                "window_end_ms": windows.end_ms[rows],
-                "opened_by": windows.opened_by[rows],
-                "closed_by": pa.array(closed_by, mask=(closed_by < 0) | (into >= 0)),
-                "merged_into": pa.array(opened_by[into], mask=into < 0),
-                "parents": self._parents(rows),
-                "status": status_words(into >= 0, closed_by >= 0),
-            }
-        )
-
-    def _parents(self, rows: npt.NDArray[np.int64]) -> pa.Array:
-        """Ids of the sessions that each window absorbed, in the order in which it did."""
-        order = np.argsort(self.merges.into, kind="stable")
-        count = np.bincount(self.merges.into, minlength=len(self.window_columns.key))
-        ends = np.cumsum(count)
-        ids = self.window_columns.opened_by[self.merges.absorbed[order]]
-        lists = pa.ListArray.from_arrays(pa.array(np.append(0, ends), pa.int32()), pa.array(ids))
-        return lists.take(pa.array(rows))
-
     def where(self, decision: str | None = None, reason: str | None = None) -> pa.Table:
         """The rows of `records()` with this decision ("dropped", "merged", …) or this reason ("late", …)."""
         table = self.records()
@@ -259,7 +171,7 @@ class Trace:
 
     def counts(self) -> dict[str, int]:
         """How many records did what, by decision and by reason; only what happened."""
-        seen = np.bincount(self.decision, minlength=REPLAYED + 1)
+        seen = np.bincount(self.decision, minlength=256)
         return {word: int(seen[code]) for code, word in {**DECISIONS, **REASONS}.items() if seen[code]}
 
     def check(self) -> None:
@@ -272,55 +184,10 @@ class Trace:
             if not holds:
                 raise BrokenTrace(problem("a law of the trace does not hold", law, "this is a bug in sessionkit"))
 
-    def _laws(self) -> Iterator[tuple[str, bool]]:
-        """Each law with whether it holds. A law may rely on those before it."""
-        windows, merges, opened = self.window_columns, self.merges, self.decision == OPENED
-        loaded, count = windows.loaded_count, len(windows.key)
-        known = np.isin(self.decision, [*DECISIONS, *REASONS])
-        yield "each record is accepted or dropped, with a reason", bool(known.all())
-        has_window = self.window >= 0
-        yield "an accepted record has a window, a dropped one has none", bool((self.accepted == has_window).all())
-        rows = np.concatenate([self.window[has_window], merges.into, merges.absorbed, self.reopenings.window])
-        yield "each window that is named is there", not len(rows) or 0 <= rows.min() <= rows.max() < count
-        in_order = np.array_equal(self.window[opened], np.arange(loaded, count))
-        yield "windows are numbered as they are opened", in_order
-        bridges = np.flatnonzero(self.decision == MERGED)
-        yield "a record that merges absorbs a session", np.array_equal(np.unique(merges.at), bridges)
-        yield "a session is absorbed once", len(np.unique(merges.absorbed)) == len(merges.absorbed)
-        marked = np.flatnonzero(windows.merged_into >= 0)
-        yield "what was absorbed is marked so", np.array_equal(np.sort(merges.absorbed), marked)
-        yield from self._laws_of_time()
-
-    def _laws_of_time(self) -> Iterator[tuple[str, bool]]:
-        windows, batch, kept = self.window_columns, self.batch, self.accepted
-        yield "stream time never falls", self._stream_time_rises()
-        same_key = windows.key[self.window[kept]] == batch.key[kept]
-        same_partition = windows.partition[self.window[kept]] == batch.partition[kept]
-        yield "a record stays with its key and partition", bool((same_key & same_partition).all())
-        start, end = (bound[kept] for bound in self.bounds_after)
-        inside = (start <= batch.timestamp_ms[kept]) & (end >= batch.timestamp_ms[kept])
-        yield "a record lies in its window", bool(inside.all())
-        yield "a record is kept by a session that is open", bool((end >= self.close_time_ms[kept]).all())
-        late = self.decision == LATE
-        older = batch.timestamp_ms[late] < self.close_time_ms[late]
-        yield "a late record is older than the close line", bool(older.all())
-        yield "bounds end where the last touch left them", self._bounds_agree()
-        final = self.closes.window[self.closes.until == INT64_MAX]
-        yield "a session closes once, unless it is re-opened", len(np.unique(final)) == len(final)
-
-    def _stream_time_rises(self) -> bool:
+    def stream_time_rises(self) -> bool:
+        """True if stream time never falls."""
         by_partition = (self.stream_time_ms[self.batch.partition == p] for p in range(len(self.batch.partitions)))
         return all(bool((np.diff(times) >= 0).all()) for times in by_partition)
-
-    def _bounds_agree(self) -> bool:
-        start, end = self.loaded_start_ms, self.loaded_end_ms
-        size = len(self.window_columns.key)
-        lowest, highest = np.full(size, INT64_MAX), np.full(size, -1)
-        lowest[: len(start)], highest[: len(end)] = start, end
-        kept = self.accepted
-        np.minimum.at(lowest, self.window[kept], self.bounds_after[0][kept])
-        np.maximum.at(highest, self.window[kept], self.bounds_after[1][kept])
-        return bool((lowest == self.window_columns.start_ms).all() and (highest == self.window_columns.end_ms).all())
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {word}" for word, count in self.counts().items())
@@ -338,11 +205,12 @@ def status_words(absorbed: npt.NDArray[np.bool_], closed: npt.NDArray[np.bool_])
     return pa.DictionaryArray.from_arrays(pa.array(code), pa.array(["open", "closed", "merged"])).cast(pa.string())
 
 
-def _words(codes: npt.NDArray[np.uint8], words: dict[int, str]) -> pa.Array:
+def words(codes: npt.NDArray[np.uint8], names: dict[int, str]) -> pa.Array:
+    """The name of each code, null where it has none."""
     place = np.full(256, -1, np.int8)
-    for number, code in enumerate(words):
+    for number, code in enumerate(names):
         place[code] = number
     index = place[codes]
-    return pa.DictionaryArray.from_arrays(pa.array(index, mask=index < 0), pa.array(list(words.values()))).cast(
+    return pa.DictionaryArray.from_arrays(pa.array(index, mask=index < 0), pa.array(list(names.values()))).cast(
         pa.string()
     )

@@ -22,8 +22,8 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.contracts import STORE_KINDS, WINDOW_KINDS
+from sessionkit.session_trace import SessionTrace
 from sessionkit.stores.memory import MemorySessionStore
-from sessionkit.trace import Trace
 from sessionkit.views.explain import Explanation
 
 PACKAGE = Path(sk.__file__).parent
@@ -41,7 +41,7 @@ HEAVY = (
     "hypothesis",
 )
 # What a user holds in hand without having imported it by name.
-HANDED_OUT = (sk.Plan, sk.Run, sk.SessionWindows, MemorySessionStore, Trace, Explanation)
+HANDED_OUT = (sk.Plan, sk.Run, sk.SessionWindows, MemorySessionStore, SessionTrace, Explanation)
 
 
 # ---- names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
@@ -205,10 +205,7 @@ class MemorySessionStore:
 
     def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
         """Sessions of these keys, and those of any key that will be closed, of the partitions in `close_time_ms`."""
-        if self._names is not None and self._names != set(names):
-            got = f"{sorted(self._names)} in it, {sorted(names)} in the plan"
-            want = "one plan a store, or the same names"
-            raise InvalidData(problem(f"store {self.name!r} holds the results of another plan", got, want))
+        self.check_names(names)
         wanted = {key_bytes(key) for key in keys.to_pylist()}
         found = [
             (partition, session)
@@ -221,6 +218,13 @@ class MemorySessionStore:
         key_type = keys.type if not found or self._key_kind is None else KEY_TYPES[self._key_kind]
         return _as_columns(found, key_type, names)
 
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuses a plan whose results are called otherwise than those in the store."""
+        if self._names is not None and self._names != set(names):
+            got = f"{sorted(self._names)} in it, {sorted(names)} in the plan"
+            want = "one plan a store, or the same names"
+            raise InvalidData(problem(f"store {self.name!r} holds the results of another plan", got, want))
+
     def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None:
         """Takes a run over: what it removed, what it wrote, and how far it came."""
         self._check_open()
@@ -231,9 +235,13 @@ class MemorySessionStore:
             start, end, aggregate, key, opened_by, closed_by = session
             ids = {"opened_by": opened_by, "closed_by": closed_by}
             self.put(key, start, end, aggregate, partition=partition, keep_null=True, **ids)
+        self.commit_snapshots(snapshots, frozenset(puts.aggregates))
+
+    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: frozenset[str]) -> None:
+        """Takes over how far a run came, whose sessions the calls above have written already."""
         for partition, snapshot in snapshots.items():
             self._of(partition).snapshot = snapshot
-        self._names = frozenset(puts.aggregates)
+        self._names = names
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
@@ -292,6 +300,11 @@ class MemorySessionStore:
         return html_block(f"<p>{escape_html(repr(self))}</p>{table}")
 
     # ---- inside
+
+    @staticmethod
+    def sort_key(raw: bytes, start_ms: int, end_ms: int) -> tuple[int, bytes, int]:
+        """The order in which ranges over keys come."""
+        return end_ms, raw, -start_ms
 
     def _check_open(self) -> None:
         if not self._open:

@@ -7,18 +7,20 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sessionkit.decisions import ADDED, BAD_TIME, LATE, MERGED, NEGATIVE_TIME, NULL_KEY, NULL_VALUE, OPENED, REPLAYED
 from sessionkit.durations import show_duration, show_time
 from sessionkit.grace import missing_grace_ms
-from sessionkit.records import BAD_TIME, NEGATIVE_TIME, NULL_KEY
+from sessionkit.session_trace import SessionTrace
 from sessionkit.text import escape_html, html_block, plural, shorten
-from sessionkit.trace import ADDED, LATE, MERGED, OPENED, REPLAYED, Trace
+from sessionkit.trace import Trace
 from sessionkit.windows.session import SessionWindows
 
 SHORT_HISTORY_MS = 30 * 86_400_000  # toy data counts from the epoch: "27 min" reads better than a date in 1970
-_PLAIN = {
+PLAIN = {
     NULL_KEY: "was dropped: its key is null. It does not move stream time (Kafka drops it before it looks at the time)",
     BAD_TIME: 'was dropped: it has no time, and the plan says on_bad_time="drop"',
     NEGATIVE_TIME: 'was dropped: its time lies before 1970, and the plan says on_bad_time="drop"',
+    NULL_VALUE: "was dropped: it has no value. It does not move stream time (Kafka's sliding windows skip it)",
     REPLAYED: "was skipped: the store had read up to a later offset already, so this is a replay",
 }
 
@@ -49,13 +51,13 @@ def clock(trace: Trace) -> Callable[[int], str]:
     return show_duration if newest < SHORT_HISTORY_MS else show_time
 
 
-def explain_record(trace: Trace, windows: SessionWindows, index: int) -> Explanation:
+def explain_record(trace: SessionTrace, windows: SessionWindows, index: int) -> Explanation:
     """Why record `index` opened, joined, bridged or was dropped, who had moved stream time, what would keep it."""
     batch, at = trace.batch, clock(trace)
     code, time = int(trace.decision[index]), int(batch.timestamp_ms[index])
-    name = _record_name(trace, index)
-    if code in _PLAIN:
-        return Explanation(f"{name} {_PLAIN[code]}.")
+    name = record_name(trace, index)
+    if code in PLAIN:
+        return Explanation(f"{name} {PLAIN[code]}.")
     stream, close = int(trace.stream_time_ms[index]), int(trace.close_time_ms[index])
     words = [f"{name}, event time {at(time)}, {_decision(trace, windows, index)}."]
     gap, grace = show_duration(windows.inactivity_gap_ms), show_duration(windows.grace_ms)
@@ -70,28 +72,29 @@ def explain_record(trace: Trace, windows: SessionWindows, index: int) -> Explana
         )
     elif time < close:
         words.append(f"It was late, as {line}, but it was kept: it touches a session that was still open.")
-    words.append(_who_moved(trace, index))
+    words.append(who_moved(trace, index))
     return Explanation(" ".join(words))
 
 
-def short_reason(trace: Trace, windows: SessionWindows, index: int) -> str:
+def short_reason(trace: SessionTrace, windows: SessionWindows, index: int) -> str:
     """One line for a hover: what the record did. Not escaped."""
     code = int(trace.decision[index])
-    name = _record_name(trace, index)
-    if code in _PLAIN:
-        return f"{name} {_PLAIN[code].partition(':')[0]}"
+    name = record_name(trace, index)
+    if code in PLAIN:
+        return f"{name} {PLAIN[code].partition(':')[0]}"
     late = " (late, but it touches an open session)" if trace.late_but_kept[index] else ""
     return f"{name}, {clock(trace)(int(trace.batch.timestamp_ms[index]))}, {_decision(trace, windows, index)}{late}"
 
 
-def _record_name(trace: Trace, index: int) -> str:
+def record_name(trace: Trace, index: int) -> str:
+    """The record by its offset and key, as a sentence begins."""
     batch = trace.batch
     partition = f"partition {batch.partitions[batch.partition[index]]}, " if len(batch.partitions) > 1 else ""
     key = "no key" if batch.key[index] < 0 else f"key {shorten(trace.keys[int(batch.key[index])].as_py())}"
     return f"Record {batch.offset[index]} ({partition}{key})"
 
 
-def _decision(trace: Trace, windows: SessionWindows, index: int) -> str:
+def _decision(trace: SessionTrace, windows: SessionWindows, index: int) -> str:
     code, at, gap = int(trace.decision[index]), clock(trace), show_duration(windows.inactivity_gap_ms)
     if code == LATE:
         return "was dropped: too late"
@@ -119,7 +122,7 @@ def _span(at: Callable[[int], str], start_ms: int, end_ms: int) -> str:
     return f"at {at(start_ms)}" if start_ms == end_ms else f"{at(start_ms)} to {at(end_ms)}"
 
 
-def bounds_before(trace: Trace, row: int, index: int) -> tuple[int, int]:
+def bounds_before(trace: SessionTrace, row: int, index: int) -> tuple[int, int]:
     """Bounds of a window just before record `index`."""
     earlier = np.flatnonzero(trace.window[:index] == row)
     if len(earlier):
@@ -127,7 +130,7 @@ def bounds_before(trace: Trace, row: int, index: int) -> tuple[int, int]:
     return int(trace.loaded_start_ms[row]), int(trace.loaded_end_ms[row])
 
 
-def _sessions_met(trace: Trace, index: int) -> list[Met]:
+def _sessions_met(trace: SessionTrace, index: int) -> list[Met]:
     """The sessions that an accepted record joined, oldest first, as they were before it."""
     if trace.decision[index] == OPENED:
         return []
@@ -135,7 +138,7 @@ def _sessions_met(trace: Trace, index: int) -> list[Met]:
     return [Met(row, *bounds_before(trace, row, index)) for row in rows]
 
 
-def _closed_near(trace: Trace, windows: SessionWindows, index: int) -> list[str]:
+def _closed_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[str]:
     """Words for the closed session that a dropped record would have joined."""
     at, time, gap = clock(trace), int(trace.batch.timestamp_ms[index]), windows.inactivity_gap_ms
     columns, batch = trace.window_columns, trace.batch
@@ -157,7 +160,8 @@ def _closed_near(trace: Trace, windows: SessionWindows, index: int) -> list[str]
     return [f"The session {_span(at, start, end)} would have taken it, but was closed already."]
 
 
-def _who_moved(trace: Trace, index: int) -> str:
+def who_moved(trace: Trace, index: int) -> str:
+    """Which record had moved stream time to where record `index` met it."""
     batch, at = trace.batch, clock(trace)
     stream = int(trace.stream_time_ms[index])
     if trace.first_stream_time_ms[batch.partition[index]] >= stream:
@@ -169,7 +173,7 @@ def _who_moved(trace: Trace, index: int) -> str:
     same = (
         "the same key" if batch.key[mover] == batch.key[index] else "another key: stream time belongs to the partition"
     )
-    return f"What had moved stream time to {at(stream)} was {_lower(_record_name(trace, mover))}, {same}."
+    return f"What had moved stream time to {at(stream)} was {_lower(record_name(trace, mover))}, {same}."
 
 
 def _lower(name: str) -> str:

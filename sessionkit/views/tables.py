@@ -10,14 +10,17 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.columns import count_updates, last_touches, order_by_place, update_rows
+from sessionkit.decisions import BAD_TIME, LATE, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.durations import INT64_MAX
 from sessionkit.engine import Outcome
 from sessionkit.errors import UnsupportedData, problem
 from sessionkit.keys import key_ranks
 from sessionkit.processing import Forwarded
 from sessionkit.records import FrameKind, to_frame
+from sessionkit.session_trace import SessionTrace
 from sessionkit.text import shorten
-from sessionkit.trace import LATE, REASONS, REPLAYED, Trace, status_words
+from sessionkit.trace import status_words, words
+from sessionkit.window_trace import WindowTrace
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 RESULT_COLUMNS = ("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms", "status")
@@ -71,7 +74,7 @@ def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Colu
     }
 
 
-def updates(outcome: Outcome, trace: Trace) -> dict[str, Column]:
+def updates(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
     """What goes downstream on update: tombstones for the sessions a record withdrew, then the new session."""
     start_after, end_after = trace.bounds_after
     touched = (trace.window, trace.decision, trace.batch.timestamp_ms)
@@ -91,7 +94,7 @@ def updates(outcome: Outcome, trace: Trace) -> dict[str, Column]:
     }
 
 
-def finals(outcome: Outcome, trace: Trace) -> dict[str, Column]:
+def finals(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
     """What goes downstream on close: each window once it is final, by the record that closed it, end and key bytes."""
     closes = trace.closes
     reopened = np.flatnonzero(closes.until != INT64_MAX)
@@ -110,7 +113,7 @@ def finals(outcome: Outcome, trace: Trace) -> dict[str, Column]:
 def _as_they_were(
     values: pa.Array | npt.NDArray[np.object_],
     outcome: Outcome,
-    trace: Trace,
+    trace: SessionTrace,
     name: str,
     reopened: npt.NDArray[np.intp],
 ) -> pa.Array | npt.NDArray[np.object_]:
@@ -126,7 +129,7 @@ def _as_they_were(
     return pa.array(out, values.type) if isinstance(values, pa.Array) else out
 
 
-def _running(fold: Any, trace: Trace) -> pa.Array | npt.NDArray[np.object_]:
+def _running(fold: Any, trace: SessionTrace) -> pa.Array | npt.NDArray[np.object_]:
     return fold.running(trace.window, trace.decision, trace.merges)
 
 
@@ -140,48 +143,90 @@ def _blanked(
     return out
 
 
-def _where(trace: Trace, at: npt.NDArray[np.int64], what: pa.Array) -> dict[str, Column]:
+def _where(trace: SessionTrace, at: npt.NDArray[np.int64], what: pa.Array) -> dict[str, Column]:
     batch = trace.batch
     return {"partition": batch.partitions[batch.partition[at]], "offset": batch.offset[at], "what": what}
 
 
-def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded]) -> dict[str, Column]:
+def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded], *, old_values: bool) -> dict[str, Column]:
     """What the processor forwarded, as the same columns as `updates` and `finals`."""
     batch = outcome.batch
     at = np.array([row.at for row in forwarded], np.int64)
-    single = len(outcome.folds) == 1
+    results = [row.result for row in forwarded]
     columns: dict[str, Column] = {
         "partition": batch.partitions[batch.partition[at]],
         "offset": batch.offset[at],
-        "what": pa.array([row.what for row in forwarded], pa.string()),
+        "what": pa.array([result.what for result in results], pa.string()),
         "key": pa.array([row.key for row in forwarded], outcome.keys.type),
-        "window_start_ms": np.array([row.window_start_ms for row in forwarded], np.int64),
-        "window_end_ms": np.array([row.window_end_ms for row in forwarded], np.int64),
+        "window_start_ms": np.array([result.window_start_ms for result in results], np.int64),
+        "window_end_ms": np.array([result.window_end_ms for result in results], np.int64),
+        **_of_aggregates(outcome, [result.aggregate for result in results]),
     }
+    if old_values:
+        old = _of_aggregates(outcome, [result.old for result in results])
+        columns.update({f"old_{name}": column for name, column in old.items()})
+    return {**columns, "timestamp_ms": np.array([result.timestamp_ms for result in results], np.int64)}
+
+
+def _of_aggregates(outcome: Outcome, aggregates: list[Any]) -> dict[str, Column]:
+    single = len(outcome.folds) == 1
+    columns = {}
     for name, fold in outcome.folds.items():
-        values = [r.aggregate if single or r.aggregate is None else r.aggregate[name] for r in forwarded]
+        values = [each if single or each is None else each[name] for each in aggregates]
         columns[name] = fold.column(values)  # type: ignore[union-attr]
-    return {**columns, "timestamp_ms": np.array([row.timestamp_ms for row in forwarded], np.int64)}
+    return columns
 
 
-def dropped_records(trace: Trace) -> pa.Table:
-    """The records that count in no window, with the reason."""
+def dropped_records(trace: SessionTrace) -> pa.Table:
+    """The records that count in no session, with the reason."""
     return trace.records().filter(pa.array(~trace.accepted)).drop_columns(["decision", "window_id", "merged_count"])
 
 
-def metrics(outcome: Outcome, final_count: int, refused_count: int) -> dict[str, int]:
-    """Counters, Kafka's names first; those of one reason or decision behind them."""
+def dropped_touches(trace: WindowTrace) -> pa.Table:
+    """One row for each closed window that a record came too late for, and for each record dropped for another reason.
+
+    `missing_grace_ms` is by how much the window had closed too early for the record, `enough_grace_ms` the grace under
+    which it would have been open still.
+    """
+    batch, missed = trace.batch, trace.missed
+    other = np.flatnonzero(~trace.accepted & (trace.decision != LATE))
+    at = np.concatenate([missed.record, other])
+    late = np.arange(len(at)) < len(missed.record)
+    start_ms = np.concatenate([missed.start_ms, np.zeros(len(other), np.int64)])
+    end_ms = start_ms + trace.length_ms
+    missing = trace.close_time_ms[at] - trace.last_instant_ms(end_ms)
+    table = pa.table(
+        {
+            "partition": batch.partitions[batch.partition[at]],
+            "offset": batch.offset[at],
+            "key": trace.keys.take(pa.array(batch.key[at], mask=batch.key[at] < 0)),
+            "timestamp_ms": pa.array(batch.timestamp_ms[at], mask=trace.decision[at] == BAD_TIME),
+            "stream_time_ms": trace.stream_time_ms[at],
+            "reason": words(np.where(late, np.uint8(LATE), trace.decision[at]), REASONS),
+            "window_start_ms": pa.array(start_ms, mask=~late),
+            "window_end_ms": pa.array(end_ms, mask=~late),
+            "missing_grace_ms": pa.array(missing, mask=~late),
+            "enough_grace_ms": pa.array(missing + trace.close_lag_ms, mask=~late),
+        }
+    )
+    return table.take(pa.array(np.argsort(at, kind="stable")))
+
+
+def metrics(outcome: Outcome, final_count: int, refused_count: int, *, null_values: bool = False) -> dict[str, int]:
+    """Counters, Kafka's names first; those of one reason or decision behind them.
+
+    `null_values` says whether windows of this kind drop records without a value.
+    """
     seen = outcome.dropped
-    late = {
-        f"dropped-{word.replace('_', '-')}": seen.get(code, 0) for code, word in REASONS.items() if code != REPLAYED
-    }
-    dropped = sum(count for code, count in seen.items() if code >= LATE and code != REPLAYED)
+    shown = {code: word for code, word in REASONS.items() if code != REPLAYED and (null_values or code != NULL_VALUE)}
+    reasons = {f"dropped-{word.replace('_', '-')}": seen.get(code, 0) for code, word in shown.items()}
+    reasons["dropped-late"] = outcome.missed_count
     alive = outcome.window_columns.merged_into < 0
     return {
-        "dropped-records-total": dropped + refused_count,
+        "dropped-records-total": sum(reasons.values()) + refused_count,
         "window-aggregate-final-emit-total": final_count,
         "process-total": sum(seen.values()),
-        **late,
+        **reasons,
         "dropped-expired": refused_count,
         "replayed-records": seen.get(REPLAYED, 0),
         "windows": int(alive.sum()),

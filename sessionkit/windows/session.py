@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from sessionkit.contracts import SessionStore, StoredSession, window_kind
+from sessionkit.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.trace import ADDED, LATE, MERGED, OPENED
+from sessionkit.windows.emission import EmitSchedule
 from sessionkit.windows.session_kernel import SessionKernel, session_is_late
+from sessionkit.windows.touches import Aggregates
 
 
 @window_kind
@@ -34,6 +35,12 @@ class SessionWindows:
 
     inactivity_gap_ms: int
     grace_ms: int
+
+    noun = "session"
+    reach_name = "inactivity_gap"
+    takes_null_values = True
+    inclusive_end = True
+    caches_on_close = False
 
     def __init__(self, *, inactivity_gap: Duration, grace: Duration) -> None:
         object.__setattr__(self, "inactivity_gap_ms", duration_ms(inactivity_gap, "inactivity_gap"))
@@ -61,22 +68,33 @@ class SessionWindows:
             raise InvalidArgument(problem("retention must cover the sessions", show_duration(ms), want))
         return ms
 
+    @property
+    def reach_ms(self) -> int:
+        """How far after its time a record can find a session."""
+        return self.inactivity_gap_ms
+
+    @staticmethod
+    def last_instant_ms(session: StoredSession) -> int:
+        """The last time that lies in a stored session."""
+        return session.window_end_ms
+
+    def processor(
+        self, aggregates: Aggregates, store: SessionStore, partition: int, **options: Any
+    ) -> SessionProcessor:
+        """The record-at-a-time processor of one partition."""
+        return SessionProcessor(self, aggregates, store, partition, **options)
+
     def kernel(self, retention_ms: int) -> SessionKernel:
         """The compiled pass over columns."""
         return SessionKernel(self.inactivity_gap_ms, self.grace_ms, retention_ms)
 
+    def in_words(self) -> str:
+        """The parameters as a person says them."""
+        return f"gap {show_duration(self.inactivity_gap_ms)}, grace {show_duration(self.grace_ms)}"
+
     def __repr__(self) -> str:
         gap, grace = duration_code(self.inactivity_gap_ms), duration_code(self.grace_ms)
         return f'SessionWindows(inactivity_gap="{gap}", grace="{grace}")'
-
-
-class Aggregates(NamedTuple):
-    """The three functions over all named aggregations at once; an aggregate is a value, or a dict by name."""
-
-    initializer: Callable[[], Any]
-    aggregator: Callable[[Any, Any, Any], Any]
-    merger: Callable[[Any, Any, Any], Any]
-    is_null: Callable[[Any], bool]
 
 
 class Touch(NamedTuple):
@@ -110,11 +128,11 @@ class SessionProcessor:
         kafka: bool,
         retention_ms: int,
         stream_time_ms: int,
-        last_close_time_ms: int,
+        schedule: EmitSchedule,
     ) -> None:
         self._windows, self._aggregates, self._store, self._partition = windows, aggregates, store, partition
-        self._kafka, self._retention_ms = kafka, retention_ms
-        self.stream_time_ms, self.last_close_time_ms = stream_time_ms, last_close_time_ms
+        self._kafka, self._retention_ms, self._schedule = kafka, retention_ms, schedule
+        self.stream_time_ms = stream_time_ms
 
     def process(self, key: Any, value: Any, timestamp_ms: int, offset: int) -> Touch:
         """Takes one record in."""
@@ -154,11 +172,10 @@ class SessionProcessor:
     def closed(self) -> list[StoredSession]:
         """The sessions that became final with the last record, in the order in which they go out."""
         close_time_ms = self.stream_time_ms - self._windows.close_lag_ms
-        last = self.last_close_time_ms
-        if last != -1 and close_time_ms <= last:
+        if not self._schedule.is_due(close_time_ms):
             return []
-        lowest, highest = max(0, last), close_time_ms - 1
+        lowest, highest = max(0, self._schedule.last_close_time_ms), close_time_ms - 1
         if highest < lowest:
             return []
-        self.last_close_time_ms = close_time_ms
+        self._schedule.last_close_time_ms = close_time_ms
         return list(self._store.find_sessions_by_end(lowest, highest, partition=self._partition))

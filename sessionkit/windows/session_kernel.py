@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.compiled import compiled_loop
-from sessionkit.trace import ADDED, LATE, MERGED, OPENED
+from sessionkit.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.windows.cells import EMPTY, SMALLEST, copy_live_cells, empty_cells, find_cell, set_cell, survivor
 
 SESSION = np.dtype(

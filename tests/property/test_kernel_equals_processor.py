@@ -13,9 +13,9 @@ from sessionkit import engine
 from sessionkit.aggregations import Aggregation
 from sessionkit.commit import commit
 from sessionkit.engine import Outcome, run_kernel
-from sessionkit.processing import run_processor
+from sessionkit.processing import Deployment, run_processor
+from sessionkit.session_trace import SessionTrace
 from sessionkit.stores.memory import MemorySessionStore
-from sessionkit.trace import Trace
 from sessionkit.views import tables
 from tests.property.streams import AGGREGATIONS, Stream, draw
 
@@ -25,7 +25,7 @@ VIEWS = (("on_window_update", tables.updates), ("on_window_close", tables.finals
 BUILT_INS = {name: a for name, a in AGGREGATIONS.items() if a.accumulators}
 
 
-def _kernel(stream: Stream, aggregations: Mapping[str, Aggregation] = AGGREGATIONS) -> tuple[Outcome, Trace]:
+def _kernel(stream: Stream, aggregations: Mapping[str, Aggregation] = AGGREGATIONS) -> tuple[Outcome, SessionTrace]:
     outcome = run_kernel(stream.windows, aggregations, stream.batch(), retention_ms=stream.retention_ms)
     assert outcome.kept_trace is not None
     return outcome, outcome.kept_trace
@@ -36,7 +36,7 @@ def _rows(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     return list(zip(*lists, strict=True))
 
 
-def _same_trace(one: Trace, other: Trace) -> None:
+def _same_trace(one: SessionTrace, other: SessionTrace) -> None:
     assert one.records().equals(other.records())
     assert one.windows().equals(other.windows())
     for a, b in zip(
@@ -53,18 +53,13 @@ def test_kernel_equals_processor(first: int) -> None:
         outcome, trace = _kernel(stream)
         trace.check()
         emit, view = VIEWS[seed % 2]
-        told, forwarded, refused = run_processor(
-            stream.windows,
-            AGGREGATIONS,
-            stream.batch(),
-            rules="sessionkit",
-            retention_ms=stream.retention_ms,
-            emit=emit,
-        )
+        how = Deployment(retention_ms=stream.retention_ms, emit=emit, kafka=False)
+        done = run_processor(stream.windows, AGGREGATIONS, stream.batch(), MemorySessionStore(), how)
+        told = done.outcome
         assert told.kept_trace is not None, seed
         _same_trace(trace, told.kept_trace)
-        assert not refused, seed
-        assert _rows(view(outcome, trace)) == _rows(tables.forwarded_table(told, forwarded)), seed
+        assert not done.refused, seed
+        assert _rows(view(outcome, trace)) == _rows(tables.forwarded_table(told, done.forwarded, old_values=False)), seed
         rows = tables.table_rows(outcome)
         assert _rows(tables.window_table(outcome, rows)) == _rows(tables.window_table(told, rows)), seed
         assert outcome.snapshots == told.snapshots, seed
@@ -80,7 +75,7 @@ def _in_batches(stream: Stream, cuts: list[int], aggregations: Mapping[str, Aggr
     return outcomes
 
 
-def _last_seen(traces: list[Trace]) -> dict[tuple[int, int], dict[str, Any]]:
+def _last_seen(traces: list[SessionTrace]) -> dict[tuple[int, int], dict[str, Any]]:
     """Each window as the last batch that met it left it, its parents from all batches."""
     seen: dict[tuple[int, int], dict[str, Any]] = {}
     for trace in traces:
@@ -143,14 +138,8 @@ def test_many_open_sessions_of_one_key() -> None:
         stream = Stream(windows, windows.close_lag_ms + int(rng.choice([0, 50])), pa.table(columns))
         outcome, trace = _kernel(stream, aggregations)
         trace.check()
-        told, _, _ = run_processor(
-            windows,
-            aggregations,
-            stream.batch(),
-            rules="sessionkit",
-            retention_ms=stream.retention_ms,
-            emit="on_window_close",
-        )
+        how = Deployment(retention_ms=stream.retention_ms, emit="on_window_close", kafka=False)
+        told = run_processor(windows, aggregations, stream.batch(), MemorySessionStore(), how).outcome
         assert told.kept_trace is not None
         _same_trace(trace, told.kept_trace)
         rows = tables.table_rows(outcome)

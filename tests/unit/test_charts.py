@@ -16,9 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sessionkit as sk
+from sessionkit.decisions import LATE, MERGED
 from sessionkit.errors import InvalidArgument, UnknownRecord
 from sessionkit.grace import missing_grace_ms
-from sessionkit.trace import LATE, MERGED, Trace
+from sessionkit.session_trace import SessionTrace
 from sessionkit.views.charts import lanes, plane
 from sessionkit.views.charts.grammar import PALETTES
 from sessionkit.views.charts.history import MOST_ROWS, KeyHistory
@@ -44,19 +45,19 @@ HOSTILE = [
 ]
 
 
-def run(rows: list[tuple[Any, ...]], windows: sk.SessionWindows = WINDOWS, **options: Any) -> Trace:
+def run(rows: list[tuple[Any, ...]], windows: sk.SessionWindows = WINDOWS, **options: Any) -> SessionTrace:
     """The trace of rows of (key, minute) or (key, minute, partition)."""
     names = ["key", "minute", "partition"][: len(rows[0]) if rows else 2]
     data = pd.DataFrame(rows, columns=names).astype({"key": "string", "minute": "int64"})
     data["at"] = data["minute"] * MINUTE
     partition = "partition" if "partition" in names else None
     plan = sk.group_by_key("key", timestamp="at", unit="ms", partition=partition).windowed_by(windows).count()
-    trace: Trace = plan.run(data, **options).trace
+    trace: SessionTrace = plan.run(data, **options).trace
     return trace
 
 
 @pytest.fixture(scope="module")
-def toy() -> Trace:
+def toy() -> SessionTrace:
     return run(TOY)
 
 
@@ -151,7 +152,7 @@ def test_status_colours_stand_out_from_the_background(theme: str, least: float) 
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_plane_draws_every_record_once_by_what_it_did(toy: Trace, theme: Any) -> None:
+def test_plane_draws_every_record_once_by_what_it_did(toy: SessionTrace, theme: Any) -> None:
     figure = plane(toy, WINDOWS, "ana", theme=theme)
     mine = np.flatnonzero(toy.batch.key == 0)
     drawn = {
@@ -170,7 +171,7 @@ def test_plane_draws_every_record_once_by_what_it_did(toy: Trace, theme: Any) ->
     assert figure.layout.paper_bgcolor == PALETTES[theme].background
 
 
-def test_plane_lines_are_the_trace_at_every_record(toy: Trace) -> None:
+def test_plane_lines_are_the_trace_at_every_record(toy: SessionTrace) -> None:
     figure = plane(toy, WINDOWS, "ana")
     for row in range(len(toy)):
         assert stair_at(named(figure, "stream time"), row) == toy.stream_time_ms[row]
@@ -179,7 +180,7 @@ def test_plane_lines_are_the_trace_at_every_record(toy: Trace) -> None:
     assert len(named(figure, "close line").x) == 2 + 2 * turns
 
 
-def test_plane_bodies_grow_as_the_trace_says_and_end_where_it_says(toy: Trace) -> None:
+def test_plane_bodies_grow_as_the_trace_says_and_end_where_it_says(toy: SessionTrace) -> None:
     figure = plane(toy, WINDOWS, "ana")
     bodies = pieces(named(figure, "session"))
     mine = np.flatnonzero(toy.window_columns.key == 0)
@@ -197,7 +198,7 @@ def test_plane_bodies_grow_as_the_trace_says_and_end_where_it_says(toy: Trace) -
             assert {toy.bounds_after[0][row], toy.bounds_after[1][row]} <= set(at_row)
 
 
-def test_plane_caps_bars_and_tethers(toy: Trace) -> None:
+def test_plane_caps_bars_and_tethers(toy: SessionTrace) -> None:
     figure = plane(toy, WINDOWS, "ana")
     caps = [(x, y[0]) for x, y in pieces(named(figure, "closed: the result"))]
     assert caps == [([2 * MINUTE, 30 * MINUTE], 11), ([41 * MINUTE, 63 * MINUTE], 20)]
@@ -210,7 +211,7 @@ def test_plane_caps_bars_and_tethers(toy: Trace) -> None:
     assert missing == 7 * MINUTE
 
 
-def test_plane_says_it_in_words(toy: Trace) -> None:
+def test_plane_says_it_in_words(toy: SessionTrace) -> None:
     figure = plane(toy, WINDOWS, "ana", clock="UTC")
     assert figure.layout.title.text.startswith("<b>Key “ana”: 12 records kept, 1 dropped</b>")
     assert "gap 10 min · grace 5 min" in figure.layout.title.text
@@ -347,7 +348,7 @@ def test_plane_of_one_record() -> None:
     assert labels(figure, "open") == ["still open"]
 
 
-def test_plane_refuses_what_is_not_there(toy: Trace) -> None:
+def test_plane_refuses_what_is_not_there(toy: SessionTrace) -> None:
     with pytest.raises(UnknownRecord, match=r"not in the run; got 'dora'.*3 keys, such as 'ana', 'bo', 'cy'"):
         plane(toy, WINDOWS, "dora")
     with pytest.raises(UnknownRecord, match="not in the run"):
@@ -360,7 +361,7 @@ def test_plane_refuses_what_is_not_there(toy: Trace) -> None:
         plane(toy, WINDOWS, "ana", theme="blue")  # type: ignore[arg-type]
 
 
-def test_plane_of_a_part_keeps_the_rest_out(toy: Trace) -> None:
+def test_plane_of_a_part_keeps_the_rest_out(toy: SessionTrace) -> None:
     figure = plane(toy, WINDOWS, "ana", first=8, last=16)
     assert "shown: offsets 8 to 16 of 0 to 21" in figure.layout.title.text
     assert len(named(figure, "dropped").x) == 1 and len(named(figure, "bridge").x) == 0
@@ -428,7 +429,7 @@ def test_plane_from_and_up_to_an_offset(flights: sk.Run) -> None:
 # ---- playback -----------------------------------------------------------------------------------------------------
 
 
-def test_playback_is_a_curtain_with_a_frame_for_each_record(toy: Trace) -> None:
+def test_playback_is_a_curtain_with_a_frame_for_each_record(toy: SessionTrace) -> None:
     still, figure = plane(toy, WINDOWS, "ana"), plane(toy, WINDOWS, "ana", playback=True)
     assert [each.to_plotly_json() for each in figure.data] == [each.to_plotly_json() for each in still.data]
     assert len(figure.frames) == len(toy) == len(figure.layout.sliders[0].steps)
@@ -452,7 +453,7 @@ def test_playback_of_many_rows_takes_larger_steps(flights: sk.Run) -> None:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_lanes_of_the_toy(toy: Trace, theme: Any) -> None:
+def test_lanes_of_the_toy(toy: SessionTrace, theme: Any) -> None:
     figure = lanes(toy, WINDOWS, theme=theme)
     assert figure.layout.title.text.startswith("<b>3 keys · 10 sessions · 1 merge · 2 dropped</b>")
     assert list(figure.layout.yaxis.ticktext) == ["<b>ana</b>", "<b>bo</b>", "<b>cy</b>"]
@@ -472,7 +473,7 @@ def test_lanes_of_the_toy(toy: Trace, theme: Any) -> None:
     assert sorted(named(figure, "sizes").text)[-2:] == ["5 records · 22 min", "6 records · 28 min"]
 
 
-def test_lanes_orders_and_choices(toy: Trace) -> None:
+def test_lanes_orders_and_choices(toy: SessionTrace) -> None:
     def names(**options: Any) -> list[str]:
         ticks = lanes(toy, WINDOWS, **options).layout.yaxis.ticktext
         return [text.removeprefix("<b>").removesuffix("</b>") for text in ticks]
@@ -494,7 +495,7 @@ def test_lanes_orders_and_choices(toy: Trace) -> None:
         lanes(toy, WINDOWS, keys=["dora"])
 
 
-def test_lanes_of_a_span(toy: Trace) -> None:
+def test_lanes_of_a_span(toy: SessionTrace) -> None:
     figure = lanes(toy, WINDOWS, first_ms=0, last_ms=40 * MINUTE)
     assert len(named(figure, "dropped").x) == 1
     assert "2 min to 40 min" in figure.layout.title.text and "1 dropped" in figure.layout.title.text
@@ -624,7 +625,7 @@ def test_hostile_keys_do_nothing_in_a_browser(browser: Browser) -> None:
 
 
 @pytest.mark.browser
-def test_drawn_in_a_browser_marks_are_there_and_labels_do_not_overlap(browser: Browser, toy: Trace) -> None:
+def test_drawn_in_a_browser_marks_are_there_and_labels_do_not_overlap(browser: Browser, toy: SessionTrace) -> None:
     page = browser.new_page(viewport={"width": 1200, "height": 1000})
     page.set_content(plane(toy, WINDOWS, "ana", playback=True).to_html(include_plotlyjs=True))
     expected = boxes(plane(toy, WINDOWS, "ana"))

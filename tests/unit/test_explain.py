@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import sessionkit as sk
+from sessionkit.decisions import LATE
 from sessionkit.errors import UnknownRecord
-from sessionkit.trace import LATE
 from sessionkit.views.explain import bounds_before, clock, drop_summary, short_reason
 
 MINUTE = 60_000

@@ -12,13 +12,15 @@ import pytest
 
 from sessionkit.aggregations import count
 from sessionkit.commit import commit
+from sessionkit.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.durations import INT64_MAX
 from sessionkit.engine import run_kernel
 from sessionkit.errors import BrokenTrace, NumberOverflow, UnknownRecord
 from sessionkit.records import read_records
+from sessionkit.session_trace import SessionTrace
 from sessionkit.source import Source
 from sessionkit.stores.memory import MemorySessionStore
-from sessionkit.trace import ADDED, LATE, MERGED, OPENED, Merges, Trace, WindowColumns
+from sessionkit.trace import Merges, WindowColumns
 from sessionkit.windows.session import SessionWindows
 
 WINDOWS = SessionWindows(inactivity_gap=3, grace=2)
@@ -26,7 +28,7 @@ RETENTION_MS = 20
 Row = tuple[str | None, int | None, int, int]  # key, time, partition, offset
 
 
-def run(rows: list[Row], store: MemorySessionStore | None = None, windows: SessionWindows = WINDOWS) -> Trace:
+def run(rows: list[Row], store: MemorySessionStore | None = None, windows: SessionWindows = WINDOWS) -> SessionTrace:
     keys, times, partitions, offsets = (
         (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [], [])
     )
@@ -68,18 +70,18 @@ TUESDAY: list[Row] = [
 
 
 @pytest.fixture
-def tuesday() -> Trace:
+def tuesday() -> SessionTrace:
     store = MemorySessionStore()
     run(MONDAY, store)
     return run(TUESDAY, store)
 
 
-def words(trace: Trace, *names: str) -> list[tuple[Any, ...]]:
+def words(trace: SessionTrace, *names: str) -> list[tuple[Any, ...]]:
     table = trace.records()
     return list(zip(*(table[name].to_pylist() for name in names), strict=True))
 
 
-def test_records(tuesday: Trace) -> None:
+def test_records(tuesday: SessionTrace) -> None:
     tuesday.check()
     assert words(tuesday, "decision", "reason", "window_id", "merged_count", "stream_time_ms") == [
         ("dropped", "replayed", None, 0, 12),
@@ -100,7 +102,7 @@ def test_records(tuesday: Trace) -> None:
     ]
 
 
-def test_windows(tuesday: Trace) -> None:
+def test_windows(tuesday: SessionTrace) -> None:
     rows = tuesday.windows().to_pylist()
     names = [
         "window_id",
@@ -123,7 +125,7 @@ def test_windows(tuesday: Trace) -> None:
     assert tuesday.windows(np.array([2])).to_pylist() == [rows[2]]
 
 
-def test_counts_and_words(tuesday: Trace) -> None:
+def test_counts_and_words(tuesday: SessionTrace) -> None:
     assert tuesday.counts() == {
         "opened": 2, "added": 3, "merged": 1,
         "late": 2, "null_key": 1, "bad_time": 1, "negative_time": 1, "replayed": 1,
@@ -137,7 +139,7 @@ def test_counts_and_words(tuesday: Trace) -> None:
     assert tuesday.where(decision="opened", reason="late").num_rows == 0
 
 
-def test_masks(tuesday: Trace) -> None:
+def test_masks(tuesday: SessionTrace) -> None:
     assert np.flatnonzero(tuesday.accepted).tolist() == [1, 2, 6, 8, 9, 11]
     assert np.flatnonzero(tuesday.late_but_kept).tolist() == [8]
     assert tuesday.last_stream_time_ms.tolist() == [30, 100]
@@ -172,7 +174,7 @@ def test_a_reopened_session_closes_twice() -> None:
     assert trace.closed_by.tolist() == [3, 3, -1]
 
 
-def test_index_of(tuesday: Trace) -> None:
+def test_index_of(tuesday: SessionTrace) -> None:
     assert tuesday.index_of(8, 0) == 7
     assert tuesday.index_of(1, 7) == 11
     assert run(MONDAY[:2]).index_of(1) == 1
@@ -186,7 +188,7 @@ def test_index_of(tuesday: Trace) -> None:
         (8, 3, "this record is not in the run; got partition 3, offset 8; a partition of this run"),
     ],
 )
-def test_a_record_that_is_not_there(tuesday: Trace, offset: int, partition: int | None, telling: str) -> None:
+def test_a_record_that_is_not_there(tuesday: SessionTrace, offset: int, partition: int | None, telling: str) -> None:
     with pytest.raises(UnknownRecord) as caught:
         tuesday.index_of(offset, partition)
     assert str(caught.value) == telling
@@ -206,10 +208,10 @@ def test_an_empty_trace() -> None:
 # ---- every law, broken on purpose
 
 
-def with_column(name: str, row: int, value: int) -> Callable[[Trace], Trace]:
+def with_column(name: str, row: int, value: int) -> Callable[[SessionTrace], SessionTrace]:
     """The trace with one entry of `decision` or `window` changed."""
 
-    def change(trace: Trace) -> Trace:
+    def change(trace: SessionTrace) -> SessionTrace:
         column = getattr(trace, name).copy()
         column[row] = value
         return dataclasses.replace(trace, **{name: column})
@@ -217,10 +219,10 @@ def with_column(name: str, row: int, value: int) -> Callable[[Trace], Trace]:
     return change
 
 
-def with_entry(table: str, name: str, row: int, value: int) -> Callable[[Trace], Trace]:
+def with_entry(table: str, name: str, row: int, value: int) -> Callable[[SessionTrace], SessionTrace]:
     """The trace with one entry of `window_columns` or `merges` changed."""
 
-    def change(trace: Trace) -> Trace:
+    def change(trace: SessionTrace) -> SessionTrace:
         columns = getattr(trace, table)
         column = getattr(columns, name).copy()
         column[row] = value
@@ -229,15 +231,15 @@ def with_entry(table: str, name: str, row: int, value: int) -> Callable[[Trace],
     return change
 
 
-def without_merges(trace: Trace) -> Trace:
+def without_merges(trace: SessionTrace) -> SessionTrace:
     return dataclasses.replace(trace, merges=Merges._make(column[:0] for column in trace.merges))
 
 
-def absorbed_twice(trace: Trace) -> Trace:
+def absorbed_twice(trace: SessionTrace) -> SessionTrace:
     return dataclasses.replace(trace, merges=Merges._make(column.repeat(2) for column in trace.merges))
 
 
-def with_an_unopened_window(trace: Trace) -> Trace:
+def with_an_unopened_window(trace: SessionTrace) -> SessionTrace:
     columns = trace.window_columns
     longer = {
         name: np.append(column, column[-1:]) for name, column in columns._asdict().items() if name != "loaded_count"
@@ -245,10 +247,10 @@ def with_an_unopened_window(trace: Trace) -> Trace:
     return dataclasses.replace(trace, window_columns=WindowColumns(**longer, loaded_count=columns.loaded_count))
 
 
-def with_derived(name: str, change: Callable[[Any], Any]) -> Callable[[Trace], Trace]:
+def with_derived(name: str, change: Callable[[Any], Any]) -> Callable[[SessionTrace], SessionTrace]:
     """The trace with a column changed that is derived from the others."""
 
-    def broken(trace: Trace) -> Trace:
+    def broken(trace: SessionTrace) -> SessionTrace:
         other = dataclasses.replace(trace)
         other.__dict__[name] = change(getattr(trace, name))
         return other
@@ -260,7 +262,7 @@ def closed_twice(closes: Any) -> Any:
     return type(closes)(*(np.append(column, column[-1:]) for column in closes))
 
 
-BROKEN: dict[str, list[Callable[[Trace], Trace]]] = {
+BROKEN: dict[str, list[Callable[[SessionTrace], SessionTrace]]] = {
     "each record is accepted or dropped, with a reason": [
         with_column("decision", 1, 0),
         with_column("decision", 7, 99),
@@ -315,14 +317,14 @@ CASES = [(law, change) for law, changes in BROKEN.items() for change in changes]
 
 
 @pytest.mark.parametrize(("law", "change"), CASES, ids=[f"{law}-{i}" for i, (law, _) in enumerate(CASES)])
-def test_a_broken_law_is_named(tuesday: Trace, law: str, change: Callable[[Trace], Trace]) -> None:
+def test_a_broken_law_is_named(tuesday: SessionTrace, law: str, change: Callable[[SessionTrace], SessionTrace]) -> None:
     with pytest.raises(BrokenTrace) as caught:
         change(tuesday).check()
     assert str(caught.value) == f"a law of the trace does not hold; got {law}; this is a bug in sessionkit"
     tuesday.check()  # the change was made to a copy
 
 
-def test_every_law_is_broken_above(tuesday: Trace) -> None:
+def test_every_law_is_broken_above(tuesday: SessionTrace) -> None:
     assert list(BROKEN) == [law for law, _ in tuesday._laws()]
 
 

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.decisions import LATE, MERGED
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.trace import LATE, MERGED, Trace
+from sessionkit.session_trace import SessionTrace
 from sessionkit.views.charts.history import Rows, key_code, roots
 
 Mask = npt.NDArray[np.bool_]
@@ -44,7 +45,7 @@ class Lane(NamedTuple):
 class Board:
     """The lanes, top first, and the span of event time that is shown."""
 
-    trace: Trace
+    trace: SessionTrace
     lanes: tuple[Lane, ...]
     first_ms: int
     last_ms: int
@@ -131,7 +132,7 @@ class Board:
 
 
 def choose(
-    trace: Trace,
+    trace: SessionTrace,
     keys: Iterable[object] | None,
     most: int,
     sort: str | None,
@@ -166,7 +167,7 @@ def choose(
     return replace(board, lanes=lanes[:most], was_chosen=board.is_part and not given)
 
 
-def _all_lanes(trace: Trace, asked: list[int] | None) -> tuple[Lane, ...]:
+def _all_lanes(trace: SessionTrace, asked: list[int] | None) -> tuple[Lane, ...]:
     """A lane for each key in each partition where it has records or windows, in the order asked for."""
     columns, batch, size = trace.window_columns, trace.batch, max(len(trace.batch.partitions), 1)
     used = batch.key >= 0
@@ -181,7 +182,7 @@ def _all_lanes(trace: Trace, asked: list[int] | None) -> tuple[Lane, ...]:
     return tuple(lane for mine in by_key.values() for lane in mine)
 
 
-def _extent(trace: Trace, lanes: tuple[Lane, ...]) -> tuple[int, int]:
+def _extent(trace: SessionTrace, lanes: tuple[Lane, ...]) -> tuple[int, int]:
     """From the first to the last event time of the lanes' sessions and records."""
     board = Board(trace, lanes, 0, int(np.iinfo(np.int64).max))
     columns, times = trace.window_columns, trace.batch.timestamp_ms[board.records]

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from sessionkit.durations import show_duration
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.session_trace import SessionTrace
 from sessionkit.text import escape_label
-from sessionkit.trace import Trace
 from sessionkit.views.explain import SHORT_HISTORY_MS, short_reason
 from sessionkit.views.explain import clock as spoken_clock
 
@@ -147,7 +147,7 @@ class TimeAxis:
         return {"type": kind, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
 
 
-def time_axis(trace: Trace, window: SessionWindows, clock: str | None) -> TimeAxis:
+def time_axis(trace: SessionTrace, window: SessionWindows, clock: str | None) -> TimeAxis:
     """The axis for the event times of a run; `clock` names the clock that they were read from, such as "UTC"."""
     name = "event time" if clock is None else f"event time, {escape_label(clock)}"
     latest_ms, show = int(trace.last_stream_time_ms.max(initial=0)), spoken_clock(trace)
@@ -342,7 +342,7 @@ def marks(
     )
 
 
-def reason(trace: Trace, window: SessionWindows, row: int, missing_ms: int | None = None) -> str:
+def reason(trace: SessionTrace, window: SessionWindows, row: int, missing_ms: int | None = None) -> str:
     """What one record did, in the words of `explain`, for a hover; for a drop also what would have kept it."""
     told = textwrap.wrap(short_reason(trace, window, row), _HOVER_LETTERS)
     said = [escape_label(line, _HOVER_LETTERS) for line in told]

@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.durations import INT64_MAX, show_duration
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem
+from sessionkit.session_trace import SessionTrace
 from sessionkit.text import plural, shorten
-from sessionkit.trace import ADDED, LATE, MERGED, OPENED, Trace
 
 Rows = npt.NDArray[np.int64]
 
@@ -66,7 +67,7 @@ class Cap:
 class KeyHistory:
     """The records and windows of one key in one partition of a trace; `key` and `partition` are codes."""
 
-    trace: Trace
+    trace: SessionTrace
     key: int
     partition: int
 
@@ -297,7 +298,7 @@ class KeyHistory:
         return Life(window, tuple(shown), top, "cut" if goes_on and how != "open" else how)
 
 
-def roots(trace: Trace) -> Rows:
+def roots(trace: SessionTrace) -> Rows:
     """The session that each window ended up in: itself, or what absorbed it."""
     into = trace.window_columns.merged_into
     root = np.where(into >= 0, into, np.arange(len(into)))
@@ -306,7 +307,7 @@ def roots(trace: Trace) -> Rows:
     return root.astype(np.int64)
 
 
-def sizes_of(trace: Trace, windows: Rows) -> dict[int, Size]:
+def sizes_of(trace: SessionTrace, windows: Rows) -> dict[int, Size]:
     """What each of `windows` holds in the end, with the sessions that it absorbed."""
     total = np.bincount(trace.window[trace.accepted], minlength=len(trace.window_columns.key))
     had_more = np.arange(len(total)) < trace.window_columns.loaded_count
@@ -322,7 +323,7 @@ def session_size(size: Size, length_ms: int) -> str:
     return f"{size.words} · {show_duration(length_ms)}" if length_ms else size.words
 
 
-def _size_before(trace: Trace, sizes: dict[int, Size], window: int, at: int) -> Size:
+def _size_before(trace: SessionTrace, sizes: dict[int, Size], window: int, at: int) -> Size:
     """What a window held when record `at` arrived."""
     absorbed = trace.merges.absorbed[(trace.merges.into == window) & (trace.merges.at < at)]
     parts = [sizes[each] for each in absorbed.tolist()]
@@ -338,7 +339,7 @@ def _in_each_stretch(places: npt.NDArray[np.intp], length: int) -> npt.NDArray[n
     return count
 
 
-def key_code(trace: Trace, key: object) -> int:
+def key_code(trace: SessionTrace, key: object) -> int:
     """The key's code.
 
     Raises:
@@ -355,7 +356,7 @@ def key_code(trace: Trace, key: object) -> int:
     return int(code)
 
 
-def partition_code(trace: Trace, key: int, partition: int | None) -> int:
+def partition_code(trace: SessionTrace, key: int, partition: int | None) -> int:
     """The code of `partition`, or of the one in which the key has most records.
 
     Raises:
@@ -371,7 +372,7 @@ def partition_code(trace: Trace, key: int, partition: int | None) -> int:
     return int(np.argmax(partition_counts(trace, key)))
 
 
-def partition_counts(trace: Trace, key: int) -> Rows:
+def partition_counts(trace: SessionTrace, key: int) -> Rows:
     """How many records the key has in each partition, and a little more where it has windows only."""
     size = len(trace.batch.partitions)
     records = np.bincount(trace.batch.partition[trace.batch.key == key], minlength=size)

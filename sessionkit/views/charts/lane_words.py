@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sessionkit.decisions import LATE, MERGED
 from sessionkit.durations import show_duration
 from sessionkit.text import plural
-from sessionkit.trace import LATE, MERGED
 from sessionkit.views.charts.board import Board
 from sessionkit.views.charts.grammar import WIDTH, Frame
 from sessionkit.views.charts.history import Size, session_size

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from sessionkit.decisions import LATE, MERGED
+from sessionkit.session_trace import SessionTrace
 from sessionkit.text import escape_label
-from sessionkit.trace import LATE, MERGED, Trace
 from sessionkit.views.charts.board import choose
 from sessionkit.views.charts.grammar import (
     MOST_REASONS,
@@ -44,7 +45,7 @@ _SMALL = 11  # the size of words in the lanes
 
 
 def lanes(
-    trace: Trace,
+    trace: SessionTrace,
     window: SessionWindows,
     *,
     keys: Iterable[object] | None = None,

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sessionkit.decisions import LATE
+from sessionkit.session_trace import SessionTrace
 from sessionkit.text import escape_label
-from sessionkit.trace import LATE, Trace
 from sessionkit.views.charts.grammar import (
     MOST_REASONS,
     MOST_SVG_POINTS,
@@ -42,7 +43,7 @@ _SMALLEST_PLOT, _LARGEST_PLOT, _ROW_PIXELS = 420, 620, 18
 
 
 def plane(
-    trace: Trace,
+    trace: SessionTrace,
     window: SessionWindows,
     key: object,
     *,

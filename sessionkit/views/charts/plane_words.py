@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from sessionkit.decisions import LATE
 from sessionkit.durations import show_duration
 from sessionkit.text import escape_label, plural
-from sessionkit.trace import LATE
 from sessionkit.views.charts.grammar import MOST_REASONS, WIDTH, Frame, cure
 from sessionkit.views.charts.history import Cap, Rows, partition_counts, session_size
 from sessionkit.views.charts.labels import Label, Placement, around, flow, spread, text_size

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from sessionkit.decisions import LATE
 from sessionkit.grace import missing_grace_ms
+from sessionkit.session_trace import SessionTrace
 from sessionkit.text import escape_label
-from sessionkit.trace import LATE, Trace
 from sessionkit.views.charts.board import Board, Lane
 from sessionkit.views.charts.grammar import (
     MOST_REASONS,
@@ -49,7 +50,7 @@ class PlaneScene:
     axis: TimeAxis
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> SessionTrace:
         return self.history.trace
 
     @property
@@ -173,7 +174,7 @@ class LaneScene:
     axis: TimeAxis
 
     @property
-    def trace(self) -> Trace:
+    def trace(self) -> SessionTrace:
         return self.board.trace
 
     @property

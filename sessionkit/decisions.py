@@ -1,0 +1,18 @@
+"""What a record can do to a window, and why one can be dropped: the codes that a trace is written in."""
+
+from __future__ import annotations
+
+# What a record did. Windows of fixed length can also be made as a copy of a neighbour, without or with the record.
+OPENED, ADDED, MERGED, COPIED, COPIED_ADDED = 1, 2, 3, 4, 5
+# Why it counts in no window; every number from LATE on is such a reason.
+LATE, NULL_KEY, BAD_TIME, NEGATIVE_TIME, REPLAYED, NULL_VALUE = 10, 11, 12, 13, 14, 15
+DECISIONS = {OPENED: "opened", ADDED: "added", MERGED: "merged"}
+EFFECTS = {OPENED: "opened", ADDED: "added", COPIED: "copied", COPIED_ADDED: "copied and added", LATE: "dropped"}
+REASONS = {
+    LATE: "late",
+    NULL_KEY: "null_key",
+    BAD_TIME: "bad_time",
+    NEGATIVE_TIME: "negative_time",
+    REPLAYED: "replayed",
+    NULL_VALUE: "null_value",
+}

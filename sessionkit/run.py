@@ -1,0 +1,193 @@
+"""`Run`: what happened when a plan met its data, and every view of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from sessionkit.decisions import LATE, MERGED
+from sessionkit.engine import Outcome
+from sessionkit.errors import NotBuilt, NotKept, UnknownRecord, problem
+from sessionkit.grace import missing_grace_ms
+from sessionkit.processing import Forwarded
+from sessionkit.text import plural, shorten
+from sessionkit.views import tables
+from sessionkit.views.explain import Explanation, explain_record
+from sessionkit.views.explain_windows import explain_touches
+from sessionkit.window_trace import WindowTrace
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+Theme = Literal["light", "dark"]
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """What happened: every view of one run of a plan, as frames of the kind that was given.
+
+    Example:
+        >>> run = plan.run(monday)
+        >>> run
+        Run: 3 records in 2 sessions (0 closed, 2 open) · 0 merges · 0 dropped · gap 30 s, grace 10 s
+    """
+
+    plan: Any  # the Plan that it is a run of
+    outcome: Outcome
+    forwarded: Sequence[Forwarded] | None = None  # rules="kafka": what the processor sent on
+    refused: tuple[int, ...] = ()  # rules="kafka": the record of each result that was forwarded, but not kept
+    store: Any = None  # what a query would have asked at the end: the store, with the cache in front of it
+
+    @cached_property
+    def _table(self) -> Mapping[str, tables.Column]:
+        return tables.window_table(self.outcome, tables.table_rows(self.outcome))
+
+    def table(self) -> Any:
+        """One row a window: key, window_start_ms, window_end_ms, the aggregations, status, partition.
+
+        Ordered by partition, key bytes and start. A window that no record has closed has status "open".
+        """
+        return tables.frame_of(self._table, self.outcome.batch.frame)
+
+    def changelog(self, *, old_values: bool = False) -> Any:
+        """What goes downstream, in order: updates and tombstones, or finals, as the plan's emit strategy says.
+
+        `offset` is that of the record after which it went; a tombstone's values are null.
+
+        Args:
+            old_values: shows beside each value the one that it replaces, in a column with `old_` before its name.
+        """
+        columns = self._with_old_values() if old_values else self._changelog
+        return tables.frame_of(columns, self.outcome.batch.frame)
+
+    @cached_property
+    def _changelog(self) -> Mapping[str, tables.Column]:
+        if self.forwarded is not None:
+            return tables.forwarded_table(self.outcome, self.forwarded, old_values=False)
+        view = tables.updates if self.plan.strategy == "on_window_update" else tables.finals
+        return view(self.outcome, self.trace)
+
+    def _with_old_values(self) -> Mapping[str, tables.Column]:
+        if self.forwarded is None:
+            want = 'rules="kafka", whose processor keeps what it replaces'
+            raise NotBuilt(
+                problem("a compiled run does not keep the values that were replaced", "old_values=True", want)
+            )
+        return tables.forwarded_table(self.outcome, self.forwarded, old_values=True)
+
+    @property
+    def trace(self) -> Any:
+        """Every decision.
+
+        Raises:
+            NotKept: the run was started with `trace=False`.
+        """
+        if self.outcome.kept_trace is None:
+            raise NotKept(problem("this run kept no trace", "trace=False", "run it again without trace=False"))
+        return self.outcome.kept_trace
+
+    def dropped(self, *, missing_grace: bool = True) -> Any:
+        """The records that count in no window, with the reason; late ones with the grace that would have kept them.
+
+        Args:
+            missing_grace: False leaves out `missing_grace_ms` and `enough_grace_ms`, which cost a replay of the
+                record's key each.
+        """
+        trace = self.trace
+        if isinstance(trace, WindowTrace):
+            table = tables.dropped_touches(trace)
+            return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
+        table = tables.dropped_records(trace)
+        if missing_grace:
+            rows = np.flatnonzero(~trace.accepted)
+            late = trace.decision[rows] == LATE
+            missing = np.zeros(len(rows), np.int64)
+            missing[late] = missing_grace_ms(trace, self._windows, rows[late])
+            table = table.append_column("missing_grace_ms", pa.array(missing, mask=~late))
+            table = table.append_column("enough_grace_ms", pa.array(missing + self._windows.grace_ms, mask=~late))
+        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
+
+    def metrics(self) -> dict[str, int]:
+        """Counters by Kafka's names (`dropped-records-total`, `window-aggregate-final-emit-total`, …) and our own."""
+        finals = 0
+        if self.plan.strategy == "on_window_close":
+            kept = self.outcome.kept_trace is not None
+            finals = len(self._changelog["offset"]) if kept else int(self.outcome.closed.sum())
+        drops_null = not self._windows.takes_null_values
+        return tables.metrics(self.outcome, finals, len(self.refused), null_values=drops_null)
+
+    def explain(self, *, offset: int, partition: int | None = None) -> Explanation:
+        """Why the record at `offset` opened, joined, bridged or was dropped, in words.
+
+        Raises:
+            UnknownRecord: it is not in this run, or there are several partitions and none is named.
+        """
+        trace = self.trace
+        explain = explain_touches if isinstance(trace, WindowTrace) else explain_record
+        return explain(trace, self._windows, trace.index_of(offset, partition))
+
+    def plane(
+        self, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any
+    ) -> go.Figure:
+        """The history of one key: event time across, arrival upward. Without `key`, of the most eventful one."""
+        from sessionkit.views.charts import plane
+
+        self._check_drawn()
+
+        key = self.most_eventful_key() if key is None else key
+        if key not in self.outcome.keys.to_pylist():
+            raise UnknownRecord(problem("this key is not in the run", repr(shorten(key)), "a key of run.table()"))
+        return plane(self.trace, self._windows, key, partition=partition, theme=theme, **options)
+
+    def lanes(self, *, theme: Theme = "light", **options: Any) -> go.Figure:
+        """The sessions of many keys, a lane each."""
+        from sessionkit.views.charts import lanes
+
+        self._check_drawn()
+
+        return lanes(self.trace, self._windows, theme=theme, **options)
+
+    def _check_drawn(self) -> None:
+        if isinstance(self.outcome.kept_trace, WindowTrace):
+            got, want = repr(self._windows), "sessions; of other windows .trace.touched() is the table behind a picture"
+            raise NotBuilt(problem("these windows are not drawn yet", got, want))
+
+    def most_eventful_key(self) -> Any:
+        """The key with most drops, merges and rescues; of equal ones the first in the data."""
+        trace = self.trace
+        weight = 3 * (trace.decision == LATE)
+        if not isinstance(trace, WindowTrace):
+            weight = weight + 3 * (trace.decision == MERGED) + 2 * trace.late_but_kept
+        weight = np.where(trace.batch.key >= 0, weight, 0)
+        if not len(trace.keys):
+            raise UnknownRecord(problem("the run has no key", "no records", "run the plan on some"))
+        score = np.bincount(np.maximum(trace.batch.key, 0), weights=weight, minlength=len(trace.keys))
+        return trace.keys[int(np.argmax(score))].as_py()
+
+    @property
+    def _windows(self) -> Any:
+        return self.plan.windows
+
+    def summary(self) -> str:
+        """The run in one line of numbers."""
+        m, windows = self.metrics(), self._windows
+        parts = [
+            f"{plural(m['process-total'], 'record')} in {plural(m['windows'], windows.noun)} "
+            f"({m['windows-closed']:,} closed, {m['windows-open']:,} open)",
+            *([plural(m["windows-merged"], "merge")] if windows.noun == "session" else []),
+            f"{m['dropped-records-total']:,} dropped",
+        ]
+        return f"{' · '.join(parts)} · {windows.in_words()}"
+
+    def __repr__(self) -> str:
+        return f"Run: {self.summary()}"
+
+    def _repr_html_(self) -> str:
+        from sessionkit.views.html import run_html
+
+        return run_html(self.summary(), self._table)

@@ -1,0 +1,173 @@
+"""What a run of session windows decided: windows that grow, merge, and may be re-opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.columns import bounds_after
+from sessionkit.decisions import BAD_TIME, DECISIONS, LATE, MERGED, OPENED, REASONS
+from sessionkit.durations import INT64_MAX
+from sessionkit.keys import key_ranks
+from sessionkit.trace import Closes, Merges, Trace, status_words, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NOT_YET = np.int64(-1)  # no record has closed the window
+
+
+class Reopenings(NamedTuple):
+    """Closed sessions that a record touched while they were still retained, as they were before it."""
+
+    at: npt.NDArray[np.int64]
+    window: npt.NDArray[np.int32]
+    start_ms: npt.NDArray[np.int64]
+    end_ms: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SessionTrace(Trace):
+    """Every decision of a run of session windows.
+
+    `window[i]` is the row of the window to which record i belonged once it was in (-1: none).
+    """
+
+    window: npt.NDArray[np.int32]
+    merges: Merges
+    reopenings: Reopenings
+    retention_ms: int  # a session can be found while its end is at most this far behind stream time
+    loaded_start_ms: npt.NDArray[np.int64]  # bounds of the windows that came from a store, as they came
+    loaded_end_ms: npt.NDArray[np.int64]
+
+    @cached_property
+    def late_but_kept(self) -> npt.NDArray[np.bool_]:
+        """True for each record older than the close line that was kept, as it touches an open session."""
+        mask: npt.NDArray[np.bool_] = self.accepted & (self.batch.timestamp_ms < self.close_time_ms)
+        return mask
+
+    @cached_property
+    def bounds_after(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """(start, end) of the record's window once the record is in it; -1 for a dropped record."""
+        loaded = (self.loaded_start_ms, self.loaded_end_ms)
+        return bounds_after(self.window, self.batch.timestamp_ms, self.merges, *loaded, len(self.window_columns.key))
+
+    @cached_property
+    def closes(self) -> Closes:
+        """Each time that a window became final in this run."""
+        windows, reopened = self.window_columns, self.reopenings
+        row = np.flatnonzero((windows.merged_into < 0) & (windows.closed_before < 0)).astype(np.int32)
+        at = self.passed_by(windows.partition[row], windows.end_ms[row])
+        row, at = row[at < len(self)], at[at < len(self)]
+        end_of_run = np.full(len(row), INT64_MAX)
+        before = self.passed_by(windows.partition[reopened.window], reopened.end_ms)
+        columns = (
+            np.concatenate([before, at]),
+            np.concatenate([reopened.window, row]),
+            np.concatenate([reopened.start_ms, windows.start_ms[row]]),
+            np.concatenate([reopened.end_ms, windows.end_ms[row]]),
+            np.concatenate([reopened.at, end_of_run]),
+        )
+        order = np.lexsort((key_ranks(self.keys)[windows.key[columns[1]]], columns[3], columns[0]))
+        return Closes(*(column[order] for column in columns))
+
+    def records(self) -> pa.Table:
+        """One row a record: where it stood, key, times, decision, reason, window_id, merged_count (it ended)."""
+        batch, none = self.batch, self.window < 0
+        merged_count = np.zeros(len(self), np.int32)
+        np.add.at(merged_count, self.merges.at, 1)
+        window_id = np.append(self.window_columns.opened_by, NOT_YET)[self.window]
+        return pa.table(
+            {
+                "partition": batch.partitions[batch.partition],
+                "offset": batch.offset,
+                "key": self.keys.take(pa.array(batch.key, mask=batch.key < 0)),
+                "timestamp_ms": pa.array(batch.timestamp_ms, mask=np.isin(self.decision, (BAD_TIME,))),
+                "stream_time_ms": self.stream_time_ms,
+                "decision": words(np.minimum(self.decision, LATE), {**DECISIONS, LATE: "dropped"}),
+                "reason": words(self.decision, REASONS),
+                "window_id": pa.array(window_id, mask=none),
+                "merged_count": merged_count,
+            }
+        )
+
+    def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
+        """One row a window: window_id, partition, key, bounds, opened_by, closed_by, merged_into, parents, status."""
+        windows = self.window_columns
+        rows = np.arange(len(windows.key)) if rows is None else rows
+        into, closed_by = windows.merged_into[rows], self.closed_by[rows]
+        opened_by = np.append(windows.opened_by, NOT_YET)
+        return pa.table(
+            {
+                "window_id": windows.opened_by[rows],
+                "partition": self.batch.partitions[windows.partition[rows]],
+                "key": self.keys.take(pa.array(windows.key[rows])),
+                "window_start_ms": windows.start_ms[rows],
+                "window_end_ms": windows.end_ms[rows],
+                "opened_by": windows.opened_by[rows],
+                "closed_by": pa.array(closed_by, mask=(closed_by < 0) | (into >= 0)),
+                "merged_into": pa.array(opened_by[into], mask=into < 0),
+                "parents": self._parents(rows),
+                "status": status_words(into >= 0, closed_by >= 0),
+            }
+        )
+
+    def _parents(self, rows: npt.NDArray[np.int64]) -> pa.Array:
+        """Ids of the sessions that each window absorbed, in the order in which it did."""
+        order = np.argsort(self.merges.into, kind="stable")
+        count = np.bincount(self.merges.into, minlength=len(self.window_columns.key))
+        ends = np.cumsum(count)
+        ids = self.window_columns.opened_by[self.merges.absorbed[order]]
+        lists = pa.ListArray.from_arrays(pa.array(np.append(0, ends), pa.int32()), pa.array(ids))
+        return lists.take(pa.array(rows))
+
+    def _laws(self) -> Iterator[tuple[str, bool]]:
+        """Each law with whether it holds. A law may rely on those before it."""
+        windows, merges, opened = self.window_columns, self.merges, self.decision == OPENED
+        loaded, count = windows.loaded_count, len(windows.key)
+        known = np.isin(self.decision, [*DECISIONS, *REASONS])
+        yield "each record is accepted or dropped, with a reason", bool(known.all())
+        has_window = self.window >= 0
+        yield "an accepted record has a window, a dropped one has none", bool((self.accepted == has_window).all())
+        rows = np.concatenate([self.window[has_window], merges.into, merges.absorbed, self.reopenings.window])
+        yield "each window that is named is there", not len(rows) or 0 <= rows.min() <= rows.max() < count
+        in_order = np.array_equal(self.window[opened], np.arange(loaded, count))
+        yield "windows are numbered as they are opened", in_order
+        bridges = np.flatnonzero(self.decision == MERGED)
+        yield "a record that merges absorbs a session", np.array_equal(np.unique(merges.at), bridges)
+        yield "a session is absorbed once", len(np.unique(merges.absorbed)) == len(merges.absorbed)
+        marked = np.flatnonzero(windows.merged_into >= 0)
+        yield "what was absorbed is marked so", np.array_equal(np.sort(merges.absorbed), marked)
+        yield from self._laws_of_time()
+
+    def _laws_of_time(self) -> Iterator[tuple[str, bool]]:
+        windows, batch, kept = self.window_columns, self.batch, self.accepted
+        yield "stream time never falls", self.stream_time_rises()
+        same_key = windows.key[self.window[kept]] == batch.key[kept]
+        same_partition = windows.partition[self.window[kept]] == batch.partition[kept]
+        yield "a record stays with its key and partition", bool((same_key & same_partition).all())
+        start, end = (bound[kept] for bound in self.bounds_after)
+        inside = (start <= batch.timestamp_ms[kept]) & (end >= batch.timestamp_ms[kept])
+        yield "a record lies in its window", bool(inside.all())
+        yield "a record is kept by a session that is open", bool((end >= self.close_time_ms[kept]).all())
+        late = self.decision == LATE
+        older = batch.timestamp_ms[late] < self.close_time_ms[late]
+        yield "a late record is older than the close line", bool(older.all())
+        yield "bounds end where the last touch left them", self._bounds_agree()
+        final = self.closes.window[self.closes.until == INT64_MAX]
+        yield "a session closes once, unless it is re-opened", len(np.unique(final)) == len(final)
+
+    def _bounds_agree(self) -> bool:
+        start, end = self.loaded_start_ms, self.loaded_end_ms
+        size = len(self.window_columns.key)
+        lowest, highest = np.full(size, INT64_MAX), np.full(size, -1)
+        lowest[: len(start)], highest[: len(end)] = start, end
+        kept = self.accepted
+        np.minimum.at(lowest, self.window[kept], self.bounds_after[0][kept])
+        np.maximum.at(highest, self.window[kept], self.bounds_after[1][kept])
+        return bool((lowest == self.window_columns.start_ms).all() and (highest == self.window_columns.end_ms).all())

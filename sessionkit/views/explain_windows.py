@@ -1,0 +1,68 @@
+"""Why a record counts in the windows in which it counts, in words: tumbling, hopping and sliding windows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sessionkit.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
+from sessionkit.durations import show_duration
+from sessionkit.text import plural
+from sessionkit.views.explain import PLAIN, Explanation, clock, record_name, who_moved
+from sessionkit.window_trace import WindowTrace
+
+EFFECTS = (OPENED, ADDED, COPIED, COPIED_ADDED, LATE)
+NAMED_WINDOWS = 3  # so many are named one by one; of more, the first and the last
+
+
+def explain_touches(trace: WindowTrace, windows: Any, index: int) -> Explanation:
+    """Which windows record `index` is in, made, or missed, who had moved stream time, and what would keep it."""
+    at, name = clock(trace), record_name(trace, index)
+    code, time = int(trace.decision[index]), int(trace.batch.timestamp_ms[index])
+    if code in PLAIN:
+        return Explanation(f"{name} {PLAIN[code]}.")
+    touches = trace.touches
+    mine = np.flatnonzero(touches.record == index)
+    effect, start_ms = touches.effect[mine], touches.start_ms[mine]
+    starts = {each: sorted(set(start_ms[effect == each].tolist())) for each in EFFECTS}
+    counted = sorted({*starts[OPENED], *starts[ADDED], *starts[COPIED_ADDED]})
+    if counted:
+        said = f"counts in {plural(len(counted), 'window')}: {_spans(trace, at, counted)}"
+    else:
+        said = "was dropped: too late for every window that it belongs to"
+    words = [f"{name}, event time {at(time)}, {said}."]
+    made = sorted({*starts[OPENED], *starts[COPIED_ADDED]})
+    if made and len(made) < len(counted):
+        words.append(f"It opened {_spans(trace, at, made)}.")
+    elif made:
+        words.append("It opened it." if len(made) == 1 else "It opened all of them.")
+    if starts[COPIED]:
+        what = "cut out of what later records had left there; the record itself is before it"
+        words.append(f"It also makes the window {_spans(trace, at, starts[COPIED])}, {what}.")
+    if starts[LATE]:
+        words.append(_missed(trace, windows, index, starts[LATE], at))
+    words.append(who_moved(trace, index))
+    return Explanation(" ".join(words))
+
+
+def _missed(trace: WindowTrace, windows: Any, index: int, starts: list[int], at: Callable[[int], str]) -> str:
+    stream, close = int(trace.stream_time_ms[index]), int(trace.close_time_ms[index])
+    last = trace.last_instant_ms(np.array(starts, np.int64) + trace.length_ms)
+    enough = show_duration(int(close - last.min()) + windows.grace_ms)
+    grace = show_duration(windows.grace_ms)
+    one = len(starts) == 1
+    ended = "before" if trace.inclusive_end else "up to"
+    return (
+        f"It came too late for {plural(len(starts), 'window')}, {_spans(trace, at, starts)}: "
+        f"stream time was {at(stream)}, so windows that ended {ended} {at(close)} were closed (− grace {grace}); "
+        f"with grace {enough} it would have counted in {'it' if one else 'all of them'}."
+    )
+
+
+def _spans(trace: WindowTrace, at: Callable[[int], str], starts: list[int]) -> str:
+    spans = [f"{at(start)} to {at(start + trace.length_ms)}" for start in starts]
+    if len(spans) <= NAMED_WINDOWS:
+        return " and ".join(", ".join(spans).rsplit(", ", 1))
+    return f"{spans[0]}, …, {spans[-1]}"

@@ -1,0 +1,155 @@
+"""What a run of tumbling, hopping or sliding windows decided: windows of one length, of which a record meets many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.decisions import ADDED, BAD_TIME, COPIED, DECISIONS, EFFECTS, LATE, OPENED, REASONS
+from sessionkit.durations import INT64_MAX
+from sessionkit.keys import key_ranks
+from sessionkit.trace import Closes, Trace, status_words, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Touches(NamedTuple):
+    """One row for each window that a record changed, made or missed, in the order in which Kafka goes through them."""
+
+    record: npt.NDArray[np.int64]  # row of the record
+    window: npt.NDArray[np.int32]  # row of the window; -1: it was closed, so the record does not count in it
+    effect: npt.NDArray[np.uint8]  # opened, added, copied, copied and added, or late
+    start_ms: npt.NDArray[np.int64]  # where the window starts
+    source: npt.NDArray[np.int32]  # row of the window that it is a copy of, -1
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WindowTrace(Trace):
+    """Every decision of a run of windows of one length; a window's id is its partition, key and start.
+
+    The touches are worked out when they are asked for: there can be many more of them than records.
+    """
+
+    length_ms: int
+    inclusive_end: bool  # the end belongs to the window (sliding), or does not (tumbling, hopping)
+    find_touches: Callable[[], Touches]
+
+    @cached_property
+    def touches(self) -> Touches:
+        """Every window that a record met."""
+        return self.find_touches()
+
+    @cached_property
+    def missed(self) -> Touches:
+        """The touches of closed windows: each is a drop, as Kafka counts them."""
+        return Touches(*(column[self.touches.effect == LATE] for column in self.touches))
+
+    def last_instant_ms(self, end_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The last time that lies in a window which ends at `end_ms`."""
+        return end_ms if self.inclusive_end else end_ms - 1
+
+    @cached_property
+    def closes(self) -> Closes:
+        """Each time that a window became final in this run, in the order in which results go out."""
+        windows = self.window_columns
+        row = np.flatnonzero(windows.closed_before < 0).astype(np.int32)
+        at = self.passed_by(windows.partition[row], self.last_instant_ms(windows.end_ms[row]))
+        row, at = row[at < len(self)], at[at < len(self)]
+        order = np.lexsort((key_ranks(self.keys)[windows.key[row]], windows.start_ms[row], at))
+        row, at = row[order], at[order]
+        return Closes(at, row, windows.start_ms[row], windows.end_ms[row], np.full(len(row), INT64_MAX))
+
+    def records(self) -> pa.Table:
+        """One row a record: where it stood, key, times, decision, reason, in how many windows it counts and misses."""
+        batch, touches = self.batch, self.touches
+        counted = (touches.effect != LATE) & (touches.effect != COPIED)
+        return pa.table(
+            {
+                "partition": batch.partitions[batch.partition],
+                "offset": batch.offset,
+                "key": self.keys.take(pa.array(batch.key, mask=batch.key < 0)),
+                "timestamp_ms": pa.array(batch.timestamp_ms, mask=np.isin(self.decision, (BAD_TIME,))),
+                "stream_time_ms": self.stream_time_ms,
+                "decision": words(np.minimum(self.decision, LATE), {**DECISIONS, LATE: "dropped"}),
+                "reason": words(self.decision, REASONS),
+                "window_count": np.bincount(touches.record[counted], minlength=len(self)),
+                "missed_count": np.bincount(self.missed.record, minlength=len(self)),
+            }
+        )
+
+    def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
+        """One row a window: partition, key, bounds, largest record time, opened_by, closed_by, status."""
+        windows = self.window_columns
+        rows = np.arange(len(windows.key)) if rows is None else rows
+        closed_by = self.closed_by[rows]
+        return pa.table(
+            {
+                "partition": self.batch.partitions[windows.partition[rows]],
+                "key": self.keys.take(pa.array(windows.key[rows])),
+                "window_start_ms": windows.start_ms[rows],
+                "window_end_ms": windows.end_ms[rows],
+                "timestamp_ms": windows.timestamp_ms[rows],
+                "opened_by": windows.opened_by[rows],
+                "closed_by": pa.array(closed_by, mask=closed_by < 0),
+                "status": status_words(np.zeros(len(rows), np.bool_), closed_by >= 0),
+            }
+        )
+
+    def touched(self) -> pa.Table:
+        """One row for each window that a record met: where the record stood, the window's bounds, what it did there."""
+        batch, touches = self.batch, self.touches
+        at, source = touches.record, touches.source
+        source_start_ms = np.append(self.window_columns.start_ms, -1)[source]
+        return pa.table(
+            {
+                "partition": batch.partitions[batch.partition[at]],
+                "offset": batch.offset[at],
+                "key": self.keys.take(pa.array(batch.key[at])),
+                "timestamp_ms": batch.timestamp_ms[at],
+                "window_start_ms": touches.start_ms,
+                "window_end_ms": touches.start_ms + self.length_ms,
+                "effect": words(touches.effect, EFFECTS),
+                "copied_from_start_ms": pa.array(source_start_ms, mask=source < 0),
+            }
+        )
+
+    def _laws(self) -> Iterator[tuple[str, bool]]:
+        """Each law with whether it holds. A law may rely on those before it."""
+        touches, windows = self.touches, self.window_columns
+        known = np.isin(self.decision, [OPENED, ADDED, *REASONS])
+        yield "each record is accepted or dropped, with a reason", bool(known.all())
+        live = touches.effect != LATE
+        yield "what was missed has no window, all else has one", bool(((touches.window >= 0) == live).all())
+        in_range = not len(windows.key) or bool((touches.window < len(windows.key)).all())
+        yield "each window that is named is there", in_range
+        yield "stream time never falls", self.stream_time_rises()
+        row = touches.window[live]
+        at = touches.record[live]
+        same = (windows.key[row] == self.batch.key[at]) & (windows.partition[row] == self.batch.partition[at])
+        yield "a record stays with its key and partition", bool(same.all())
+        yield "a touch names its window's start", bool((windows.start_ms[row] == touches.start_ms[live]).all())
+        yield "every window has one length", bool((windows.end_ms - windows.start_ms == self.length_ms).all())
+        yield from self._laws_of_time()
+
+    def _laws_of_time(self) -> Iterator[tuple[str, bool]]:
+        touches, close_time_ms = self.touches, self.close_time_ms
+        times = self.batch.timestamp_ms[touches.record]
+        last_ms = self.last_instant_ms(touches.start_ms + self.length_ms)
+        counted = (touches.effect != LATE) & (touches.effect != COPIED)
+        inside = (touches.start_ms <= times) & (times <= last_ms)
+        yield "a record lies in the windows in which it counts", bool(inside[counted].all())
+        still_open = last_ms >= close_time_ms[touches.record]
+        yield "a record counts in open windows only", bool(still_open[counted].all())
+        missed = touches.effect == LATE
+        yield "a window that is missed was closed", not bool(still_open[missed].any())
+        counts = np.bincount(touches.record[counted], minlength=len(self)) > 0
+        yield "an accepted record counts in a window, a dropped one in none", bool((counts == self.accepted).all())
+        final = self.closes.window
+        yield "a window closes once", len(np.unique(final)) == len(final)

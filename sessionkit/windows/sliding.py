@@ -1,0 +1,303 @@
+"""Sliding windows: their parameters and the record-at-a-time processor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sessionkit.contracts import StoredWindow, WindowStore, window_kind
+from sessionkit.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
+from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, show_duration
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.windows.emission import EmitSchedule, by_start
+from sessionkit.windows.touches import Aggregates, WindowTouch
+
+
+@window_kind
+@dataclass(frozen=True, init=False)
+class SlidingWindows:
+    """Windows of one length, cut where the records are: two for each distinct time, both ends included.
+
+    A record at time t makes the window that ends with it, `[t - time_difference, t]`, and the one that starts just
+    after it, as soon as a record falls there. A window closes once stream time has passed its end by more than `grace`.
+
+    Args:
+        time_difference: two records this far apart are together in some window; more than 0.
+        grace: how long after its end a window still takes late records; 0 is allowed, leaving it out is not (KIP-633).
+        trailing_only: KIP-450's first form: only the windows that end with a record, and only final results.
+    Raises:
+        InvalidArgument: a duration is out of its bounds, or the largest of them passes 2**62 ms.
+    Source:
+        KIP-450; SlidingWindows.ofTimeDifferenceAndGrace.
+    Example:
+        >>> SlidingWindows(time_difference="10s", grace="1s").windows_for(25_000)
+        [(15000, 25000), (25001, 35001)]
+    """
+
+    time_difference_ms: int
+    grace_ms: int
+    trailing_only: bool
+
+    noun = "window"
+    reach_name = "time_difference"
+    takes_null_values = False
+    inclusive_end = True
+    caches_on_close = False
+
+    def __init__(self, *, time_difference: Duration, grace: Duration, trailing_only: bool = False) -> None:
+        object.__setattr__(self, "time_difference_ms", duration_ms(time_difference, "time_difference"))
+        object.__setattr__(self, "grace_ms", duration_ms(grace, "grace"))
+        object.__setattr__(self, "trailing_only", bool(trailing_only))
+        if self.time_difference_ms == 0:
+            want = 'time_difference="10s"; Kafka takes 0 and then fails at the first record'
+            raise InvalidArgument(problem("time_difference must be more than 0 ms", repr(time_difference), want))
+        if 2 * self.time_difference_ms + self.grace_ms > MAX_DURATION_MS:
+            got = f"{2 * self.time_difference_ms + self.grace_ms} ms"
+            want = "shorten one"
+            raise InvalidArgument(problem("twice time_difference and grace must be at most 2**62 ms", got, want))
+
+    @property
+    def length_ms(self) -> int:
+        """From a window's start to its end."""
+        return self.time_difference_ms
+
+    @property
+    def close_lag_ms(self) -> int:
+        """What is subtracted from stream time to get the close time."""
+        return self.grace_ms
+
+    @property
+    def reach_ms(self) -> int:
+        """How far after its time a record's windows can end."""
+        return self.time_difference_ms + 1
+
+    def retention_ms(self, retention: Duration | None) -> int:
+        """How long a window can be found, from its start: `retention`, or the smallest allowed, twice d plus grace.
+
+        Raises:
+            InvalidArgument: shorter than 2 * time_difference + grace, which Kafka refuses too.
+        """
+        smallest = 2 * self.time_difference_ms + self.grace_ms
+        ms = smallest if retention is None else duration_ms(retention, "retention")
+        if ms < smallest:
+            want = f"at least 2 * time_difference + grace = {show_duration(smallest)}"
+            raise InvalidArgument(problem("retention must cover the windows", show_duration(ms), want))
+        return ms
+
+    def windows_for(self, timestamp_ms: int) -> list[tuple[int, int]]:
+        """(start, end) of the two windows that a record of this time makes: the one it ends, the one after it.
+
+        Before `time_difference` the first is `[0, time_difference]`, as no window starts before 0.
+        """
+        d = self.time_difference_ms
+        left, right = max(0, timestamp_ms - d), timestamp_ms + 1
+        return [(left, left + d), (right, right + d)]
+
+    def last_instant_ms(self, window: StoredWindow) -> int:
+        """The last time that lies in a stored window."""
+        return window.window_start_ms + self.time_difference_ms
+
+    def processor(self, aggregates: Aggregates, store: WindowStore, partition: int, **options: Any) -> SlidingProcessor:
+        """The record-at-a-time processor of one partition."""
+        return SlidingProcessor(self, aggregates, store, partition, **options)
+
+    def in_words(self) -> str:
+        """The parameters as a person says them."""
+        only = ", trailing only" if self.trailing_only else ""
+        difference = show_duration(self.time_difference_ms)
+        return f"time difference {difference}, grace {show_duration(self.grace_ms)}{only}"
+
+    def __repr__(self) -> str:
+        d, grace = duration_code(self.time_difference_ms), duration_code(self.grace_ms)
+        trailing = ", trailing_only=True" if self.trailing_only else ""
+        return f'SlidingWindows(time_difference="{d}", grace="{grace}"{trailing})'
+
+
+class _Record(NamedTuple):
+    """The record in hand."""
+
+    key: Any
+    value: Any
+    timestamp_ms: int
+    offset: int
+
+
+class SlidingProcessor:
+    """Kafka's processor of sliding windows for one partition, line by line, over a store.
+
+    Under `rules="kafka"` the store expires windows and a null aggregate deletes one; under `rules="sessionkit"` the
+    store keeps everything and null is a value.
+
+    Source:
+        KStreamSlidingWindowAggregate (its reverse form).
+    """
+
+    def __init__(
+        self,
+        windows: SlidingWindows,
+        aggregates: Aggregates,
+        store: WindowStore,
+        partition: int,
+        *,
+        kafka: bool,
+        retention_ms: int,
+        stream_time_ms: int,
+        schedule: EmitSchedule,
+    ) -> None:
+        self._windows, self._aggregates, self._store, self._partition = windows, aggregates, store, partition
+        self._kafka, self._schedule = kafka, schedule
+        self.stream_time_ms = stream_time_ms
+        self._close_time_ms = stream_time_ms - windows.grace_ms
+        self._touches: list[WindowTouch] = []
+        self._may_emit = False
+
+    def process(self, key: Any, value: Any, timestamp_ms: int, offset: int) -> list[WindowTouch]:
+        """Takes one record in; one touch for each window that it changes, makes or misses, in Kafka's order."""
+        d, record = self._windows.time_difference_ms, _Record(key, value, timestamp_ms, offset)
+        self.stream_time_ms = max(self.stream_time_ms, timestamp_ms)
+        self._close_time_ms = self.stream_time_ms - self._windows.grace_ms
+        self._touches, self._may_emit = [], False
+        if timestamp_ms + d < self._close_time_ms:
+            start_ms = max(0, timestamp_ms - d)
+            self._touches.append(WindowTouch(LATE, start_ms, start_ms + d))
+        elif timestamp_ms < d:
+            self._process_early(record)
+        else:
+            self._process_in_order_or_not(record)
+            self._may_emit = True
+        return self._touches
+
+    def _process_in_order_or_not(self, record: _Record) -> None:
+        d, t = self._windows.time_difference_ms, record.timestamp_ms
+        previous_ms: int | None = None
+        left: StoredWindow | None = None
+        right: StoredWindow | None = None
+        left_exists = right_exists = False
+        starts = set()
+        for window in self._store.backward_fetch(record.key, max(0, t - 2 * d), t + 1, partition=self._partition):
+            starts.add(window.window_start_ms)
+            end_ms = window.window_start_ms + d
+            if window.window_start_ms == t + 1:
+                right_exists = True
+            elif end_ms > t:
+                right = right or window
+                self._update(record, window)
+            elif end_ms == t:
+                left_exists = True
+                self._update(record, window)
+                if window.timestamp_ms >= t:
+                    return  # a record of this time was here before: its windows are all there
+                previous_ms = window.timestamp_ms
+            else:
+                left, previous_ms = window, window.timestamp_ms
+                break
+        self._make_right_window_of(previous_ms, record, starts)
+        if not left_exists:
+            reached = left is not None and previous_ms is not None and previous_ms >= t - d
+            self._create(record, t - d, left if reached else None)
+        if not right_exists and right is not None and right.timestamp_ms > t:
+            self._copy(record, right)
+
+    def _process_early(self, record: _Record) -> None:
+        """A record before `time_difference`, whose left window would start below 0: all share the window from 0."""
+        t = record.timestamp_ms
+        previous_ms: int | None = None
+        combined: StoredWindow | None = None
+        right: StoredWindow | None = None
+        right_exists = False
+        starts = set()
+        for window in self._store.fetch(record.key, 0, t + 1, partition=self._partition):
+            starts.add(window.window_start_ms)
+            if window.window_start_ms == 0:
+                combined = window
+                if window.timestamp_ms < t:
+                    previous_ms = window.timestamp_ms
+            elif window.window_start_ms <= t:
+                right = window
+                self._update(record, window)
+            else:
+                right_exists = True
+        if right is None and combined is not None and combined.timestamp_ms > t:
+            right = combined
+        if not right_exists and right is not None and right.timestamp_ms > t:
+            self._copy(record, right)
+        if previous_ms is not None and previous_ms + 1 not in starts:
+            self._create(record, previous_ms + 1, None)
+        if combined is None:
+            self._create(record, 0, None)
+        else:
+            self._update(record, combined)
+
+    def _make_right_window_of(self, previous_ms: int | None, record: _Record, starts: set[int]) -> None:
+        """The window that starts just after the record before this one, if it is not there and reaches this one."""
+        if previous_ms is None or previous_ms + 1 in starts:
+            return
+        if previous_ms + 1 + self._windows.time_difference_ms >= record.timestamp_ms:
+            self._create(record, previous_ms + 1, None)
+
+    def _update(self, record: _Record, window: StoredWindow) -> None:
+        """Adds the record to a window that is there."""
+        newest_ms = max(record.timestamp_ms, window.timestamp_ms)
+        ids = (window.opened_by, -1)
+        self._add(ADDED, record, window.window_start_ms, lambda: window.aggregate, newest_ms, *ids)
+
+    def _create(self, record: _Record, start_ms: int, source: StoredWindow | None) -> None:
+        """A new window with the record in it, on top of what `source` holds."""
+        base: Callable[[], Any] = self._aggregates.initializer if source is None else lambda: source.aggregate
+        effect = OPENED if source is None else COPIED_ADDED
+        source_start_ms = -1 if source is None else source.window_start_ms
+        self._add(effect, record, start_ms, base, record.timestamp_ms, record.offset, source_start_ms)
+
+    def _add(
+        self,
+        effect: int,
+        record: _Record,
+        start_ms: int,
+        base: Callable[[], Any],
+        newest_ms: int,
+        opened_by: int,
+        source_start_ms: int,
+    ) -> None:
+        end_ms = start_ms + self._windows.time_difference_ms
+        if end_ms < self._close_time_ms:
+            self._touches.append(WindowTouch(LATE, start_ms, end_ms))
+            return
+        before = base()
+        aggregate = self._aggregates.aggregator(record.key, record.value, before)
+        old = before if effect == ADDED else None
+        touch = WindowTouch(effect, start_ms, end_ms, aggregate, newest_ms, source_start_ms, old)
+        self._put(touch, record, opened_by)
+
+    def _copy(self, record: _Record, right: StoredWindow) -> None:
+        """The window just after the record: what was in the later one before it, without the record itself."""
+        start_ms = record.timestamp_ms + 1
+        end_ms = start_ms + self._windows.time_difference_ms
+        touch = WindowTouch(COPIED, start_ms, end_ms, right.aggregate, right.timestamp_ms, right.window_start_ms)
+        self._put(touch, record, record.offset)
+
+    def _put(self, touch: WindowTouch, record: _Record, opened_by: int) -> None:
+        null = self._aggregates.is_null(touch.aggregate)
+        stored = self._store.put(
+            record.key,
+            touch.start_ms,
+            None if null and self._kafka else touch.aggregate,
+            record.timestamp_ms if null else touch.timestamp_ms,
+            partition=self._partition,
+            opened_by=opened_by,
+            keep_null=not self._kafka,
+        )
+        self._touches.append(touch._replace(aggregate=None if null else touch.aggregate, stored=stored))
+
+    def closed(self) -> list[StoredWindow]:
+        """The windows that became final with the last record, in the order in which they go out."""
+        if not self._may_emit:
+            return []
+        if not self._schedule.is_due(self._close_time_ms):
+            return []
+        d, last = self._windows.time_difference_ms, self._schedule.last_close_time_ms
+        lowest, highest = (0 if last == -1 else max(0, last - d)), self._close_time_ms - d - 1
+        if highest < 0:
+            return []
+        self._schedule.last_close_time_ms = self._close_time_ms
+        return by_start(self._store.fetch_all(lowest, highest, partition=self._partition))

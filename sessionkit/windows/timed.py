@@ -1,0 +1,183 @@
+"""Tumbling and hopping windows: their parameters and the record-at-a-time processor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sessionkit.contracts import StoredWindow, WindowStore, window_kind
+from sessionkit.decisions import ADDED, LATE, OPENED
+from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, show_duration
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.windows.emission import EmitSchedule, by_start
+from sessionkit.windows.touches import Aggregates, WindowTouch
+
+
+@window_kind
+@dataclass(frozen=True, init=False)
+class TimeWindows:
+    """Windows of one length that start at the multiples of `advance`; the start is in the window, the end is not.
+
+    Without `advance` they are tumbling: each record is in exactly one. With a smaller one they are hopping and overlap.
+    A window closes once stream time reaches its end plus `grace`.
+
+    Args:
+        size: length of a window, more than 0.
+        advance: from one start to the next, more than 0 and at most `size`; `size` if it is left out.
+        grace: how long after its end a window still takes late records; 0 is allowed, leaving it out is not (KIP-633).
+    Raises:
+        InvalidArgument: a duration is out of its bounds, or both together pass 2**62 ms.
+    Source:
+        KIP-633; TimeWindows.ofSizeAndGrace, advanceBy.
+    Example:
+        >>> TimeWindows(size="5m", advance="1m", grace="30s").windows_for(120_000)
+        [(0, 300000), (60000, 360000), (120000, 420000)]
+    """
+
+    size_ms: int
+    advance_ms: int
+    grace_ms: int
+
+    noun = "window"
+    reach_name = "size"
+    takes_null_values = True
+    inclusive_end = False
+    caches_on_close = True  # Kafka leaves the record cache on here, and turns it off for the other kinds
+
+    def __init__(self, *, size: Duration, grace: Duration, advance: Duration | None = None) -> None:
+        size_ms = duration_ms(size, "size")
+        advance_ms = size_ms if advance is None else duration_ms(advance, "advance")
+        object.__setattr__(self, "size_ms", size_ms)
+        object.__setattr__(self, "advance_ms", advance_ms)
+        object.__setattr__(self, "grace_ms", duration_ms(grace, "grace"))
+        if size_ms == 0:
+            raise InvalidArgument(problem("size must be more than 0 ms", f"{size_ms} ms ({size!r})", 'size="5m"'))
+        if not 0 < advance_ms <= size_ms:
+            want = f"more than 0 and at most the size, {show_duration(size_ms)}"
+            raise InvalidArgument(problem("advance must fit into size", f"{advance_ms} ms ({advance!r})", want))
+        if size_ms + self.grace_ms > MAX_DURATION_MS:
+            got = f"{size_ms + self.grace_ms} ms"
+            raise InvalidArgument(problem("size and grace together must be at most 2**62 ms", got, "shorten one"))
+
+    @property
+    def length_ms(self) -> int:
+        """From a window's start to its end."""
+        return self.size_ms
+
+    @property
+    def close_lag_ms(self) -> int:
+        """What is subtracted from stream time to get the close time."""
+        return self.grace_ms
+
+    @property
+    def reach_ms(self) -> int:
+        """How far after its time a record's windows can end."""
+        return self.size_ms
+
+    def retention_ms(self, retention: Duration | None) -> int:
+        """How long a window can be found, from its start: `retention`, or the smallest allowed, size + grace.
+
+        Raises:
+            InvalidArgument: shorter than size + grace, which Kafka refuses too.
+        """
+        smallest = self.size_ms + self.grace_ms
+        ms = smallest if retention is None else duration_ms(retention, "retention")
+        if ms < smallest:
+            want = f"at least size + grace = {show_duration(smallest)}"
+            raise InvalidArgument(problem("retention must cover the windows", show_duration(ms), want))
+        return ms
+
+    def windows_for(self, timestamp_ms: int) -> list[tuple[int, int]]:
+        """(start, end) of each window that a record of this time is in, oldest first; none starts before 0.
+
+        Source:
+            TimeWindows.windowsFor.
+        """
+        first = max(0, timestamp_ms - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
+        return [(start, start + self.size_ms) for start in range(first, timestamp_ms + 1, self.advance_ms)]
+
+    def last_instant_ms(self, window: StoredWindow) -> int:
+        """The last time that lies in a stored window."""
+        return window.window_start_ms + self.size_ms - 1
+
+    def processor(self, aggregates: Aggregates, store: WindowStore, partition: int, **options: Any) -> TimeProcessor:
+        """The record-at-a-time processor of one partition."""
+        return TimeProcessor(self, aggregates, store, partition, **options)
+
+    def in_words(self) -> str:
+        """The parameters as a person says them."""
+        advance = "" if self.advance_ms == self.size_ms else f"advance {show_duration(self.advance_ms)}, "
+        return f"size {show_duration(self.size_ms)}, {advance}grace {show_duration(self.grace_ms)}"
+
+    def __repr__(self) -> str:
+        advance = "" if self.advance_ms == self.size_ms else f'advance="{duration_code(self.advance_ms)}", '
+        return f'TimeWindows(size="{duration_code(self.size_ms)}", {advance}grace="{duration_code(self.grace_ms)}")'
+
+
+class TimeProcessor:
+    """Kafka's processor of tumbling and hopping windows for one partition, line by line, over a store.
+
+    Under `rules="kafka"` the store expires windows and a null aggregate deletes one; under `rules="sessionkit"` the
+    store keeps everything and null is a value.
+
+    Source:
+        KStreamWindowAggregate.
+    """
+
+    def __init__(
+        self,
+        windows: TimeWindows,
+        aggregates: Aggregates,
+        store: WindowStore,
+        partition: int,
+        *,
+        kafka: bool,
+        retention_ms: int,
+        stream_time_ms: int,
+        schedule: EmitSchedule,
+    ) -> None:
+        self._windows, self._aggregates, self._store, self._partition = windows, aggregates, store, partition
+        self._kafka, self._schedule = kafka, schedule
+        self.stream_time_ms = stream_time_ms
+
+    def process(self, key: Any, value: Any, timestamp_ms: int, offset: int) -> list[WindowTouch]:
+        """Takes one record in; one touch for each of its windows, oldest first."""
+        self.stream_time_ms = max(self.stream_time_ms, timestamp_ms)
+        close_time_ms = self.stream_time_ms - self._windows.grace_ms
+        touches = []
+        for start_ms, end_ms in self._windows.windows_for(timestamp_ms):
+            if end_ms <= close_time_ms:
+                touches.append(WindowTouch(LATE, start_ms, end_ms))
+                continue
+            old = self._store.fetch_window(key, start_ms, partition=self._partition)
+            aggregate = self._aggregates.initializer() if old is None else old.aggregate
+            aggregate = self._aggregates.aggregator(key, value, aggregate)
+            newest_ms = timestamp_ms if old is None else max(timestamp_ms, old.timestamp_ms)
+            null = self._aggregates.is_null(aggregate)
+            stored = self._store.put(
+                key,
+                start_ms,
+                None if null and self._kafka else aggregate,
+                timestamp_ms if null else newest_ms,
+                partition=self._partition,
+                opened_by=offset if old is None else old.opened_by,
+                keep_null=not self._kafka,
+            )
+            effect, shown = OPENED if old is None else ADDED, None if null else aggregate
+            before = None if old is None else old.aggregate
+            touches.append(WindowTouch(effect, start_ms, end_ms, shown, newest_ms, old=before, stored=stored))
+        return touches
+
+    def closed(self) -> list[StoredWindow]:
+        """The windows that became final with the last record, in the order in which they go out."""
+        size, close_time_ms = self._windows.size_ms, self.stream_time_ms - self._windows.grace_ms
+        if not self._schedule.is_due(close_time_ms):
+            return []
+        last, highest = self._schedule.last_close_time_ms, close_time_ms - size
+        lowest = 0 if last == -1 else max(0, last - size) + 1
+        if highest < 0:
+            return []
+        if last != -1 and self._windows.windows_for(highest) == self._windows.windows_for(lowest - 1):
+            return []
+        self._schedule.last_close_time_ms = close_time_ms
+        return by_start(self._store.fetch_all(lowest, highest, partition=self._partition))
