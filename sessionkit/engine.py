@@ -24,13 +24,11 @@ from sessionkit.records import RecordBatch
 from sessionkit.session_trace import Reopenings, SessionTrace
 from sessionkit.text import shorten
 from sessionkit.trace import Merges, WindowColumns
+from sessionkit.window_columns import CHUNK, NO_REJECTIONS, slot_count
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.session_kernel import Events, SessionKernel, run_sessions
 
-CHUNK = 131_072  # records at a time: what a chunk touches stays in the processor's cache
-NO_REJECTIONS = np.empty(0, np.uint8)
 NO_OFFSETS = np.empty(0, np.int64)
-MAX_SLOTS = 2**31 - 1  # a slot for each (key, partition), numbered in 32 bits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +85,7 @@ def run_kernel(
     first_stream_time = np.array([snapshots[p].stream_time_ms for p in numbers], np.int64)
     loaded, key_of_loaded, keys = load_sessions(windows, aggregations, batch, store, first_stream_time)
 
-    slots = _slot_count(len(keys), len(numbers))
+    slots = slot_count(len(keys), len(numbers))
     kernel = windows.kernel(retention_ms)
     partition_of_loaded = np.searchsorted(batch.partitions, loaded.partition)
     slot_of_loaded = (key_of_loaded * len(numbers) + partition_of_loaded).astype(np.int32)
@@ -134,13 +132,6 @@ def snapshots_after(
     """How far each partition has come; a close time never goes back."""
     rows = zip(numbers, position.tolist(), stream_time_ms.tolist(), close_time_ms.tolist(), strict=True)
     return {p: Snapshot(at, time, max(before[p].last_close_time_ms, close)) for p, at, time, close in rows}
-
-
-def _slot_count(keys: int, partitions: int) -> int:
-    if keys * partitions > MAX_SLOTS:
-        got, want = f"{keys:,} keys in {partitions:,} partitions", "run some partitions at a time"
-        raise InvalidData(problem("these are too many keys and partitions for one run", got, want))
-    return max(1, keys * partitions)
 
 
 def _window_columns(

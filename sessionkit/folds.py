@@ -3,189 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from sessionkit import fold_loops as loops
+from sessionkit.accumulators import ACCUMULATORS, Rows
 from sessionkit.aggregations import Aggregation
+from sessionkit.decisions import COPIED
 from sessionkit.errors import AggregationFailed, NumberOverflow, problem
 from sessionkit.records import PythonObjects
 from sessionkit.text import shorten
 from sessionkit.trace import Merges
+from sessionkit.window_trace import Touches
 
-NO_RUNNING = np.empty(0, np.int64)
-EVERY = np.empty(0, np.bool_)  # no mask: all values count
-Rows = npt.NDArray[np.integer[Any]]
 ValueColumn: TypeAlias = pa.Array | PythonObjects
-
-
-class Accumulator(Protocol):
-    """One compiled accumulator: a number (or a position among the values) for each window."""
-
-    def grow(self, windows: int) -> None:
-        """Makes room for as many windows."""
-
-    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
-        """Adds the records from `lo` on, whose windows are `window`; the places in `merges` count from `lo`."""
-
-    def at(self, rows: Rows) -> pa.Array:
-        """What it holds for the windows at `rows`."""
-
-    def running(self, window: Rows, merges: Merges) -> pa.Array:
-        """What it held for its window after each record."""
-
-
-def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
-    return np.asarray(column.is_valid()) if column.null_count else EVERY
-
-
-def _numbers(column: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
-    column = column if column.type == kind else column.cast(kind)
-    return column.fill_null(0).to_numpy(zero_copy_only=False) if column.null_count else column.to_numpy()
-
-
-def _enlarged(old: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
-    if size <= len(old):
-        return old
-    new = np.full(max(size, 2 * len(old)), fill, old.dtype)
-    new[: len(old)] = old
-    return new
-
-
-class Total:
-    """Counts and sums: one number a window."""
-
-    def __init__(
-        self, column: pa.Array | None, loaded: pa.Array, loop: Callable[..., int | None], kind: pa.DataType
-    ) -> None:
-        self._loop, self._kind = loop, kind
-        self._valid = EVERY if column is None else _valid(column)
-        self._values = None if column is None or loop is loops.fold_count else _numbers(column, kind)
-        self._loaded = _numbers(loaded, kind)
-        self._total = self._loaded.copy()
-
-    def grow(self, windows: int) -> None:
-        self._total = _enlarged(self._total, windows, 0)
-
-    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
-        self._fold(window, merges, lo, self._total, self._total[:0])
-
-    def _fold(self, window: Rows, merges: Merges, lo: int, total: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
-        here = slice(lo, lo + len(window))
-        columns = () if self._values is None else (self._values[here],)
-        stopped = self._loop(window, merges, *columns, self._valid[here], total, running)
-        if stopped is not None and stopped >= 0:
-            want = "cast the column to float"
-            raise NumberOverflow(problem("an integer sum does not fit into 64 bits", f"record {lo + stopped}", want))
-
-    def at(self, rows: Rows) -> pa.Array:
-        return pa.array(self._total[rows])
-
-    def running(self, window: Rows, merges: Merges) -> pa.Array:
-        total = _enlarged(self._loaded.copy(), len(self._total), 0)
-        out = np.zeros(len(window), total.dtype)
-        self._fold(window, merges, 0, total, out)
-        return pa.array(out)
-
-
-class Position:
-    """Smallest, largest, first, last: the place of one value for each window, among loaded and new ones."""
-
-    def __init__(self, column: pa.Array, loaded: pa.Array, loop: str) -> None:
-        self._pool = pa.concat_arrays([loaded, column])
-        self._base = len(loaded)
-        self._word = loop
-        self._values = _comparable(self._pool) if loop in ("min", "max") else None
-        self._valid = _valid(self._pool)
-        self._loaded = np.where(np.asarray(loaded.is_valid()), np.arange(len(loaded)), loops.NOTHING)
-        self._best = self._loaded.copy()
-
-    def grow(self, windows: int) -> None:
-        self._best = _enlarged(self._best, windows, loops.NOTHING)
-
-    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
-        self._fold(window, merges, self._base + lo, self._best, NO_RUNNING)
-
-    def _fold(self, window: Rows, merges: Merges, base: int, best: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
-        if self._values is not None:
-            loops.fold_extreme(window, merges, base, self._values, self._valid, self._word == "max", best, running)
-        else:
-            loops.fold_position(window, merges, base, self._valid, self._word == "last", best, running)
-
-    def _take(self, positions: npt.NDArray[np.int64]) -> pa.Array:
-        return self._pool.take(pa.array(positions, mask=positions == loops.NOTHING))
-
-    def at(self, rows: Rows) -> pa.Array:
-        return self._take(self._best[rows])
-
-    def running(self, window: Rows, merges: Merges) -> pa.Array:
-        best = _enlarged(self._loaded.copy(), len(self._best), loops.NOTHING)
-        out = np.full(len(window), loops.NOTHING, np.int64)
-        self._fold(window, merges, self._base, best, out)
-        return self._take(out)
-
-
-def _comparable(pool: pa.Array) -> npt.NDArray[Any]:
-    if pa.types.is_floating(pool.type):
-        return _numbers(pool, pa.float64())
-    if pa.types.is_temporal(pool.type):
-        pool = pool.view(pa.int32() if pool.type.bit_width == 32 else pa.int64())
-    return _numbers(pool, pa.int64())
-
-
-class Chain:
-    """Collect: the values of each window as a chain, so that a merge costs one link."""
-
-    def __init__(self, column: pa.Array, loaded: pa.Array) -> None:
-        flat = loaded.flatten() if len(loaded) else column.slice(0, 0)
-        self._pool = pa.concat_arrays([flat.cast(column.type), column])
-        self._base = len(flat)
-        lengths = np.asarray(pc.list_value_length(loaded), np.int64)
-        ends = np.cumsum(lengths)
-        self._first = np.where(lengths > 0, ends - lengths, loops.NOTHING)
-        self._last = ends - 1
-        self._following = np.arange(1, len(self._pool) + 1)
-
-    def grow(self, windows: int) -> None:
-        self._first = _enlarged(self._first, windows, loops.NOTHING)
-        self._last = _enlarged(self._last, windows, loops.NOTHING)
-
-    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
-        loops.fold_chains(window, merges, self._base + lo, self._first, self._last, self._following)
-
-    def at(self, rows: Rows) -> pa.Array:
-        ends, positions = loops.unchain(np.asarray(rows), self._first, self._last, self._following)
-        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), self._pool.take(pa.array(positions)))
-
-    def running(self, window: Rows, merges: Merges) -> pa.Array:
-        raise AssertionError("the lists of a changelog are made by calls, see CompiledFold")
-
-
-def _count(column: pa.Array | None, loaded: pa.Array) -> Total:
-    return Total(column, loaded, loops.fold_count, pa.int64())
-
-
-def _sum(column: pa.Array, loaded: pa.Array) -> Total:
-    floats = pa.types.is_floating(column.type)
-    loop = loops.fold_float_sum if floats else loops.fold_int_sum
-    return Total(column, loaded, loop, pa.float64() if floats else pa.int64())
-
-
-ACCUMULATORS: dict[str, Callable[[Any, pa.Array], Accumulator]] = {
-    "count": lambda column, loaded: _count(None, loaded),
-    "count_values": _count,
-    "sum": _sum,
-    "float_sum": lambda column, loaded: Total(column, loaded, loops.fold_float_sum, pa.float64()),
-    "min": lambda column, loaded: Position(column, loaded, "min"),
-    "max": lambda column, loaded: Position(column, loaded, "max"),
-    "first": lambda column, loaded: Position(column, loaded, "first"),
-    "last": lambda column, loaded: Position(column, loaded, "last"),
-    "collect": Chain,
-}
 
 
 class CompiledFold:
@@ -199,7 +32,7 @@ class CompiledFold:
         describe: Callable[[int], tuple[Any, str]],
     ) -> None:
         self._aggregation = aggregation
-        column = columns[0] if columns else None
+        self._column = column = columns[0] if columns else None
         self._type = aggregation.result_type([c.type for c in columns])
         self._loaded = _split(loaded, aggregation, self._type)
         pairs = zip(aggregation.accumulators, self._loaded, strict=True)
@@ -217,6 +50,11 @@ class CompiledFold:
         """Adds the records from `lo` on, whose windows are `window`; the places in `merges` count from `lo`."""
         for part in self._parts:
             part.feed(window, merges, lo)
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        """Adds record `lo + record[j]` to window `window[j]`, for every j in this order."""
+        for part in self._parts:
+            part.feed_touches(record, window, lo)
 
     def aggregates(self, rows: Rows) -> pa.Array:
         """What a store keeps for the windows at `rows`."""
@@ -236,6 +74,35 @@ class CompiledFold:
         if self._by_calls is not None:
             return pa.array(self._by_calls.running(window, decision, merges).tolist(), self._type)
         return self._aggregation.result_columns([part.running(window, merges) for part in self._parts])
+
+    def running_touches(self, touches: Touches, windows: int) -> pa.Array:
+        """The result of its window after each touch; a touch that adds nothing leaves a copy of its source."""
+        if self._by_calls is not None:
+            return pa.array(self._by_calls.running_touches(touches, windows).tolist(), self._type)
+        only_copied = touches.effect == COPIED
+        window, merges, again = _as_records(touches)
+        values = None if self._column is None else self._column.take(pa.array(touches.record, mask=only_copied))
+        ones = pa.array(np.ones(len(window), np.int64), mask=only_copied)
+        parts = []
+        for name, loaded in zip(self._aggregation.accumulators, self._loaded, strict=True):
+            part = ACCUMULATORS["count_values"](ones, loaded) if name == "count" else ACCUMULATORS[name](values, loaded)
+            part.grow(windows)
+            parts.append(part.running(window, merges))
+        return self._aggregation.result_columns(parts).take(pa.array(again))
+
+
+def _as_records(touches: Touches) -> tuple[Rows, Merges, Rows]:
+    """(window of each touch, copies as merges into a new window, from where to take each touch's result).
+
+    Kafka forwards a window twice when it is both the one after the last record and the one before this: the second
+    time nothing is added.
+    """
+    window, source = touches.window.copy(), touches.source
+    twice = np.zeros(len(window), np.bool_)
+    twice[1:] = (window[1:] == window[:-1]) & (touches.record[1:] == touches.record[:-1]) & (window[1:] >= 0)
+    window[twice] = -1
+    at = np.flatnonzero((source >= 0) & ~twice)
+    return window, Merges(at, window[at], source[at]), np.arange(len(window)) - twice
 
 
 def _split(
@@ -287,10 +154,52 @@ class PythonFold:
             except NumberOverflow:
                 raise
             except Exception as error:
-                got = f"{type(error).__name__}: {shorten(error, 200)}"
-                want = "nothing of this run was committed"
-                raise AggregationFailed(problem(f"{a.code} failed at {where}", got, want)) from error
+                raise self._failed(where, error) from error
             yield i, state[w]
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        """Adds record `lo + record[j]` to window `window[j]`, for every j in this order."""
+        no_source = np.full(len(record), -1, np.int32)
+        place = (np.asarray(record + lo, np.int64), np.asarray(window, np.int32))
+        touches = Touches(*place, np.zeros(len(record), np.uint8), np.empty(0, np.int64), no_source)
+        for _ in self._touch_steps(self._state, touches):
+            pass
+
+    def _touch_steps(self, state: dict[int, Any], touches: Touches) -> Any:
+        a, values = self._aggregation, record_values(self._columns, 0, int(touches.record.max(initial=-1)) + 1)
+        columns = (touches.record, touches.window, touches.effect, touches.source)
+        before = None
+        for j, (i, w, effect, source) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+            if w < 0 or (i, w) == before:
+                if w >= 0:
+                    yield j, state[w]
+                continue
+            before = (i, w)
+            key, where = self._describe(i)
+            try:
+                if source >= 0:
+                    state[w] = state[source]
+                elif w not in state:
+                    state[w] = a.initializer()
+                if effect != COPIED:
+                    state[w] = a.aggregator(key, values[i], state[w])
+            except NumberOverflow:
+                raise
+            except Exception as error:
+                raise self._failed(where, error) from error
+            yield j, state[w]
+
+    def running_touches(self, touches: Touches, windows: int) -> npt.NDArray[np.object_]:
+        """The result of its window after each touch."""
+        out = np.empty(len(touches.record), object)
+        for j, aggregate in self._touch_steps(dict(enumerate(self._loaded)), touches):
+            out[j] = self._aggregation.result(aggregate)
+        return out
+
+    def _failed(self, where: str, error: Exception) -> AggregationFailed:
+        got = f"{type(error).__name__}: {shorten(error, 200)}"
+        want = "nothing of this run was committed"
+        return AggregationFailed(problem(f"{self._aggregation.code} failed at {where}", got, want))
 
     def aggregates(self, rows: Rows) -> npt.NDArray[np.object_]:
         """What a store keeps for the windows at `rows`."""

@@ -20,7 +20,9 @@ from sessionkit.run import Run
 from sessionkit.source import Source
 from sessionkit.text import escape_html, html_block, keyword_arguments, literal, shorten
 from sessionkit.views import tables
+from sessionkit.window_engine import run_window_kernel
 from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.timed import TimeWindows
 
 
 def group_by_key(
@@ -199,6 +201,8 @@ class Plan:
         retention_ms = windows.retention_ms(retention)
         if not kafka and isinstance(windows, SessionWindows):
             return self._run_kernel(batch, retention_ms, store, trace=trace)
+        if not kafka and store is None and isinstance(windows, TimeWindows):
+            return Run(self, run_window_kernel(windows, dict(self.aggregations), batch, keep_trace=trace))
         how = Deployment(
             retention_ms=retention_ms,
             emit=self.strategy,

@@ -157,6 +157,7 @@ class WindowRecorder(Recorder):
         self.length_ms, self.inclusive_end = length_ms, inclusive_end
         self.after: list[Any] = []  # aggregate of the window after each touch
         self._touches: list[tuple[int, int, int, int, int]] = []
+        self._loaded_times: list[int] = []
         self._row_of: dict[tuple[int, Any, int], int] = {}
 
     def load(self, window: StoredWindow, partition: int) -> None:
@@ -164,6 +165,7 @@ class WindowRecorder(Recorder):
         self._row(window.key, partition, window.window_start_ms, window.opened_by, window.closed_by)
         self.last[-1] = window.aggregate
         self.rows[-1][TIMESTAMP] = window.timestamp_ms
+        self._loaded_times.append(window.timestamp_ms)
         self.loaded_count += 1
 
     def _row(self, key: Any, partition: int, start_ms: int, opened_by: int, closed_by: int = -1) -> int:
@@ -221,5 +223,6 @@ class WindowRecorder(Recorder):
             length_ms=self.length_ms,
             inclusive_end=self.inclusive_end,
             find_touches=lambda: touches,
+            loaded_timestamp_ms=np.array(self._loaded_times, np.int64),
             **options,
         )

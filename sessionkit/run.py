@@ -69,8 +69,8 @@ class Run:
     def _changelog(self) -> Mapping[str, tables.Column]:
         if self.forwarded is not None:
             return tables.forwarded_table(self.outcome, self.forwarded, old_values=False)
-        view = tables.updates if self.plan.strategy == "on_window_update" else tables.finals
-        return view(self.outcome, self.trace)
+        assert self.trace is not None
+        return tables.changelog(self.outcome, self.plan.strategy)
 
     def _with_old_values(self) -> Mapping[str, tables.Column]:
         if self.forwarded is None:

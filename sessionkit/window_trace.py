@@ -14,6 +14,7 @@ import pyarrow as pa
 from sessionkit.decisions import ADDED, BAD_TIME, COPIED, DECISIONS, EFFECTS, LATE, OPENED, REASONS
 from sessionkit.durations import INT64_MAX
 from sessionkit.keys import key_ranks
+from sessionkit.touch_loops import times_of_touches
 from sessionkit.trace import Closes, Trace, status_words, words
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class WindowTrace(Trace):
     length_ms: int
     inclusive_end: bool  # the end belongs to the window (sliding), or does not (tumbling, hopping)
     find_touches: Callable[[], Touches]
+    loaded_timestamp_ms: npt.NDArray[np.int64]  # of the windows that came from a store, as they came
 
     @cached_property
     def touches(self) -> Touches:
@@ -50,6 +52,17 @@ class WindowTrace(Trace):
     def missed(self) -> Touches:
         """The touches of closed windows: each is a drop, as Kafka counts them."""
         return Touches(*(column[self.touches.effect == LATE] for column in self.touches))
+
+    @cached_property
+    def newest_ms(self) -> npt.NDArray[np.int64]:
+        """The largest record time in its window after each touch."""
+        touches, windows = self.touches, self.window_columns
+        out = np.full(len(touches.record), -1, np.int64)
+        newest = np.full(len(windows.key), -1, np.int64)
+        newest[: windows.loaded_count] = self.loaded_timestamp_ms
+        columns = (touches.record, touches.window, touches.effect, touches.source)
+        times_of_touches(*columns, COPIED, self.batch.timestamp_ms, newest, out)
+        return out
 
     def last_instant_ms(self, end_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The last time that lies in a window which ends at `end_ms`."""

@@ -19,7 +19,7 @@ from sessionkit.processing import Forwarded
 from sessionkit.records import FrameKind, to_frame
 from sessionkit.session_trace import SessionTrace
 from sessionkit.text import shorten
-from sessionkit.trace import status_words, words
+from sessionkit.trace import Trace, status_words, words
 from sessionkit.window_trace import WindowTrace
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
@@ -94,6 +94,44 @@ def updates(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
     }
 
 
+def window_updates(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
+    """What goes downstream on update of windows of one length: every window that a record changed or made."""
+    touches = trace.touches
+    live = np.flatnonzero(touches.effect != LATE)
+    at, start_ms = touches.record[live], touches.start_ms[live]
+    count = len(trace.window_columns.key)
+    running = {name: fold.running_touches(touches, count) for name, fold in outcome.folds.items()}
+    return {
+        **_where(trace, at, pa.array(["update"] * len(at), pa.string())),
+        "key": trace.keys.take(pa.array(trace.batch.key[at])),
+        "window_start_ms": start_ms,
+        "window_end_ms": start_ms + trace.length_ms,
+        **{n: c.take(pa.array(live)) if isinstance(c, pa.Array) else c[live] for n, c in running.items()},
+        "timestamp_ms": trace.newest_ms[live],
+    }
+
+
+def window_finals(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
+    """What goes downstream on close of windows of one length: by the record that closed it, start and key bytes."""
+    closes, windows = trace.closes, trace.window_columns
+    return {
+        **_where(trace, closes.at, pa.array(["final"] * len(closes.at), pa.string())),
+        "key": trace.keys.take(pa.array(windows.key[closes.window])),
+        "window_start_ms": closes.start_ms,
+        "window_end_ms": closes.end_ms,
+        **{name: fold.results(closes.window) for name, fold in outcome.folds.items()},
+        "timestamp_ms": windows.timestamp_ms[closes.window],
+    }
+
+
+def changelog(outcome: Outcome, strategy: str) -> dict[str, Column]:
+    """What goes downstream under this emit strategy, as far as the trace tells."""
+    trace, update = outcome.kept_trace, strategy == "on_window_update"
+    if isinstance(trace, WindowTrace):
+        return window_updates(outcome, trace) if update else window_finals(outcome, trace)
+    return updates(outcome, trace) if update else finals(outcome, trace)
+
+
 def finals(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
     """What goes downstream on close: each window once it is final, by the record that closed it, end and key bytes."""
     closes = trace.closes
@@ -143,7 +181,7 @@ def _blanked(
     return out
 
 
-def _where(trace: SessionTrace, at: npt.NDArray[np.int64], what: pa.Array) -> dict[str, Column]:
+def _where(trace: Trace, at: npt.NDArray[np.int64], what: pa.Array) -> dict[str, Column]:
     batch = trace.batch
     return {"partition": batch.partitions[batch.partition[at]], "offset": batch.offset[at], "what": what}
 

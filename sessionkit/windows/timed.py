@@ -10,6 +10,7 @@ from sessionkit.decisions import ADDED, LATE, OPENED
 from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.windows.emission import EmitSchedule, by_start
+from sessionkit.windows.timed_kernel import TimeKernel
 from sessionkit.windows.touches import Aggregates, WindowTouch
 
 
@@ -103,6 +104,10 @@ class TimeWindows:
     def processor(self, aggregates: Aggregates, store: WindowStore, partition: int, **options: Any) -> TimeProcessor:
         """The record-at-a-time processor of one partition."""
         return TimeProcessor(self, aggregates, store, partition, **options)
+
+    def kernel(self) -> TimeKernel:
+        """The compiled pass over columns."""
+        return TimeKernel(self.size_ms, self.advance_ms, self.grace_ms)
 
     def in_words(self) -> str:
         """The parameters as a person says them."""

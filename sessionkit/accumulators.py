@@ -1,0 +1,226 @@
+"""The compiled accumulators: one number, or one position among the values, for each window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit import fold_loops as loops
+from sessionkit import touch_loops
+from sessionkit.errors import NumberOverflow, problem
+from sessionkit.trace import Merges
+
+NO_RUNNING = np.empty(0, np.int64)
+EVERY = np.empty(0, np.bool_)  # no mask: all values count
+Rows = npt.NDArray[np.integer[Any]]
+
+
+class Accumulator(Protocol):
+    """One compiled accumulator: a number (or a position among the values) for each window."""
+
+    def grow(self, windows: int) -> None:
+        """Makes room for as many windows."""
+
+    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        """Adds the records from `lo` on, whose windows are `window`; the places in `merges` count from `lo`."""
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        """Adds record `lo + record[j]` to window `window[j]`, in this order."""
+
+    def at(self, rows: Rows) -> pa.Array:
+        """What it holds for the windows at `rows`."""
+
+    def running(self, window: Rows, merges: Merges) -> pa.Array:
+        """What it held for its window after each record."""
+
+
+def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.is_valid()) if column.null_count else EVERY
+
+
+def _numbers(column: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
+    column = column if column.type == kind else column.cast(kind)
+    return column.fill_null(0).to_numpy(zero_copy_only=False) if column.null_count else column.to_numpy()
+
+
+def _enlarged(old: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
+    if size <= len(old):
+        return old
+    new = np.full(max(size, 2 * len(old)), fill, old.dtype)
+    new[: len(old)] = old
+    return new
+
+
+class Total:
+    """Counts and sums: one number a window."""
+
+    def __init__(
+        self, column: pa.Array | None, loaded: pa.Array, loop: Callable[..., int | None], kind: pa.DataType
+    ) -> None:
+        self._loop, self._kind = loop, kind
+        self._valid = EVERY if column is None else _valid(column)
+        self._values = None if column is None or loop is loops.fold_count else _numbers(column, kind)
+        self._loaded = _numbers(loaded, kind)
+        self._total = self._loaded.copy()
+
+    def grow(self, windows: int) -> None:
+        self._total = _enlarged(self._total, windows, 0)
+
+    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        self._fold(window, merges, lo, self._total, self._total[:0])
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        if self._values is None:
+            touch_loops.count_touches(record, window, self._valid[lo:], self._total)
+            return
+        stopped = touch_loops.SUMS[self._loop](record, window, self._values[lo:], self._valid[lo:], self._total)
+        if stopped is not None and stopped >= 0:
+            self._refuse(lo + int(record[stopped]))
+
+    def _fold(self, window: Rows, merges: Merges, lo: int, total: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
+        here = slice(lo, lo + len(window))
+        columns = () if self._values is None else (self._values[here],)
+        stopped = self._loop(window, merges, *columns, self._valid[here], total, running)
+        if stopped is not None and stopped >= 0:
+            self._refuse(lo + stopped)
+
+    @staticmethod
+    def _refuse(record: int) -> None:
+        want = "cast the column to float"
+        raise NumberOverflow(problem("an integer sum does not fit into 64 bits", f"record {record}", want))
+
+    def at(self, rows: Rows) -> pa.Array:
+        return pa.array(self._total[rows])
+
+    def running(self, window: Rows, merges: Merges) -> pa.Array:
+        total = _enlarged(self._loaded.copy(), len(self._total), 0)
+        out = np.zeros(len(window), total.dtype)
+        self._fold(window, merges, 0, total, out)
+        return pa.array(out)
+
+
+class Position:
+    """Smallest, largest, first, last: the place of one value for each window, among loaded and new ones."""
+
+    def __init__(self, column: pa.Array, loaded: pa.Array, loop: str) -> None:
+        self._pool = pa.concat_arrays([loaded, column])
+        self._base = len(loaded)
+        self._word = loop
+        self._values = _comparable(self._pool) if loop in ("min", "max") else None
+        self._valid = _valid(self._pool)
+        self._loaded = np.where(np.asarray(loaded.is_valid()), np.arange(len(loaded)), loops.NOTHING)
+        self._best = self._loaded.copy()
+
+    def grow(self, windows: int) -> None:
+        self._best = _enlarged(self._best, windows, loops.NOTHING)
+
+    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        self._fold(window, merges, self._base + lo, self._best, NO_RUNNING)
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        place = (record, window, self._base + lo)
+        if self._values is not None:
+            touch_loops.extreme_of_touches(*place, self._values, self._valid, self._word == "max", self._best)
+        else:
+            touch_loops.position_of_touches(*place, self._valid, self._word == "last", self._best)
+
+    def _fold(self, window: Rows, merges: Merges, base: int, best: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
+        if self._values is not None:
+            loops.fold_extreme(window, merges, base, self._values, self._valid, self._word == "max", best, running)
+        else:
+            loops.fold_position(window, merges, base, self._valid, self._word == "last", best, running)
+
+    def _take(self, positions: npt.NDArray[np.int64]) -> pa.Array:
+        return self._pool.take(pa.array(positions, mask=positions == loops.NOTHING))
+
+    def at(self, rows: Rows) -> pa.Array:
+        return self._take(self._best[rows])
+
+    def running(self, window: Rows, merges: Merges) -> pa.Array:
+        best = _enlarged(self._loaded.copy(), len(self._best), loops.NOTHING)
+        out = np.full(len(window), loops.NOTHING, np.int64)
+        self._fold(window, merges, self._base, best, out)
+        return self._take(out)
+
+
+def _comparable(pool: pa.Array) -> npt.NDArray[Any]:
+    if pa.types.is_floating(pool.type):
+        return _numbers(pool, pa.float64())
+    if pa.types.is_temporal(pool.type):
+        pool = pool.view(pa.int32() if pool.type.bit_width == 32 else pa.int64())
+    return _numbers(pool, pa.int64())
+
+
+class Chain:
+    """Collect: the values of each window as a chain, so that a merge costs one link.
+
+    A link holds the place of a value. Where a record is in one window its link has the record's own number; touches
+    make links of their own, as a record can be in many windows.
+    """
+
+    def __init__(self, column: pa.Array, loaded: pa.Array) -> None:
+        flat = loaded.flatten() if len(loaded) else column.slice(0, 0)
+        self._pool = pa.concat_arrays([flat.cast(column.type), column])
+        self._base = len(flat)
+        lengths = np.asarray(pc.list_value_length(loaded), np.int64)
+        ends = np.cumsum(lengths)
+        self._first = np.where(lengths > 0, ends - lengths, loops.NOTHING)
+        self._last = ends - 1
+        self._following = np.arange(1, len(self._pool) + 1)
+        self._places: list[npt.NDArray[np.int64]] | None = None  # of the values, link by link, once there are touches
+        self._links = self._base
+
+    def grow(self, windows: int) -> None:
+        self._first = _enlarged(self._first, windows, loops.NOTHING)
+        self._last = _enlarged(self._last, windows, loops.NOTHING)
+
+    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        loops.fold_chains(window, merges, self._base + lo, self._first, self._last, self._following)
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        if self._places is None:
+            self._places = [np.arange(self._base)]
+        self._following = _enlarged(self._following, self._links + len(record), loops.NOTHING)
+        loops.fold_chains(window, _no_merges(), self._links, self._first, self._last, self._following)
+        self._places.append(np.asarray(self._base + lo + record, np.int64))
+        self._links += len(record)
+
+    def at(self, rows: Rows) -> pa.Array:
+        ends, links = loops.unchain(np.asarray(rows), self._first, self._last, self._following)
+        positions = links if self._places is None else np.concatenate(self._places)[links]
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), self._pool.take(pa.array(positions)))
+
+    def running(self, window: Rows, merges: Merges) -> pa.Array:
+        raise AssertionError("the lists of a changelog are made by calls, see CompiledFold")
+
+
+def _no_merges() -> Merges:
+    return Merges(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+
+
+def _count(column: pa.Array | None, loaded: pa.Array) -> Total:
+    return Total(column, loaded, loops.fold_count, pa.int64())
+
+
+def _sum(column: pa.Array, loaded: pa.Array) -> Total:
+    floats = pa.types.is_floating(column.type)
+    loop = loops.fold_float_sum if floats else loops.fold_int_sum
+    return Total(column, loaded, loop, pa.float64() if floats else pa.int64())
+
+
+ACCUMULATORS: dict[str, Callable[[Any, pa.Array], Accumulator]] = {
+    "count": lambda column, loaded: _count(None, loaded),
+    "count_values": _count,
+    "sum": _sum,
+    "float_sum": lambda column, loaded: Total(column, loaded, loops.fold_float_sum, pa.float64()),
+    "min": lambda column, loaded: Position(column, loaded, "min"),
+    "max": lambda column, loaded: Position(column, loaded, "max"),
+    "first": lambda column, loaded: Position(column, loaded, "first"),
+    "last": lambda column, loaded: Position(column, loaded, "last"),
+    "collect": Chain,
+}
