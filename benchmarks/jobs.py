@@ -71,6 +71,82 @@ def polars_sessions(path: str) -> int:
     return int(query.collect().height)
 
 
+TUMBLING = {"size": "5m"}
+HOPPING = {"size": "5m", "advance": "1m"}
+
+
+def _time_plan(**windows: str) -> Any:
+    import sessionkit as sk
+
+    return (
+        sk.group_by_key("key", timestamp="ts", partition="partition")
+        .windowed_by(sk.TimeWindows(grace=GRACE_MS, **windows))
+        .aggregate(count=sk.count(), total=sk.sum("value"))
+    )
+
+
+@job
+def sessionkit_tumbling(path: str) -> int:
+    return len(_time_plan(**TUMBLING).run(path, trace=False).table())
+
+
+@job
+def sessionkit_hopping(path: str) -> int:
+    return len(_time_plan(**HOPPING).run(path, trace=False).table())
+
+
+def _polars_panes(path: str, width: str) -> Any:
+    import polars as pl
+
+    pane = pl.col("ts").dt.truncate(width).alias("start")
+    return (
+        pl.scan_parquet(path)
+        .group_by("key", pane)
+        .agg(pl.len().alias("count"), pl.col("value").sum().alias("total"))
+    )
+
+
+@job
+def polars_tumbling(path: str) -> int:
+    """Group-by on truncated times: no arrival order, no grace, no drops."""
+    return int(_polars_panes(path, "5m").collect().height)
+
+
+@job
+def polars_hopping(path: str) -> int:
+    """One group-by for minutes, and one for the five windows that each minute is in."""
+    import polars as pl
+
+    minutes = _polars_panes(path, "1m")
+    shifted = [minutes.with_columns(start=pl.col("start") - pl.duration(minutes=back)) for back in range(5)]
+    windows = pl.concat(shifted).group_by("key", "start").agg(pl.col("count").sum(), pl.col("total").sum())
+    return int(windows.collect().height)
+
+
+@job
+def duckdb_tumbling(path: str) -> int:
+    return _duckdb(
+        "select key, time_bucket(interval '5 minutes', ts) as start, count(*) as count, sum(value) as total "
+        f"from '{path}' group by all"
+    )
+
+
+@job
+def duckdb_hopping(path: str) -> int:
+    return _duckdb(
+        "with minutes as (select key, time_bucket(interval '1 minute', ts) as minute, count(*) as count, "
+        f"sum(value) as total from '{path}' group by all) "
+        "select key, minute - to_minutes(back) as start, sum(count) as count, sum(total) as total "
+        "from minutes, range(5) as shifts(back) group by all"
+    )
+
+
+def _duckdb(query: str) -> int:
+    import duckdb
+
+    return int(duckdb.sql(query).to_arrow_table().num_rows)
+
+
 def _spark() -> Any:
     from sessionkit.java import use_java
     from sessionkit.spark import BATCH_SETTINGS

@@ -1,6 +1,7 @@
 """Kafka Streams' windowed aggregations in Python: exact, explained, drawn; in the notebook and on Spark."""
 
 from sessionkit.aggregations import aggregation, collect, count, first, last, max, mean, min, reduce, sum
+from sessionkit.auditing import Audit, audit
 from sessionkit.partitioner import partition_for
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.run import Run
@@ -12,12 +13,14 @@ from sessionkit.windows.timed import TimeWindows
 
 __version__ = "0.1.0"
 __all__ = [
+    "Audit",
     "Plan",
     "Run",
     "SessionWindows",
     "SlidingWindows",
     "TimeWindows",
     "aggregation",
+    "audit",
     "collect",
     "count",
     "first",

@@ -13,7 +13,7 @@ from sessionkit.errors import InvalidArgument, problem
 
 EMIT_STRATEGIES = ("on_window_update", "on_window_close")
 RULES = ("sessionkit", "kafka")
-STORE_KINDS: dict[str, type] = {}
+STORE_KINDS: dict[tuple[str, str], type] = {}  # (kind, "sessions" or "windows")
 WINDOW_KINDS: dict[str, type] = {}
 C = TypeVar("C", bound=type)
 
@@ -30,11 +30,11 @@ def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
     return value
 
 
-def store_kind(name: str) -> Callable[[C], C]:
-    """Registers a store class under the name that `open_store` takes."""
+def store_kind(name: str, of: str = "sessions") -> Callable[[C], C]:
+    """Registers a store class under the name that `open_store` takes, and what it holds."""
 
     def register(store: C) -> C:
-        STORE_KINDS[name] = store
+        STORE_KINDS[name, of] = store
         return store
 
     return register

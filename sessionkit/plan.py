@@ -194,6 +194,9 @@ class Plan:
 
             return SparkRun.start(self, data, rules=rules, store=store, retention=retention)
         windows, kafka = self._windows(), rules == "kafka"
+        if kafka and getattr(windows, "trailing_only", False):
+            want = 'rules="sessionkit"; Kafka released the other form of KIP-450'
+            raise InvalidArgument(problem("Kafka has no trailing-only windows", repr(windows), want))
         batch = read_records(data, self.source, self.value_columns())
         batch = batch if windows.takes_null_values else without_null_values(batch)
         if kafka and store is not None:
@@ -226,7 +229,7 @@ class Plan:
         windows, named = self._windows(), dict(self.aggregations)
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
         done = run_processor(windows, named, batch, state, how)
-        return Run(self, done.outcome, forwarded=done.forwarded, refused=done.refused, store=done.store)
+        return Run(self, done.outcome, forwarded=done.forwarded, refused=done.refused, how=how, store=done.store)
 
     def _check_store(self, store: Any) -> None:
         if store is None:
@@ -256,7 +259,9 @@ class Plan:
         Raises:
             InvalidArgument: it has no windows or no aggregation.
         """
-        self._windows()
+        if getattr(self._windows(), "trailing_only", False) and self.strategy != "on_window_close":
+            want = '.emit("on_window_close"); leave out trailing_only for updates'
+            raise InvalidArgument(problem("trailing_only has final results only", f'.emit("{self.strategy}")', want))
         if not self.aggregations:
             raise InvalidArgument(problem("the plan has no aggregation", repr(self), ".count() or .aggregate(…)"))
 

@@ -277,6 +277,7 @@ def run_processor(
         dropped=dict(zip(*(a.tolist() for a in np.unique(recorder.decision, return_counts=True)), strict=True)),
         missed_count=recorder.missed_count,
         merge_count=recorder.merge_count,
+        trailing_only=getattr(windows, "trailing_only", False),
     )
     return Processed(outcome, run.forwarded, tuple(run.refused), store if run.cache is None else run.cache)
 

@@ -14,7 +14,7 @@ from sessionkit.decisions import LATE, MERGED
 from sessionkit.engine import Outcome
 from sessionkit.errors import NotBuilt, NotKept, UnknownRecord, problem
 from sessionkit.grace import missing_grace_ms
-from sessionkit.processing import Forwarded
+from sessionkit.processing import Deployment, Forwarded
 from sessionkit.text import plural, shorten
 from sessionkit.views import tables
 from sessionkit.views.explain import Explanation, explain_record
@@ -41,6 +41,7 @@ class Run:
     outcome: Outcome
     forwarded: Sequence[Forwarded] | None = None  # rules="kafka": what the processor sent on
     refused: tuple[int, ...] = ()  # rules="kafka": the record of each result that was forwarded, but not kept
+    how: Deployment | None = None  # rules="kafka": the deployment
     store: Any = None  # what a query would have asked at the end: the store, with the cache in front of it
 
     @cached_property
@@ -64,6 +65,11 @@ class Run:
         """
         columns = self._with_old_values() if old_values else self._changelog
         return tables.frame_of(columns, self.outcome.batch.frame)
+
+    @property
+    def changelog_columns(self) -> Mapping[str, tables.Column]:
+        """The columns of `changelog()`, as Arrow or NumPy arrays, whatever the kind of frame."""
+        return self._changelog
 
     @cached_property
     def _changelog(self) -> Mapping[str, tables.Column]:

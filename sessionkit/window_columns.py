@@ -54,7 +54,8 @@ class Feed:
         self._first_stream_time_ms = first_stream_time_ms
         self.stream_time_ms = first_stream_time_ms.copy()
         self.decision = np.empty(len(batch) if keep else 0, np.uint8)
-        self.counts = np.zeros(256, np.int64)
+        self.counts = np.zeros(256, np.int64)  # records by decision
+        self.record_counts = np.zeros(len(batch.partitions), np.int64)  # records by partition
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -63,6 +64,7 @@ class Feed:
         """The records in pieces that stay in the processor's cache; what a piece holds is overwritten by the next."""
         self.stream_time_ms = self._first_stream_time_ms.copy()
         self.counts[:] = 0
+        self.record_counts[:] = 0
         size = CHUNK if size is None else size
         room = min(size, len(self))
         slot, stair = np.empty(room, np.int32), np.empty(room, np.int64)
@@ -72,6 +74,8 @@ class Feed:
             decision = self.decision[lo : lo + count] if len(self.decision) else own[:count]
             yield self._columns(lo, count, slot[:count], stair[:count], decision, nothing[:count])
             self.counts += np.bincount(decision, minlength=256)
+            partition = self.batch.partition[lo : lo + count]
+            self.record_counts += np.bincount(partition, minlength=len(self.record_counts))
 
     def whole(self) -> Columns:
         """All records at once."""

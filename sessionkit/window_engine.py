@@ -52,7 +52,7 @@ def run_window_kernel(
         partition=partition,
         start_ms=decided.start_ms,
         end_ms=decided.start_ms + windows.length_ms,
-        opened_by=offsets_at(batch, decided.opened_at),
+        opened_by=offsets_at(batch, decided.opened_at) if keep_trace else decided.opened_at,  # else nobody looks
         merged_into=np.full(len(key), -1, np.int32),
         closed_before=np.full(len(key), -1, np.int64),
         timestamp_ms=decided.timestamp_ms,
@@ -60,7 +60,7 @@ def run_window_kernel(
     )
     close_time = feed.stream_time_ms - windows.close_lag_ms
     last_instant = columns.end_ms if windows.inclusive_end else columns.end_ms - 1
-    position = np.bincount(batch.partition, minlength=len(numbers)).astype(np.int64) - 1
+    position = feed.record_counts - 1
     if batch.given_offset is not None:
         position[:] = -1
         np.maximum.at(position, batch.partition, batch.given_offset)
@@ -76,6 +76,7 @@ def run_window_kernel(
         dropped={int(code): int(feed.counts[code]) for code in np.flatnonzero(feed.counts)},
         missed_count=decided.missed_count,
         merge_count=0,
+        trailing_only=getattr(windows, "trailing_only", False),
     )
 
 

@@ -23,6 +23,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.contracts import STORE_KINDS, WINDOW_KINDS
 from sessionkit.session_trace import SessionTrace
+from sessionkit.stores import store_class
 from sessionkit.stores.memory import MemorySessionStore
 from sessionkit.views.explain import Explanation
 
@@ -62,7 +63,9 @@ def test_the_version_is_that_of_the_package() -> None:
 
 def test_what_is_registered_is_public() -> None:
     assert set(WINDOW_KINDS) <= set(sk.__all__)
-    assert set(STORE_KINDS) == {"memory"}
+    for kind in ("memory", "rocksdb"):
+        for of in ("sessions", "windows"):
+            assert STORE_KINDS[kind, of] is store_class(kind, of)
     assert set(importlib.import_module("sessionkit.aggregations").BUILT_INS) <= set(sk.__all__)
 
 

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from sortedcontainers import SortedDict
 
@@ -15,10 +14,10 @@ from sessionkit.contracts import SessionColumns, Snapshot, StoredSession, store_
 from sessionkit.durations import INT64_MAX, Duration, duration_ms, show_duration
 from sessionkit.errors import InvalidArgument, InvalidData, StoreClosed, problem
 from sessionkit.keys import key_bytes
+from sessionkit.stores.rows import KEY_TYPES, as_columns, as_sessions, check_times
 from sessionkit.text import escape_html, html_block, plural, shorten
 
 SHOWN_SESSIONS = 20
-KEY_TYPES = {str: pa.large_string(), int: pa.int64(), bytes: pa.large_binary()}
 
 
 class _Partition:
@@ -82,7 +81,7 @@ class MemorySessionStore:
         keep_null: bool = False,
     ) -> bool:
         """Writes a session; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
-        _check_times(window_start_ms, window_end_ms)
+        check_times(window_start_ms, window_end_ms, of="session")
         raw = self._raw(key)
         if window_start_ms > window_end_ms or window_start_ms < 0:
             got = f"[{window_start_ms}, {window_end_ms}]"
@@ -141,9 +140,15 @@ class MemorySessionStore:
     ) -> Iterator[StoredSession]:
         """Sessions of all keys that end between the two times, both included.
 
+        Raises:
+            InvalidArgument: the times go backwards.
         Source:
             KIP-825; SessionStore.findSessions(earliestSessionEndTime, latestSessionEndTime).
         """
+        check_times(earliest_session_end_ms, latest_session_end_ms, of="session")
+        if earliest_session_end_ms > latest_session_end_ms:
+            got = f"{earliest_session_end_ms} to {latest_session_end_ms}"
+            raise InvalidArgument(problem("a range of times must not go backwards", got, "swap them"))
         return self._scan(partition, (earliest_session_end_ms, latest_session_end_ms), (None, None), INT64_MAX)
 
     def fetch_session(
@@ -155,7 +160,7 @@ class MemorySessionStore:
             KIP-445; SessionStore.fetchSession (its parameters are called so there, though they are start and end).
         """
         start_ms, end_ms = earliest_session_end_ms, latest_session_start_ms
-        _check_times(start_ms, end_ms)
+        check_times(start_ms, end_ms, of="session")
         session = self._live(partition).by_end.get(end_ms, {}).get(self._raw(key), {}).get(start_ms)
         return None if session is None else session.aggregate
 
@@ -216,7 +221,7 @@ class MemorySessionStore:
             for session in by_start.values()
         ]
         key_type = keys.type if not found or self._key_kind is None else KEY_TYPES[self._key_kind]
-        return _as_columns(found, key_type, names)
+        return as_columns(found, key_type, names)
 
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results are called otherwise than those in the store."""
@@ -231,7 +236,7 @@ class MemorySessionStore:
         keys, rows = removes.key.to_pylist(), zip(*(column.tolist() for column in removes[1:4]), strict=True)
         for key, (partition, start, end) in zip(keys, rows, strict=True):
             self.remove(key, start, end, partition=partition)
-        for partition, session in _as_sessions(puts):
+        for partition, session in as_sessions(puts):
             start, end, aggregate, key, opened_by, closed_by = session
             ids = {"opened_by": opened_by, "closed_by": closed_by}
             self.put(key, start, end, aggregate, partition=partition, keep_null=True, **ids)
@@ -339,7 +344,7 @@ class MemorySessionStore:
         self, partition: int, ends: tuple[int, int], keys: tuple[bytes | None, bytes | None], latest_start_ms: int
     ) -> Iterator[StoredSession]:
         """By end, key bytes, falling start. The answer is fixed when the call is made."""
-        _check_times(*ends, latest_start_ms)
+        check_times(*ends, latest_start_ms, of="session")
         by_end = self._live(partition).by_end
         found = [
             session
@@ -355,41 +360,5 @@ def _kind_of(key: Any) -> type:
     return next((kind for kind in (str, bytes) if isinstance(key, kind)), int)
 
 
-def _check_times(*times_ms: Any) -> None:
-    for time_ms in times_ms:
-        if not isinstance(time_ms, int | np.integer) or isinstance(time_ms, bool):
-            want = "milliseconds since 1970 as an int"
-            raise InvalidArgument(problem("a time of a session must be an integer", shorten(repr(time_ms)), want))
-
-
 def _reversed(found: Iterator[StoredSession]) -> Iterator[StoredSession]:
     return iter(list(found)[::-1])
-
-
-def _as_columns(
-    found: list[tuple[int, StoredSession]], key_type: pa.DataType, names: tuple[str, ...]
-) -> SessionColumns:
-    sessions = [session for _, session in found]
-    aggregates: dict[str, Any] = {}
-    for name in names:
-        column = np.empty(len(sessions), object)
-        column[:] = [s.aggregate if len(names) == 1 else s.aggregate[name] for s in sessions]
-        aggregates[name] = column
-    return SessionColumns(
-        pa.array([s.key for s in sessions], key_type),
-        np.array([partition for partition, _ in found], np.int64),
-        np.array([s.window_start_ms for s in sessions], np.int64),
-        np.array([s.window_end_ms for s in sessions], np.int64),
-        np.array([s.opened_by for s in sessions], np.int64),
-        np.array([s.closed_by for s in sessions], np.int64),
-        aggregates,
-    )
-
-
-def _as_sessions(columns: SessionColumns) -> Iterator[tuple[int, StoredSession]]:
-    names, aggregates = list(columns.aggregates), columns.aggregates.values()
-    values = [column.to_pylist() if isinstance(column, pa.Array) else list(column) for column in aggregates]
-    rows = zip(*(column.tolist() for column in columns[1:6]), columns.key.to_pylist(), *values, strict=True)
-    for partition, start, end, opened_by, closed_by, key, *parts in rows:
-        aggregate = parts[0] if len(names) == 1 else dict(zip(names, parts, strict=True))
-        yield partition, StoredSession(start, end, aggregate, key, opened_by, closed_by)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sortedcontainers import SortedDict
 
-from sessionkit.contracts import Snapshot, StoredWindow
+from sessionkit.contracts import Snapshot, StoredWindow, store_kind
 from sessionkit.durations import Duration, duration_ms
 from sessionkit.errors import StoreClosed, problem
 from sessionkit.keys import key_bytes
@@ -31,6 +31,7 @@ class _Partition:
         return twin
 
 
+@store_kind("memory", of="windows")
 class MemoryWindowStore:
     """Windows of fixed length in memory, with the calls of Kafka's WindowStore.
 

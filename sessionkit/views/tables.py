@@ -19,7 +19,7 @@ from sessionkit.processing import Forwarded
 from sessionkit.records import FrameKind, to_frame
 from sessionkit.session_trace import SessionTrace
 from sessionkit.text import shorten
-from sessionkit.trace import Trace, status_words, words
+from sessionkit.trace import Closes, Trace, status_words, words
 from sessionkit.window_trace import WindowTrace
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
@@ -53,7 +53,10 @@ def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
     Left out: what was absorbed, and what came out of a store closed and was not touched.
     """
     windows = outcome.window_columns
-    rows = np.flatnonzero((windows.merged_into < 0) & (windows.closed_before < 0))
+    shown = (windows.merged_into < 0) & (windows.closed_before < 0)
+    if outcome.trailing_only:
+        shown &= windows.timestamp_ms == windows.end_ms
+    rows = np.flatnonzero(shown)
     ranks = key_ranks(outcome.keys)[windows.key[rows]]
     place = ranks + windows.partition[rows].astype(np.int64) * max(1, len(outcome.keys))
     places = max(1, len(outcome.keys)) * max(1, len(outcome.batch.partitions))
@@ -114,6 +117,9 @@ def window_updates(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
 def window_finals(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
     """What goes downstream on close of windows of one length: by the record that closed it, start and key bytes."""
     closes, windows = trace.closes, trace.window_columns
+    if outcome.trailing_only:
+        trailing = windows.timestamp_ms[closes.window] == closes.end_ms
+        closes = Closes(*(column[trailing] for column in closes))
     return {
         **_where(trace, closes.at, pa.array(["final"] * len(closes.at), pa.string())),
         "key": trace.keys.take(pa.array(windows.key[closes.window])),

@@ -300,4 +300,7 @@ class SlidingProcessor:
         if highest < 0:
             return []
         self._schedule.last_close_time_ms = self._close_time_ms
-        return by_start(self._store.fetch_all(lowest, highest, partition=self._partition))
+        closed = by_start(self._store.fetch_all(lowest, highest, partition=self._partition))
+        if self._windows.trailing_only:
+            return [window for window in closed if window.timestamp_ms == window.window_start_ms + d]
+        return closed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -17,12 +18,28 @@ from sessionkit.contracts import StoredWindow
 from sessionkit.decisions import LATE
 from sessionkit.errors import InvalidArgument, NotBuilt, SessionkitError
 from sessionkit.processing import memory_store
+from sessionkit.stores import store_class
 from sessionkit.stores.memory import MemorySessionStore
 from sessionkit.window_trace import WindowTrace
+from tests.differential.aggregations import AGGREGATIONS as MORE_AGGREGATIONS
 
 WALL_CLOCK_START_MS = 1_700_000_000_000
-STORES: dict[str, Callable[[sk.Plan, int], Any]] = {
-    "in_memory": lambda plan, retention_ms: memory_store(plan.windows, retention_ms),
+
+
+def _rocksdb_store(plan: sk.Plan, retention_ms: int, folder: str) -> Any:
+    """The store on disk that Kafka's DSL would choose."""
+    windows = plan.windows
+    on_close = plan.strategy == "on_window_close"
+    options: dict[str, Any] = {"directory": folder, "retention": retention_ms, "time_ordered": on_close}
+    if not isinstance(windows, sk.SessionWindows):
+        options["index"] = on_close and isinstance(windows, sk.SlidingWindows)
+        return store_class("rocksdb", "windows")(name="case", **options)
+    return store_class("rocksdb", "sessions")(name="case", **options)
+
+
+STORES: dict[str, Callable[[sk.Plan, int, str], Any]] = {
+    "in_memory": lambda plan, retention_ms, folder: memory_store(plan.windows, retention_ms),
+    "rocksdb": _rocksdb_store,
 }
 STRATEGIES = {"on_update": "on_window_update", "on_close": "on_window_close"}
 
@@ -60,6 +77,7 @@ AGGREGATIONS: dict[str, Callable[[], sk.aggregations.Aggregation]] = {
     "min": lambda: _own(lambda: None, lambda v, a: _least(a, v), _least),
     "max": lambda: _own(lambda: None, lambda v, a: _greatest(a, v), _greatest),
     "collect": lambda: _own(str, lambda v, a: _join(a, "null" if v is None else str(v)), _join),
+    **MORE_AGGREGATIONS,
 }
 
 
@@ -138,6 +156,13 @@ def _first_bad(case: dict[str, Any]) -> int:
 def _answer(
     case: dict[str, Any], records: list[dict[str, Any]], implementation: str, retention_ms: int | None
 ) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(prefix="sessionkit-case-") as folder:
+        return _answer_with(case, records, implementation, retention_ms, folder)
+
+
+def _answer_with(
+    case: dict[str, Any], records: list[dict[str, Any]], implementation: str, retention_ms: int | None, folder: str
+) -> dict[str, Any]:
     plan = plan_of(case)
     if implementation == "kernel":
         store = MemorySessionStore()
@@ -145,11 +170,11 @@ def _answer(
         wanted = case["window"].get("retention_ms", smallest) if retention_ms is None else retention_ms
         run = plan.run(frame_of(records), store=store, retention=max(smallest, wanted - 1))
     else:
-        run, store = _run_as_kafka(plan, case, records, retention_ms)
+        run, store = _run_as_kafka(plan, case, records, retention_ms, folder)
     run.trace.check()
     length = getattr(plan.windows, "length_ms", None)
     total = "window-aggregate-final-emit-total"
-    return {
+    answer = {
         "per_record": _per_record(run, len(records)),
         "final_store": [_stored(each, length) for each in store.all()],
         **({"query_results": [_query(store, q, length) for q in case["queries"]]} if "queries" in case else {}),
@@ -158,15 +183,17 @@ def _answer(
             "stream-task-metrics/dropped-records-total": run.metrics()["dropped-records-total"],
         },
     }
+    getattr(store, "store", store).close()
+    return answer
 
 
 def _run_as_kafka(
-    plan: sk.Plan, case: dict[str, Any], records: list[dict[str, Any]], retention_ms: int | None
+    plan: sk.Plan, case: dict[str, Any], records: list[dict[str, Any]], retention_ms: int | None, folder: str
 ) -> tuple[sk.Run, Any]:
     """(the run, its store as Kafka's queries see it)."""
     retention_ms = case["window"].get("retention_ms") if retention_ms is None else retention_ms
     retention_ms = plan.windows.retention_ms(retention_ms)
-    store = STORES[case["store"]](plan, retention_ms)
+    store = STORES[case["store"]](plan, retention_ms, folder)
     commits = case.get("commit_after", range(len(records)))
     clock = list(accumulate(record.get("wall_advance_ms", 0) for record in records))
     run = plan.run(

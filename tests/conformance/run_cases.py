@@ -12,9 +12,9 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from cases import open_text, read_cases, run_case, unsupported
+from tests.conformance.cases import open_text, read_cases, run_case, unsupported
 
 
 def main(arguments: list[str] | None = None) -> int:

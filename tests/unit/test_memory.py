@@ -81,14 +81,15 @@ def test_a_range_of_keys_includes_both_bounds_and_none_is_open() -> None:
 
 
 def test_a_backward_range() -> None:
-    """Kafka's in-memory store throws on fetch, and finds nothing on findSessions."""
+    """Kafka's in-memory store throws on fetch and on times, and finds nothing in a range of keys of findSessions."""
     store = filled([("a", 0, 9), ("b", 0, 9)])
     with pytest.raises(InvalidArgument, match="a range of keys must not go backwards; got 'b' to 'a'; swap them"):
         store.fetch("b", "a")
     with pytest.raises(InvalidArgument, match="must not go backwards"):
         store.backward_fetch("b", "a")
     assert list(store.find_sessions_in_keys("b", "a", 0, 9)) == []
-    assert list(store.find_sessions_by_end(9, 8)) == []
+    with pytest.raises(InvalidArgument, match="a range of times must not go backwards; got 9 to 8; swap them"):
+        store.find_sessions_by_end(9, 8)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,351 @@
+"""What a Kafka Streams deployment of a plan would lose, send twice or keep too long, and which retention cures it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.durations import Duration, duration_ms
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.plan import Plan
+from sessionkit.records import FrameKind
+from sessionkit.run import Run, Theme
+from sessionkit.sent_results import AS_IT_SHOULD, SENT_TWICE, VERDICTS, Sent, WindowId, results_of, verdict_on
+from sessionkit.stores import open_store
+from sessionkit.text import escape_html, html_block
+from sessionkit.views import tables
+from sessionkit.views.audit_words import audit_words
+from sessionkit.window_trace import WindowTrace
+from sessionkit.windows.session import SessionWindows
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+StoreKind = Literal["memory", "rocksdb"]
+MOST_REPLAYS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The deployment that is audited."""
+
+    store: StoreKind
+    retention_ms: int
+    is_default_retention: bool
+    caching: bool | int
+    emit_interval_ms: int
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Audit:
+    """A plan under Kafka's rules beside the same plan without a store's forgetting.
+
+    Example:
+        >>> audit = sk.audit(plan.emit("on_window_close"), monday, store="memory")
+        >>> audit.counts()["lost"]
+        0
+    """
+
+    settings: Settings
+    expected: Run
+    kafka: Run
+    replay: Any  # (retention_ms) -> Audit: the same deployment with another retention
+
+    # ---- what it says
+
+    def counts(self) -> dict[str, int]:
+        """How many results came as they should, how many did not, and what the store still holds at the end."""
+        found = Counter(self._verdicts.values())
+        held = self._held_final
+        return {
+            "expected": len(self._expected_results),
+            "sent": sum(sent.times for sent in self._kafka_results.values()),
+            **{verdict.replace(" ", "_").lower(): found.get(verdict, 0) for verdict in VERDICTS},
+            "dropped_records": self.kafka.metrics()["dropped-records-total"],
+            "final_but_kept": len(held),
+        }
+
+    def table(self) -> Any:
+        """One row a window: bounds, verdict, how often it was sent, how much later, the right value, Kafka's value."""
+        return tables.frame_of(self._columns(list(self._verdicts)), self.frame)
+
+    def differences(self) -> Any:
+        """The rows of `table()` that are not as they should be."""
+        wrong = [id for id, verdict in self._verdicts.items() if verdict != AS_IT_SHOULD]
+        return tables.frame_of(self._columns(wrong), self.frame)
+
+    @property
+    def frame(self) -> FrameKind:
+        """The kind of frame that was given."""
+        kind: FrameKind = self.expected.outcome.batch.frame
+        return kind
+
+    @property
+    def is_clean(self) -> bool:
+        """True if every result came once, in time and with the right value."""
+        return all(verdict == AS_IT_SHOULD for verdict in self._verdicts.values())
+
+    @property
+    def loses_nothing(self) -> bool:
+        """True if every result came, in time and with the right value, though some may have come again, larger."""
+        return all(verdict in (AS_IT_SHOULD, SENT_TWICE) for verdict in self._verdicts.values())
+
+    @cached_property
+    def cure(self) -> Audit | None:
+        """The same deployment with the smallest retention that loses and changes nothing, found by replaying.
+
+        A store that keeps more finds more: with each try the records are replayed, until what the trace asks for is
+        what the store has. None if no retention helps: then it is the cache or the emit interval.
+        """
+        lowest, found = self.expected.plan.windows.retention_ms(None), self
+        for _ in range(MOST_REPLAYS):
+            if found.loses_nothing and found is not self:
+                return found
+            wanted = found._smallest_visible(lowest, max(lowest, found._enough_for_memory()))
+            if wanted == found.settings.retention_ms:
+                wanted += 1
+            found = self.replay(wanted)
+        return found if found.loses_nothing else None
+
+    @property
+    def smallest_retention_ms(self) -> int | None:
+        """The smallest retention that loses and changes nothing; None if none does."""
+        if self.loses_nothing:
+            return self.settings.retention_ms
+        return None if self.cure is None else self.cure.settings.retention_ms
+
+    def figure(self, *, theme: Theme = "light") -> go.Figure:
+        """The results over time: those that came as they should, and those that did not."""
+        from sessionkit.views.charts.audit import audit_figure
+
+        ends_ms = np.array([id.end_ms for id in self._verdicts], np.int64)
+        title, _, found = self.words()[0].partition(": ")
+        rest = [found[:1].upper() + found[1:], *self.words()[1:]]
+        return audit_figure(title, rest, ends_ms, list(self._verdicts.values()), VERDICTS, theme=theme)
+
+    def words(self) -> list[str]:
+        """The findings as sentences, the most important first."""
+        plan = self.expected.plan
+        cure = None if self.loses_nothing or self.cure is None else (self.cure.settings, self.cure.counts())
+        return audit_words(self.settings, self.counts(), plan.windows, plan.strategy, cure)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.words())
+
+    def _repr_html_(self) -> str:
+        first, *rest = self.words()
+        items = "".join(f"<li>{escape_html(each)}</li>" for each in rest)
+        return html_block(f"<p><b>{escape_html(first)}</b></p><ul>{items}</ul>")
+
+    # ---- how it is found
+
+    @cached_property
+    def _expected_results(self) -> dict[WindowId, Sent]:
+        return results_of(self.expected)
+
+    @cached_property
+    def _kafka_results(self) -> dict[WindowId, Sent]:
+        return results_of(self.kafka)
+
+    @cached_property
+    def _verdicts(self) -> dict[WindowId, str]:
+        expected, kafka = self._expected_results, self._kafka_results
+        ids = sorted({*expected, *kafka}, key=lambda id: (id.partition, id.end_ms, id.start_ms, str(id.key)))
+        again = self._sent_again
+        return {id: verdict_on(expected.get(id), kafka.get(id), is_sent_again=id in again) for id in ids}
+
+    @cached_property
+    def _sent_again(self) -> set[WindowId]:
+        """Sessions that a record re-opened after they had been sent as final: the larger one is sent as well."""
+        trace = self.expected.trace
+        if isinstance(trace, WindowTrace) or self.expected.plan.strategy == "on_window_update":
+            return set()
+        row, columns = trace.reopenings.window, trace.window_columns
+        partition, key = trace.batch.partitions[columns.partition[row]], trace.keys.take(columns.key[row])
+        bounds = (trace.reopenings.start_ms.tolist(), trace.reopenings.end_ms.tolist())
+        return {WindowId(*each) for each in zip(partition.tolist(), key.to_pylist(), *bounds, strict=True)}
+
+    def _columns(self, ids: list[WindowId]) -> dict[str, Any]:
+        names = list(self.expected.outcome.folds)
+        nothing = (None,) * len(names)
+        expected = [self._expected_results.get(id) for id in ids]
+        kafka = [self._kafka_results.get(id) for id in ids]
+        columns: dict[str, Any] = {
+            "key": [id.key for id in ids],
+            "window_start_ms": np.array([id.start_ms for id in ids], np.int64),
+            "window_end_ms": np.array([id.end_ms for id in ids], np.int64),
+            "verdict": [self._verdicts[id] for id in ids],
+            "sent_count": np.array([0 if sent is None else sent.times for sent in kafka], np.int64),
+            "partition": np.array([id.partition for id in ids], np.int64),
+        }
+        for place, name in enumerate(names):
+            columns[name] = [(nothing if sent is None else sent.value)[place] for sent in expected]
+            columns[f"kafka_{name}"] = [(nothing if sent is None else sent.value)[place] for sent in kafka]
+        return columns
+
+    @cached_property
+    def _held_final(self) -> list[int]:
+        """How far behind the close line each window is that is final and still in Kafka's store."""
+        windows, behind = self.expected.plan.windows, []
+        for partition, snapshot in self.kafka.outcome.snapshots.items():
+            close_ms = snapshot.stream_time_ms - windows.close_lag_ms
+            last = [windows.last_instant_ms(each) for each in self.kafka.store.all(partition=partition)]
+            behind += [close_ms - ms for ms in last if ms < close_ms]
+        return behind
+
+    # ---- the cure
+
+    @cached_property
+    def _looks(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """(the time by which the store keeps a window, the store's own observed time when the window is asked for)."""
+        trace = self.expected.trace
+        if isinstance(trace, WindowTrace):
+            touches = trace.touches
+            live = touches.window >= 0
+            put, at = touches.start_ms[live], touches.record[live]
+            closed = trace.closes.start_ms
+        else:
+            at = np.flatnonzero(trace.accepted)
+            put, closed = trace.bounds_after[1][at], trace.closes.end_ms
+        observed = _running_maximum(trace, put, at)
+        looked_at = trace.closes.at if self.expected.plan.strategy == "on_window_close" else trace.closes.at[:0]
+        looked_at = self._next_look(trace)[looked_at]
+        known = looked_at < len(trace)
+        times = np.concatenate([put, closed[: len(looked_at)][known]])
+        return times, np.concatenate([observed[at], observed[looked_at[known]]])
+
+    def _next_look(self, trace: Any) -> npt.NDArray[np.int64]:
+        """For each record the first one from it on at which Kafka looks for final results."""
+        assert self.kafka.how is not None
+        count, clock = len(trace), self.kafka.how.wall_clock_ms
+        out = np.full(count, count, np.int64)
+        for p in range(len(trace.batch.partitions)):
+            mine = np.flatnonzero(trace.batch.partition == p)
+            due = mine if clock is None else _due(mine, clock, self.settings.emit_interval_ms)
+            out[mine] = np.append(due, count)[np.searchsorted(due, mine)]
+        return out
+
+    def _enough_for_memory(self) -> int:
+        times, observed = self._looks
+        return int((observed - times).max(initial=0)) + 1
+
+    def _smallest_visible(self, lowest: int, enough: int) -> int:
+        """The smallest retention from `lowest` on with which the store shows every window when it is asked for."""
+        if self.settings.store == "memory" or lowest >= enough:
+            return enough
+        times, observed = self._looks
+        session = isinstance(self.expected.plan.windows, SessionWindows)
+        low, high = lowest - 1, enough
+        while high - low > 1:
+            middle = (low + high) // 2
+            interval = max(middle // 2, 60_000)
+            limit = observed - middle
+            oldest = np.where(limit < 0, -((-limit) // interval), limit // interval)
+            seen = times // interval >= oldest
+            if not session:
+                seen &= times >= limit
+            low, high = (low, middle) if seen.all() else (middle, high)
+        return high
+
+
+def audit(
+    plan: Plan,
+    data: Any,
+    *,
+    store: StoreKind = "memory",
+    retention: Duration | None = None,
+    caching: bool | int = False,
+    commit_every: int | None = None,
+    emit_interval: Duration | None = None,
+    wall_clock: Sequence[int] | None = None,
+) -> Audit:
+    """Runs the plan as Kafka Streams would with these settings, and says where its results are not what they should be.
+
+    Args:
+        plan: the plan, with its emit strategy.
+        data: a frame or file, as for `Plan.run`; the records are replayed one by one.
+        store: Kafka's "memory" store or its "rocksdb" store (on close the time-ordered one, as Kafka chooses).
+        retention: what `Materialized.withRetention` would say; Kafka's default, the smallest allowed, if not given.
+        caching: the record cache, True or a number of entries.
+        commit_every: a commit after so many records; without it one at the end.
+        emit_interval: Kafka's throttle of final results; 0 if not given (Kafka's default is 1 s of wall clock).
+        wall_clock: the wall clock (ms) at each record; without it the records come as fast as stream time says.
+    Raises:
+        InvalidArgument: an unknown store.
+    Source:
+        KIP-825, KIP-328; the store rules of Kafka Streams 4.3.1.
+    Example:
+        >>> sk.audit(plan.emit("on_window_close"), monday)
+        in-memory store, retention 40 s, Kafka's default: no window becomes final on these records.
+    """
+    if store not in ("memory", "rocksdb"):
+        raise InvalidArgument(problem("audit knows two stores", repr(store), '"memory" or "rocksdb"'))
+    plan.check()
+    smallest_ms = plan.windows.retention_ms(None)
+    interval_ms = 0 if emit_interval is None else duration_ms(emit_interval, "emit_interval")
+    if interval_ms and wall_clock is None:
+        wall_clock = plan.run(data).trace.stream_time_ms.tolist()
+
+    def with_retention(retention_ms: int) -> Audit:
+        settings = Settings(
+            store=store,
+            retention_ms=retention_ms,
+            is_default_retention=retention_ms == smallest_ms,
+            caching=caching,
+            emit_interval_ms=interval_ms,
+        )
+        # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
+        expected = plan.run(data, retention=max(smallest_ms, retention_ms - 1))
+        with _kafka_store(plan, store, retention_ms) as kafka_store:
+            kafka = plan.run(
+                data,
+                rules="kafka",
+                store=kafka_store,
+                caching=caching,
+                commit_every=commit_every,
+                emit_interval=interval_ms,
+                wall_clock=wall_clock,
+            )
+            found = Audit(settings=settings, expected=expected, kafka=kafka, replay=with_retention)
+            found.counts()  # asked while the store is open
+        return found
+
+    return with_retention(plan.windows.retention_ms(retention))
+
+
+@contextmanager
+def _kafka_store(plan: Plan, kind: str, retention_ms: int) -> Iterator[Any]:
+    with tempfile.TemporaryDirectory(prefix="sessionkit-audit-") as directory:
+        of = "sessions" if isinstance(plan.windows, SessionWindows) else "windows"
+        on_close = plan.strategy == "on_window_close"
+        options: dict[str, Any] = {} if kind == "memory" else {"directory": directory, "time_ordered": on_close}
+        with open_store(kind, "audited", of=of, retention=retention_ms, **options) as store:
+            yield store
+
+
+def _due(rows: npt.NDArray[np.intp], clock_ms: Sequence[int], interval_ms: int) -> npt.NDArray[np.intp]:
+    """The records at which Kafka looks for final results: the first, and each that is an interval behind a look."""
+    looks, next_ms = [], 0
+    for row in rows.tolist():
+        if clock_ms[row] >= next_ms:
+            looks.append(row)
+            next_ms = clock_ms[row] + interval_ms
+    return np.array(looks, np.intp)
+
+
+def _running_maximum(trace: Any, put_ms: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The largest time put into the store of each record's partition, once the record is through."""
+    largest = np.full(len(trace), -1, np.int64)
+    np.maximum.at(largest, at, put_ms)
+    for p in range(len(trace.batch.partitions)):
+        mine = trace.batch.partition == p
+        largest[mine] = np.maximum.accumulate(largest[mine])
+    return largest

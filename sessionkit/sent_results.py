@@ -1,0 +1,68 @@
+"""What a run sent downstream, window by window, and how one run's results compare with another's."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from sessionkit.run import Run
+
+AS_IT_SHOULD, LOST, SENT_TWICE, OTHER_VALUE, ONLY_IN_KAFKA, COMES_LATE = VERDICTS = (
+    "as it should be",
+    "lost",
+    "sent twice",
+    "other value",
+    "only in Kafka",
+    "late",
+)
+
+
+class WindowId(NamedTuple):
+    """What a result is known by."""
+
+    partition: int
+    key: Any
+    start_ms: int
+    end_ms: int
+
+
+class Sent(NamedTuple):
+    """What was sent for a window: how often, the last value, and by which record."""
+
+    times: int
+    value: tuple[Any, ...]
+    offset: int
+
+
+def results_of(run: Run) -> dict[WindowId, Sent]:
+    """What was sent, by window: each final result, or what the updates and tombstones come to in the end."""
+    columns, names = run.changelog_columns, list(run.outcome.folds)
+    lists = [_list(columns[name]) for name in ("partition", "key", "window_start_ms", "window_end_ms")]
+    whats, offsets = _list(columns["what"]), _list(columns["offset"])
+    values = zip(*(_list(columns[name]) for name in names), strict=True)
+    results: dict[WindowId, Sent] = {}
+    for place, what, offset, value in zip(zip(*lists, strict=True), whats, offsets, values, strict=True):
+        id = WindowId(*place)
+        if what == "tombstone":
+            results.pop(id, None)
+        else:
+            before = results.get(id)
+            count = before.times + 1 if before is not None and what == "final" else 1
+            results[id] = Sent(count, tuple(value), offset)
+    return results
+
+
+def _list(column: Any) -> list[Any]:
+    return list(column.to_pylist() if hasattr(column, "to_pylist") else column.tolist())
+
+
+def verdict_on(expected: Sent | None, kafka: Sent | None, *, is_sent_again: bool) -> str:
+    """How what was sent for a window compares with what should have been."""
+    if expected is None:
+        return ONLY_IN_KAFKA
+    if kafka is None:
+        return LOST
+    if kafka.times > 1 or is_sent_again:
+        return SENT_TWICE
+    if kafka.value != expected.value:
+        return OTHER_VALUE
+    return COMES_LATE if kafka.offset > expected.offset else AS_IT_SHOULD

@@ -1,0 +1,313 @@
+"""Rows of bytes in RocksDB: read past what waits to be written, and written in one batch or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakSet
+
+from sortedcontainers import SortedDict
+
+from sessionkit.errors import StoreClosed, StoreCorrupted, problem
+from sessionkit.stores.folder import StoreFolder
+
+if TYPE_CHECKING:
+    from rocksdict import Rdict, RdictIter
+
+T = TypeVar("T")
+
+
+class Pending:
+    """What waits to be written: rows (None: deleted) by key, and ranges (start: end) that are deleted before them."""
+
+    def __init__(self) -> None:
+        self.rows: SortedDict = SortedDict()
+        self.dropped: dict[bytes, bytes] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self.rows or self.dropped)
+
+    def clear(self) -> None:
+        """Empties it."""
+        self.rows.clear()
+        self.dropped.clear()
+
+    def range_with(self, key: bytes) -> tuple[bytes, bytes] | None:
+        """The dropped range that this stored row lies in."""
+        return next((range_ for range_ in self.dropped.items() if range_[0] <= key < range_[1]), None)
+
+    def copy(self) -> Pending:
+        """The same, in maps of its own."""
+        twin = Pending()
+        twin.rows, twin.dropped = self.rows.copy(), self.dropped.copy()
+        return twin
+
+
+NOTHING_PENDING = Pending()
+
+
+class Cursor:
+    """Goes over rows in one direction; `key` is the row it stands on, None at the end.
+
+    It sees the database as it was when the cursor was made. While changes wait to be written, there must be no new
+    ones before it is at its end.
+    """
+
+    def __init__(self, database: Database, rows: RdictIter, backward: bool) -> None:
+        self.key: bytes | None = None
+        self._database, self._rows, self._backward = database, rows, backward
+        self._pending = database.pending if database.pending else NOTHING_PENDING
+        self._waiting: Iterator[bytes] = iter(())
+        self._next_waiting: bytes | None = None
+        self._is_waiting = False  # the row it stands on is one that waits to be written
+
+    def seek(self, bound: bytes) -> None:
+        """To the first row at or behind `bound`; backward, to the last one before it."""
+        self._database.call(self._seek, bound)
+        between = (None, bound) if self._backward else (bound, None)
+        self._waiting = self._pending.rows.irange(
+            *between, inclusive=(True, not self._backward), reverse=self._backward
+        )
+        self._next_waiting = next(self._waiting, None)
+        self._settle()
+
+    def step(self) -> None:
+        """To the next row in its direction."""
+        if self._is_waiting:
+            self._next_waiting = next(self._waiting, None)
+        else:
+            self._advance()
+        self._settle()
+
+    def release(self) -> None:
+        """Lets the database go; it stays open as long as anyone reads it."""
+        del self._rows
+
+    def value(self) -> bytes:
+        """The value of the row it stands on."""
+        if self._is_waiting:
+            value: bytes = self._pending.rows[self.key]
+            return value
+        return self._database.call(self._rows.value)
+
+    def corrupted(self, got: str) -> StoreCorrupted:
+        """The error for a row that cannot be."""
+        return self._database.folder.corrupted(got)
+
+    def _advance(self) -> None:
+        assert self._database.rdict is not None  # raises StoreClosed
+        self._database.call(self._rows.prev if self._backward else self._rows.next)
+
+    def _seek(self, bound: bytes) -> None:
+        assert self._database.rdict is not None
+        if not self._backward:
+            self._rows.seek(bound)
+            return
+        self._rows.seek_for_prev(bound)
+        if self._rows.valid() and self._rows.key() == bound:
+            self._rows.prev()
+
+    def _settle(self) -> None:
+        """Onto the nearer of the two next rows; a waiting row hides the stored one, and a deleted one is no row."""
+        stored = self._stored()
+        while self._next_waiting is not None:
+            waiting = self._next_waiting
+            if stored is not None and stored != waiting and (stored < waiting) != self._backward:
+                break
+            if stored == waiting:
+                self._advance()
+                stored = self._stored()
+            if self._pending.rows[waiting] is not None:
+                self.key, self._is_waiting = waiting, True
+                return
+            self._next_waiting = next(self._waiting, None)
+        self.key, self._is_waiting = stored, False
+
+    def _stored(self) -> bytes | None:
+        """The key of the stored row. RocksDB ends a scan at a damaged block, and says so only when asked."""
+        while self._rows.valid():
+            key: bytes = self._rows.key()
+            dropped = self._pending.range_with(key)
+            if dropped is None:
+                return key
+            self._database.call(self._seek, dropped[0] if self._backward else dropped[1])
+        self._database.call(self._rows.status)
+        return None
+
+
+class Database:
+    """The rows of one store.
+
+    Changes gather in `pending` until `write`. Inside `transaction` nothing is written, and an error takes back what
+    was changed there; what a finished transaction left goes out with the next write.
+    """
+
+    def __init__(self, folder: StoreFolder, first: Mapping[bytes, bytes]) -> None:
+        """Opens the folder; a new one is made with the rows `first`."""
+        from sessionkit.stores.strict import open_strictly
+
+        self.folder, self.pending = folder, Pending()
+        self._rdict: Rdict | None = None
+        self._depth, self._wanted = 0, ""
+        self._cursors: WeakSet[Cursor] = WeakSet()
+        if folder.is_new:
+            folder.create(lambda path: self._fill(path, first))
+        folder.hold()
+        try:
+            self._rdict = self._translated(lambda: open_strictly(str(folder.rows), create=False))
+        except BaseException:
+            folder.release()
+            raise
+
+    def _fill(self, path: Any, first: Mapping[bytes, bytes]) -> None:
+        from sessionkit.stores.strict import open_strictly
+
+        rdict = self._translated(lambda: open_strictly(str(path), create=True))
+        try:
+            self._translated(lambda: _write(rdict, first, {}, sync=True))
+        finally:
+            rdict.close()
+
+    # ---- reading
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of this row; None if there is none."""
+        if key in self.pending.rows:
+            value: bytes | None = self.pending.rows[key]
+            return value
+        if self.pending.range_with(key):
+            return None
+        return self.call(self.rdict.get, key)
+
+    def cursor(self, *, backward: bool = False) -> Cursor:
+        """A new cursor, which stands nowhere yet."""
+        cursor = Cursor(self, self.call(self.rdict.iter), backward)
+        self._cursors.add(cursor)
+        return cursor
+
+    def estimate(self) -> int:
+        """About how many rows there are."""
+        return (self.call(self.rdict.property_int_value, "rocksdb.estimate-num-keys") or 0) + len(self.pending.rows)
+
+    # ---- writing
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """What is changed inside stays only if nothing raises; it may lie in another transaction."""
+        saved = self.pending.copy() if self.pending else None
+        self._depth += 1
+        try:
+            yield
+            if self._depth == 1 and self._wanted:
+                self._write_pending()
+        except BaseException:
+            self.pending = saved or Pending()
+            raise
+        finally:
+            self._depth -= 1
+            if not self._depth:
+                self._wanted = ""
+
+    @property
+    def in_transaction(self) -> bool:
+        """True inside `transaction`."""
+        return self._depth > 0
+
+    def change(self, rows: Mapping[bytes, bytes | None]) -> None:
+        """Rows to write, or to delete where the value is None."""
+        self.pending.rows.update(rows)
+
+    def drop(self, low: bytes, high: bytes) -> None:
+        """Deletes every row from `low` on and before `high`."""
+        if not self._has_rows(low, high):
+            return
+        for key in list(self.pending.rows.irange(low, high, inclusive=(True, False))):
+            del self.pending.rows[key]
+        if self._has_rows(low, high):  # a range that was dropped slows later reads: none without need
+            self.pending.dropped[low] = max(high, self.pending.dropped.get(low, b""))
+
+    def _has_rows(self, low: bytes, high: bytes) -> bool:
+        cursor = self.cursor()
+        cursor.seek(low)
+        return cursor.key is not None and cursor.key < high
+
+    def write(self, *, sync: bool) -> None:
+        """Asks for all that waits to be written in one batch, when the outermost transaction ends.
+
+        Args:
+            sync: also make sure that it survives a loss of power.
+        """
+        self._wanted = "sync" if sync else self._wanted or "plain"
+
+    def _write_pending(self) -> None:
+        rows, dropped, sync = self.pending.rows, self.pending.dropped, self._wanted == "sync"
+        if self.pending or sync:
+            self.call(_write, self.rdict, rows, dropped, sync=sync)
+            self.pending.clear()
+
+    # ---- open and closed
+
+    @property
+    def rdict(self) -> Rdict:
+        """RocksDB itself.
+
+        Raises:
+            StoreClosed: it was closed.
+        """
+        if self._rdict is None:
+            raise StoreClosed(problem(f"store {self.folder.name!r} is closed", "a call", "open it again"))
+        return self._rdict
+
+    @property
+    def is_open(self) -> bool:
+        """False once it was closed."""
+        return self._rdict is not None
+
+    def close(self) -> None:
+        """Writes what finished transactions left, and closes the folder whole."""
+        if self._rdict is None:
+            return
+        rdict, self._rdict = self._rdict, None
+        try:
+            if self.pending and not self._depth:
+                self._translated(lambda: _write(rdict, self.pending.rows, self.pending.dropped, sync=True))
+            self._translated(rdict.flush_wal)
+        finally:
+            for cursor in list(self._cursors):  # each would keep the files open
+                cursor.release()
+            self._finish(rdict)
+
+    def _finish(self, rdict: Rdict) -> None:
+        try:
+            self._translated(rdict.close)
+            self.folder.seal()
+        finally:
+            self.folder.release()
+
+    def call(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
+        """The function's answer; RocksDB's errors become this library's."""
+        return self._translated(lambda: function(*arguments, **options))
+
+    def _translated(self, function: Callable[[], T]) -> T:
+        try:
+            return function()
+        except Exception as error:
+            if type(error) is not Exception:  # rocksdict raises no narrower class
+                raise
+            raise self.folder.translated(str(error)) from error
+
+
+def _write(rdict: Rdict, rows: Mapping[bytes, bytes | None], dropped: Mapping[bytes, bytes], *, sync: bool) -> None:
+    from rocksdict import WriteBatch, WriteOptions
+
+    batch, options = WriteBatch(raw_mode=True), WriteOptions()
+    for low, high in dropped.items():
+        batch.delete_range(low, high)
+    for key, value in rows.items():
+        if value is None:
+            batch.delete(key)
+        else:
+            batch.put(key, value)
+    options.sync = sync
+    rdict.write(batch, options)

@@ -1,0 +1,382 @@
+"""What the stores on disk share: settings, partitions and their clocks, commits, and what they show of themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from types import TracebackType
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+
+from sessionkit.contracts import Snapshot
+from sessionkit.durations import INT64_MAX, Duration, show_duration, show_time
+from sessionkit.errors import InvalidArgument, InvalidData, StoreCorrupted, StoreMismatch, problem
+from sessionkit.keys import MAX_KEY_BYTES, key_bytes
+from sessionkit.stores.codec import Layout, Place, kind_of_key, pack_value, unpack_key, unpack_value
+from sessionkit.stores.database import Database
+from sessionkit.stores.folder import StoreFolder
+from sessionkit.stores.scan import HEADER, STATE, Question, Row, RowSpace
+from sessionkit.stores.segments import Segments
+from sessionkit.text import escape_html, html_block, plural, shorten
+
+SHOWN_ROWS = 20
+COUNTED_ROWS = 100_000  # counting more takes longer than a look at a store should
+CODEC = "typed 1"
+_WORDS = {
+    "holds": "it holds",
+    "codec": "values are written as",
+    "retention_ms": "retention",
+    "segment_interval_ms": "segment_interval",
+    "time_ordered": "time_ordered",
+    "index": "index",
+}
+S = TypeVar("S", bound="PersistentStore")
+
+
+class _State(NamedTuple):
+    """One partition: the largest time that was put, the first segment that was not dropped, how far it was read."""
+
+    observed_time_ms: int = -1
+    first_segment: int = 0
+    snapshot: Snapshot = Snapshot()
+
+
+class PersistentStore:
+    """The base of the session store and the window store on disk."""
+
+    noun: ClassVar[str]
+    layout: ClassVar[Layout]
+    columns: ClassVar[tuple[str, ...]]
+    boundary_is_visible: bool = False
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        directory: str | os.PathLike[str],
+        retention: Duration | None,
+        time_ordered: bool,
+        index: bool,
+        segment_interval: Duration | None,
+    ) -> None:
+        self.name, self.time_ordered = name, time_ordered
+        self.segments = Segments.of(retention, segment_interval)
+        self.retention_ms = self.segments.retention_ms
+        self._space = RowSpace(self.layout, self.segments, time_ordered, index)
+        settings = {
+            "holds": self.noun + "s",
+            "codec": CODEC,
+            "retention_ms": self.retention_ms,
+            "segment_interval_ms": self.segments.interval_ms,
+            "time_ordered": time_ordered,
+            "index": index,
+        }
+        first = {**settings, "key_kind": None, "names": None, "windows": None}
+        self._database = Database(StoreFolder(name, directory), {HEADER: pack_value(first, HEADER)})
+        try:
+            self._header: dict[str, Any] = self._read_header(settings)
+            self._states = self._read_states()
+        except BaseException:
+            self._database.close()
+            raise
+
+    # ---- state between runs
+
+    def snapshot(self, partition: int) -> Snapshot:
+        """How far the partition has been read, and its clock."""
+        return self._state(partition).snapshot
+
+    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
+        """Takes over how far a run came, together with all that it wrote: one batch, which survives a loss of power.
+
+        The time that each of these partitions has observed is stored with it. (Kafka's store starts at -1 again when
+        it is reopened, as it does here for a partition that no plan has committed; but a plan that goes on where it
+        stopped must find what it would have found had it never stopped.)
+        """
+        with self.all_or_nothing():
+            if names and self._header["names"] != sorted(names):
+                self._change_header(names=sorted(names))
+            for partition, snapshot in snapshots.items():
+                state = self._state(partition)._replace(snapshot=Snapshot(*map(int, snapshot)))
+                self._states[int(partition)] = state
+                at = STATE + int(partition).to_bytes(4)
+                self._database.change(
+                    {at: pack_value((state.observed_time_ms, state.first_segment, *state.snapshot), at)}
+                )
+            self._database.write(sync=True)
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuses a plan whose results are called otherwise than those in the store."""
+        self._check_open()
+        held = self._header["names"]
+        if held is not None and held != sorted(names):
+            want = "one plan a store, or the same names"
+            got = f"{held} in it, {sorted(names)} in the plan"
+            raise InvalidData(problem(f"store {self.name!r} holds the results of another plan", got, want))
+
+    def bind(self, windows: Mapping[str, Any]) -> None:
+        """Notes the parameters of the windows in it; a plan with others is refused from then on.
+
+        Raises:
+            StoreMismatch: it holds windows with other parameters.
+        """
+        self._check_open()
+        bound, asked = self._header["windows"], dict(windows)
+        if bound is None:
+            self._change_header(windows=asked)
+        elif bound != asked:
+            names = [name for name in {**bound, **asked} if bound.get(name) != asked.get(name)]
+            raise self._mismatch([f"{name} {bound.get(name)!r} in it, {asked.get(name)!r} asked for" for name in names])
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """What is done inside stays only if nothing raises.
+
+        It is in memory first, where every read sees it, and reaches the disk as one batch with the next commit, the
+        next single change, or when the store is closed: so windows and the position they belong to are never apart.
+        """
+        self._check_open()
+        states, header = dict(self._states), self._header
+        try:
+            with self._database.transaction():
+                yield
+        except BaseException:
+            self._states, self._header = states, header
+            raise
+
+    def close(self) -> None:
+        """Writes what is left and closes the store; every later call raises."""
+        self._database.close()
+
+    def __enter__(self: S) -> S:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def sort_key(self, raw: bytes, start_ms: int, end_ms: int) -> bytes:
+        """The order in which ranges over keys come."""
+        return self._space.sort_key(Place(raw, start_ms, end_ms))
+
+    # ---- to look at
+
+    def __len__(self) -> int:
+        return self._count(None)
+
+    def to_pandas(self) -> Any:
+        """Everything in it as a pandas frame, by partition and then in the store's own order."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self._table()), columns=["partition", *self.columns])
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        if not self._database.is_open:
+            return f"{kind}({self.name!r}): closed"
+        kept = "for ever" if self.retention_ms is None else f"for {show_duration(self.retention_ms)}"
+        count = self._count(COUNTED_ROWS + 1)
+        shown = plural(count, self.noun) if count <= COUNTED_ROWS else f"more than {plural(COUNTED_ROWS, self.noun)}"
+        return f"{kind}({self.name!r}): {shown}, kept {kept}"
+
+    def _repr_html_(self) -> str:
+        said = f"<p>{escape_html(repr(self))}</p>"
+        if not self._database.is_open:
+            return html_block(said)
+        titles = "".join(f"<th>{title.replace('_', ' ')}</th>" for title in ("partition", *self.columns))
+        rows = [[escape_html(shorten(value)) for value in row] for row in islice(self._table(), SHOWN_ROWS)]
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+        table = f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+        facts = "".join(f"<li>{escape_html(fact)}</li>" for fact in self._facts())
+        return html_block(f"{said}<ul>{facts}</ul>{table}")
+
+    def _facts(self) -> Iterator[str]:
+        """Oldest and newest, what expires next, and what it takes on disk."""
+        oldest = [(place.time_ms, partition) for partition in self._partitions() for place in self._edge(partition)]
+        newest = [place.time_ms for p in self._partitions() for place in self._edge(p, backward=True)]
+        if oldest and newest:
+            word = f"a {self.noun} that {'ends' if self.layout.has_end else 'starts'} at"
+            time_ms, partition = min(oldest)
+            yield f"oldest: {word} {show_time(time_ms)}; newest: {word} {show_time(max(newest))}"
+            if self.retention_ms is not None:
+                then = show_time(time_ms + self.retention_ms + self.boundary_is_visible)
+                yield f"the oldest expires when {word} {then} is put into partition {partition}"
+        size = self._database.folder.size_bytes()
+        yield f"{size / 1e6:,.1f} MB on disk, in {self._database.folder.path}"
+
+    def _edge(self, partition: int, *, backward: bool = False) -> list[Place]:
+        """The row with the smallest time, or the largest; segments are in order of time, rows in them need not be."""
+        question = self._question(partition, backward=backward)
+        found: Place | None = None
+        for row in islice(self._space.walk(self._database, question, values=False), COUNTED_ROWS):
+            if found is not None and self.segments.id_of(row.place.time_ms) != self.segments.id_of(found.time_ms):
+                break
+            if found is None or (row.place.time_ms > found.time_ms) == backward:
+                found = row.place
+        return [] if found is None else [found]
+
+    def _count(self, limit: int | None) -> int:
+        rows = (
+            row
+            for partition in self._partitions()
+            for row in self._space.walk(self._database, self._question(partition), values=False)
+        )
+        return sum(1 for _ in islice(rows, limit))
+
+    def _table(self) -> Iterator[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    # ---- for the two stores: arguments
+
+    def _check_open(self) -> None:
+        assert self._database.rdict is not None  # raises StoreClosed
+
+    def _raw(self, key: Any) -> bytes:
+        self._check_open()
+        raw = key_bytes(key)
+        kind = self._header["key_kind"]
+        if kind is not None and kind != kind_of_key(key):
+            want = f"its keys are {kind}: one type of key a store"
+            raise InvalidArgument(problem(f"store {self.name!r} holds keys of another type", shorten(repr(key)), want))
+        if len(raw) > MAX_KEY_BYTES:
+            got = f"{len(raw):,} bytes, {shorten(key)}"
+            raise InvalidArgument(problem("a key is too long", got, f"at most {MAX_KEY_BYTES:,} bytes"))
+        return raw
+
+    def _key_range(self, key_from: Any, key_to: Any) -> tuple[bytes | None, bytes | None]:
+        self._check_open()
+        return None if key_from is None else self._raw(key_from), None if key_to is None else self._raw(key_to)
+
+    def _state(self, partition: int) -> _State:
+        self._check_open()
+        number: Any = partition
+        if not isinstance(number, int | np.integer) or isinstance(number, bool) or not 0 <= number < 2**32:
+            raise InvalidArgument(problem("a partition is a number", shorten(repr(partition)), "0 to 4,294,967,295"))
+        return self._states.get(int(partition), _State())
+
+    def _partitions(self) -> list[int]:
+        self._check_open()
+        return self._space.partitions(self._database)
+
+    # ---- for the two stores: rows
+
+    def _visible_ms(self, partition: int) -> int:
+        """The first time that reads see."""
+        observed = self._state(partition).observed_time_ms
+        return self.segments.first_visible_ms(observed, at_boundary=self.boundary_is_visible)
+
+    def _question(
+        self, partition: int, from_ms: int = 0, to_ms: int = INT64_MAX, *, backward: bool = False, by_time: bool = False
+    ) -> Question:
+        from_ms = max(from_ms, self._visible_ms(partition))
+        return Question(int(partition), from_ms, to_ms, backward=backward, by_time=by_time)
+
+    def _rows(self, question: Question) -> Iterator[Row]:
+        return self._space.walk(self._database, question)
+
+    def _fields(self, at: bytes, raw: bytes) -> tuple[Any, ...]:
+        try:
+            fields: tuple[Any, ...] = unpack_value(raw, at)
+        except StoreCorrupted as error:
+            raise self._database.folder.corrupted(error) from error
+        return fields
+
+    def _key(self, raw: bytes) -> Any:
+        try:
+            return unpack_key(raw, self._header["key_kind"] or "unknown")
+        except StoreCorrupted as error:
+            raise self._database.folder.corrupted(error) from error
+
+    def _get(self, place: Place, partition: int) -> tuple[Any, ...] | None:
+        """The fields of one row; None if there is none that reads see."""
+        if place.start_ms < 0 or place.time_ms < self._visible_ms(partition):
+            return None
+        at = self._space.row(int(partition), place)
+        raw = self._database.get(at)
+        return None if raw is None else self._fields(at, raw)
+
+    def _put(self, key: Any, place: Place, fields: tuple[Any, ...] | None, partition: int) -> bool:
+        """Writes a row, or deletes it where `fields` is None; False if its segment has expired."""
+        before, partition = self._state(partition), int(partition)
+        observed_ms = max(before.observed_time_ms, place.time_ms)
+        first = max(before.first_segment, self.segments.oldest_live(observed_ms))
+        is_live = self.segments.id_of(place.time_ms) >= first
+        rows = self._row(partition, place, fields) if is_live else {}
+        with self._written():
+            if first > before.first_segment:
+                self._database.drop(self._space.partition(partition), self._space.segment(partition, first))
+            self._states[partition] = before._replace(observed_time_ms=observed_ms, first_segment=first)
+            if rows and fields is not None and self._header["key_kind"] is None:
+                self._change_header(key_kind=kind_of_key(key))
+            self._database.change(rows)
+        return is_live
+
+    def _remove(self, place: Place, partition: int) -> None:
+        """Deletes a row. Kafka's stores observe its time, too, but drop nothing."""
+        state, partition = self._state(partition), int(partition)
+        with self._written():
+            observed_ms = max(state.observed_time_ms, place.time_ms)
+            self._states[partition] = state._replace(observed_time_ms=observed_ms)
+            self._database.change(self._row(partition, place, None))
+
+    def _row(self, partition: int, place: Place, fields: tuple[Any, ...] | None) -> dict[bytes, bytes | None]:
+        at, index = self._space.row(partition, place), self._space.index_row(partition, place)
+        rows = {at: None if fields is None else pack_value(fields, at)}
+        if index is not None:
+            rows[index] = None if fields is None else b""
+        return rows
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """A change: part of the transaction it is made in, else a batch of its own."""
+        if self._database.in_transaction:
+            yield
+            return
+        with self.all_or_nothing():
+            yield
+            self._database.write(sync=False)
+
+    # ---- header
+
+    def _change_header(self, **changes: Any) -> None:
+        header = {**self._header, **changes}
+        with self._written():
+            self._database.change({HEADER: pack_value(header, HEADER)})
+            self._header = header
+
+    def _read_header(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+        raw = self._database.get(HEADER)
+        if raw is None:
+            raise self._database.folder.corrupted("it has no header")
+        header: Any = self._fields(HEADER, raw)
+        differing = [name for name, value in settings.items() if header.get(name) != value]
+        if differing:
+            shown = [
+                (name, self._setting(name, header.get(name)), self._setting(name, settings[name])) for name in differing
+            ]
+            raise self._mismatch([f"{_WORDS[name]} {old} in it, {new} asked for" for name, old, new in shown])
+        return dict(header)
+
+    @staticmethod
+    def _setting(name: str, value: Any) -> str:
+        if name.endswith("_ms"):
+            return "none" if value is None else show_duration(value)
+        return str(value)
+
+    def _mismatch(self, differing: list[str]) -> StoreMismatch:
+        want = "open it as it was made, or use another name"
+        return StoreMismatch(problem(f"store {self.name!r} was made for something else", "; ".join(differing), want))
+
+    def _read_states(self) -> dict[int, _State]:
+        """Position and clocks of the partitions that were committed."""
+        states, cursor = {}, self._database.cursor()
+        cursor.seek(STATE)
+        while cursor.key is not None and cursor.key.startswith(STATE):
+            observed_ms, first_segment, *snapshot = self._fields(cursor.key, cursor.value())
+            states[int.from_bytes(cursor.key[1:])] = _State(observed_ms, first_segment, Snapshot(*snapshot))
+            cursor.step()
+        return states

@@ -1,0 +1,278 @@
+"""The session store on disk: KIP-94's segments, and KIP-825's form in order of time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from sessionkit.contracts import SessionColumns, Snapshot, StoredSession, store_kind
+from sessionkit.durations import INT64_MAX, Duration
+from sessionkit.errors import InvalidArgument, NotBuilt, problem
+from sessionkit.keys import key_bytes
+from sessionkit.stores.codec import KEY_KINDS, SESSIONS, Place
+from sessionkit.stores.persistent import PersistentStore
+from sessionkit.stores.rows import KEY_TYPES, as_columns, as_sessions, check_times
+from sessionkit.stores.scan import Question
+
+Keys = tuple[bytes | None, bytes | None]
+
+
+@store_kind("rocksdb")
+class RocksDBSessionStore(PersistentStore):
+    """Sessions in a folder on disk, with the calls of Kafka's SessionStore and the behaviour of its RocksDB store.
+
+    With `retention` sessions expire by segments of half of it (at least a minute): a put is refused once its whole
+    segment has expired, reads hide what ends `retention` or more behind the latest end put, and `find_sessions_by_end`
+    still shows it until the segment is gone. Without it nothing expires by itself. The latest end put is forgotten
+    when the store is closed, as by Kafka, except in partitions that a plan has committed.
+
+    A single change survives the end of the process at once, and a loss of power once it was committed or closed.
+    Aggregates are None, bool, int of 64 bits, float, str, bytes, or lists, tuples and str-keyed dicts of these.
+    A damaged store answers rightly or raises StoreCorrupted; nothing in its files is ever run.
+
+    Args:
+        name: of the folder; Kafka's rule: 1 to 249 of A-Z, a-z, 0-9, ".", "_", "-", and not "." or "..".
+        directory: where the folder is, or will be made.
+        retention: how long a session is kept, in stream time.
+        time_ordered: Kafka's form for emit-on-close: only it answers `find_sessions_by_end`.
+        segment_interval: the length of a segment.
+    Raises:
+        StoreMismatch: it was made with other settings. StoreLocked: it is open already. StoreCorrupted.
+    Source:
+        KIP-94, KIP-825; RocksDBSessionStore, RocksDBTimeOrderedSessionStore.
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with RocksDBSessionStore(name="clicks", directory=folder.name) as store:
+        ...     store.put("ada", 5, 9, 2)
+        True
+        >>> with RocksDBSessionStore(name="clicks", directory=folder.name) as store:
+        ...     [session[:3] for session in store.find_sessions("ada", 0, 10)]
+        [(5, 9, 2)]
+        >>> folder.cleanup()
+    """
+
+    noun, layout = "session", SESSIONS
+    columns = ("key", "window_start_ms", "window_end_ms", "aggregate")
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        directory: str | os.PathLike[str],
+        retention: Duration | None = None,
+        time_ordered: bool = False,
+        segment_interval: Duration | None = None,
+    ) -> None:
+        super().__init__(
+            name=name,
+            directory=directory,
+            retention=retention,
+            time_ordered=time_ordered,
+            index=time_ordered,  # Kafka's time-ordered session store always has one
+            segment_interval=segment_interval,
+        )
+
+    # ---- Kafka's calls
+
+    def put(
+        self,
+        key: Any,
+        window_start_ms: int,
+        window_end_ms: int,
+        aggregate: Any,
+        *,
+        partition: int = 0,
+        opened_by: int = -1,
+        closed_by: int = -1,
+        keep_null: bool = False,
+    ) -> bool:
+        """Writes a session; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
+        place = self._place(key, window_start_ms, window_end_ms)
+        deletes = aggregate is None and not keep_null
+        return self._put(key, place, None if deletes else (int(opened_by), int(closed_by), aggregate), partition)
+
+    def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
+        """Removes exactly this session, if it is there."""
+        start_ms, end_ms = check_times(window_start_ms, window_end_ms, of=self.noun)
+        raw = self._raw(key)
+        if 0 <= start_ms <= end_ms:
+            self._remove(Place(raw, start_ms, end_ms), partition)
+
+    def find_sessions(
+        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredSession]:
+        """Sessions of `key` that end at or after the one time and start at or before the other, by rising end.
+
+        Source:
+            KIP-94; SessionStore.findSessions(key, earliestSessionEndTime, latestSessionStartTime).
+        """
+        raw = self._raw(key)
+        return self._found(partition, (raw, raw), earliest_session_end_ms, latest_session_start_ms)
+
+    def find_sessions_in_keys(
+        self,
+        key_from: Any,
+        key_to: Any,
+        earliest_session_end_ms: int,
+        latest_session_start_ms: int,
+        *,
+        partition: int = 0,
+    ) -> Iterator[StoredSession]:
+        """The same for all keys of a range (bounds included, None: open): by segment, then key, end and start."""
+        keys = self._key_range(key_from, key_to)
+        return self._found(partition, keys, earliest_session_end_ms, latest_session_start_ms)
+
+    def find_sessions_by_end(
+        self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredSession]:
+        """Sessions of all keys that end between the two times, both included, by end, start and key.
+
+        It sees all that is on disk: retention hides nothing here before the whole segment is gone.
+
+        Raises:
+            NotBuilt: the store is not time-ordered.
+            InvalidArgument: the times go backwards over segments.
+        Source:
+            KIP-825; SessionStore.findSessions(earliestSessionEndTime, latestSessionEndTime).
+        """
+        first_ms, last_ms = check_times(earliest_session_end_ms, latest_session_end_ms, of=self.noun)
+        self._state(partition)
+        if not self.time_ordered:
+            want = "open it with time_ordered=True for emit-on-close; Kafka's ordinary store has no such call either"
+            raise NotBuilt(problem(f"store {self.name!r} is not in order of time", "find_sessions_by_end", want))
+        if self.segments.id_of(first_ms) > self.segments.id_of(last_ms):
+            got = f"{first_ms} to {last_ms}"
+            raise InvalidArgument(problem("a range of times must not go backwards", got, "swap them"))
+        return self._sessions(Question(int(partition), max(first_ms, 0), last_ms, by_time=True))
+
+    def fetch_session(
+        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+    ) -> Any:
+        """The aggregate of the session that starts at the first time and ends at the second; None if there is none.
+
+        Source:
+            KIP-445; SessionStore.fetchSession (its parameters are called so there, though they are start and end).
+        """
+        start_ms, end_ms = check_times(earliest_session_end_ms, latest_session_start_ms, of=self.noun)
+        fields = self._get(Place(self._raw(key), start_ms, end_ms), partition)
+        return None if fields is None else fields[2]
+
+    def fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
+        """All sessions of `key`; with `key_to` those of all keys from `key` to `key_to`, both included."""
+        return self._found(partition, self._one_or_range(key, key_to))
+
+    def backward_fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
+        """`fetch` from the end."""
+        return self._found(partition, self._one_or_range(key, key_to), backward=True)
+
+    def backward_find_sessions(
+        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredSession]:
+        """`find_sessions` from the end."""
+        raw = self._raw(key)
+        return self._found(partition, (raw, raw), earliest_session_end_ms, latest_session_start_ms, backward=True)
+
+    def backward_find_sessions_in_keys(
+        self,
+        key_from: Any,
+        key_to: Any,
+        earliest_session_end_ms: int,
+        latest_session_start_ms: int,
+        *,
+        partition: int = 0,
+    ) -> Iterator[StoredSession]:
+        """`find_sessions_in_keys` from the end."""
+        keys = self._key_range(key_from, key_to)
+        return self._found(partition, keys, earliest_session_end_ms, latest_session_start_ms, backward=True)
+
+    def all(self, *, partition: int = 0) -> Iterator[StoredSession]:
+        """Every session: by segment, then key, end and start."""
+        return self.fetch(None, None, partition=partition)
+
+    # ---- state between runs
+
+    def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
+        """Sessions of these keys, and those of any key that will be closed, of the partitions in `close_time_ms`."""
+        self.check_names(names)
+        kind = self._header["key_kind"]
+        wanted = sorted({key_bytes(key) for key in keys.to_pylist()})
+        found = [
+            (int(partition), session)
+            for partition, close_ms in close_time_ms.items()
+            for session in self._needed(int(partition), int(close_ms), wanted)
+        ]
+        return as_columns(found, keys.type if not found or kind is None else KEY_TYPES[KEY_KINDS[kind]], names)
+
+    def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None:
+        """Takes a run over in one batch: what it removed, what it wrote, and how far it came.
+
+        The time that the store has observed is stored with the position: see `commit_snapshots`.
+        """
+        with self.all_or_nothing():
+            rows = zip(*(column.tolist() for column in removes[1:4]), strict=True)
+            for key, (partition, start, end) in zip(removes.key.to_pylist(), rows, strict=True):
+                self.remove(key, start, end, partition=partition)
+            for partition, session in as_sessions(puts):
+                start, end, aggregate, key, opened_by, closed_by = session
+                ids = {"opened_by": opened_by, "closed_by": closed_by}
+                self.put(key, start, end, aggregate, partition=partition, keep_null=True, **ids)
+            self.commit_snapshots(snapshots, puts.aggregates.keys())
+
+    # ---- inside
+
+    def _place(self, key: Any, window_start_ms: int, window_end_ms: int) -> Place:
+        start_ms, end_ms = check_times(window_start_ms, window_end_ms, of=self.noun)
+        raw = self._raw(key)
+        if not 0 <= window_start_ms <= window_end_ms <= INT64_MAX:
+            got = f"[{window_start_ms}, {window_end_ms}]"
+            want = "swap them" if start_ms > end_ms else "times from 0 to 2**63 - 1"
+            raise InvalidArgument(problem("a session starts at 0 or later and does not end before", got, want))
+        return Place(raw, start_ms, end_ms)
+
+    def _one_or_range(self, key: Any, key_to: Any) -> Keys:
+        return (self._raw(key),) * 2 if key_to is ... else self._key_range(key, key_to)
+
+    def _found(
+        self,
+        partition: int,
+        keys: Keys,
+        earliest_end_ms: int = 0,
+        latest_start_ms: int = INT64_MAX,
+        *,
+        backward: bool = False,
+    ) -> Iterator[StoredSession]:
+        earliest_end_ms, latest_start_ms = check_times(earliest_end_ms, latest_start_ms, of=self.noun)
+        question = self._question(partition, earliest_end_ms, backward=backward)
+        low, high = keys
+        return self._sessions(question._replace(low=low, high=high, latest_start_ms=latest_start_ms))
+
+    def _sessions(self, question: Question) -> Iterator[StoredSession]:
+        return (self._session(row.place, self._fields(row.at, row.raw)) for row in self._rows(question))
+
+    def _session(self, place: Place, fields: tuple[Any, ...]) -> StoredSession:
+        opened_by, closed_by, aggregate = fields
+        return StoredSession(place.start_ms, place.time_ms, aggregate, self._key(place.key), opened_by, closed_by)
+
+    def _needed(self, partition: int, close_ms: int, wanted: list[bytes]) -> Iterator[StoredSession]:
+        """What `load` gives of one partition. Few keys are looked up one by one; for many all rows are read once."""
+        question = self._question(partition)
+        if 8 * len(wanted) >= self._database.estimate():
+            chosen = frozenset(wanted)
+            for row in self._rows(question):
+                if row.place.time_ms < close_ms or row.place.key in chosen:
+                    yield self._session(row.place, self._fields(row.at, row.raw))
+            return
+        yield from self._sessions(question._replace(to_ms=min(close_ms - 1, INT64_MAX), by_time=True))
+        open_ones = question._replace(from_ms=max(question.from_ms, close_ms))
+        for raw in wanted:
+            yield from self._sessions(open_ones._replace(low=raw, high=raw))
+
+    def _table(self) -> Iterator[tuple[Any, ...]]:
+        for partition in self._partitions():
+            for session in self.all(partition=partition):
+                start, end, aggregate, key = session[:4]
+                yield partition, key, start, end, aggregate

@@ -1,0 +1,182 @@
+"""The store on disk for tumbling, hopping and sliding windows: KIP-94's segments, KIP-825's form in order of time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from sessionkit.contracts import StoredWindow, store_kind
+from sessionkit.durations import INT64_MAX, Duration
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.stores.codec import WINDOWS, Place
+from sessionkit.stores.persistent import PersistentStore
+from sessionkit.stores.rows import check_times
+
+
+@store_kind("rocksdb", of="windows")
+class RocksDBWindowStore(PersistentStore):
+    """Windows of fixed length in a folder on disk, with the calls of Kafka's WindowStore and its RocksDB's behaviour.
+
+    What the session store says of retention, durability and aggregates holds here, too, with a window's start in the
+    place of a session's end. The time-ordered form keeps the window that starts just `retention` behind visible.
+
+    Args:
+        name: of the folder; Kafka's rule: 1 to 249 of A-Z, a-z, 0-9, ".", "_", "-", and not "." or "..".
+        directory: where the folder is, or will be made.
+        retention: how long a window is kept, in stream time, counted from its start.
+        time_ordered: Kafka's form for emit-on-close: ranges come by start and key.
+        index: of a time-ordered store: find the windows of a key without walking over those of others, as Kafka does
+            under sliding windows. A range of keys then comes by segment, key and start.
+        segment_interval: the length of a segment; half of the retention and at least a minute, if not given.
+    Raises:
+        StoreMismatch: it was made with other settings. StoreLocked: it is open already. StoreCorrupted.
+    Source:
+        KIP-94, KIP-825; RocksDBTimestampedWindowStore, RocksDBTimeOrderedWindowStore.
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with RocksDBWindowStore(name="hourly", directory=folder.name) as windows:
+        ...     windows.put("ada", 0, 2, 9)
+        ...     windows.fetch_window("ada", 0).aggregate
+        True
+        2
+        >>> folder.cleanup()
+    """
+
+    noun, layout = "window", WINDOWS
+    columns = ("key", "window_start_ms", "aggregate", "timestamp_ms")
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        directory: str | os.PathLike[str],
+        retention: Duration | None = None,
+        time_ordered: bool = False,
+        index: bool = False,
+        segment_interval: Duration | None = None,
+    ) -> None:
+        if index and not time_ordered:
+            want = "time_ordered=True with it; the ordinary form is in order of keys already"
+            raise InvalidArgument(problem("an index belongs to a time-ordered store", "index=True", want))
+        self.boundary_is_visible = time_ordered
+        super().__init__(
+            name=name,
+            directory=directory,
+            retention=retention,
+            time_ordered=time_ordered,
+            index=index,
+            segment_interval=segment_interval,
+        )
+
+    # ---- Kafka's calls
+
+    def put(
+        self,
+        key: Any,
+        window_start_ms: int,
+        aggregate: Any,
+        timestamp_ms: int,
+        *,
+        partition: int = 0,
+        opened_by: int = -1,
+        closed_by: int = -1,
+        keep_null: bool = False,
+    ) -> bool:
+        """Writes a window; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
+        start_ms, timestamp = check_times(window_start_ms, timestamp_ms, of=self.noun)
+        raw = self._raw(key)
+        if not 0 <= window_start_ms <= INT64_MAX or timestamp != timestamp_ms:
+            got = f"start {window_start_ms}, timestamp {timestamp_ms}"
+            raise InvalidArgument(problem("a window starts at 0 or later", got, "times up to 2**63 - 1"))
+        deletes = aggregate is None and not keep_null
+        fields = None if deletes else (timestamp, int(opened_by), int(closed_by), aggregate)
+        return self._put(key, Place(raw, start_ms, start_ms), fields, partition)
+
+    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
+        """The window of `key` that starts then; None if there is none.
+
+        Source:
+            WindowStore.fetch(key, time).
+        """
+        (start_ms,) = check_times(window_start_ms, of=self.noun)
+        place = Place(self._raw(key), start_ms, start_ms)
+        fields = self._get(place, partition)
+        return None if fields is None else self._window(place, fields)
+
+    def fetch(self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+        """Windows of `key` that start between the two times, both included, by rising start.
+
+        Source:
+            WindowStore.fetch(key, timeFrom, timeTo).
+        """
+        return self.fetch_in_keys(key, key, time_from_ms, time_to_ms, partition=partition)
+
+    def backward_fetch(
+        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredWindow]:
+        """`fetch` from the end."""
+        return self.backward_fetch_in_keys(key, key, time_from_ms, time_to_ms, partition=partition)
+
+    def fetch_in_keys(
+        self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredWindow]:
+        """The same for all keys of a range (bounds included, None: open): by segment, then key and start.
+
+        In a time-ordered store without an index: by start and key.
+        """
+        return self._windows(partition, self._key_range(key_from, key_to), time_from_ms, time_to_ms)
+
+    def backward_fetch_in_keys(
+        self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredWindow]:
+        """`fetch_in_keys` from the end."""
+        keys = self._key_range(key_from, key_to)
+        return self._windows(partition, keys, time_from_ms, time_to_ms, backward=True)
+
+    def fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+        """Windows of all keys that start between the two times, both included.
+
+        By segment, then key and start: not by time within a segment. In a time-ordered store: by start and key.
+        """
+        return self._windows(partition, (None, None), time_from_ms, time_to_ms, by_time=True)
+
+    def backward_fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+        """`fetch_all` from the end."""
+        return self._windows(partition, (None, None), time_from_ms, time_to_ms, by_time=True, backward=True)
+
+    def all(self, *, partition: int = 0) -> Iterator[StoredWindow]:
+        """Every window, in the order of `fetch_all`."""
+        return self.fetch_all(0, INT64_MAX, partition=partition)
+
+    def backward_all(self, *, partition: int = 0) -> Iterator[StoredWindow]:
+        """`all` from the end."""
+        return self.backward_fetch_all(0, INT64_MAX, partition=partition)
+
+    # ---- inside
+
+    def _windows(
+        self,
+        partition: int,
+        keys: tuple[bytes | None, bytes | None],
+        time_from_ms: int,
+        time_to_ms: int,
+        *,
+        backward: bool = False,
+        by_time: bool = False,
+    ) -> Iterator[StoredWindow]:
+        from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
+        question = self._question(partition, from_ms, to_ms, backward=backward, by_time=by_time)
+        rows = self._rows(question._replace(low=keys[0], high=keys[1]))
+        return (self._window(row.place, self._fields(row.at, row.raw)) for row in rows)
+
+    def _window(self, place: Place, fields: tuple[Any, ...]) -> StoredWindow:
+        timestamp_ms, opened_by, closed_by, aggregate = fields
+        return StoredWindow(place.start_ms, aggregate, timestamp_ms, self._key(place.key), opened_by, closed_by)
+
+    def _table(self) -> Iterator[tuple[Any, ...]]:
+        for partition in self._partitions():
+            for window in self.all(partition=partition):
+                start, aggregate, timestamp, key = window[:4]
+                yield partition, key, start, aggregate, timestamp

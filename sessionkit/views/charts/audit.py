@@ -1,0 +1,118 @@
+"""The picture of an audit: results over time, those that came as they should below, what went wrong on top."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.durations import show_duration
+from sessionkit.text import escape_label
+from sessionkit.views.charts.grammar import Frame, Palette, Theme, axis_title, dress, legend_height, palette, top_margin
+from sessionkit.views.charts.labels import flow
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+BARS = 96  # about 10 pixels each
+WIDTH, PLOT_HEIGHT = 1120, 300
+STEPS_MS = (
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+    60_000,
+    300_000,
+    900_000,
+    3_600_000,
+    3 * 3_600_000,
+    6 * 3_600_000,
+    12 * 3_600_000,
+    86_400_000,
+)
+
+
+def audit_figure(
+    title: str,
+    subtitle: Sequence[str],
+    ends_ms: npt.NDArray[np.int64],
+    verdicts: Sequence[str],
+    known: Sequence[str],
+    *,
+    theme: Theme,
+) -> go.Figure:
+    """Bars of results by window end; a colour and a pattern for each verdict, so that they are told apart in grey too.
+
+    Args:
+        ends_ms, verdicts: of each result.
+        known: the verdicts in the order in which they are stacked.
+    """
+    import plotly.graph_objects as go
+
+    colours = palette(theme)
+    there = [verdict for verdict in known if verdict in set(verdicts)]
+    step_ms = _step_ms(ends_ms)
+    bins = ends_ms // step_ms
+    names = np.array(verdicts, object)
+    figure = go.Figure()
+    heights = []
+    for verdict in there:
+        bin_number, count = np.unique(bins[names == verdict], return_counts=True)
+        heights.append(np.stack([bin_number, count]))
+        figure.add_trace(_bars(verdict, bin_number, count, step_ms, colours, int((names == verdict).sum())))
+    lines = flow([escape_label(line, 400) for line in subtitle], WIDTH - 40)
+    frame = Frame(
+        width=WIDTH,
+        height=top_margin(lines) + PLOT_HEIGHT + legend_height(len(there), WIDTH - 110),
+        left=84,
+        right=26,
+        top=top_margin(lines),
+        bottom=legend_height(len(there), WIDTH - 110),
+        x_range_ms=(0, 1),
+        y_range=(0.0, 1.0),
+    )
+    dress(figure, colours, frame, escape_label(title, 200), lines)
+    figure.update_layout(barmode="stack", bargap=0.08, legend_traceorder="normal")
+    figure.update_xaxes(
+        title=axis_title("end of the window", colours), type="date" if _are_dates(ends_ms) else "linear"
+    )
+    figure.update_yaxes(
+        title=axis_title(f"results per {show_duration(step_ms)}", colours), rangemode="tozero", tickformat=",d"
+    )
+    return figure
+
+
+def _bars(
+    verdict: str, bins: npt.NDArray[np.int64], count: npt.NDArray[np.int64], step_ms: int, colours: Palette, total: int
+) -> go.Bar:
+    import plotly.graph_objects as go
+
+    colour, shape = {
+        "as it should be": (colours.solid, ""),
+        "lost": (colours.drop, "/"),
+        "sent twice": (colours.bridge, "x"),
+        "other value": (colours.line, "-"),
+        "only in Kafka": (colours.mute, "."),
+        "late": (colours.saved, "\\"),
+    }[verdict]
+    pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": colours.background, "size": 6, "solidity": 0.25}
+    return go.Bar(
+        x=bins * step_ms + step_ms // 2,
+        y=count,
+        width=step_ms * 0.92,
+        name=f"{verdict} ({total:,})",
+        marker={"color": colour, "line": {"width": 0}, "pattern": pattern},
+        hovertemplate=f"{verdict}: %{{y:,}}<extra></extra>",
+    )
+
+
+def _step_ms(ends_ms: npt.NDArray[np.int64]) -> int:
+    span = int(np.ptp(ends_ms)) if len(ends_ms) else 0
+    return next((step for step in STEPS_MS if span <= BARS * step), STEPS_MS[-1] * -(-span // (BARS * STEPS_MS[-1])))
+
+
+def _are_dates(ends_ms: npt.NDArray[np.int64]) -> bool:
+    return int(ends_ms.max(initial=0)) > 30 * 86_400_000
