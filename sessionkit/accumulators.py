@@ -14,6 +14,22 @@ from sessionkit import fold_loops as loops
 from sessionkit import touch_loops
 from sessionkit.errors import NumberOverflow, problem
 from sessionkit.trace import Merges
+from sessionkit.window_trace import Touches
+from sessionkit.windows.sliding_folds import (
+    sliding_count,
+    sliding_extreme,
+    sliding_float_sum,
+    sliding_int_sum,
+    sliding_position,
+)
+from sessionkit.windows.sliding_kernel import SlidingStructure
+from sessionkit.windows.sliding_running import (
+    running_count,
+    running_extreme,
+    running_float_sum,
+    running_int_sum,
+    running_position,
+)
 
 NO_RUNNING = np.empty(0, np.int64)
 EVERY = np.empty(0, np.bool_)  # no mask: all values count
@@ -31,6 +47,12 @@ class Accumulator(Protocol):
 
     def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
         """Adds record `lo + record[j]` to window `window[j]`, in this order."""
+
+    def feed_sliding(self, structure: SlidingStructure) -> None:
+        """Adds every record to its sliding windows."""
+
+    def running_touches(self, touches: Touches) -> pa.Array:
+        """What it held for its window after each touch."""
 
     def at(self, rows: Rows) -> pa.Array:
         """What it holds for the windows at `rows`."""
@@ -89,6 +111,26 @@ class Total:
         if stopped is not None and stopped >= 0:
             self._refuse(lo + stopped)
 
+    def feed_sliding(self, structure: SlidingStructure) -> None:
+        if self._values is None:
+            self._total = sliding_count(structure, self._valid, self._loaded)
+        elif self._loop is loops.fold_float_sum:
+            self._total = sliding_float_sum(structure, self._values, self._valid, self._loaded)
+        else:
+            self._total, failed = sliding_int_sum(structure, self._values, self._valid, self._loaded)
+            if failed >= 0:
+                self._refuse(failed)
+
+    def running_touches(self, touches: Touches) -> pa.Array:
+        if self._values is None:
+            return pa.array(running_count(touches, self._valid, self._loaded))
+        if self._loop is loops.fold_float_sum:
+            return pa.array(running_float_sum(touches, self._values, self._valid, self._loaded))
+        out, failed = running_int_sum(touches, self._values, self._valid, self._loaded)
+        if failed >= 0:
+            self._refuse(failed)
+        return pa.array(out)
+
     @staticmethod
     def _refuse(record: int) -> None:
         want = "cast the column to float"
@@ -134,6 +176,19 @@ class Position:
             loops.fold_extreme(window, merges, base, self._values, self._valid, self._word == "max", best, running)
         else:
             loops.fold_position(window, merges, base, self._valid, self._word == "last", best, running)
+
+    def feed_sliding(self, structure: SlidingStructure) -> None:
+        if self._values is not None:
+            columns = (self._base, self._values, self._valid, self._word == "max", self._loaded)
+            self._best = sliding_extreme(structure, *columns)
+        else:
+            self._best = sliding_position(structure, self._base, self._valid, self._word == "last", self._loaded)
+
+    def running_touches(self, touches: Touches) -> pa.Array:
+        if self._values is not None:
+            columns = (self._base, self._values, self._valid, self._word == "max", self._loaded)
+            return self._take(running_extreme(touches, *columns))
+        return self._take(running_position(touches, self._base, self._valid, self._word == "last", self._loaded))
 
     def _take(self, positions: npt.NDArray[np.int64]) -> pa.Array:
         return self._pool.take(pa.array(positions, mask=positions == loops.NOTHING))
@@ -195,7 +250,13 @@ class Chain:
         positions = links if self._places is None else np.concatenate(self._places)[links]
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), self._pool.take(pa.array(positions)))
 
+    def feed_sliding(self, structure: SlidingStructure) -> None:
+        raise AssertionError("the lists of sliding windows are made by calls, see CompiledFold")
+
     def running(self, window: Rows, merges: Merges) -> pa.Array:
+        raise AssertionError("the lists of a changelog are made by calls, see CompiledFold")
+
+    def running_touches(self, touches: Touches) -> pa.Array:
         raise AssertionError("the lists of a changelog are made by calls, see CompiledFold")
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.contracts import BulkStore, SessionColumns
+from sessionkit.contracts import BulkStore, FixedColumns, SessionColumns
 from sessionkit.engine import Outcome
 
 
@@ -14,6 +16,35 @@ def commit(outcome: Outcome, store: BulkStore, retention_ms: int) -> None:
     """Takes out what was loaded, puts back what can still be found, and moves each partition's position and clock."""
     rows = np.flatnonzero(alive(outcome) & findable(outcome, retention_ms))
     store.commit(outcome.loaded, sessions_at(outcome, rows), outcome.snapshots)
+
+
+def commit_windows(outcome: Outcome, store: BulkStore, windows: Any) -> None:
+    """The same for windows of one length: what later records can still meet, or build on, stays."""
+    rows = np.flatnonzero(findable_windows(outcome, windows))
+    store.commit(outcome.loaded, windows_at(outcome, rows), outcome.snapshots)
+
+
+def findable_windows(outcome: Outcome, windows: Any) -> npt.NDArray[np.bool_]:
+    """True for each window of one length that a later record can still meet, or build on."""
+    stream_time_ms = [outcome.snapshots[p].stream_time_ms for p in outcome.batch.partitions.tolist()]
+    oldest = np.array([windows.oldest_kept_end_ms(ms) for ms in stream_time_ms], np.int64)
+    columns = outcome.window_columns
+    mask: npt.NDArray[np.bool_] = columns.end_ms >= oldest[columns.partition]
+    return mask
+
+
+def windows_at(outcome: Outcome, rows: npt.NDArray[np.intp]) -> FixedColumns:
+    """The windows of one length at `rows` as a store takes them."""
+    columns = outcome.window_columns
+    return FixedColumns(
+        outcome.keys.take(pa.array(columns.key[rows])),
+        outcome.batch.partitions[columns.partition[rows]],
+        columns.start_ms[rows],
+        columns.timestamp_ms[rows],
+        columns.opened_by[rows],
+        _closed_by(outcome, rows),
+        {name: fold.aggregates(rows) for name, fold in outcome.folds.items()},
+    )
 
 
 def alive(outcome: Outcome) -> npt.NDArray[np.bool_]:
@@ -32,22 +63,29 @@ def findable(outcome: Outcome, retention_ms: int) -> npt.NDArray[np.bool_]:
 
 
 def sessions_at(outcome: Outcome, rows: npt.NDArray[np.intp]) -> SessionColumns:
-    """The windows at `rows` as a store takes them.
-
-    Without a trace nobody asked which record closed a window; the last one read then stands for it.
-    """
+    """The sessions at `rows` as a store takes them."""
     windows, numbers = outcome.window_columns, outcome.batch.partitions
-    if outcome.kept_trace is not None:
-        closed_by = outcome.kept_trace.closed_by[rows]
-    else:
-        position = np.array([outcome.snapshots[p].position for p in numbers.tolist()], np.int64)
-        closed_by = np.where(outcome.closed[rows], position[windows.partition[rows]], -1)
     return SessionColumns(
         outcome.keys.take(pa.array(windows.key[rows])),
         numbers[windows.partition[rows]],
         windows.start_ms[rows],
         windows.end_ms[rows],
         windows.opened_by[rows],
-        closed_by,
+        _closed_by(outcome, rows),
         {name: fold.aggregates(rows) for name, fold in outcome.folds.items()},
     )
+
+
+def _closed_by(outcome: Outcome, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """Offset of the record that closed each window, -1 while it is open.
+
+    Without a trace nobody asked which record it was; the last one read then stands for it.
+    """
+    windows = outcome.window_columns
+    if outcome.kept_trace is not None:
+        closed_by: npt.NDArray[np.int64] = outcome.kept_trace.closed_by[rows]
+        return closed_by
+    position = np.array([outcome.snapshots[p].position for p in outcome.batch.partitions.tolist()], np.int64)
+    now = np.where(outcome.closed[rows], position[windows.partition[rows]], -1)
+    before = windows.closed_before[rows]
+    return np.where(before >= 0, before, now)

@@ -89,24 +89,50 @@ class SessionColumns(NamedTuple):
 
     def take(self, rows: npt.NDArray[np.intp]) -> SessionColumns:
         """The sessions at `rows`, in that order."""
-        chosen = {
-            name: column.take(pa.array(rows)) if isinstance(column, pa.Array) else column[rows]
-            for name, column in self.aggregates.items()
-        }
-        partition, start_ms, end_ms, opened_by, closed_by = (column[rows] for column in self[1:6])
-        return SessionColumns(self.key.take(pa.array(rows)), partition, start_ms, end_ms, opened_by, closed_by, chosen)
+        return SessionColumns(*_taken(self, rows))
+
+
+class FixedColumns(NamedTuple):
+    """Windows of one length as columns; otherwise as `SessionColumns`."""
+
+    key: pa.Array
+    partition: npt.NDArray[np.int64]
+    start_ms: npt.NDArray[np.int64]
+    timestamp_ms: npt.NDArray[np.int64]  # the largest record timestamp in it
+    opened_by: npt.NDArray[np.int64]
+    closed_by: npt.NDArray[np.int64]
+    aggregates: Mapping[str, pa.Array | npt.NDArray[np.object_]]
+
+    def take(self, rows: npt.NDArray[np.intp]) -> FixedColumns:
+        """The windows at `rows`, in that order."""
+        return FixedColumns(*_taken(self, rows))
+
+
+def _taken(columns: SessionColumns | FixedColumns, rows: npt.NDArray[np.intp]) -> Iterator[Any]:
+    yield columns.key.take(pa.array(rows))
+    yield from (column[rows] for column in columns[1:6])
+    yield {
+        name: column.take(pa.array(rows)) if isinstance(column, pa.Array) else column[rows]
+        for name, column in columns.aggregates.items()
+    }
 
 
 class BulkStore(Protocol):
-    """What the kernel needs of a store: sessions in and out as columns, and how far each partition was read."""
+    """What a kernel needs of a store: windows in and out as columns, and how far each partition was read.
+
+    A store of sessions gives and takes `SessionColumns`, one of windows of one length `FixedColumns`.
+    """
 
     def snapshot(self, partition: int) -> Snapshot:
         """How far the partition has been read, and its clock."""
 
-    def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
-        """Sessions of these keys, and those of any key that will be closed, of the partitions in `close_time_ms`."""
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
+        """Windows of these keys, and of any key those that end (windows of one length: start) before the time given.
 
-    def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None:
+        Only of the partitions in `before_ms`; `names` are those of the aggregations.
+        """
+
+    def commit(self, removes: Any, puts: Any, snapshots: Mapping[int, Snapshot]) -> None:
         """Takes a run over, all or nothing: what it removed, what it wrote, and how far it came."""
 
 

@@ -40,7 +40,7 @@ class Outcome:
     window_columns: WindowColumns
     closed: npt.NDArray[np.bool_]  # by the end of the run, for each window
     folds: Mapping[str, Fold]
-    loaded: SessionColumns
+    loaded: Any  # SessionColumns or FixedColumns
     snapshots: Mapping[int, Snapshot]
     dropped: Mapping[int, int]  # how many records for each decision
     missed_count: int  # how many times a record came too late for a window
@@ -187,21 +187,34 @@ def load_sessions(
     names = tuple(aggregations)
     if store is None:
         return no_sessions(batch.keys.type, names), np.empty(0, np.int64), batch.keys
+    newest = newest_times(batch, stream_time_ms)
+    close_time = {p: int(newest[i]) - windows.close_lag_ms for i, p in enumerate(batch.partitions.tolist())}
+    loaded = store.load(batch.keys, close_time, names)
+    code, keys = codes_of(loaded.key, batch.keys)
+    order = np.lexsort((loaded.end_ms, loaded.partition, code))
+    return loaded.take(order), code[order], keys
+
+
+def newest_times(batch: RecordBatch, stream_time_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Stream time of each partition at the end of the batch, from what it was before."""
     newest = stream_time_ms.copy()
     counted = slice(None) if batch.rejected is None else batch.rejected == 0
     np.maximum.at(newest, batch.partition[counted], batch.timestamp_ms[counted])
-    close_time = {p: int(newest[i]) - windows.close_lag_ms for i, p in enumerate(batch.partitions.tolist())}
-    loaded = store.load(batch.keys, close_time, names)
-    if loaded.key.type != batch.keys.type and len(loaded.key):
+    return newest
+
+
+def codes_of(held: pa.Array, known: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """(code of each key that a store holds, all keys): those of the records first, then the others.
+
+    Raises:
+        InvalidData: they are of another type.
+    """
+    if held.type != known.type and len(held):
         want = "one type of key a store"
-        raise InvalidData(
-            problem("the store holds keys of another type", f"{loaded.key.type}, records {batch.keys.type}", want)
-        )
-    extra = loaded.key.filter(pc.invert(pc.is_in(loaded.key, value_set=batch.keys))).unique()
-    keys = pa.concat_arrays([batch.keys, extra]) if len(extra) else batch.keys
-    code = np.asarray(pc.index_in(loaded.key, value_set=keys).fill_null(-1), np.int64)
-    order = np.lexsort((loaded.end_ms, loaded.partition, code))
-    return loaded.take(order), code[order], keys
+        raise InvalidData(problem("the store holds keys of another type", f"{held.type}, records {known.type}", want))
+    extra = held.filter(pc.invert(pc.is_in(held, value_set=known))).unique()
+    keys = pa.concat_arrays([known, extra]) if len(extra) else known
+    return np.asarray(pc.index_in(held, value_set=keys).fill_null(-1), np.int64), keys
 
 
 def no_sessions(key_type: pa.DataType, names: tuple[str, ...]) -> SessionColumns:

@@ -11,12 +11,13 @@ import pyarrow as pa
 
 from sessionkit.accumulators import ACCUMULATORS, Rows
 from sessionkit.aggregations import Aggregation
-from sessionkit.decisions import COPIED
+from sessionkit.decisions import COPIED, OPENED
 from sessionkit.errors import AggregationFailed, NumberOverflow, problem
 from sessionkit.records import PythonObjects
 from sessionkit.text import shorten
 from sessionkit.trace import Merges
 from sessionkit.window_trace import Touches
+from sessionkit.windows.sliding_kernel import SlidingStructure
 
 ValueColumn: TypeAlias = pa.Array | PythonObjects
 
@@ -32,7 +33,7 @@ class CompiledFold:
         describe: Callable[[int], tuple[Any, str]],
     ) -> None:
         self._aggregation = aggregation
-        self._column = column = columns[0] if columns else None
+        column = columns[0] if columns else None
         self._type = aggregation.result_type([c.type for c in columns])
         self._loaded = _split(loaded, aggregation, self._type)
         pairs = zip(aggregation.accumulators, self._loaded, strict=True)
@@ -40,6 +41,7 @@ class CompiledFold:
         # Every prefix of every list has no compact form: a changelog of lists is left to the Python functions.
         lists = aggregation.accumulators == ("collect",)
         self._by_calls = PythonFold(aggregation, columns, loaded, describe) if lists else None
+        self._made_by_calls = False  # sliding windows copy lists from each other
 
     def grow(self, windows: int) -> None:
         """Makes room for as many windows."""
@@ -56,13 +58,26 @@ class CompiledFold:
         for part in self._parts:
             part.feed_touches(record, window, lo)
 
+    def feed_sliding(self, structure: SlidingStructure, touches: Callable[[], Touches]) -> None:
+        """Adds every record to its sliding windows; the touches are only worked out for lists."""
+        if self._by_calls is not None:
+            self._by_calls.feed_sliding(structure, touches)
+            self._made_by_calls = True
+            return
+        for part in self._parts:
+            part.feed_sliding(structure)
+
     def aggregates(self, rows: Rows) -> pa.Array:
         """What a store keeps for the windows at `rows`."""
+        if self._by_calls is not None and self._made_by_calls:
+            return pa.array(self._by_calls.aggregates(rows).tolist(), self._type)
         parts = [part.at(rows) for part in self._parts]
         return parts[0] if len(parts) == 1 else pa.StructArray.from_arrays(parts, ["sum", "count"])
 
     def results(self, rows: Rows) -> pa.Array:
         """What a user sees for the windows at `rows`."""
+        if self._by_calls is not None and self._made_by_calls:
+            return self.aggregates(rows)
         return self._aggregation.result_columns([part.at(rows) for part in self._parts])
 
     def loaded_results(self) -> pa.Array:
@@ -75,34 +90,11 @@ class CompiledFold:
             return pa.array(self._by_calls.running(window, decision, merges).tolist(), self._type)
         return self._aggregation.result_columns([part.running(window, merges) for part in self._parts])
 
-    def running_touches(self, touches: Touches, windows: int) -> pa.Array:
-        """The result of its window after each touch; a touch that adds nothing leaves a copy of its source."""
+    def running_touches(self, touches: Touches) -> pa.Array:
+        """The result of its window after each touch."""
         if self._by_calls is not None:
-            return pa.array(self._by_calls.running_touches(touches, windows).tolist(), self._type)
-        only_copied = touches.effect == COPIED
-        window, merges, again = _as_records(touches)
-        values = None if self._column is None else self._column.take(pa.array(touches.record, mask=only_copied))
-        ones = pa.array(np.ones(len(window), np.int64), mask=only_copied)
-        parts = []
-        for name, loaded in zip(self._aggregation.accumulators, self._loaded, strict=True):
-            part = ACCUMULATORS["count_values"](ones, loaded) if name == "count" else ACCUMULATORS[name](values, loaded)
-            part.grow(windows)
-            parts.append(part.running(window, merges))
-        return self._aggregation.result_columns(parts).take(pa.array(again))
-
-
-def _as_records(touches: Touches) -> tuple[Rows, Merges, Rows]:
-    """(window of each touch, copies as merges into a new window, from where to take each touch's result).
-
-    Kafka forwards a window twice when it is both the one after the last record and the one before this: the second
-    time nothing is added.
-    """
-    window, source = touches.window.copy(), touches.source
-    twice = np.zeros(len(window), np.bool_)
-    twice[1:] = (window[1:] == window[:-1]) & (touches.record[1:] == touches.record[:-1]) & (window[1:] >= 0)
-    window[twice] = -1
-    at = np.flatnonzero((source >= 0) & ~twice)
-    return window, Merges(at, window[at], source[at]), np.arange(len(window)) - twice
+            return pa.array(self._by_calls.running_touches(touches).tolist(), self._type)
+        return self._aggregation.result_columns([part.running_touches(touches) for part in self._parts])
 
 
 def _split(
@@ -165,31 +157,39 @@ class PythonFold:
         for _ in self._touch_steps(self._state, touches):
             pass
 
+    def feed_sliding(self, structure: SlidingStructure, touches: Callable[[], Touches]) -> None:
+        """Adds every record to its sliding windows: a call for each touch."""
+        for _ in self._touch_steps(self._state, touches()):
+            pass
+
     def _touch_steps(self, state: dict[int, Any], touches: Touches) -> Any:
         a, values = self._aggregation, record_values(self._columns, 0, int(touches.record.max(initial=-1)) + 1)
         columns = (touches.record, touches.window, touches.effect, touches.source)
-        before = None
+        record = -1
+        before: dict[int, Any] = {}  # what the windows that the record has met so far held before it
         for j, (i, w, effect, source) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
-            if w < 0 or (i, w) == before:
-                if w >= 0:
-                    yield j, state[w]
+            if i != record:
+                record, before = i, {}
+            if w < 0:
                 continue
-            before = (i, w)
             key, where = self._describe(i)
             try:
                 if source >= 0:
-                    state[w] = state[source]
-                elif w not in state:
-                    state[w] = a.initializer()
-                if effect != COPIED:
-                    state[w] = a.aggregator(key, values[i], state[w])
+                    base = before.get(source, state[source])
+                elif effect == OPENED or w not in state:
+                    base = a.initializer()
+                else:
+                    base = state[w]
+                if w in state:
+                    before.setdefault(w, state[w])
+                state[w] = base if effect == COPIED else a.aggregator(key, values[i], base)
             except NumberOverflow:
                 raise
             except Exception as error:
                 raise self._failed(where, error) from error
             yield j, state[w]
 
-    def running_touches(self, touches: Touches, windows: int) -> npt.NDArray[np.object_]:
+    def running_touches(self, touches: Touches) -> npt.NDArray[np.object_]:
         """The result of its window after each touch."""
         out = np.empty(len(touches.record), object)
         for j, aggregate in self._touch_steps(dict(enumerate(self._loaded)), touches):

@@ -9,7 +9,7 @@ from typing import Any
 
 from sessionkit import aggregations as agg
 from sessionkit.aggregations import Aggregation
-from sessionkit.commit import commit
+from sessionkit.commit import commit, commit_windows
 from sessionkit.contracts import EMIT_STRATEGIES, RULES, WINDOW_KINDS, one_of
 from sessionkit.durations import Duration, duration_ms
 from sessionkit.engine import run_kernel
@@ -22,7 +22,6 @@ from sessionkit.text import escape_html, html_block, keyword_arguments, literal,
 from sessionkit.views import tables
 from sessionkit.window_engine import run_window_kernel
 from sessionkit.windows.session import SessionWindows
-from sessionkit.windows.timed import TimeWindows
 
 
 def group_by_key(
@@ -204,8 +203,8 @@ class Plan:
         retention_ms = windows.retention_ms(retention)
         if not kafka and isinstance(windows, SessionWindows):
             return self._run_kernel(batch, retention_ms, store, trace=trace)
-        if not kafka and store is None and isinstance(windows, TimeWindows):
-            return Run(self, run_window_kernel(windows, dict(self.aggregations), batch, keep_trace=trace))
+        if not kafka:
+            return self._run_window_kernel(batch, store, trace=trace)
         how = Deployment(
             retention_ms=retention_ms,
             emit=self.strategy,
@@ -223,6 +222,14 @@ class Plan:
         outcome = run_kernel(windows, named, batch, retention_ms=retention_ms, store=store, keep_trace=keep_trace)
         if store is not None:
             commit(outcome, store, retention_ms)
+        return Run(self, outcome, store=store)
+
+    def _run_window_kernel(self, batch: RecordBatch, store: Any, *, trace: bool) -> Run:
+        windows, named = self._windows(), dict(self.aggregations)
+        keep_trace = trace or store is not None
+        outcome = run_window_kernel(windows, named, batch, store=store, keep_trace=keep_trace)
+        if store is not None:
+            commit_windows(outcome, store, windows)
         return Run(self, outcome, store=store)
 
     def _run_processor(self, batch: RecordBatch, store: Any, how: Deployment) -> Run:

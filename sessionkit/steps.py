@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from sessionkit.aggregations import Aggregation
 from sessionkit.commit import alive, commit, findable
-from sessionkit.contracts import SessionColumns
 from sessionkit.engine import Outcome, run_kernel
 from sessionkit.errors import BrokenTrace, InvalidData, problem
 from sessionkit.grace import missing_grace_of_key
@@ -140,8 +139,8 @@ class _Everything:
         self.snapshot, self.commit = state.snapshot, state.commit
         self._state = state
 
-    def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
-        return self._state.load_all(keys, close_time_ms, names)
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
+        return self._state.load_all(keys, before_ms, names)
 
 
 def _none_of(batch: RecordBatch) -> RecordBatch:

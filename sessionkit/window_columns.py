@@ -46,12 +46,28 @@ class Decided(NamedTuple):
     missed_count: int
 
 
-class Feed:
-    """The records of a run, whole or a chunk at a time, with their slots and stream times."""
+class Loaded(NamedTuple):
+    """The windows that were there before the records, sorted by slot and start."""
 
-    def __init__(self, batch: RecordBatch, first_stream_time_ms: npt.NDArray[np.int64], *, keep: bool) -> None:
-        self.batch, self.slots = batch, slot_count(len(batch.keys), len(batch.partitions))
-        self._first_stream_time_ms = first_stream_time_ms
+    slot: npt.NDArray[np.int32]
+    start_ms: npt.NDArray[np.int64]
+    timestamp_ms: npt.NDArray[np.int64]
+
+
+class Feed:
+    """The records of a run, whole or a chunk at a time, with their slots and stream times, and the loaded windows."""
+
+    def __init__(
+        self,
+        batch: RecordBatch,
+        loaded: Loaded,
+        slots: int,
+        first_stream_time_ms: npt.NDArray[np.int64],
+        *,
+        keep: bool,
+    ) -> None:
+        self.batch, self.loaded, self.slots = batch, loaded, slots
+        self.first_stream_time_ms = first_stream_time_ms
         self.stream_time_ms = first_stream_time_ms.copy()
         self.decision = np.empty(len(batch) if keep else 0, np.uint8)
         self.counts = np.zeros(256, np.int64)  # records by decision
@@ -62,7 +78,7 @@ class Feed:
 
     def chunks(self, size: int | None = None) -> Iterator[Columns]:
         """The records in pieces that stay in the processor's cache; what a piece holds is overwritten by the next."""
-        self.stream_time_ms = self._first_stream_time_ms.copy()
+        self.stream_time_ms = self.first_stream_time_ms.copy()
         self.counts[:] = 0
         self.record_counts[:] = 0
         size = CHUNK if size is None else size
@@ -83,6 +99,12 @@ class Feed:
             return columns
         nothing = np.empty(0, np.int32)
         return self._columns(0, 0, nothing, np.empty(0, np.int64), self.decision[:0], nothing)
+
+    def decide(self, columns: Columns, decision: npt.NDArray[np.uint8]) -> None:
+        """Takes over what a kernel decided of all records at once, where it was not rejected."""
+        np.copyto(columns.decision, decision, where=columns.slot >= 0)
+        self.counts[:] = np.bincount(columns.decision, minlength=256)
+        self.record_counts[:] = np.bincount(self.batch.partition, minlength=len(self.record_counts))
 
     def _columns(self, lo: int, count: int, slot: Any, stair: Any, decision: Any, nothing: Any) -> Columns:
         batch, hi = self.batch, lo + count

@@ -1,95 +1,92 @@
-"""Sessions as columns, with the bulk calls of a store and nothing else: the state between two steps of one run."""
+"""Windows as columns, with the bulk calls of a store and nothing else: the state between two steps of one run."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.contracts import SessionColumns, Snapshot
+from sessionkit.contracts import FixedColumns, SessionColumns, Snapshot
 from sessionkit.durations import INT64_MAX
+
+State: TypeAlias = SessionColumns | FixedColumns
 
 
 class ColumnState:
-    """The sessions that can still be found, and how far each partition was read.
+    """The windows that can still be found, and how far each partition was read.
 
-    A session is known by its partition and the offset of the record that opened it, so it holds what runs committed
-    and nothing that was put by hand.
+    What a run loads it takes out again when it commits, so a commit replaces the rows of the load before it.
 
+    Args:
+        of: "sessions", or "windows" of one length.
     Example:
         >>> ColumnState().snapshot(0).position
         -1
     """
 
-    def __init__(self) -> None:
-        self._sessions: SessionColumns | None = None
+    def __init__(self, of: str = "sessions") -> None:
+        self._kind: Any = SessionColumns if of == "sessions" else FixedColumns
+        self._held: State | None = None
+        self._loaded = np.empty(0, np.bool_)  # the rows of `_held` that the last load gave away
         self._snapshots: dict[int, Snapshot] = {}
 
     def __len__(self) -> int:
-        return 0 if self._sessions is None else len(self._sessions.start_ms)
+        return 0 if self._held is None else len(self._held.start_ms)
 
     def snapshot(self, partition: int) -> Snapshot:
         """How far the partition has been read, and its clock."""
         return self._snapshots.get(partition, Snapshot())
 
-    def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
-        """Sessions of these keys, and those of any key that will be closed, of the partitions in `close_time_ms`."""
-        held = self._sessions
-        if held is None or not close_time_ms:
-            return _none(keys.type, names)
-        limit = np.full(len(held.partition), -1, np.int64)  # -1: another partition, nothing ends before it
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> State:
+        """Windows of these keys, and of any key those that end (windows of one length: start) before the time given."""
+        held = self._held
+        if held is None or not before_ms:
+            self._loaded = np.zeros(len(self), np.bool_)
+            return self._none(keys.type, names)
+        limit = np.full(len(held.partition), -1, np.int64)  # -1: another partition, nothing lies before it
         mine = np.zeros(len(held.partition), np.bool_)
-        for partition, close_ms in close_time_ms.items():
+        for partition, until_ms in before_ms.items():
             here = held.partition == partition
             mine |= here
-            limit[here] = close_ms
-        wanted = mine & (held.end_ms < limit)
+            limit[here] = until_ms
+        time_ms = held.end_ms if isinstance(held, SessionColumns) else held.start_ms
+        self._loaded = mine & (time_ms < limit)
         if len(keys):
-            wanted |= mine & np.asarray(pc.is_in(held.key, value_set=keys))
-        return held if wanted.all() else held.take(np.flatnonzero(wanted))
+            self._loaded |= mine & np.asarray(pc.is_in(held.key, value_set=keys))
+        return held if self._loaded.all() else held.take(np.flatnonzero(self._loaded))
 
-    def load_all(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
-        """Every session of the partitions in `close_time_ms`, in place of `load`: to bring a run to its end."""
-        return self.load(keys, dict.fromkeys(close_time_ms, INT64_MAX), names)
+    def load_all(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> State:
+        """Every window of the partitions in `before_ms`, in place of `load`: to bring a run to its end."""
+        return self.load(keys, dict.fromkeys(before_ms, INT64_MAX), names)
 
-    def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None:
-        """Takes a step over: what it removed, what it wrote, and how far it came."""
-        assert not len(puts.opened_by) or int(puts.opened_by.min()) >= 0
+    def commit(self, removes: State, puts: State, snapshots: Mapping[int, Snapshot]) -> None:
+        """Takes a step over: what it loaded, `removes`, is replaced by what it wrote, and how far it came is noted."""
+        assert len(removes.start_ms) == int(self._loaded.sum()), "a commit follows the load of its run"
         self._snapshots.update(snapshots)
-        stays = self._stays(removes)
-        self._sessions = puts if stays is None or not len(stays.start_ms) else _joined(stays, puts)
+        held = self._held
+        if held is None or self._loaded.all():
+            self._held = puts
+        else:
+            stays = held.take(np.flatnonzero(~self._loaded)) if self._loaded.any() else held
+            self._held = self._joined(stays, puts)
+        self._loaded = np.zeros(len(self), np.bool_)
 
-    def _stays(self, removes: SessionColumns) -> SessionColumns | None:
-        held = self._sessions
-        if held is None or not len(removes.start_ms):
-            return held
-        gone = np.zeros(len(held.partition), np.bool_)
-        for partition in np.unique(removes.partition):
-            here = held.partition == partition
-            gone |= here & np.isin(held.opened_by, removes.opened_by[removes.partition == partition])
-        return held.take(np.flatnonzero(~gone))
+    def _none(self, key_type: pa.DataType, names: tuple[str, ...]) -> State:
+        nothing = [np.empty(0, np.int64)] * 5
+        none: State = self._kind(pa.array([], key_type), *nothing, {name: np.empty(0, object) for name in names})
+        return none
 
-
-def _none(key_type: pa.DataType, names: tuple[str, ...]) -> SessionColumns:
-    nothing = np.empty(0, np.int64)
-    empty = {name: np.empty(0, object) for name in names}
-    return SessionColumns(pa.array([], key_type), nothing, nothing, nothing, nothing, nothing, empty)
-
-
-def _joined(first: SessionColumns, second: SessionColumns) -> SessionColumns:
-    aggregates = {name: _one_column(column, second.aggregates[name]) for name, column in first.aggregates.items()}
-    return SessionColumns(
-        pa.concat_arrays([first.key, second.key]),
-        np.concatenate([first.partition, second.partition]),
-        np.concatenate([first.start_ms, second.start_ms]),
-        np.concatenate([first.end_ms, second.end_ms]),
-        np.concatenate([first.opened_by, second.opened_by]),
-        np.concatenate([first.closed_by, second.closed_by]),
-        aggregates,
-    )
+    def _joined(self, first: State, second: State) -> State:
+        numbers: list[npt.NDArray[np.int64]] = [
+            np.concatenate(pair) for pair in zip(first[1:6], second[1:6], strict=True)
+        ]
+        aggregates = {name: _one_column(column, second.aggregates[name]) for name, column in first.aggregates.items()}
+        joined: State = self._kind(pa.concat_arrays([first.key, second.key]), *numbers, aggregates)
+        return joined
 
 
 def _one_column(first: Any, second: Any) -> Any:

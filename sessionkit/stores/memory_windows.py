@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
+import pyarrow as pa
 from sortedcontainers import SortedDict
 
-from sessionkit.contracts import Snapshot, StoredWindow, store_kind
+from sessionkit.contracts import FixedColumns, Snapshot, StoredWindow, store_kind
 from sessionkit.durations import Duration, duration_ms
-from sessionkit.errors import StoreClosed, problem
+from sessionkit.errors import InvalidData, StoreClosed, problem
 from sessionkit.keys import key_bytes
+from sessionkit.stores.rows import KEY_TYPES, as_fixed_columns, as_windows
 
 
 class _Partition:
@@ -55,6 +57,7 @@ class MemoryWindowStore:
         self.name = name
         self.retention_ms = None if retention is None else duration_ms(retention, "retention")
         self._partitions: dict[int, _Partition] = {}
+        self._names: frozenset[str] = frozenset()  # of the aggregations that a plan committed
         self._open = True
 
     # ---- Kafka's calls
@@ -151,10 +154,42 @@ class MemoryWindowStore:
         """How far the partition has been read."""
         return self._of(partition).snapshot
 
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> FixedColumns:
+        """Windows of these keys, and of any key those that start before the time given for their partition."""
+        self.check_names(names)
+        wanted = {key_bytes(key) for key in keys.to_pylist()}
+        found = [
+            (partition, window)
+            for partition, time_ms in before_ms.items()
+            for window in self.all(partition=partition)
+            if window.window_start_ms < time_ms or key_bytes(window.key) in wanted
+        ]
+        held = next((KEY_TYPES[kind] for kind in KEY_TYPES if found and isinstance(found[0][1].key, kind)), keys.type)
+        return as_fixed_columns(found, held, names)
+
+    def commit(self, removes: FixedColumns, puts: FixedColumns, snapshots: Mapping[int, Snapshot]) -> None:
+        """Takes a run over, all or nothing: what it removed, what it wrote, and how far it came."""
+        with self.all_or_nothing():
+            for partition, window in as_windows(removes):
+                self.put(window.key, window.window_start_ms, None, window.timestamp_ms, partition=partition)
+            for partition, window in as_windows(puts):
+                place = (window.key, window.window_start_ms, window.aggregate, window.timestamp_ms)
+                ids = {"opened_by": window.opened_by, "closed_by": window.closed_by}
+                self.put(*place, partition=partition, keep_null=True, **ids)
+            self.commit_snapshots(snapshots, frozenset(puts.aggregates))
+
     def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: frozenset[str] = frozenset()) -> None:
         """Takes over how far a run came, whose windows the calls above have written already."""
         for partition, snapshot in snapshots.items():
             self._of(partition).snapshot = snapshot
+        self._names = names or self._names
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuses a plan whose results are called otherwise than those in the store."""
+        if self._names and self._names != set(names):
+            got = f"{sorted(self._names)} in it, {sorted(names)} in the plan"
+            want = "one plan a store, or the same names"
+            raise InvalidData(problem(f"store {self.name!r} holds the results of another plan", got, want))
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from sessionkit.contracts import StoredWindow, store_kind
+import pyarrow as pa
+
+from sessionkit.contracts import FixedColumns, Snapshot, StoredWindow, store_kind
 from sessionkit.durations import INT64_MAX, Duration
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.keys import key_bytes
 from sessionkit.stores.codec import WINDOWS, Place
 from sessionkit.stores.persistent import PersistentStore
-from sessionkit.stores.rows import check_times
+from sessionkit.stores.rows import KEY_TYPES, as_fixed_columns, as_windows, check_times
 
 
 @store_kind("rocksdb", of="windows")
@@ -153,6 +156,32 @@ class RocksDBWindowStore(PersistentStore):
     def backward_all(self, *, partition: int = 0) -> Iterator[StoredWindow]:
         """`all` from the end."""
         return self.backward_fetch_all(0, INT64_MAX, partition=partition)
+
+    # ---- state between runs
+
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> FixedColumns:
+        """Windows of these keys, and of any key those that start before the time given for their partition."""
+        self.check_names(names)
+        wanted = {key_bytes(key) for key in keys.to_pylist()}
+        found = [
+            (partition, window)
+            for partition, time_ms in before_ms.items()
+            for window in self.all(partition=partition)
+            if window.window_start_ms < time_ms or key_bytes(window.key) in wanted
+        ]
+        held = next((KEY_TYPES[kind] for kind in KEY_TYPES if found and isinstance(found[0][1].key, kind)), keys.type)
+        return as_fixed_columns(found, held, names)
+
+    def commit(self, removes: FixedColumns, puts: FixedColumns, snapshots: Mapping[int, Snapshot]) -> None:
+        """Takes a run over, all or nothing: what it removed, what it wrote, and how far it came."""
+        with self.all_or_nothing():
+            for partition, window in as_windows(removes):
+                self.put(window.key, window.window_start_ms, None, window.timestamp_ms, partition=partition)
+            for partition, window in as_windows(puts):
+                place = (window.key, window.window_start_ms, window.aggregate, window.timestamp_ms)
+                ids = {"opened_by": window.opened_by, "closed_by": window.closed_by}
+                self.put(*place, partition=partition, keep_null=True, **ids)
+            self.commit_snapshots(snapshots, puts.aggregates.keys())
 
     # ---- inside
 

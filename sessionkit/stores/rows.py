@@ -1,4 +1,4 @@
-"""Sessions between a store and the kernel: rows of a store as columns, and back."""
+"""Windows between a store and a kernel: rows of a store as columns, and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.contracts import SessionColumns, StoredSession
+from sessionkit.contracts import FixedColumns, SessionColumns, StoredSession, StoredWindow
 from sessionkit.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.text import shorten
@@ -31,28 +31,48 @@ def check_times(*times_ms: Any, of: str) -> list[int]:
 
 def as_columns(found: list[tuple[int, StoredSession]], key_type: pa.DataType, names: tuple[str, ...]) -> SessionColumns:
     """Sessions with their partitions as columns; several aggregations are taken out of their struct by name."""
-    sessions = [session for _, session in found]
+    fields = ("window_start_ms", "window_end_ms", "opened_by", "closed_by")
+    return SessionColumns(*_columns(found, fields, key_type, names))
+
+
+def as_fixed_columns(
+    found: list[tuple[int, StoredWindow]], key_type: pa.DataType, names: tuple[str, ...]
+) -> FixedColumns:
+    """The same for windows of one length."""
+    fields = ("window_start_ms", "timestamp_ms", "opened_by", "closed_by")
+    return FixedColumns(*_columns(found, fields, key_type, names))
+
+
+def _columns(
+    found: list[tuple[int, Any]], fields: tuple[str, ...], key_type: pa.DataType, names: tuple[str, ...]
+) -> Iterator[Any]:
+    stored = [each for _, each in found]
+    yield pa.array([each.key for each in stored], key_type)
+    yield np.array([partition for partition, _ in found], np.int64)
+    for field in fields:
+        yield np.array([getattr(each, field) for each in stored], np.int64)
     aggregates: dict[str, Any] = {}
     for name in names:
-        column = np.empty(len(sessions), object)
-        column[:] = [s.aggregate if len(names) == 1 else s.aggregate[name] for s in sessions]
-        aggregates[name] = column
-    return SessionColumns(
-        pa.array([s.key for s in sessions], key_type),
-        np.array([partition for partition, _ in found], np.int64),
-        np.array([s.window_start_ms for s in sessions], np.int64),
-        np.array([s.window_end_ms for s in sessions], np.int64),
-        np.array([s.opened_by for s in sessions], np.int64),
-        np.array([s.closed_by for s in sessions], np.int64),
-        aggregates,
-    )
+        aggregates[name] = np.empty(len(stored), object)
+        aggregates[name][:] = [each.aggregate if len(names) == 1 else each.aggregate[name] for each in stored]
+    yield aggregates
 
 
 def as_sessions(columns: SessionColumns) -> Iterator[tuple[int, StoredSession]]:
     """Columns as (partition, session); several aggregations become one struct."""
+    for (partition, start, end, opened_by, closed_by), key, aggregate in _rows(columns):
+        yield partition, StoredSession(start, end, aggregate, key, opened_by, closed_by)
+
+
+def as_windows(columns: FixedColumns) -> Iterator[tuple[int, StoredWindow]]:
+    """The same for windows of one length."""
+    for (partition, start, timestamp, opened_by, closed_by), key, aggregate in _rows(columns):
+        yield partition, StoredWindow(start, aggregate, timestamp, key, opened_by, closed_by)
+
+
+def _rows(columns: SessionColumns | FixedColumns) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
     names, aggregates = list(columns.aggregates), columns.aggregates.values()
     values = [column.to_pylist() if isinstance(column, pa.Array) else list(column) for column in aggregates]
-    rows = zip(*(column.tolist() for column in columns[1:6]), columns.key.to_pylist(), *values, strict=True)
-    for partition, start, end, opened_by, closed_by, key, *parts in rows:
-        aggregate = parts[0] if len(names) == 1 else dict(zip(names, parts, strict=True))
-        yield partition, StoredSession(start, end, aggregate, key, opened_by, closed_by)
+    numbers = zip(*(column.tolist() for column in columns[1:6]), strict=True)
+    for row, key, *parts in zip(numbers, columns.key.to_pylist(), *values, strict=True):
+        yield row, key, parts[0] if len(names) == 1 else dict(zip(names, parts, strict=True))

@@ -102,8 +102,7 @@ def window_updates(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
     touches = trace.touches
     live = np.flatnonzero(touches.effect != LATE)
     at, start_ms = touches.record[live], touches.start_ms[live]
-    count = len(trace.window_columns.key)
-    running = {name: fold.running_touches(touches, count) for name, fold in outcome.folds.items()}
+    running = {name: fold.running_touches(touches) for name, fold in outcome.folds.items()}
     return {
         **_where(trace, at, pa.array(["update"] * len(at), pa.string())),
         "key": trace.keys.take(pa.array(trace.batch.key[at])),

@@ -11,6 +11,7 @@ from sessionkit.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
 from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.windows.emission import EmitSchedule, by_start
+from sessionkit.windows.sliding_run import SlidingKernel
 from sessionkit.windows.touches import Aggregates, WindowTouch
 
 
@@ -94,6 +95,10 @@ class SlidingWindows:
         left, right = max(0, timestamp_ms - d), timestamp_ms + 1
         return [(left, left + d), (right, right + d)]
 
+    def oldest_kept_end_ms(self, stream_time_ms: int) -> int:
+        """Windows that end before this are met by no later record, and none is copied from them."""
+        return stream_time_ms - self.grace_ms - 2 * self.time_difference_ms
+
     def last_instant_ms(self, window: StoredWindow) -> int:
         """The last time that lies in a stored window."""
         return window.window_start_ms + self.time_difference_ms
@@ -101,6 +106,10 @@ class SlidingWindows:
     def processor(self, aggregates: Aggregates, store: WindowStore, partition: int, **options: Any) -> SlidingProcessor:
         """The record-at-a-time processor of one partition."""
         return SlidingProcessor(self, aggregates, store, partition, **options)
+
+    def kernel(self) -> SlidingKernel:
+        """The compiled passes over columns."""
+        return SlidingKernel(self.time_difference_ms, self.grace_ms)
 
     def in_words(self) -> str:
         """The parameters as a person says them."""

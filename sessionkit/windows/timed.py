@@ -97,6 +97,10 @@ class TimeWindows:
         first = max(0, timestamp_ms - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
         return [(start, start + self.size_ms) for start in range(first, timestamp_ms + 1, self.advance_ms)]
 
+    def oldest_kept_end_ms(self, stream_time_ms: int) -> int:
+        """Windows that end before this are met by no later record."""
+        return stream_time_ms - self.grace_ms + 1
+
     def last_instant_ms(self, window: StoredWindow) -> int:
         """The last time that lies in a stored window."""
         return window.window_start_ms + self.size_ms - 1

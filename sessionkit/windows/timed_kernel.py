@@ -240,8 +240,7 @@ class TimeKernel:
         return Decided(*columns, state.missed_count)
 
     def _steps(self, state: TimeState, feed: Feed) -> Iterator[tuple[int, Step]]:
-        no_slots = np.empty(0, np.int32)
-        state.load(no_slots, np.empty(0, np.int64), np.empty(0, np.int64), feed.slots, expected=len(feed))
+        state.load(*feed.loaded, feed.slots, expected=len(feed))
         for columns in feed.chunks():
             begin = 0
             while begin < len(columns.slot):
