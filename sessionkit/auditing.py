@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -57,7 +57,7 @@ class Audit:
     settings: Settings
     expected: Run
     kafka: Run
-    replay: Any  # (retention_ms) -> Audit: the same deployment with another retention
+    replay: Callable[[int], Audit]  # the same deployment with another retention
 
     # ---- what it says
 
@@ -294,6 +294,8 @@ def audit(
     if interval_ms and wall_clock is None:
         wall_clock = plan.run(data).trace.stream_time_ms.tolist()
 
+    kafka = {"caching": caching, "commit_every": commit_every, "emit_interval": interval_ms, "wall_clock": wall_clock}
+
     def with_retention(retention_ms: int) -> Audit:
         settings = Settings(
             store=store,
@@ -302,23 +304,20 @@ def audit(
             caching=caching,
             emit_interval_ms=interval_ms,
         )
-        # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
-        expected = plan.run(data, retention=max(smallest_ms, retention_ms - 1))
-        with _kafka_store(plan, store, retention_ms) as kafka_store:
-            kafka = plan.run(
-                data,
-                rules="kafka",
-                store=kafka_store,
-                caching=caching,
-                commit_every=commit_every,
-                emit_interval=interval_ms,
-                wall_clock=wall_clock,
-            )
-            found = Audit(settings=settings, expected=expected, kafka=kafka, replay=with_retention)
-            found.counts()  # asked while the store is open
-        return found
+        return _audited(plan, data, settings, kafka, with_retention)
 
     return with_retention(plan.windows.retention_ms(retention))
+
+
+def _audited(plan: Plan, data: Any, settings: Settings, kafka: dict[str, Any], replay: Callable[[int], Audit]) -> Audit:
+    # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
+    smallest_ms = plan.windows.retention_ms(None)
+    expected = plan.run(data, retention=max(smallest_ms, settings.retention_ms - 1))
+    with _kafka_store(plan, settings.store, settings.retention_ms) as store:
+        run = plan.run(data, rules="kafka", store=store, **kafka)
+        found = Audit(settings=settings, expected=expected, kafka=run, replay=replay)
+        found.counts()  # asked while the store is open
+    return found
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -139,6 +139,12 @@ class BulkStore(Protocol):
 class SessionStore(BulkStore, Protocol):
     """Kafka's session store, one partition at a time, and the bulk calls for the kernel."""
 
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuses a plan whose results are called otherwise than those in the store."""
+
+    def bind(self, windows: Mapping[str, Any]) -> None:
+        """Notes the parameters of the windows in it, and refuses others from then on."""
+
     def put(
         self,
         key: Any,
@@ -167,8 +173,14 @@ class SessionStore(BulkStore, Protocol):
         """Sessions of all keys that end between the two times, both included, by rising end."""
 
 
-class WindowStore(Protocol):
+class WindowStore(BulkStore, Protocol):
     """Kafka's window store, one partition at a time: a window is known by its key and its start."""
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuses a plan whose results are called otherwise than those in the store."""
+
+    def bind(self, windows: Mapping[str, Any]) -> None:
+        """Notes the parameters of the windows in it, and refuses others from then on."""
 
     def put(
         self,

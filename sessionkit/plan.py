@@ -185,17 +185,12 @@ class Plan:
         one_of("rules", rules, RULES)
         self.check()
         self._check_store(store)
-        if rules != "kafka" and (caching or commit_every is not None or emit_interval is not None):
-            got, want = "caching, commit_every or emit_interval", 'rules="kafka"; other rules have none of them'
-            raise InvalidArgument(problem("only Kafka has a cache, commits and a throttle", got, want))
+        self._check_rules(rules, only_kafka=bool(caching) or commit_every is not None or emit_interval is not None)
         if type(data).__module__.startswith("pyspark."):
             from sessionkit.spark import SparkRun
 
             return SparkRun.start(self, data, rules=rules, store=store, retention=retention)
         windows, kafka = self._windows(), rules == "kafka"
-        if kafka and getattr(windows, "trailing_only", False):
-            want = 'rules="sessionkit"; Kafka released the other form of KIP-450'
-            raise InvalidArgument(problem("Kafka has no trailing-only windows", repr(windows), want))
         batch = read_records(data, self.source, self.value_columns())
         batch = batch if windows.takes_null_values else without_null_values(batch)
         if kafka and store is not None:
@@ -238,6 +233,14 @@ class Plan:
         done = run_processor(windows, named, batch, state, how)
         return Run(self, done.outcome, forwarded=done.forwarded, refused=done.refused, how=how, store=done.store)
 
+    def _check_rules(self, rules: str, *, only_kafka: bool) -> None:
+        if rules == "kafka" and getattr(self.windows, "trailing_only", False):
+            want = 'rules="sessionkit"; Kafka released the other form of KIP-450'
+            raise InvalidArgument(problem("Kafka has no trailing-only windows", repr(self.windows), want))
+        if rules != "kafka" and only_kafka:
+            got, want = "caching, commit_every or emit_interval", 'rules="kafka"; other rules have none of them'
+            raise InvalidArgument(problem("only Kafka has a cache, commits and a throttle", got, want))
+
     def _check_store(self, store: Any) -> None:
         if store is None:
             return
@@ -246,6 +249,7 @@ class Plan:
             what = "sessions" if call == "find_sessions" else "windows"
             want = f'such as sk.open_store("memory", "clicks-store", of="{what}")'
             raise InvalidArgument(problem(f"store must be a store of {what}", shorten(repr(store)), want))
+        store.bind(parameters(self._windows()))
 
     @staticmethod
     def _store_retention(store: Any, retention: Duration | None) -> int:
@@ -301,6 +305,11 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return html_block(f"<pre>{escape_html(self)}</pre>")
+
+
+def parameters(windows: Any) -> dict[str, Any]:
+    """What a store notes of the windows that are kept in it: their kind and their durations."""
+    return {"kind": type(windows).__name__, **dataclasses.asdict(windows)}
 
 
 def _commit_rows(commit_every: int | Sequence[int] | None, count: int) -> frozenset[int] | None:

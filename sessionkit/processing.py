@@ -242,6 +242,7 @@ def run_processor(
     if batch.given_offset is None:
         position = position + np.bincount(batch.partition, minlength=len(numbers))
     first_stream_time = np.array([before[p].stream_time_ms for p in numbers], np.int64)
+    store.check_names(aggregations)
     loaded, keys = _loaded(windows, store, batch, first_stream_time)
     recorder = _recorder(windows, batch, keys.to_pylist())
     for partition, each in loaded:

@@ -2,43 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from types import TracebackType
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 from sortedcontainers import SortedDict
 
 from sessionkit.contracts import SessionColumns, Snapshot, StoredSession, store_kind
-from sessionkit.durations import INT64_MAX, Duration, duration_ms, show_duration
-from sessionkit.errors import InvalidArgument, InvalidData, StoreClosed, problem
+from sessionkit.durations import INT64_MAX, Duration
+from sessionkit.errors import InvalidArgument, problem
 from sessionkit.keys import key_bytes
+from sessionkit.stores.in_memory import InMemoryStore, kind_of
 from sessionkit.stores.rows import KEY_TYPES, as_columns, as_sessions, check_times
-from sessionkit.text import escape_html, html_block, plural, shorten
+from sessionkit.text import shorten
 
 SHOWN_SESSIONS = 20
 
 
-class _Partition:
-    """One partition's sessions: end time → key bytes → start time → session, and what the store has observed."""
-
-    def __init__(self) -> None:
-        self.by_end: SortedDict = SortedDict()
-        self.observed_time_ms = -1
-        self.snapshot = Snapshot()
-
-    def copy(self) -> _Partition:
-        """The same sessions in maps of its own."""
-        twin = _Partition()
-        twin.observed_time_ms, twin.snapshot = self.observed_time_ms, self.snapshot
-        for end_ms, by_key in self.by_end.items():
-            twin.by_end[end_ms] = SortedDict((raw, by_start.copy()) for raw, by_start in by_key.items())
-        return twin
-
-
 @store_kind("memory")
-class MemorySessionStore:
+class MemorySessionStore(InMemoryStore):
     """Sessions in memory, with the calls of Kafka's SessionStore.
 
     Without `retention` nothing expires by itself (a plan under `rules="sessionkit"` removes what it no longer needs).
@@ -58,13 +40,10 @@ class MemorySessionStore:
         [(5, 9, 2)]
     """
 
+    noun, columns = "session", ("key", "window_start_ms", "window_end_ms", "aggregate")
+
     def __init__(self, *, retention: Duration | None = None, name: str = "sessions") -> None:
-        self.name = name
-        self.retention_ms = None if retention is None else duration_ms(retention, "retention")
-        self._partitions: dict[int, _Partition] = {}
-        self._key_kind: type | None = None  # of the first key put: as bytes, 1 and "\0\0\0\0\0\0\0\1" are one
-        self._names: frozenset[str] | None = None  # of the aggregations that a plan committed
-        self._open = True
+        super().__init__(retention=retention, name=name)
 
     # ---- Kafka's calls
 
@@ -94,22 +73,22 @@ class MemorySessionStore:
             self.remove(key, window_start_ms, window_end_ms, partition=partition)
             return True
         session = StoredSession(window_start_ms, window_end_ms, aggregate, key, opened_by, closed_by)
-        by_key = mine.by_end.setdefault(window_end_ms, SortedDict())
+        by_key = mine.by_time.setdefault(window_end_ms, SortedDict())
         by_key.setdefault(raw, SortedDict())[window_start_ms] = session
-        self._key_kind = _kind_of(key)
+        self._key_kind = kind_of(key)
         return True
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
         """Removes exactly this session, if it is there."""
         mine, raw = self._of(partition), self._raw(key)
-        by_key = mine.by_end.get(window_end_ms, {})
+        by_key = mine.by_time.get(window_end_ms, {})
         by_start = by_key.get(raw, {})
         if by_start.pop(window_start_ms, None) is None:
             return
         if not by_start:
             del by_key[raw]
         if not by_key:
-            del mine.by_end[window_end_ms]
+            del mine.by_time[window_end_ms]
 
     def find_sessions(
         self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
@@ -161,7 +140,7 @@ class MemorySessionStore:
         """
         start_ms, end_ms = earliest_session_end_ms, latest_session_start_ms
         check_times(start_ms, end_ms, of="session")
-        session = self._live(partition).by_end.get(end_ms, {}).get(self._raw(key), {}).get(start_ms)
+        session = self._live(partition).by_time.get(end_ms, {}).get(self._raw(key), {}).get(start_ms)
         return None if session is None else session.aggregate
 
     def fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
@@ -169,7 +148,7 @@ class MemorySessionStore:
         if key_to is ...:
             return self.find_sessions(key, 0, INT64_MAX, partition=partition)
         low, high = self._key_range(key, key_to)
-        if low is not None and high is not None and low > high:
+        if low is not None and high is not None and low > high and self._live(partition).by_time:  # Kafka: only then
             got = f"{shorten(key)!r} to {shorten(key_to)!r}"
             raise InvalidArgument(problem("a range of keys must not go backwards", got, "swap them"))
         return self._scan(partition, (0, INT64_MAX), (low, high), INT64_MAX)
@@ -204,31 +183,20 @@ class MemorySessionStore:
 
     # ---- state between runs
 
-    def snapshot(self, partition: int) -> Snapshot:
-        """How far the partition has been read."""
-        return self._of(partition).snapshot
-
-    def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
-        """Sessions of these keys, and those of any key that will be closed, of the partitions in `close_time_ms`."""
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
+        """Sessions of these keys, and those of any key that will be closed, of the partitions in `before_ms`."""
         self.check_names(names)
         wanted = {key_bytes(key) for key in keys.to_pylist()}
         found = [
             (partition, session)
-            for partition, close_ms in close_time_ms.items()
-            for end_ms, by_key in self._live(partition).by_end.items()
+            for partition, until_ms in before_ms.items()
+            for end_ms, by_key in self._live(partition).by_time.items()
             for raw, by_start in by_key.items()
-            if end_ms < close_ms or raw in wanted
+            if end_ms < until_ms or raw in wanted
             for session in by_start.values()
         ]
         key_type = keys.type if not found or self._key_kind is None else KEY_TYPES[self._key_kind]
         return as_columns(found, key_type, names)
-
-    def check_names(self, names: Iterable[str]) -> None:
-        """Refuses a plan whose results are called otherwise than those in the store."""
-        if self._names is not None and self._names != set(names):
-            got = f"{sorted(self._names)} in it, {sorted(names)} in the plan"
-            want = "one plan a store, or the same names"
-            raise InvalidData(problem(f"store {self.name!r} holds the results of another plan", got, want))
 
     def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None:
         """Takes a run over: what it removed, what it wrote, and how far it came."""
@@ -242,122 +210,31 @@ class MemorySessionStore:
             self.put(key, start, end, aggregate, partition=partition, keep_null=True, **ids)
         self.commit_snapshots(snapshots, frozenset(puts.aggregates))
 
-    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: frozenset[str]) -> None:
-        """Takes over how far a run came, whose sessions the calls above have written already."""
-        for partition, snapshot in snapshots.items():
-            self._of(partition).snapshot = snapshot
-        self._names = names
-
-    @contextmanager
-    def all_or_nothing(self) -> Iterator[None]:
-        """What is done inside stays only if nothing raises."""
-        before = {number: mine.copy() for number, mine in self._partitions.items()}
-        try:
-            yield
-        except BaseException:
-            self._partitions = before
-            raise
-
-    def close(self) -> None:
-        """Closes the store; every later call raises."""
-        self._open = False
-        self._partitions.clear()
-
-    def __enter__(self) -> MemorySessionStore:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    # ---- to look at
-
-    def __len__(self) -> int:
-        self._check_open()
-        live = (self._live(partition) for partition in list(self._partitions))
-        return sum(len(by_start) for mine in live for by_key in mine.by_end.values() for by_start in by_key.values())
-
-    def to_pandas(self) -> Any:
-        """Every session as a pandas frame, by partition and then in the store's own order."""
-        import pandas as pd
-
-        return pd.DataFrame(self._rows(), columns=["partition", "key", "window_start_ms", "window_end_ms", "aggregate"])
-
-    def _rows(self) -> list[tuple[Any, ...]]:
-        self._check_open()
-        return [(p, s.key, *s[:3]) for p in sorted(self._partitions) for s in self.all(partition=p)]
-
-    def __repr__(self) -> str:
-        if not self._open:
-            return f"MemorySessionStore({self.name!r}): closed"
-        kept = "for ever" if self.retention_ms is None else f"for {show_duration(self.retention_ms)}"
-        return f"MemorySessionStore({self.name!r}): {plural(len(self), 'session')}, kept {kept}"
-
-    def _repr_html_(self) -> str:
-        if not self._open:
-            return html_block(f"<p>{escape_html(repr(self))}</p>")
-        titles = ("partition", "key", "window start ms", "window end ms", "aggregate")
-        head = "".join(f"<th>{title}</th>" for title in titles)
-        rows = [[escape_html(shorten(value)) for value in row] for row in self._rows()[:SHOWN_SESSIONS]]
-        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return html_block(f"<p>{escape_html(repr(self))}</p>{table}")
-
     # ---- inside
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        self._check_open()
+        return ((p, s.key, *s[:3]) for p in sorted(self._partitions) for s in self.all(partition=p))
 
     @staticmethod
     def sort_key(raw: bytes, start_ms: int, end_ms: int) -> tuple[int, bytes, int]:
         """The order in which ranges over keys come."""
         return end_ms, raw, -start_ms
 
-    def _check_open(self) -> None:
-        if not self._open:
-            raise StoreClosed(problem(f"store {self.name!r} is closed", "a call", "open it again"))
-
-    def _raw(self, key: Any) -> bytes:
-        self._check_open()
-        raw = key_bytes(key)
-        if self._key_kind is not None and self._key_kind is not _kind_of(key):
-            want = f"its keys are {self._key_kind.__name__}: one type of key a store"
-            raise InvalidArgument(problem(f"store {self.name!r} holds keys of another type", shorten(repr(key)), want))
-        return raw
-
-    def _key_range(self, key_from: Any, key_to: Any) -> tuple[bytes | None, bytes | None]:
-        return None if key_from is None else self._raw(key_from), None if key_to is None else self._raw(key_to)
-
-    def _of(self, partition: int) -> _Partition:
-        self._check_open()
-        return self._partitions.setdefault(partition, _Partition())
-
-    def _expiry_ms(self, mine: _Partition) -> int:
-        return -1 if self.retention_ms is None else mine.observed_time_ms - self.retention_ms
-
-    def _live(self, partition: int) -> _Partition:
-        """The partition without what has expired: Kafka clears it at each put and each read."""
-        mine = self._of(partition)
-        while mine.by_end and mine.by_end.peekitem(0)[0] <= self._expiry_ms(mine):
-            mine.by_end.popitem(0)
-        return mine
-
     def _scan(
         self, partition: int, ends: tuple[int, int], keys: tuple[bytes | None, bytes | None], latest_start_ms: int
     ) -> Iterator[StoredSession]:
         """By end, key bytes, falling start. The answer is fixed when the call is made."""
         check_times(*ends, latest_start_ms, of="session")
-        by_end = self._live(partition).by_end
+        by_time = self._live(partition).by_time
         found = [
             session
-            for end in by_end.irange(*ends)
-            for raw in by_end[end].irange(*keys)
-            for session in reversed(by_end[end][raw].values())
+            for end in by_time.irange(*ends)
+            for raw in by_time[end].irange(*keys)
+            for session in reversed(by_time[end][raw].values())
             if session.window_start_ms <= latest_start_ms
         ]
         return iter(found)
-
-
-def _kind_of(key: Any) -> type:
-    return next((kind for kind in (str, bytes) if isinstance(key, kind)), int)
 
 
 def _reversed(found: Iterator[StoredSession]) -> Iterator[StoredSession]:

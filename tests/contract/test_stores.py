@@ -150,7 +150,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(low=KEYS | st.none(), high=KEYS | st.none(), partition=PARTITIONS)
     def fetch_range(self, low: str | None, high: str | None, partition: int) -> None:
-        if low is not None and high is not None and low > high:
+        if low is not None and high is not None and low > high and self.model.find(partition):
             with pytest.raises(InvalidArgument):
                 self.store.fetch(low, high, partition=partition)
             return

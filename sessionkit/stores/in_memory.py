@@ -1,0 +1,198 @@
+"""What the two stores in memory share: partitions, keys, expiry, what a plan binds, and how they show themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from types import TracebackType
+from typing import Any, ClassVar, TypeVar
+
+from sortedcontainers import SortedDict
+
+from sessionkit.contracts import Snapshot
+from sessionkit.durations import Duration, duration_ms, show_duration, show_time
+from sessionkit.errors import InvalidArgument, InvalidData, StoreClosed, StoreMismatch, problem
+from sessionkit.keys import key_bytes
+from sessionkit.text import escape_html, html_block, plural, shorten
+
+SHOWN_ROWS = 20
+S = TypeVar("S", bound="InMemoryStore")
+
+
+class Partition:
+    """One partition's windows by the time that the store keeps them by, what it has observed, how far it was read."""
+
+    def __init__(self) -> None:
+        self.by_time: SortedDict = SortedDict()  # session end, or window start → key bytes → what the store holds there
+        self.observed_time_ms = -1
+        self.snapshot = Snapshot()
+
+    def copy(self) -> Partition:
+        """The same windows in maps of its own."""
+        twin = Partition()
+        twin.observed_time_ms, twin.snapshot = self.observed_time_ms, self.snapshot
+        for time_ms, by_key in self.by_time.items():
+            twin.by_time[time_ms] = SortedDict(
+                (raw, held.copy() if isinstance(held, SortedDict) else held) for raw, held in by_key.items()
+            )
+        return twin
+
+
+class InMemoryStore:
+    """A nested map from time to key, a partition each. Kafka clears what has expired at each put and each read."""
+
+    noun: ClassVar[str]
+    columns: ClassVar[tuple[str, ...]]
+
+    def __init__(self, *, retention: Duration | None = None, name: str) -> None:
+        self.name = name
+        self.retention_ms = None if retention is None else duration_ms(retention, "retention")
+        self._partitions: dict[int, Partition] = {}
+        self._key_kind: type | None = None  # of the first key put: as bytes, 1 and "\0\0\0\0\0\0\0\1" are one
+        self._names: frozenset[str] | None = None  # of the aggregations that a plan committed
+        self._windows: dict[str, Any] | None = None  # parameters of the windows that a plan keeps here
+        self._open = True
+
+    # ---- state between runs
+
+    def snapshot(self, partition: int) -> Snapshot:
+        """How far the partition has been read."""
+        return self._of(partition).snapshot
+
+    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
+        """Takes over how far a run came, whose windows the calls of Kafka have written already."""
+        for partition, snapshot in snapshots.items():
+            self._of(partition).snapshot = snapshot
+        self._names = frozenset(names) or self._names
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuses a plan whose results are called otherwise than those in the store.
+
+        Raises:
+            InvalidData: with the names in it and those in the plan.
+        """
+        self._check_open()
+        if self._names is not None and self._names != set(names):
+            got = f"{sorted(self._names)} in it, {sorted(names)} in the plan"
+            want = "one plan a store, or the same names"
+            raise InvalidData(problem(f"store {self.name!r} holds the results of another plan", got, want))
+
+    def bind(self, windows: Mapping[str, Any]) -> None:
+        """Notes the parameters of the windows in it; a plan with others is refused from then on.
+
+        Raises:
+            StoreMismatch: it holds windows with other parameters.
+        """
+        self._check_open()
+        asked = dict(windows)
+        if self._windows is not None and self._windows != asked:
+            names = [name for name in {**self._windows, **asked} if self._windows.get(name) != asked.get(name)]
+            said = [f"{name} {self._windows.get(name)!r} in it, {asked.get(name)!r} asked for" for name in names]
+            want = "open it as it was made, or use another name"
+            raise StoreMismatch(problem(f"store {self.name!r} was made for something else", "; ".join(said), want))
+        self._windows = asked
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """What is done inside stays only if nothing raises."""
+        before = {number: mine.copy() for number, mine in self._partitions.items()}
+        try:
+            yield
+        except BaseException:
+            self._partitions = before
+            raise
+
+    def close(self) -> None:
+        """Closes the store; every later call raises."""
+        self._open = False
+        self._partitions.clear()
+
+    def __enter__(self: S) -> S:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # ---- to look at
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self._rows())
+
+    def to_pandas(self) -> Any:
+        """Everything in it as a pandas frame, by partition and then in the store's own order."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self._rows()), columns=["partition", *self.columns])
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        kind = type(self).__name__
+        if not self._open:
+            return f"{kind}({self.name!r}): closed"
+        kept = "for ever" if self.retention_ms is None else f"for {show_duration(self.retention_ms)}"
+        return f"{kind}({self.name!r}): {plural(len(self), self.noun)}, kept {kept}"
+
+    def _repr_html_(self) -> str:
+        said = f"<p>{escape_html(repr(self))}</p>"
+        if not self._open:
+            return html_block(said)
+        head = "".join(f"<th>{title.replace('_', ' ')}</th>" for title in ("partition", *self.columns))
+        rows = [[escape_html(shorten(value)) for value in row] for row in islice(self._rows(), SHOWN_ROWS)]
+        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
+        facts = "".join(f"<li>{escape_html(fact)}</li>" for fact in self._facts())
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_block(f"{said}<ul>{facts}</ul>{table}" if facts else f"{said}{table}")
+
+    def _facts(self) -> Iterator[str]:
+        """Oldest and newest, and what expires next."""
+        edges = [(self._live(p).by_time, p) for p in sorted(self._partitions) if self._live(p).by_time]
+        if not edges:
+            return
+        word = f"a {self.noun} that {'ends' if self.noun == 'session' else 'starts'} at"
+        time_ms, partition = min((by_time.peekitem(0)[0], p) for by_time, p in edges)
+        newest = max(by_time.peekitem(-1)[0] for by_time, _ in edges)
+        yield f"oldest: {word} {show_time(time_ms)}; newest: {word} {show_time(newest)}"
+        if self.retention_ms is not None:
+            then = show_time(time_ms + self.retention_ms)
+            yield f"the oldest expires when {word} {then} is put into partition {partition}"
+
+    # ---- inside
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StoreClosed(problem(f"store {self.name!r} is closed", "a call", "open it again"))
+
+    def _raw(self, key: Any) -> bytes:
+        self._check_open()
+        raw = key_bytes(key)
+        if self._key_kind is not None and self._key_kind is not kind_of(key):
+            want = f"its keys are {self._key_kind.__name__}: one type of key a store"
+            raise InvalidArgument(problem(f"store {self.name!r} holds keys of another type", shorten(repr(key)), want))
+        return raw
+
+    def _key_range(self, key_from: Any, key_to: Any) -> tuple[bytes | None, bytes | None]:
+        return None if key_from is None else self._raw(key_from), None if key_to is None else self._raw(key_to)
+
+    def _of(self, partition: int) -> Partition:
+        self._check_open()
+        return self._partitions.setdefault(partition, Partition())
+
+    def _expiry_ms(self, mine: Partition) -> int:
+        return -1 if self.retention_ms is None else mine.observed_time_ms - self.retention_ms
+
+    def _live(self, partition: int) -> Partition:
+        """The partition without what has expired."""
+        mine = self._of(partition)
+        while mine.by_time and mine.by_time.peekitem(0)[0] <= self._expiry_ms(mine):
+            mine.by_time.popitem(0)
+        return mine
+
+
+def kind_of(key: Any) -> type:
+    """The type of a key as a store tells types apart."""
+    return next((kind for kind in (str, bytes) if isinstance(key, kind)), int)
