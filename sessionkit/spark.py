@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 
 from sessionkit import steps
-from sessionkit.durations import Duration, show_duration
+from sessionkit.durations import Duration
 from sessionkit.errors import (
     InvalidArgument,
     InvalidData,
@@ -28,6 +28,7 @@ from sessionkit.text import escape_html, html_block, plural
 from sessionkit.typed import type_of
 from sessionkit.views.explain import Explanation
 from sessionkit.views.tables import table_rows
+from sessionkit.windows.session import SessionWindows
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -89,7 +90,6 @@ class SparkRun:
         # mapInArrow takes columns by name and trips over a dot or a backtick in one
         frame = df.select(*[column(name).alias(f"c{place}") for place, name in enumerate(wanted)])
         empty = plan.run(arrow_schema(frame, wanted).empty_table(), retention=retention)
-        assert plan.windows is not None
         return cls(plan, frame, tuple(wanted), plan.windows.retention_ms(retention), empty)
 
     def with_types(self, **types: str) -> SparkRun:
@@ -125,9 +125,8 @@ class SparkRun:
         Args:
             missing_grace: False leaves out the grace, which costs a second shuffle, by key.
         """
-        if not missing_grace:
+        if not missing_grace or not isinstance(self.plan.windows, SessionWindows):  # of others it costs nothing
             return self._view("dropped", self.empty.dropped(missing_grace=False).schema)
-        assert self.plan.windows is not None
         source, windows, retention_ms = self.plan.source, self.plan.windows, self.retention_ms
         history = self._view("records", self.trace.schema("records")).drop("decision", "window_id", "merged_count")
         history = history.repartition(self._task_count, "partition", "key").sortWithinPartitions(
@@ -203,10 +202,8 @@ class SparkRun:
     def summary(self) -> str:
         """What will run and how, in a line; no job is started for it."""
         windows, source = self.plan.windows, self.plan.source
-        assert windows is not None
-        gap, grace = show_duration(windows.inactivity_gap_ms), show_duration(windows.grace_ms)
         return (
-            f"sessions on Spark · gap {gap}, grace {grace} · "
+            f"{windows.noun}s on Spark · {windows.in_words()} · "
             f"one task a partition ({source.partition}), in order of {source.offset}: "
             "the rows may lie anywhere in the input, so they are shuffled and sorted first"
         )
@@ -282,7 +279,6 @@ class SparkRun:
 
     def _view(self, view: str, schema: pa.Schema) -> DataFrame:
         plan, schema = self.plan, self._typed(schema)
-        assert plan.windows is not None
         job = steps.Job(
             columns=self.columns,
             source=plan.source,
@@ -338,9 +334,8 @@ class SparkTrace:
         self._run = run
 
     def schema(self, view: str) -> pa.Schema:
-        """The columns of "records" or "windows"."""
-        trace = self._run.empty.trace
-        schema: pa.Schema = (trace.records() if view == "records" else trace.windows()).schema
+        """The columns of "records", "windows" or "touched"."""
+        schema: pa.Schema = getattr(self._run.empty.trace, view)().schema
         return schema
 
     def records(self) -> DataFrame:
@@ -348,8 +343,21 @@ class SparkTrace:
         return self._run._view("records", self.schema("records"))
 
     def windows(self) -> DataFrame:
-        """One row a window, in order of partition and window_id: bounds, what opened and closed it, parents, status."""
-        return self._run._by_partition(self._run._view("windows", self.schema("windows")), "window_id")
+        """One row a window, in order of partition and window_id (others: key and start): bounds, opened_by, status."""
+        sessions = isinstance(self._run.plan.windows, SessionWindows)
+        order = ["window_id"] if sessions else [*self._run._key_order(), "window_start_ms"]
+        return self._run._by_partition(self._run._view("windows", self.schema("windows")), *order)
+
+    def touched(self) -> DataFrame:
+        """One row for each window of one length that a record met, in order of partition and offset.
+
+        Raises:
+            NotBuilt: the plan has session windows, where each record is in one.
+        """
+        if isinstance(self._run.plan.windows, SessionWindows):
+            want = ".records(): a record is in one session"
+            raise NotBuilt(problem("a trace of sessions has no touches", "touched()", want))
+        return self._run._view("touched", self.schema("touched"))
 
     def where(self, decision: str | None = None, reason: str | None = None) -> DataFrame:
         """The rows of `records()` with this decision ("dropped", "merged", …) or this reason ("late", …)."""

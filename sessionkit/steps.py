@@ -16,16 +16,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations import Aggregation
-from sessionkit.commit import alive, commit, findable
+from sessionkit.commit import alive, commit, commit_windows, findable, findable_windows
 from sessionkit.engine import Outcome, run_kernel
 from sessionkit.errors import BrokenTrace, InvalidData, problem
 from sessionkit.grace import missing_grace_of_key
+from sessionkit.processing import without_null_values
 from sessionkit.records import RecordBatch, read_records
-from sessionkit.session_trace import SessionTrace
 from sessionkit.source import Source
 from sessionkit.stores.columns import ColumnState
 from sessionkit.typed import fit
 from sessionkit.views import tables
+from sessionkit.window_engine import run_window_kernel
+from sessionkit.window_trace import WindowTrace
 from sessionkit.windows.session import SessionWindows
 
 STEP_RECORDS = 500_000  # fewer, and the fixed cost of a step shows; more, and it leaves the processor's cache
@@ -40,7 +42,7 @@ class Job:
 
     columns: tuple[str, ...]  # names of the columns, in the order in which they come
     source: Source
-    windows: SessionWindows
+    windows: Any  # SessionWindows, TimeWindows or SlidingWindows
     aggregations: tuple[tuple[str, Aggregation], ...]
     strategy: str
     retention_ms: int
@@ -95,7 +97,9 @@ class _Partition:
 
     def __init__(self, job: Job, number: int) -> None:
         self.number = number
-        self._job, self._state, self._view = job, ColumnState(), VIEWS[job.view](job)
+        self._of_sessions = isinstance(job.windows, SessionWindows)
+        self._state = ColumnState("sessions" if self._of_sessions else "windows")
+        self._job, self._view = job, VIEWS[job.view](job)
         self._values: tuple[str, ...] = tuple(dict.fromkeys(c for _, a in job.aggregations for c in a.columns))
         self._last: RecordBatch | None = None
 
@@ -104,10 +108,15 @@ class _Partition:
         job = self._job
         batch = read_records(table, job.source, self._values)
         self._check_follows(batch)
+        batch = batch if job.windows.takes_null_values else without_null_values(batch)
         outcome = self._run(batch, self._state)
-        commit(outcome, self._state, job.retention_ms)
+        if self._of_sessions:
+            commit(outcome, self._state, job.retention_ms)
+            left = np.flatnonzero(alive(outcome) & ~findable(outcome, job.retention_ms))
+        else:
+            commit_windows(outcome, self._state, job.windows)
+            left = np.flatnonzero(~findable_windows(outcome, job.windows))
         self._last = batch
-        left = np.flatnonzero(alive(outcome) & ~findable(outcome, job.retention_ms))
         yield from self._out(self._view.step(outcome, left))
 
     def finish(self) -> Iterator[pa.RecordBatch]:
@@ -119,6 +128,8 @@ class _Partition:
     def _run(self, batch: RecordBatch, state: ColumnState | _Everything) -> Outcome:
         job, keep = self._job, self._view.needs_trace
         named = dict(job.aggregations) if self._view.needs_values else {}
+        if not self._of_sessions:
+            return run_window_kernel(job.windows, named, batch, store=state, keep_trace=keep)
         return run_kernel(job.windows, named, batch, retention_ms=job.retention_ms, store=state, keep_trace=keep)
 
     def _check_follows(self, batch: RecordBatch) -> None:
@@ -229,7 +240,7 @@ class TableView:
         """Nothing is carried."""
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        return tables.window_table(outcome, left)
+        return tables.window_table(outcome, left[tables.is_result(outcome)[left]])
 
     finish = step
 
@@ -240,10 +251,10 @@ class ChangelogView:
     needs_trace, needs_values = True, True
 
     def __init__(self, job: Job) -> None:
-        self._rows = tables.updates if job.strategy == "on_window_update" else tables.finals
+        self._strategy = job.strategy
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        return self._rows(outcome, trace_of(outcome))
+        return tables.changelog(outcome, self._strategy)
 
     def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         return None
@@ -268,7 +279,16 @@ class DroppedView(RecordsView):
     """The records that count in no window."""
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        return columns_of(tables.dropped_records(trace_of(outcome)))
+        trace = trace_of(outcome)
+        dropped = tables.dropped_touches(trace) if isinstance(trace, WindowTrace) else tables.dropped_records(trace)
+        return columns_of(dropped)
+
+
+class TouchedView(RecordsView):
+    """Each window of one length that a record met."""
+
+    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        return columns_of(trace_of(outcome).touched())
 
 
 class WindowsView:
@@ -281,6 +301,8 @@ class WindowsView:
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         trace = trace_of(outcome)
+        if isinstance(trace, WindowTrace):
+            return columns_of(trace.windows(left))
         opened_by, merges = trace.window_columns.opened_by, trace.merges
         self._into = np.concatenate([self._into, opened_by[merges.into]])
         self._absorbed = np.concatenate([self._absorbed, opened_by[merges.absorbed]])
@@ -307,11 +329,12 @@ class MetricsView:
 
     def __init__(self, job: Job) -> None:
         self.needs_trace = job.strategy == "on_window_close"
+        self._drops_null = not job.windows.takes_null_values
         self._counts: dict[str, int] = {}
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        finals = len(trace_of(outcome).closes.at) if self.needs_trace else 0
-        seen = tables.metrics(outcome, finals, 0)
+        finals = tables.final_count(outcome) if self.needs_trace else 0
+        seen = tables.metrics(outcome, finals, 0, null_values=self._drops_null)
         whole = ("windows", "windows-open", "windows-closed")
         seen.update(dict.fromkeys(whole, 0) | {"windows": len(left), "windows-closed": len(left)})
         for name, count in seen.items():
@@ -332,11 +355,12 @@ VIEWS: dict[str, type[Any]] = {
     "records": RecordsView,
     "windows": WindowsView,
     "dropped": DroppedView,
+    "touched": TouchedView,
     "metrics": MetricsView,
 }
 
 
-def trace_of(outcome: Outcome) -> SessionTrace:
+def trace_of(outcome: Outcome) -> Any:
     """The trace, which this run was told to keep."""
     assert outcome.kept_trace is not None
     return outcome.kept_trace

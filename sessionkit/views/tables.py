@@ -19,7 +19,7 @@ from sessionkit.processing import Forwarded
 from sessionkit.records import FrameKind, to_frame
 from sessionkit.session_trace import SessionTrace
 from sessionkit.text import shorten
-from sessionkit.trace import Closes, Trace, status_words, words
+from sessionkit.trace import Trace, status_words, words
 from sessionkit.window_trace import WindowTrace
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
@@ -53,15 +53,26 @@ def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
     Left out: what was absorbed, and what came out of a store closed and was not touched.
     """
     windows = outcome.window_columns
-    shown = (windows.merged_into < 0) & (windows.closed_before < 0)
-    if outcome.trailing_only:
-        shown &= windows.timestamp_ms == windows.end_ms
-    rows = np.flatnonzero(shown)
+    rows = np.flatnonzero((windows.merged_into < 0) & (windows.closed_before < 0) & is_result(outcome))
     ranks = key_ranks(outcome.keys)[windows.key[rows]]
     place = ranks + windows.partition[rows].astype(np.int64) * max(1, len(outcome.keys))
     places = max(1, len(outcome.keys)) * max(1, len(outcome.batch.partitions))
     chosen: npt.NDArray[np.intp] = rows[order_by_place(place, places, windows.start_ms[rows])]
     return chosen
+
+
+def is_result(outcome: Outcome) -> npt.NDArray[np.bool_]:
+    """True for each window that is a result: all of them, or (trailing only) those that end with a record."""
+    windows = outcome.window_columns
+    if not outcome.trailing_only:
+        return np.ones(len(windows.key), np.bool_)
+    ends_with_record: npt.NDArray[np.bool_] = windows.timestamp_ms == windows.end_ms
+    return ends_with_record
+
+
+def final_count(outcome: Outcome) -> int:
+    """How many final results the run sent."""
+    return int(is_result(outcome)[outcome.kept_trace.closes.window].sum())
 
 
 def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Column]:
@@ -116,16 +127,15 @@ def window_updates(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
 def window_finals(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
     """What goes downstream on close of windows of one length: by the record that closed it, start and key bytes."""
     closes, windows = trace.closes, trace.window_columns
-    if outcome.trailing_only:
-        trailing = windows.timestamp_ms[closes.window] == closes.end_ms
-        closes = Closes(*(column[trailing] for column in closes))
+    shown = is_result(outcome)[closes.window]
+    at, row = closes.at[shown], closes.window[shown]
     return {
-        **_where(trace, closes.at, pa.array(["final"] * len(closes.at), pa.string())),
-        "key": trace.keys.take(pa.array(windows.key[closes.window])),
-        "window_start_ms": closes.start_ms,
-        "window_end_ms": closes.end_ms,
-        **{name: fold.results(closes.window) for name, fold in outcome.folds.items()},
-        "timestamp_ms": windows.timestamp_ms[closes.window],
+        **_where(trace, at, pa.array(["final"] * len(at), pa.string())),
+        "key": trace.keys.take(pa.array(windows.key[row])),
+        "window_start_ms": windows.start_ms[row],
+        "window_end_ms": windows.end_ms[row],
+        **{name: fold.results(row) for name, fold in outcome.folds.items()},
+        "timestamp_ms": windows.timestamp_ms[row],
     }
 
 

@@ -19,7 +19,6 @@ from sessionkit.decisions import LATE
 from sessionkit.errors import InvalidArgument, NotBuilt, SessionkitError
 from sessionkit.processing import memory_store
 from sessionkit.stores import store_class
-from sessionkit.stores.memory import MemorySessionStore
 from sessionkit.window_trace import WindowTrace
 from tests.differential.aggregations import AGGREGATIONS as MORE_AGGREGATIONS
 
@@ -165,7 +164,7 @@ def _answer_with(
 ) -> dict[str, Any]:
     plan = plan_of(case)
     if implementation == "kernel":
-        store = MemorySessionStore()
+        store = memory_store(plan.windows, None)
         smallest = plan.windows.retention_ms(None)
         wanted = case["window"].get("retention_ms", smallest) if retention_ms is None else retention_ms
         run = plan.run(frame_of(records), store=store, retention=max(smallest, wanted - 1))

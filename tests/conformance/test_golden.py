@@ -1,4 +1,4 @@
-"""Recorded answers of Kafka Streams 4.3.1: the processor gives each of them, the kernel all that no store expiry touches.
+"""Recorded answers of Kafka Streams 4.3.1: the processor gives each of them, the kernels all that no expiry touches.
 
 One difference is known, and no other: `session-largest-timestamp`, where time + gap does not fit into 64 bits. Kafka
 wraps and quietly stops merging; we refuse. Where Kafka itself fails, we fail at the same record with our own error.
@@ -122,6 +122,34 @@ def test_kernel_equals_kafka_on_close(capsys: pytest.CaptureFixture[str]) -> Non
             f"\nkernel = Kafka on close: {len(comparable)} of {len(retained)} retained cases (else Kafka lost finals)"
         )
     assert len(comparable) >= 3
+
+
+HUGE_MS = 2**61
+ENOUGH = {"hopping": 23, "tumbling": 49, "sliding": 47, "session": 10}  # of 39, 67, 64, and 16 sessions on RocksDB
+
+
+@pytest.mark.parametrize("kind", ENOUGH)
+def test_kernels_equal_kafka_where_no_store_expiry_matters(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where the processor answers alike at the case's retention and at a huge one, the kernel answers so, too."""
+    cases = [
+        case
+        for case in PLAIN
+        if case["window"]["kind"] == kind
+        and not case["caching"]
+        and not case.get("emit_interval_ms")
+        and (kind != "session" or (case["store"] == "rocksdb" and case["emit"] == "on_update"))
+    ]
+    comparable = [
+        case
+        for case in cases
+        if not _meets_a_null_aggregate(case)
+        and run_case(case)["per_record"] == run_case(case, retention_ms=HUGE_MS)["per_record"]
+    ]
+    for case in comparable:
+        assert run_case(case, "kernel")["per_record"] == case["expected"]["per_record"], case["id"]
+    with capsys.disabled():
+        print(f"\nkernel = Kafka, {kind}: {len(comparable)} of {len(cases)} cases without caching")
+    assert len(comparable) >= ENOUGH[kind] - sum(_meets_a_null_aggregate(case) for case in cases)
 
 
 def test_runner_writes_a_line_for_every_case(tmp_path: Path) -> None:

@@ -1,0 +1,81 @@
+"""Tumbling, hopping and sliding windows on Spark give what the local run gives, in every view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit import steps
+from sessionkit.errors import NotBuilt
+from tests.spark.test_spark_batch import assert_same, in_order, records, shuffled
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from sessionkit.spark import SparkRun
+
+pytestmark = pytest.mark.spark
+
+WINDOWS = {
+    "tumbling": sk.TimeWindows(size=5_000, grace=8_000),
+    "hopping": sk.TimeWindows(size=5_000, advance=1_700, grace=4_000),
+    "sliding": sk.SlidingWindows(time_difference=5_000, grace=4_000),
+}
+STRATEGIES = ("on_window_update", "on_window_close")
+
+
+def plan_of(windows: Any, strategy: str) -> sk.Plan:
+    return (
+        sk.group_by_key("key", timestamp="at", partition="partition", offset="offset")
+        .windowed_by(windows)
+        .emit(strategy)
+        .aggregate(count=sk.count(), total=sk.sum("amount"), least=sk.min("at"), most=sk.max("amount"),
+                   first=sk.first("word"), last=sk.last("word"), words=sk.collect("word"))
+    )  # fmt: skip
+
+
+def assert_all_views(run: SparkRun, local: sk.Run) -> None:
+    local.trace.check()
+    assert_same(run.table(), local.table())
+    assert_same(run.changelog(), in_order(local.changelog(), "partition", "offset"))
+    assert_same(run.trace.records(), in_order(local.trace.records(), "partition", "offset"))
+    assert_same(run.trace.touched(), in_order(local.trace.touched(), "partition", "offset"))
+    by_key = local.trace.windows()
+    by_key = by_key.append_column("bytes", pa.array([key.encode() for key in by_key["key"].to_pylist()]))
+    expected = in_order(by_key, "partition", "bytes", "window_start_ms").drop_columns("bytes")
+    assert_same(run.trace.windows(), expected)
+    assert_same(run.dropped(), in_order(local.dropped(), "partition", "offset"))
+    assert run.metrics() == local.metrics()
+
+
+@pytest.mark.parametrize("partitions", [1, 2, 7])
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_every_view_is_the_local_one(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str, partitions: int
+) -> None:
+    monkeypatch.setattr(steps, "STEP_RECORDS", 90)
+    plan = plan_of(WINDOWS[kind], STRATEGIES[partitions % 2])
+    table = records(partitions)
+    local = plan.run(table)
+    assert local.metrics()["dropped-late"] > 20
+    assert_all_views(plan.run(shuffled(spark, table)), local)
+
+
+def test_trailing_only(spark: SparkSession) -> None:
+    windows = sk.SlidingWindows(time_difference=5_000, grace=4_000, trailing_only=True)
+    plan, table = plan_of(windows, "on_window_close"), records(2)
+    local, run = plan.run(table), plan.run(shuffled(spark, table))
+    assert_same(run.table(), local.table())
+    assert_same(run.changelog(), in_order(local.changelog(), "partition", "offset"))
+    assert run.metrics() == local.metrics()
+
+
+def test_what_a_run_says_of_itself(spark: SparkSession) -> None:
+    run = plan_of(WINDOWS["hopping"], "on_window_update").run(shuffled(spark, records(1)))
+    assert "windows on Spark · size 5 s, advance 1 s 700 ms, grace 4 s · one task a partition" in repr(run)
+    sessions = plan_of(sk.SessionWindows(inactivity_gap=1, grace=1), "on_window_update")
+    with pytest.raises(NotBuilt, match="a trace of sessions has no touches"):
+        sessions.run(shuffled(spark, records(1))).trace.touched()
