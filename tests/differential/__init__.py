@@ -1,0 +1,1 @@
+"""Random cases answered by sessionkit and by Kafka Streams itself, and compared field by field."""

@@ -1,0 +1,158 @@
+"""Kafka Streams as a process: built when its sources are newer, started once, asked case after case."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import queue
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+FOLDER = Path(__file__).parent.parent / "oracle"
+JAR = FOLDER / "target" / "oracle.jar"
+BUILT = FOLDER / "target" / "built"  # written after a build that went through
+KAFKA_VERSION = "4.3.1"
+OLDEST_JAVA = 17
+ANSWER_TIMEOUT_S = 300
+# RocksDB's files, of either side: in memory where the machine has such a folder, as a disk's fsync takes long
+MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
+FLAGS = ("-XX:+UseSerialGC", "-Xmx1g", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
+
+
+class OracleUnavailable(Exception):
+    """What is missing on this machine."""
+
+
+class OracleFailed(Exception):
+    """The process ended, or gave no answer."""
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if java is None or not Path(java).exists():
+        raise OracleUnavailable(f"Java {OLDEST_JAVA} or newer is not installed")
+    version = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', version)
+    if found is None or int(found[1]) < OLDEST_JAVA:
+        raise OracleUnavailable(f"Java {OLDEST_JAVA} or newer is needed; {java} says {version.strip()[:60]!r}")
+    return java
+
+
+def _is_built() -> bool:
+    sources = [FOLDER / "pom.xml", *(FOLDER / "src").rglob("*.java")]
+    return JAR.exists() and BUILT.exists() and all(BUILT.stat().st_mtime >= s.stat().st_mtime for s in sources)
+
+
+def build() -> str:
+    """Builds the jar if need be; the Java that runs it.
+
+    Raises:
+        OracleUnavailable: no Java, or nothing to build with.
+        OracleFailed: the build failed; the message is Maven's.
+    """
+    java = _java()
+    with open(FOLDER / "pom.xml") as lock:  # one build at a time
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not _is_built():
+            if shutil.which("mvn") is None:
+                raise OracleUnavailable("Maven (mvn) is not installed, and tests/oracle is not built yet")
+            command = ["mvn", "-q", "-B", "package"]
+            made = subprocess.run(
+                command, cwd=FOLDER, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+            )
+            if made.returncode:
+                raise OracleFailed(f"mvn package failed in {FOLDER}:\n{(made.stdout + made.stderr).strip()[-3000:]}")
+            BUILT.touch()
+    return java
+
+
+class Oracle:
+    """One running oracle; a context manager."""
+
+    def __init__(self) -> None:
+        java = build()
+        self._scratch = tempfile.TemporaryDirectory(prefix="oracle-", dir=MEMORY, ignore_cleanup_errors=True)
+        self._errors = Path(self._scratch.name) / "stderr"
+        command = [java, *FLAGS, f"-Djava.io.tmpdir={self._scratch.name}", "-jar", str(JAR), "-", "-"]
+        with self._errors.open("wb") as errors:
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
+        self._lines: queue.Queue[bytes] = queue.Queue()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._process.kill()
+        self._pipe_in().close()
+        self._process.wait()
+        self._reader.join()
+        self._scratch.cleanup()
+
+    def ask(self, case: dict[str, Any]) -> dict[str, Any]:
+        """Kafka's answer to one case."""
+        self._send(case)
+        return self._answer(case)
+
+    def answers(
+        self, cases: Iterable[dict[str, Any]], ahead: int = 16
+    ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+        """Cases with their answers, in order; the next ones are under way meanwhile.
+
+        Take all of them before asking anything else.
+        """
+        waiting: deque[dict[str, Any]] = deque()
+        for case in cases:
+            self._send(case)
+            waiting.append(case)
+            if len(waiting) > ahead:
+                yield waiting[0], self._answer(waiting.popleft())
+        while waiting:
+            yield waiting[0], self._answer(waiting.popleft())
+
+    def _pipe_in(self) -> Any:
+        return self._process.stdin
+
+    def _read(self) -> None:
+        """Empties the pipe all the time: were it to fill up, both sides would wait for each other."""
+        stdout: Any = self._process.stdout
+        with stdout:
+            for line in stdout:
+                self._lines.put(line)
+        self._lines.put(b"")
+
+    def _send(self, case: dict[str, Any]) -> None:
+        try:
+            self._pipe_in().write(json.dumps(case).encode() + b"\n")
+            self._pipe_in().flush()
+        except BrokenPipeError:
+            raise OracleFailed(self._last_words()) from None
+
+    def _answer(self, case: dict[str, Any]) -> dict[str, Any]:
+        try:
+            line = self._lines.get(timeout=ANSWER_TIMEOUT_S)
+        except queue.Empty:
+            raise OracleFailed(f"no answer to case {case['id']} within {ANSWER_TIMEOUT_S} s") from None
+        if not line:
+            raise OracleFailed(f"case {case['id']}: {self._last_words()}")
+        answer: dict[str, Any] = json.loads(line)
+        if (answer["id"], answer["kafka_version"]) != (case["id"], KAFKA_VERSION):
+            raise OracleFailed(f"asked {case['id']} of {KAFKA_VERSION}, answered {answer['id']}")
+        return answer
+
+    def _last_words(self) -> str:
+        return "the oracle ended: " + self._errors.read_text(errors="replace").strip()[-2000:]

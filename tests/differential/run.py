@@ -1,0 +1,95 @@
+"""Cases through both sides: what both the command and the test do."""
+
+from __future__ import annotations
+
+import itertools
+import tempfile
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from tests.conformance.cases import AGGREGATIONS, run_case, unsupported
+from tests.differential.compare import Difference, first_difference
+from tests.differential.draw import Case, draw, drawn_cell
+from tests.differential.oracle import MEMORY, Oracle
+from tests.differential.shrink import describe, shrink
+
+NOTHING_SUPPORTED = 2000  # drawn in vain: give up
+
+
+class Compared(NamedTuple):
+    """One case with both answers."""
+
+    case: Case
+    difference: Difference | None
+    ours: dict[str, Any]
+    kafka: dict[str, Any]
+
+
+def why_unsupported(case: Case) -> str | None:
+    """Why sessionkit cannot answer the case yet; None if it can."""
+    if case["aggregation"] not in AGGREGATIONS:
+        return f"aggregation {case['aggregation']}"
+    return unsupported(case)
+
+
+@contextmanager
+def _temporary_files_in(folder: str | None) -> Iterator[None]:
+    before, tempfile.tempdir = tempfile.tempdir, folder or tempfile.tempdir
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+def our_answer(case: Case) -> dict[str, Any]:
+    """sessionkit's answer; an unexpected exception is an answer as well, and a wrong one."""
+    with _temporary_files_in(MEMORY), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "column 'timestamp' read as", UserWarning)
+        try:
+            return run_case(case)
+        except Exception:
+            return {"crash": traceback.format_exc().strip()}
+
+
+def compare(case: Case, kafka: dict[str, Any]) -> Compared:
+    """The case with both answers."""
+    ours = our_answer(case)
+    return Compared(case, first_difference(case, ours, kafka), ours, kafka)
+
+
+def drawn_cases(seed: int, kinds: tuple[str, ...], count: int, skipped: dict[str, int]) -> Iterator[Case]:
+    """The first `count` cases of these kinds that sessionkit supports; `skipped` counts the others by their reasons."""
+    found = 0
+    for index in itertools.count():
+        if found == count or (found == 0 and index == NOTHING_SUPPORTED):
+            return
+        if drawn_cell(index).kind not in kinds:
+            continue
+        case = draw(seed, index)
+        reason = why_unsupported(case)
+        if reason is None:
+            found += 1
+            yield case
+        else:
+            skipped[reason] = skipped.get(reason, 0) + 1
+
+
+def shrunk(compared: Compared, oracle: Oracle, seconds: float = 60) -> str:
+    """The smallest case found that still differs, in words."""
+
+    def differs(case: Case) -> bool:
+        return why_unsupported(case) is None and compare(case, oracle.ask(case)).difference is not None
+
+    smallest = shrink(compared.case, differs, seconds)
+    best = compare(smallest, oracle.ask(smallest))
+    if best.difference is None:  # the two answers depend on something outside the case
+        return "differed once, and not again:\n" + _described(compared)
+    return _described(best)
+
+
+def _described(compared: Compared) -> str:
+    assert compared.difference is not None
+    return describe(compared.case, compared.difference, compared.ours, compared.kafka)

@@ -1,0 +1,237 @@
+package oracle;
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.HashSet;
+import java.util.List;
+import java.util.Map;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.stream.Stream;
+import org.apache.kafka.common.Metric;
+import org.apache.kafka.common.MetricName;
+import org.apache.kafka.streams.KeyValue;
+import org.apache.kafka.streams.kstream.Windowed;
+import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.state.KeyValueIterator;
+import org.apache.kafka.streams.state.ReadOnlySessionStore;
+import org.apache.kafka.streams.state.SessionStore;
+import org.apache.kafka.streams.state.ValueAndTimestamp;
+import org.apache.kafka.streams.state.WindowStore;
+import org.apache.kafka.streams.state.WindowStoreIterator;
+
+/** Runs one case and turns what happened into JSON. */
+final class CaseRunner {
+    private final ObjectMapper json = new ObjectMapper();
+    private final List<Record<Windowed<String>, Object>> captured = new ArrayList<>();
+
+    ObjectNode run(final JsonNode spec) throws IOException {
+        final ObjectNode result = json.createObjectNode();
+        result.set("id", spec.get("id"));
+        final ArrayNode steps = result.putArray("per_record");
+        final Path stateDir = Files.createTempDirectory("oracle-state");
+        try (StepDriver step = new StepDriver(new CaseTopology(spec).build(captured::add), stateDir,
+                spec.path("emit_interval_ms").asLong(0),
+                spec.path("negative_timestamps").asText("skip").equals("fail"))) {
+            drive(spec, step, steps);
+            result.set("final_store", contents(spec, step));
+            if (spec.has("queries")) {
+                result.set("query_results", queries(spec, step));
+            }
+            result.set("metrics", metrics(step));
+        } catch (final RuntimeException e) {
+            if (!result.has("metrics")) { // else the answer was complete, and only closing failed
+                result.set("error", error(e).put("after_record", steps.size()));
+            }
+        } finally {
+            delete(stateDir);
+        }
+        return result;
+    }
+
+    private ObjectNode error(final Throwable e) {
+        Throwable root = e;
+        while (root.getCause() != null) {
+            root = root.getCause();
+        }
+        return json.createObjectNode().put("class", root.getClass().getSimpleName())
+                .put("message", String.valueOf(root.getMessage()).replaceAll("\\s+", " "));
+    }
+
+    private void drive(final JsonNode spec, final StepDriver step, final ArrayNode steps) {
+        final Set<Integer> commits = new HashSet<>();
+        final boolean always = !spec.hasNonNull("commit_after");
+        spec.path("commit_after").forEach(i -> commits.add(i.asInt()));
+        int i = 0;
+        for (final JsonNode r : spec.get("records")) {
+            captured.clear();
+            step.advanceWallClock(r.path("wall_advance_ms").asLong(0));
+            step.process(r.get("key").isNull() ? null : r.get("key").asText(),
+                    r.get("value").isNull() ? null : Long.valueOf(r.get("value").asLong()), r.get("timestamp").asLong());
+            final ObjectNode out = json.createObjectNode();
+            out.set("outputs", forwarded());
+            if (always || commits.contains(i)) {
+                captured.clear();
+                step.commit();
+                if (!captured.isEmpty()) {
+                    out.set("flushed", forwarded());
+                }
+            }
+            steps.add(out.put("dropped_total", step.droppedTotal()));
+            i++;
+        }
+    }
+
+    private ArrayNode forwarded() {
+        final ArrayNode list = json.createArrayNode();
+        for (final Record<Windowed<String>, Object> r : captured) {
+            windowed(list.addObject(), r.key(), r.value()).put("timestamp", r.timestamp());
+        }
+        return list;
+    }
+
+    private ObjectNode windowed(final ObjectNode node, final Windowed<String> key, final Object value) {
+        node.put("key", key.key()).put("window_start", key.window().start()).put("window_end", key.window().end());
+        return put(node, "value", value);
+    }
+
+    private ObjectNode put(final ObjectNode node, final String name, final Object value) {
+        if (value instanceof ValueAndTimestamp<?> vt) {
+            put(node, name, vt.value());
+            return node.put("timestamp", vt.timestamp());
+        }
+        return value == null ? node.putNull(name)
+                : value instanceof Long n ? node.put(name, n) : node.put(name, value.toString());
+    }
+
+    private ArrayNode contents(final JsonNode spec, final StepDriver step) {
+        return new CaseTopology(spec).isSession()
+                ? drain(step.driver.<String, Object>getSessionStore(CaseTopology.STORE).fetch(null, null))
+                : drain(timed(step).all());
+    }
+
+    private static WindowStore<String, ValueAndTimestamp<Object>> timed(final StepDriver step) {
+        return step.driver.getTimestampedWindowStore(CaseTopology.STORE);
+    }
+
+    private ArrayNode drain(final KeyValueIterator<Windowed<String>, ?> it) {
+        final ArrayNode list = json.createArrayNode();
+        try (it) {
+            while (it.hasNext()) {
+                final KeyValue<Windowed<String>, ?> kv = it.next();
+                windowed(list.addObject(), kv.key, kv.value);
+            }
+        }
+        return list;
+    }
+
+    /** Store reads asked for by the case: [{op, key|key_from,key_to, from, to}]; from/to mean what the op's API says. */
+    private ArrayNode queries(final JsonNode spec, final StepDriver step) {
+        final ArrayNode all = json.createArrayNode();
+        for (final JsonNode q : spec.get("queries")) {
+            final String op = q.get("op").asText();
+            try {
+                all.add(new CaseTopology(spec).isSession()
+                        ? sessionQuery(op, q, step.driver.getSessionStore(CaseTopology.STORE)) : windowQuery(op, q, timed(step)));
+            } catch (final RuntimeException e) {
+                all.addObject().put("error", e.getClass().getSimpleName());
+            }
+        }
+        return all;
+    }
+
+    private JsonNode sessionQuery(final String op, final JsonNode q, final SessionStore<String, Object> s) {
+        final String key = text(q, "key");
+        final String kf = text(q, "key_from");
+        final String kt = text(q, "key_to");
+        final long from = q.path("from").asLong();
+        final long to = q.path("to").asLong();
+        return switch (op) {
+            case "fetch" -> drain(s.fetch(key));
+            case "backward_fetch" -> drain(s.backwardFetch(key));
+            case "fetch_keys" -> drain(s.fetch(kf, kt));
+            case "backward_fetch_keys" -> drain(s.backwardFetch(kf, kt));
+            case "find_sessions" -> drain(s.findSessions(key, from, to));
+            case "backward_find_sessions" -> drain(s.backwardFindSessions(key, from, to));
+            case "find_sessions_keys" -> drain(s.findSessions(kf, kt, from, to));
+            case "backward_find_sessions_keys" -> drain(s.backwardFindSessions(kf, kt, from, to));
+            case "find_sessions_by_end" -> drain(s.findSessions(from, to));
+            case "fetch_session" -> put(json.createObjectNode(), "value",
+                    ((ReadOnlySessionStore<String, Object>) s).fetchSession(key, from, to));
+            default -> throw new IllegalArgumentException("unknown query: " + op);
+        };
+    }
+
+    private JsonNode windowQuery(final String op, final JsonNode q, final WindowStore<String, ValueAndTimestamp<Object>> s) {
+        final String key = text(q, "key");
+        final String kf = text(q, "key_from");
+        final String kt = text(q, "key_to");
+        final long from = q.path("from").asLong();
+        final long to = q.path("to").asLong();
+        return switch (op) {
+            case "fetch" -> points(s.fetch(key, from, to));
+            case "backward_fetch" -> points(s.backwardFetch(key, from, to));
+            case "fetch_keys" -> drain(s.fetch(kf, kt, from, to));
+            case "backward_fetch_keys" -> drain(s.backwardFetch(kf, kt, from, to));
+            case "fetch_all" -> drain(s.fetchAll(from, to));
+            case "backward_fetch_all" -> drain(s.backwardFetchAll(from, to));
+            case "all" -> drain(s.all());
+            case "backward_all" -> drain(s.backwardAll());
+            case "fetch_one" -> put(json.createObjectNode(), "value", s.fetch(key, from));
+            default -> throw new IllegalArgumentException("unknown query: " + op);
+        };
+    }
+
+    private ArrayNode points(final WindowStoreIterator<ValueAndTimestamp<Object>> it) {
+        final ArrayNode list = json.createArrayNode();
+        try (it) {
+            while (it.hasNext()) {
+                final KeyValue<Long, ValueAndTimestamp<Object>> kv = it.next();
+                put(list.addObject().put("window_start", kv.key), "value", kv.value);
+            }
+        }
+        return list;
+    }
+
+    private static String text(final JsonNode q, final String field) {
+        return q.hasNonNull(field) ? q.get(field).asText() : null;
+    }
+
+    /** Counters by "group/name"; of the latency and rate metrics, which move with the wall clock, the name only. */
+    private ObjectNode metrics(final StepDriver step) {
+        final Map<String, Double> totals = new TreeMap<>();
+        for (final Map.Entry<MetricName, ? extends Metric> e : step.driver.metrics().entrySet()) {
+            final String name = e.getKey().name();
+            if (name.startsWith("window-aggregate-final-emit") || name.contains("dropped") || name.contains("expired")) {
+                totals.merge(e.getKey().group() + "/" + name,
+                        name.endsWith("-total") ? ((Number) e.getValue().metricValue()).doubleValue() : Double.NaN, Double::sum);
+            }
+        }
+        final ObjectNode node = json.createObjectNode();
+        totals.forEach((name, value) -> {
+            if (value.isNaN()) {
+                node.putNull(name);
+            } else {
+                node.put(name, value.longValue());
+            }
+        });
+        return node;
+    }
+
+    private static void delete(final Path dir) throws IOException {
+        if (Files.exists(dir)) {
+            try (Stream<Path> paths = Files.walk(dir)) {
+                for (final Path p : paths.sorted(Comparator.reverseOrder()).toList()) {
+                    Files.deleteIfExists(p);
+                }
+            }
+        }
+    }
+}

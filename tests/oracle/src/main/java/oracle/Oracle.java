@@ -1,0 +1,58 @@
+package oracle;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.BufferedReader;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.InputStreamReader;
+import java.io.OutputStream;
+import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.zip.GZIPInputStream;
+import java.util.zip.GZIPOutputStream;
+import org.apache.kafka.common.utils.AppInfoParser;
+
+/**
+ * java -jar oracle.jar [CASES [RESULTS]]: JSON lines in, JSON lines out; "-" or nothing is stdin/stdout; .gz is seen by name.
+ * Every result is flushed at once, so that one process can be asked case after case. --partitions: see {@link Partitions}.
+ */
+public final class Oracle {
+    public static void main(final String[] args) throws IOException {
+        if (args.length > 0 && args[0].equals("--partitions")) {
+            Partitions.run(new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8)),
+                    new PrintStream(System.out, true, StandardCharsets.UTF_8));
+            return;
+        }
+        final ObjectMapper json = new ObjectMapper();
+        try (BufferedReader in = new BufferedReader(new InputStreamReader(input(args), StandardCharsets.UTF_8));
+             OutputStream out = output(args)) {
+            for (String line = in.readLine(); line != null; line = in.readLine()) {
+                if (!line.isBlank()) {
+                    final ObjectNode result = new CaseRunner().run(json.readTree(line));
+                    result.put("kafka_version", AppInfoParser.getVersion());
+                    out.write((json.writeValueAsString(result) + "\n").getBytes(StandardCharsets.UTF_8));
+                    out.flush();
+                }
+            }
+        }
+    }
+
+    private static InputStream input(final String[] args) throws IOException {
+        if (args.length < 1 || args[0].equals("-")) {
+            return System.in;
+        }
+        final InputStream file = Files.newInputStream(Path.of(args[0]));
+        return args[0].endsWith(".gz") ? new GZIPInputStream(file) : file;
+    }
+
+    private static OutputStream output(final String[] args) throws IOException {
+        if (args.length < 2 || args[1].equals("-")) {
+            return System.out;
+        }
+        final OutputStream file = Files.newOutputStream(Path.of(args[1]));
+        return args[1].endsWith(".gz") ? new GZIPOutputStream(file) : file;
+    }
+}
