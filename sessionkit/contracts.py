@@ -142,8 +142,11 @@ class SessionStore(BulkStore, Protocol):
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results are called otherwise than those in the store."""
 
+    def check_windows(self, windows: Mapping[str, Any]) -> None:
+        """Refuses a plan whose windows, keys or results are not those that the store is bound to."""
+
     def bind(self, windows: Mapping[str, Any]) -> None:
-        """Notes the parameters of the windows in it, and refuses others from then on."""
+        """Notes what the windows in it are, and refuses others from then on."""
 
     def put(
         self,
@@ -179,8 +182,11 @@ class WindowStore(BulkStore, Protocol):
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results are called otherwise than those in the store."""
 
+    def check_windows(self, windows: Mapping[str, Any]) -> None:
+        """Refuses a plan whose windows, keys or results are not those that the store is bound to."""
+
     def bind(self, windows: Mapping[str, Any]) -> None:
-        """Notes the parameters of the windows in it, and refuses others from then on."""
+        """Notes what the windows in it are, and refuses others from then on."""
 
     def put(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -108,12 +109,12 @@ class Plan:
             SessionWindows(inactivity_gap="30s", grace="1h")
         """
         windows = self._windows()
-        known = [f.name.removesuffix("_ms") for f in dataclasses.fields(windows)]
+        values: dict[str, Any] = windows.arguments()
+        known = list(inspect.signature(type(windows)).parameters)
         for name in changed:
             if name not in known:
                 what = f"{type(windows).__name__} has no such parameter"
                 raise InvalidArgument(problem(what, repr(name), f"one of {known}"))
-        values = dict(zip(known, (getattr(windows, f.name) for f in dataclasses.fields(windows)), strict=True))
         return self.windowed_by(type(windows)(**{**values, **changed}))
 
     def emit(self, strategy: str) -> Plan:
@@ -216,6 +217,7 @@ class Plan:
         keep_trace = trace or store is not None
         outcome = run_kernel(windows, named, batch, retention_ms=retention_ms, store=store, keep_trace=keep_trace)
         if store is not None:
+            store.bind(self._bound())
             commit(outcome, store, retention_ms)
         return Run(self, outcome, store=store)
 
@@ -224,13 +226,14 @@ class Plan:
         keep_trace = trace or store is not None
         outcome = run_window_kernel(windows, named, batch, store=store, keep_trace=keep_trace)
         if store is not None:
+            store.bind(self._bound())
             commit_windows(outcome, store, windows)
         return Run(self, outcome, store=store)
 
     def _run_processor(self, batch: RecordBatch, store: Any, how: Deployment) -> Run:
         windows, named = self._windows(), dict(self.aggregations)
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
-        done = run_processor(windows, named, batch, state, how)
+        done = run_processor(windows, named, batch, state, how, self._bound())
         return Run(self, done.outcome, forwarded=done.forwarded, refused=done.refused, how=how, store=done.store)
 
     def _check_rules(self, rules: str, *, only_kafka: bool) -> None:
@@ -249,7 +252,13 @@ class Plan:
             what = "sessions" if call == "find_sessions" else "windows"
             want = f'such as sk.open_store("memory", "clicks-store", of="{what}")'
             raise InvalidArgument(problem(f"store must be a store of {what}", shorten(repr(store)), want))
-        store.bind(parameters(self._windows()))
+        store.check_names(dict(self.aggregations))
+        store.check_windows(self._bound())
+
+    def _bound(self) -> dict[str, str]:
+        """What a store notes of the plan that keeps its windows there: nothing of it may change from run to run."""
+        results = {f"result {name}": aggregation.code for name, aggregation in self.aggregations}
+        return {"windows": repr(self._windows()), "keys": ", ".join(self.source.keys), **results}
 
     @staticmethod
     def _store_retention(store: Any, retention: Duration | None) -> int:
@@ -305,11 +314,6 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return html_block(f"<pre>{escape_html(self)}</pre>")
-
-
-def parameters(windows: Any) -> dict[str, Any]:
-    """What a store notes of the windows that are kept in it: their kind and their durations."""
-    return {"kind": type(windows).__name__, **dataclasses.asdict(windows)}
 
 
 def _commit_rows(commit_every: int | Sequence[int] | None, count: int) -> frozenset[int] | None:

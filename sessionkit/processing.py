@@ -231,9 +231,17 @@ class _ProcessorRun:
 
 
 def run_processor(
-    windows: Any, aggregations: Mapping[str, Aggregation], batch: RecordBatch, store: Any, how: Deployment
+    windows: Any,
+    aggregations: Mapping[str, Aggregation],
+    batch: RecordBatch,
+    store: Any,
+    how: Deployment,
+    bound: Mapping[str, Any] | None = None,
 ) -> Processed:
-    """Runs the processors of all partitions over the batch, and commits to the store or leaves it as it was."""
+    """Runs the processors of all partitions over the batch, and commits to the store or leaves it as it was.
+
+    `bound` is what the store notes of the plan.
+    """
     if len(batch):
         check_reach(int(batch.timestamp_ms.max()), windows.reach_ms, windows.reach_name)
     numbers = batch.partitions.tolist()
@@ -242,7 +250,6 @@ def run_processor(
     if batch.given_offset is None:
         position = position + np.bincount(batch.partition, minlength=len(numbers))
     first_stream_time = np.array([before[p].stream_time_ms for p in numbers], np.int64)
-    store.check_names(aggregations)
     loaded, keys = _loaded(windows, store, batch, first_stream_time)
     recorder = _recorder(windows, batch, keys.to_pylist())
     for partition, each in loaded:
@@ -251,6 +258,8 @@ def run_processor(
     run = _ProcessorRun(windows, aggregations, batch, store, how, before)
     with store.all_or_nothing():
         run.run(recorder, keys.to_pylist())
+        if bound is not None:
+            store.bind(bound)
     columns = recorder.columns()
     stream_time = np.array([processor.stream_time_ms for processor in run.processors], np.int64)
     close_time = stream_time - windows.close_lag_ms

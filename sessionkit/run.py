@@ -100,9 +100,12 @@ class Run:
     def dropped(self, *, missing_grace: bool = True) -> Any:
         """The records that count in no window, with the reason; late ones with the grace that would have kept them.
 
+        Of windows of one length: a row for each window that was closed when its record came, though the record may
+        count in others.
+
         Args:
-            missing_grace: False leaves out `missing_grace_ms` and `enough_grace_ms`, which cost a replay of the
-                record's key each.
+            missing_grace: of sessions, False leaves out `missing_grace_ms` and `enough_grace_ms`, which cost a replay
+                of the record's key each.
         """
         trace = self.trace
         if isinstance(trace, WindowTrace):
@@ -187,6 +190,7 @@ class Run:
             f"({m['windows-closed']:,} closed, {m['windows-open']:,} open)",
             *([plural(m["windows-merged"], "merge")] if windows.noun == "session" else []),
             f"{m['dropped-records-total']:,} dropped",
+            *([f"{m['replayed-records']:,} replayed"] if m["replayed-records"] else []),
         ]
         return f"{' · '.join(parts)} · {windows.in_words()}"
 

@@ -32,14 +32,14 @@ class ColumnState:
         self._kind: Any = SessionColumns if of == "sessions" else FixedColumns
         self._held: State | None = None
         self._loaded = np.empty(0, np.bool_)  # the rows of `_held` that the last load gave away
-        self._snapshots: dict[int, Snapshot] = {}
+        self.snapshots: dict[int, Snapshot] = {}
 
     def __len__(self) -> int:
         return 0 if self._held is None else len(self._held.start_ms)
 
     def snapshot(self, partition: int) -> Snapshot:
         """How far the partition has been read, and its clock."""
-        return self._snapshots.get(partition, Snapshot())
+        return self.snapshots.get(partition, Snapshot())
 
     def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> State:
         """Windows of these keys, and of any key those that end (windows of one length: start) before the time given."""
@@ -55,7 +55,9 @@ class ColumnState:
             limit[here] = until_ms
         time_ms = held.end_ms if isinstance(held, SessionColumns) else held.start_ms
         self._loaded = mine & (time_ms < limit)
-        if len(keys):
+        if held.key.type != keys.type:
+            self._loaded = mine  # the run will say that its keys are of another type
+        elif len(keys):
             self._loaded |= mine & np.asarray(pc.is_in(held.key, value_set=keys))
         return held if self._loaded.all() else held.take(np.flatnonzero(self._loaded))
 
@@ -63,10 +65,25 @@ class ColumnState:
         """Every window of the partitions in `before_ms`, in place of `load`: to bring a run to its end."""
         return self.load(keys, dict.fromkeys(before_ms, INT64_MAX), names)
 
+    def is_loaded(self, removes: State) -> bool:
+        """True if these are the windows that the last load gave away, as far as their number tells."""
+        return len(removes.start_ms) == int(self._loaded.sum())
+
+    def fill(self, columns: State, snapshots: Mapping[int, Snapshot]) -> None:
+        """Takes in everything at once."""
+        self._held, self.snapshots = columns, dict(snapshots)
+        self._loaded = np.zeros(len(self), np.bool_)
+
+    def take_all(self) -> tuple[State | None, dict[int, Snapshot]]:
+        """Gives everything away, and is empty."""
+        everything = (self._held, self.snapshots)
+        self._held, self.snapshots, self._loaded = None, {}, np.empty(0, np.bool_)
+        return everything
+
     def commit(self, removes: State, puts: State, snapshots: Mapping[int, Snapshot]) -> None:
         """Takes a step over: what it loaded, `removes`, is replaced by what it wrote, and how far it came is noted."""
-        assert len(removes.start_ms) == int(self._loaded.sum()), "a commit follows the load of its run"
-        self._snapshots.update(snapshots)
+        assert self.is_loaded(removes), "a commit follows the load of its run"
+        self.snapshots.update(snapshots)
         held = self._held
         if held is None or self._loaded.all():
             self._held = puts

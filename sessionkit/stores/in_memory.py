@@ -8,12 +8,15 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, ClassVar, TypeVar
 
+import pyarrow as pa
 from sortedcontainers import SortedDict
 
 from sessionkit.contracts import Snapshot
 from sessionkit.durations import Duration, duration_ms, show_duration, show_time
 from sessionkit.errors import InvalidArgument, InvalidData, StoreClosed, StoreMismatch, problem
 from sessionkit.keys import key_bytes
+from sessionkit.stores.columns import ColumnState
+from sessionkit.stores.rows import KEY_TYPES
 from sessionkit.text import escape_html, html_block, plural, shorten
 
 SHOWN_ROWS = 20
@@ -48,7 +51,10 @@ class InMemoryStore:
     def __init__(self, *, retention: Duration | None = None, name: str) -> None:
         self.name = name
         self.retention_ms = None if retention is None else duration_ms(retention, "retention")
-        self._partitions: dict[int, Partition] = {}
+        self._maps: dict[int, Partition] = {}
+        # What plans load and commit stays in columns, until one of Kafka's calls asks for the maps. A store that
+        # expires by itself has maps only: its clock moves with each put.
+        self._columns: ColumnState | None = None if self.retention_ms is not None else ColumnState(f"{self.noun}s")
         self._key_kind: type | None = None  # of the first key put: as bytes, 1 and "\0\0\0\0\0\0\0\1" are one
         self._names: frozenset[str] | None = None  # of the aggregations that a plan committed
         self._windows: dict[str, Any] | None = None  # parameters of the windows that a plan keeps here
@@ -58,7 +64,38 @@ class InMemoryStore:
 
     def snapshot(self, partition: int) -> Snapshot:
         """How far the partition has been read."""
-        return self._of(partition).snapshot
+        self._check_open()
+        columns = self._bulk()
+        return self._of(partition).snapshot if columns is None else columns.snapshot(partition)
+
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
+        """Windows of these keys, and of any key those that end (windows of one length: start) before the time given."""
+        self.check_names(names)
+        self._to_columns(keys.type)
+        columns = self._bulk()
+        if columns is not None:
+            return columns.load(keys, before_ms, names)
+        wanted = {key_bytes(key) for key in keys.to_pylist()}
+        found = [
+            (partition, each)
+            for partition, until_ms in before_ms.items()
+            for each in self._all(partition)
+            if self._time_of(each) < until_ms or key_bytes(each.key) in wanted
+        ]
+        return self._as_columns(found, self._key_type(keys.type), names)
+
+    def commit(self, removes: Any, puts: Any, snapshots: Mapping[int, Snapshot]) -> None:
+        """Takes a run over, all or nothing: what it loaded and so removed, what it wrote, and how far it came."""
+        self._check_open()
+        columns = self._bulk()
+        if columns is not None and columns.is_loaded(removes):
+            columns.commit(removes, puts, snapshots)
+            self._key_kind = next((kind for kind, held in KEY_TYPES.items() if held == puts.key.type), None)
+            self._names = frozenset(puts.aggregates) or self._names
+            return
+        with self.all_or_nothing():
+            self._replace(removes, puts)
+            self.commit_snapshots(snapshots, puts.aggregates.keys())
 
     def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
         """Takes over how far a run came, whose windows the calls of Kafka have written already."""
@@ -78,11 +115,11 @@ class InMemoryStore:
             want = "one plan a store, or the same names"
             raise InvalidData(problem(f"store {self.name!r} holds the results of another plan", got, want))
 
-    def bind(self, windows: Mapping[str, Any]) -> None:
-        """Notes the parameters of the windows in it; a plan with others is refused from then on.
+    def check_windows(self, windows: Mapping[str, Any]) -> None:
+        """Refuses a plan whose windows, keys or results are not those that the store is bound to.
 
         Raises:
-            StoreMismatch: it holds windows with other parameters.
+            StoreMismatch: with what differs.
         """
         self._check_open()
         asked = dict(windows)
@@ -91,7 +128,15 @@ class InMemoryStore:
             said = [f"{name} {self._windows.get(name)!r} in it, {asked.get(name)!r} asked for" for name in names]
             want = "open it as it was made, or use another name"
             raise StoreMismatch(problem(f"store {self.name!r} was made for something else", "; ".join(said), want))
-        self._windows = asked
+
+    def bind(self, windows: Mapping[str, Any]) -> None:
+        """Notes what the windows in it are; a plan with others is refused from then on.
+
+        Raises:
+            StoreMismatch: it is bound to others already.
+        """
+        self.check_windows(windows)
+        self._windows = dict(windows)
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
@@ -100,13 +145,13 @@ class InMemoryStore:
         try:
             yield
         except BaseException:
-            self._partitions = before
+            self._maps = before
             raise
 
     def close(self) -> None:
         """Closes the store; every later call raises."""
         self._open = False
-        self._partitions.clear()
+        self._maps.clear()
 
     def __enter__(self: S) -> S:
         return self
@@ -160,6 +205,49 @@ class InMemoryStore:
         if self.retention_ms is not None:
             then = show_time(time_ms + self.retention_ms)
             yield f"the oldest expires when {word} {then} is put into partition {partition}"
+
+    # ---- columns and maps: the same windows are in one of them
+
+    def _bulk(self) -> ColumnState | None:
+        """The columns, unless the windows are in maps."""
+        return None if self._maps else self._columns
+
+    @property
+    def _partitions(self) -> dict[int, Partition]:
+        """The maps; what was in columns moves there first."""
+        if self._columns is not None and self._columns.snapshots:
+            held, snapshots = self._columns.take_all()
+            for number, snapshot in snapshots.items():
+                self._maps.setdefault(number, Partition()).snapshot = snapshot
+            if held is not None:
+                self._replace(None, held)
+        return self._maps
+
+    def _to_columns(self, key_type: pa.DataType) -> None:
+        """Moves what is in maps to columns, if this store may hold columns and a plan wrote all of it."""
+        if self._columns is None or not self._maps or self._names is None:
+            return
+        names = tuple(sorted(self._names))
+        rows = [(partition, each) for partition in sorted(self._maps) for each in self._all(partition)]
+        snapshots = {number: mine.snapshot for number, mine in self._maps.items()}
+        columns = self._as_columns(rows, self._key_type(key_type), names)
+        self._maps = {}
+        self._columns.fill(columns, snapshots)
+
+    def _key_type(self, otherwise: pa.DataType) -> pa.DataType:
+        return otherwise if self._key_kind is None else KEY_TYPES[self._key_kind]
+
+    def _all(self, partition: int) -> Iterator[Any]:
+        raise NotImplementedError
+
+    def _time_of(self, each: Any) -> int:
+        raise NotImplementedError
+
+    def _as_columns(self, found: list[tuple[int, Any]], key_type: pa.DataType, names: tuple[str, ...]) -> Any:
+        raise NotImplementedError
+
+    def _replace(self, removes: Any, puts: Any) -> None:
+        raise NotImplementedError
 
     # ---- inside
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 from sortedcontainers import SortedDict
 
-from sessionkit.contracts import SessionColumns, Snapshot, StoredSession, store_kind
+from sessionkit.contracts import SessionColumns, StoredSession, store_kind
 from sessionkit.durations import INT64_MAX, Duration
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.keys import key_bytes
 from sessionkit.stores.in_memory import InMemoryStore, kind_of
-from sessionkit.stores.rows import KEY_TYPES, as_columns, as_sessions, check_times
+from sessionkit.stores.rows import as_columns, as_sessions, check_times
 from sessionkit.text import shorten
 
 SHOWN_SESSIONS = 20
@@ -181,36 +180,26 @@ class MemorySessionStore(InMemoryStore):
         """Every session, by end, key bytes and falling start."""
         return self.fetch(None, None, partition=partition)
 
-    # ---- state between runs
+    # ---- inside
 
-    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
-        """Sessions of these keys, and those of any key that will be closed, of the partitions in `before_ms`."""
-        self.check_names(names)
-        wanted = {key_bytes(key) for key in keys.to_pylist()}
-        found = [
-            (partition, session)
-            for partition, until_ms in before_ms.items()
-            for end_ms, by_key in self._live(partition).by_time.items()
-            for raw, by_start in by_key.items()
-            if end_ms < until_ms or raw in wanted
-            for session in by_start.values()
-        ]
-        key_type = keys.type if not found or self._key_kind is None else KEY_TYPES[self._key_kind]
+    def _all(self, partition: int) -> Iterator[StoredSession]:
+        return self.all(partition=partition)
+
+    def _time_of(self, each: StoredSession) -> int:
+        return each.window_end_ms
+
+    def _as_columns(self, found: list[Any], key_type: pa.DataType, names: tuple[str, ...]) -> SessionColumns:
         return as_columns(found, key_type, names)
 
-    def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None:
-        """Takes a run over: what it removed, what it wrote, and how far it came."""
-        self._check_open()
-        keys, rows = removes.key.to_pylist(), zip(*(column.tolist() for column in removes[1:4]), strict=True)
-        for key, (partition, start, end) in zip(keys, rows, strict=True):
-            self.remove(key, start, end, partition=partition)
+    def _replace(self, removes: SessionColumns | None, puts: SessionColumns) -> None:
+        if removes is not None:
+            keys, rows = removes.key.to_pylist(), zip(*(column.tolist() for column in removes[1:4]), strict=True)
+            for key, (partition, start, end) in zip(keys, rows, strict=True):
+                self.remove(key, start, end, partition=partition)
         for partition, session in as_sessions(puts):
             start, end, aggregate, key, opened_by, closed_by = session
             ids = {"opened_by": opened_by, "closed_by": closed_by}
             self.put(key, start, end, aggregate, partition=partition, keep_null=True, **ids)
-        self.commit_snapshots(snapshots, frozenset(puts.aggregates))
-
-    # ---- inside
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         self._check_open()

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 from sortedcontainers import SortedDict
 
-from sessionkit.contracts import FixedColumns, Snapshot, StoredWindow, store_kind
+from sessionkit.contracts import FixedColumns, StoredWindow, store_kind
 from sessionkit.durations import Duration
-from sessionkit.keys import key_bytes
 from sessionkit.stores.in_memory import InMemoryStore, kind_of
-from sessionkit.stores.rows import KEY_TYPES, as_fixed_columns, as_windows
+from sessionkit.stores.rows import as_fixed_columns, as_windows
 
 
 @store_kind("memory", of="windows")
@@ -129,33 +128,24 @@ class MemoryWindowStore(InMemoryStore):
         """`all` from the end."""
         return reversed(list(self.all(partition=partition)))
 
-    # ---- state between runs
+    # ---- inside
 
-    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> FixedColumns:
-        """Windows of these keys, and of any key those that start before the time given for their partition."""
-        self.check_names(names)
-        wanted = {key_bytes(key) for key in keys.to_pylist()}
-        found = [
-            (partition, window)
-            for partition, time_ms in before_ms.items()
-            for window in self.all(partition=partition)
-            if window.window_start_ms < time_ms or key_bytes(window.key) in wanted
-        ]
-        key_type = keys.type if not found or self._key_kind is None else KEY_TYPES[self._key_kind]
+    def _all(self, partition: int) -> Iterator[StoredWindow]:
+        return self.all(partition=partition)
+
+    def _time_of(self, each: StoredWindow) -> int:
+        return each.window_start_ms
+
+    def _as_columns(self, found: list[Any], key_type: pa.DataType, names: tuple[str, ...]) -> FixedColumns:
         return as_fixed_columns(found, key_type, names)
 
-    def commit(self, removes: FixedColumns, puts: FixedColumns, snapshots: Mapping[int, Snapshot]) -> None:
-        """Takes a run over, all or nothing: what it removed, what it wrote, and how far it came."""
-        with self.all_or_nothing():
-            for partition, window in as_windows(removes):
-                self.put(window.key, window.window_start_ms, None, window.timestamp_ms, partition=partition)
-            for partition, window in as_windows(puts):
-                place = (window.key, window.window_start_ms, window.aggregate, window.timestamp_ms)
-                ids = {"opened_by": window.opened_by, "closed_by": window.closed_by}
-                self.put(*place, partition=partition, keep_null=True, **ids)
-            self.commit_snapshots(snapshots, frozenset(puts.aggregates))
-
-    # ---- inside
+    def _replace(self, removes: FixedColumns | None, puts: FixedColumns) -> None:
+        for partition, window in () if removes is None else as_windows(removes):
+            self.put(window.key, window.window_start_ms, None, window.timestamp_ms, partition=partition)
+        for partition, window in as_windows(puts):
+            place = (window.key, window.window_start_ms, window.aggregate, window.timestamp_ms)
+            ids = {"opened_by": window.opened_by, "closed_by": window.closed_by}
+            self.put(*place, partition=partition, keep_null=True, **ids)
 
     def _rows(self) -> Iterator[tuple[Any, ...]]:
         self._check_open()

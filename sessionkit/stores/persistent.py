@@ -117,19 +117,27 @@ class PersistentStore:
             got = f"{held} in it, {sorted(names)} in the plan"
             raise InvalidData(problem(f"store {self.name!r} holds the results of another plan", got, want))
 
-    def bind(self, windows: Mapping[str, Any]) -> None:
-        """Notes the parameters of the windows in it; a plan with others is refused from then on.
+    def check_windows(self, windows: Mapping[str, Any]) -> None:
+        """Refuses a plan whose windows, keys or results are not those that the store is bound to.
 
         Raises:
-            StoreMismatch: it holds windows with other parameters.
+            StoreMismatch: with what differs.
         """
         self._check_open()
         bound, asked = self._header["windows"], dict(windows)
-        if bound is None:
-            self._change_header(windows=asked)
-        elif bound != asked:
+        if bound is not None and bound != asked:
             names = [name for name in {**bound, **asked} if bound.get(name) != asked.get(name)]
             raise self._mismatch([f"{name} {bound.get(name)!r} in it, {asked.get(name)!r} asked for" for name in names])
+
+    def bind(self, windows: Mapping[str, Any]) -> None:
+        """Notes what the windows in it are; a plan with others is refused from then on.
+
+        Raises:
+            StoreMismatch: it is bound to others already.
+        """
+        self.check_windows(windows)
+        if self._header["windows"] is None:
+            self._change_header(windows=dict(windows))
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:

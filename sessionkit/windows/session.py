@@ -88,6 +88,10 @@ class SessionWindows:
         """The compiled pass over columns."""
         return SessionKernel(self.inactivity_gap_ms, self.grace_ms, retention_ms)
 
+    def arguments(self) -> dict[str, Any]:
+        """What to call the class with to make it again."""
+        return {"inactivity_gap": self.inactivity_gap_ms, "grace": self.grace_ms}
+
     def in_words(self) -> str:
         """The parameters as a person says them."""
         return f"gap {show_duration(self.inactivity_gap_ms)}, grace {show_duration(self.grace_ms)}"

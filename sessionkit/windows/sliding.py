@@ -111,6 +111,14 @@ class SlidingWindows:
         """The compiled passes over columns."""
         return SlidingKernel(self.time_difference_ms, self.grace_ms)
 
+    def arguments(self) -> dict[str, Any]:
+        """What to call the class with to make it again."""
+        return {
+            "time_difference": self.time_difference_ms,
+            "grace": self.grace_ms,
+            "trailing_only": self.trailing_only,
+        }
+
     def in_words(self) -> str:
         """The parameters as a person says them."""
         only = ", trailing only" if self.trailing_only else ""

@@ -113,6 +113,11 @@ class TimeWindows:
         """The compiled pass over columns."""
         return TimeKernel(self.size_ms, self.advance_ms, self.grace_ms)
 
+    def arguments(self) -> dict[str, Any]:
+        """What to call the class with to make it again; tumbling windows stay tumbling when their size changes."""
+        advance = {} if self.advance_ms == self.size_ms else {"advance": self.advance_ms}
+        return {"size": self.size_ms, **advance, "grace": self.grace_ms}
+
     def in_words(self) -> str:
         """The parameters as a person says them."""
         advance = "" if self.advance_ms == self.size_ms else f"advance {show_duration(self.advance_ms)}, "

@@ -48,6 +48,12 @@ def is_faulty_read(case: dict[str, Any], query: dict[str, Any], mine: Any, their
     return [s for s in mine if s in theirs] == theirs and all(s["window_end"] > query["to"] for s in missed)
 
 
+def faulty_reads(case: dict[str, Any], ours: dict[str, Any], kafka: dict[str, Any]) -> int:
+    """How many reads differ, but only by Kafka's faults."""
+    answers = zip(case.get("queries", []), ours.get("query_results", []), kafka.get("query_results", []), strict=False)
+    return sum(mine != theirs and is_faulty_read(case, query, mine, theirs) for query, mine, theirs in answers)
+
+
 def first_difference(case: dict[str, Any], ours: dict[str, Any], kafka: dict[str, Any]) -> Difference | None:
     """The first difference; None if there is none.
 
