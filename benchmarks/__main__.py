@@ -12,10 +12,11 @@ import platform
 import statistics
 from typing import Any
 
-from benchmarks.data import one_busy_key, visits
+from benchmarks.data import one_busy_key, steady, visits
 from benchmarks.jobs import run
 
 ROUNDS = 3
+WHAT = ["finals", "trace", "busy-key", "windows", "sliding", "state", "spark", "start"]
 
 
 def _pair(one: str, other: str, path: str, rounds: int, repeats: int) -> list[dict[str, Any]]:
@@ -48,13 +49,33 @@ def _show(title: str, sides: list[dict[str, Any]], memory: bool = True) -> None:
     )
 
 
+def _sliding(records: int) -> None:
+    path, names = str(steady(records)), ("sliding_over_4", "sliding_over_100", "sliding_over_1800")
+    print(f"\nSliding final results (count, sum of whole numbers), {records:,} records, 1 % of them partly late")
+    best: dict[str, list[float]] = {name: [] for name in names}
+    for _ in range(2):
+        for name in names:
+            best[name].append(min(run(name, path, 1)["seconds"]))
+    for name, seconds in best.items():
+        cost = [each / records * 1e9 for each in seconds]
+        print(f"  {name:<24} {min(cost):6.0f} ns a record ({min(cost):.0f}-{max(cost):.0f})")
+    print(f"  from the first to the last {min(best[names[-1]]) / min(best[names[0]]):.2f} times the cost", flush=True)
+
+
+def _state(path: str) -> None:
+    print("\nLoading and committing 100,000 sessions, beside one run over a million records from an Arrow table")
+    seconds = {name: min(run(name, path, 5)["seconds"]) for name in ("one_run", "state_in_memory", "state_on_rocksdb")}
+    for name, each in seconds.items():
+        print(f"  {name:<24} {each * 1e3:6.0f} ms, {each / seconds['one_run']:.1f} of a run", flush=True)
+
+
 def main() -> None:
     """Runs what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="*", choices=["finals", "trace", "busy-key", "spark", "start", []], default=[])
+    parser.add_argument("what", nargs="*", choices=[*WHAT, []], default=[])
     parser.add_argument("--records", type=int, default=10_000_000)
     options = parser.parse_args()
-    what = options.what or ["finals", "trace", "busy-key", "spark", "start"]
+    what = options.what or WHAT
     print(f"Python {platform.python_version()}, {os.cpu_count()} processors, {options.records:,} records")
     path = str(visits(options.records))
     if "finals" in what:
@@ -73,6 +94,15 @@ def main() -> None:
             f"  ordinary record {ordinary:.0f} ns, such a record {worst:.0f} ns: {worst / ordinary:.1f} times as much",
             flush=True,
         )
+    if "windows" in what:
+        for kind, words in (("tumbling", "Tumbling, 5 min"), ("hopping", "Hopping, 5 min every minute")):
+            for other in ("polars", "duckdb"):
+                sides = _pair(f"sessionkit_{kind}", f"{other}_{kind}", path, ROUNDS, 2)
+                _show(f"{words}: Parquet to table (count, sum), beside {other} without lateness", sides)
+    if "sliding" in what:
+        _sliding(options.records)
+    if "state" in what:
+        _state(str(visits(1_000_000)))
     if "spark" in what:
         sides = _pair("spark_sessionkit", "spark_session_window", path, 2, 2)
         _show("Spark, local[2]: exact sessions, against Spark's own session_window", sides, memory=False)

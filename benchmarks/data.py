@@ -53,10 +53,29 @@ def one_busy_key(records: int) -> Path:
     return _write(path, np.zeros(records, np.int64), START_MS + time, np.ones(records))
 
 
-def _write(path: Path, key: np.ndarray, time_ms: np.ndarray, value: np.ndarray) -> Path:
-    partition = (key % PARTITIONS).astype(np.int32)
+SLIDING_KEYS, SLIDING_GRACE_MS = 5_000, 60_000
+
+
+def steady(records: int) -> Path:
+    """5,000 keys, a record a second each; 1 % of the records come up to 4 s after the grace: partly late, if windows
+    are longer than that. Columns as of `visits`, but `value` is a whole number, and there is one partition.
+    """
+    path = FOLDER / f"steady-{records}.parquet"
+    if path.exists():
+        return path
+    rng = np.random.default_rng(2013)
+    time = np.sort(rng.integers(0, records // SLIDING_KEYS * 1_000, records))
+    late = rng.random(records) < 0.01
+    delay = np.where(late, SLIDING_GRACE_MS + rng.integers(1, 4_000, records), rng.integers(0, 500, records))
+    arrival = np.argsort(time + delay, kind="stable")
+    key = rng.integers(0, SLIDING_KEYS, records)[arrival]
+    return _write(path, key, START_MS + time[arrival], rng.integers(0, 1_000, records), partitions=1)
+
+
+def _write(path: Path, key: np.ndarray, time_ms: np.ndarray, value: np.ndarray, partitions: int = PARTITIONS) -> Path:
+    partition = (key % partitions).astype(np.int32)
     offset = np.empty(len(key), np.int64)
-    for p in range(PARTITIONS):
+    for p in range(partitions):
         mine = partition == p
         offset[mine] = np.arange(int(mine.sum()))
     names = pa.array([f"user-{number:07d}" for number in range(KEYS)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import resource
@@ -11,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.data import GAP_MS, GRACE_MS
+from benchmarks.data import GAP_MS, GRACE_MS, SLIDING_GRACE_MS
 
 JOBS: dict[str, Callable[[str], Any]] = {}
 
@@ -95,14 +96,100 @@ def sessionkit_hopping(path: str) -> int:
     return len(_time_plan(**HOPPING).run(path, trace=False).table())
 
 
+def _sliding(path: str, seconds: int) -> int:
+    import sessionkit as sk
+
+    plan = (
+        sk.group_by_key("key", timestamp="ts", partition="partition")
+        .windowed_by(sk.SlidingWindows(time_difference=f"{seconds}s", grace=SLIDING_GRACE_MS))
+        .emit("on_window_close")
+        .aggregate(count=sk.count(), total=sk.sum("value"))
+    )
+    return len(plan.run(path, trace=False).table())
+
+
+@job
+def sliding_over_4(path: str) -> int:
+    return _sliding(path, 4)
+
+
+@job
+def sliding_over_100(path: str) -> int:
+    return _sliding(path, 100)
+
+
+@job
+def sliding_over_1800(path: str) -> int:
+    return _sliding(path, 1_800)
+
+
+@job
+def one_run(path: str) -> int:
+    """A million records from an Arrow table, which is read once: what loading and committing state is held against."""
+    return len(_plan().run(_million(path), trace=False).table())
+
+
+@functools.cache
+def _million(path: str) -> Any:
+    import pyarrow.parquet as pq
+
+    return pq.read_table(path).slice(0, 1_000_000)
+
+
+@functools.cache
+def _state() -> Any:
+    """100,000 open sessions as a run commits them: keys, a snapshot, columns."""
+    import numpy as np
+    import pyarrow as pa
+
+    from sessionkit.contracts import SessionColumns, Snapshot
+
+    number = np.arange(100_000)
+    keys = pa.array([f"user-{i:07d}" for i in range(100_000)], pa.large_string())
+    start = 1_700_000_000_000 + number * 10
+    count = {"count": pa.array(number), "total": pa.array(number / 3)}
+    none = np.full(100_000, -1, np.int64)
+    columns = SessionColumns(keys, np.zeros(100_000, np.int64), start, start + 5, number, none, count)
+    return keys, columns, {0: Snapshot(1_000_000, 1_700_001_000_000, 1_699_999_000_000)}
+
+
+@functools.cache
+def _store(kind: str) -> Any:
+    import tempfile
+
+    import sessionkit as sk
+
+    on_disk = {"directory": tempfile.mkdtemp(prefix="sessionkit-bench-")} if kind == "rocksdb" else {}
+    store = sk.open_store(kind, "bench", **on_disk)
+    keys, columns, snapshots = _state()
+    store.commit(store.load(keys, {0: 0}, ("count", "total")), columns, snapshots)
+    return store
+
+
+def _load_and_commit(kind: str) -> int:
+    keys, columns, snapshots = _state()
+    store = _store(kind)
+    loaded = store.load(keys, {0: 0}, ("count", "total"))
+    store.commit(loaded, columns, snapshots)
+    return len(loaded.start_ms)
+
+
+@job
+def state_in_memory(path: str) -> int:
+    return _load_and_commit("memory")
+
+
+@job
+def state_on_rocksdb(path: str) -> int:
+    return _load_and_commit("rocksdb")
+
+
 def _polars_panes(path: str, width: str) -> Any:
     import polars as pl
 
     pane = pl.col("ts").dt.truncate(width).alias("start")
     return (
-        pl.scan_parquet(path)
-        .group_by("key", pane)
-        .agg(pl.len().alias("count"), pl.col("value").sum().alias("total"))
+        pl.scan_parquet(path).group_by("key", pane).agg(pl.len().alias("count"), pl.col("value").sum().alias("total"))
     )
 
 
@@ -127,7 +214,8 @@ def polars_hopping(path: str) -> int:
 def duckdb_tumbling(path: str) -> int:
     return _duckdb(
         "select key, time_bucket(interval '5 minutes', ts) as start, count(*) as count, sum(value) as total "
-        f"from '{path}' group by all"
+        "from read_parquet(?) group by all",
+        path,
     )
 
 
@@ -135,16 +223,17 @@ def duckdb_tumbling(path: str) -> int:
 def duckdb_hopping(path: str) -> int:
     return _duckdb(
         "with minutes as (select key, time_bucket(interval '1 minute', ts) as minute, count(*) as count, "
-        f"sum(value) as total from '{path}' group by all) "
+        "sum(value) as total from read_parquet(?) group by all) "
         "select key, minute - to_minutes(back) as start, sum(count) as count, sum(total) as total "
-        "from minutes, range(5) as shifts(back) group by all"
+        "from minutes, range(5) as shifts(back) group by all",
+        path,
     )
 
 
-def _duckdb(query: str) -> int:
+def _duckdb(query: str, path: str) -> int:
     import duckdb
 
-    return int(duckdb.sql(query).to_arrow_table().num_rows)
+    return int(duckdb.execute(query, [path]).to_arrow_table().num_rows)
 
 
 def _spark() -> Any:
