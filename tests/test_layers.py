@@ -16,10 +16,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("durations", "columns", "decisions", "fold_loops", "contracts", "files", "keys", "samples", "java", "typed")
     + ("stores.strict", "stores.logs", "windows.cells", "windows.blocks"),
     ("stores.rows", "touch_loops", "windows.emission", "windows.touches"),
-    ("aggregations", "partitioner", "source", "views.html", "stores.columns", "stores.in_memory")
+    ("aggregations", "partitioner", "source", "views.html", "stores.columns")
     + ("stores.cache", "stores.codec", "stores.segments", "stores.folder"),
-    ("stores.memory", "stores.memory_windows", "stores.database", "windows.sliding_places"),
-    ("stores.scan", "windows.sliding_steps"),
+    ("stores.in_memory", "stores.database", "windows.sliding_places"),
+    ("stores.memory", "stores.memory_windows", "stores.scan", "windows.sliding_steps"),
     ("stores.persistent", "windows.sliding_kernel"),
     ("stores.rocksdb", "stores.rocksdb_windows", "windows.sliding_folds"),
     ("times", "stores"),
