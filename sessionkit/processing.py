@@ -54,6 +54,7 @@ class Forwarded(NamedTuple):
     """One result that went downstream: after which record, what it was, and whether a flush of the cache sent it."""
 
     at: int
+    partition: int  # its code
     key: Any
     result: Result
     flushed: bool = False
@@ -148,6 +149,8 @@ class _ProcessorRun:
         self.forwarded: list[Forwarded] = []
         self.refused: list[int] = []
         self._at = -1
+        self._last_of = dict.fromkeys(range(len(batch.partitions)), 0)  # the last record of each partition
+        self._code_of = {number: code for code, number in enumerate(batch.partitions.tolist())}
         self.cache = self._cache(store)
         self.schedules = [self._schedule(before[p]) for p in batch.partitions.tolist()]
         self.processors = [
@@ -185,7 +188,8 @@ class _ProcessorRun:
             end_ms = start_ms + self.windows.length_ms
         what = "tombstone" if flushed.new is None else "update"
         result = Result(what, start_ms, end_ms, flushed.new, flushed.timestamp_ms, flushed.old)
-        self.forwarded.append(Forwarded(self._at, flushed.key, result, flushed=True))
+        partition = self._code_of[flushed.id.partition]
+        self.forwarded.append(Forwarded(self._last_of[partition], partition, flushed.key, result, flushed=True))
 
     def run(self, recorder: SessionRecorder | WindowRecorder, keys: list[Any]) -> None:
         """Processes the batch."""
@@ -193,7 +197,7 @@ class _ProcessorRun:
         codes, times = batch.key.tolist(), batch.timestamp_ms.tolist()
         partitions, offsets = batch.partition.tolist(), batch.offset.tolist()
         for i in range(len(batch)):
-            self._at = i
+            self._at = self._last_of[partitions[i]] = i
             if batch.rejected is not None and batch.rejected[i]:
                 recorder.decision[i] = batch.rejected[i]
             else:
@@ -219,9 +223,9 @@ class _ProcessorRun:
         self.refused += [i] * recorder.take(i, told, key, partition, close_time_ms)
         if self.how.emit == "on_window_close":
             closed: list[StoredSession] | list[StoredWindow] = processor.closed()
-            self.forwarded += [Forwarded(i, each.key, recorder.final(each)) for each in closed]
+            self.forwarded += [Forwarded(i, partition, each.key, recorder.final(each)) for each in closed]
         elif self.cache is None:
-            self.forwarded += [Forwarded(i, key, result) for result in recorder.updates(told, timestamp_ms)]
+            self.forwarded += [Forwarded(i, partition, key, result) for result in recorder.updates(told, timestamp_ms)]
 
     def _commit(self) -> None:
         if self.cache is not None:
@@ -272,7 +276,7 @@ def run_processor(
     )
     last_instant = columns.end_ms if windows.inclusive_end else columns.end_ms - 1
     emitted = np.array([schedule.last_close_time_ms for schedule in run.schedules], np.int64)
-    looked_at = close_time if how.wall_clock_ms is None or how.emit == "on_window_update" else emitted
+    looked_at = emitted if how.kafka and how.emit == "on_window_close" else close_time
     snapshots = snapshots_after(numbers, position, stream_time, looked_at, before)
     store.commit_snapshots(snapshots, frozenset(aggregations))
     outcome = Outcome(

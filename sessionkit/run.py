@@ -126,7 +126,7 @@ class Run:
         finals = 0
         if self.plan.strategy == "on_window_close":
             kept = self.outcome.kept_trace is not None
-            finals = len(self._changelog["offset"]) if kept else int(self.outcome.closed.sum())
+            finals = len(self._changelog["offset"]) if kept else tables.closed_count(self.outcome)
         drops_null = not self._windows.takes_null_values
         return tables.metrics(self.outcome, finals, len(self.refused), null_values=drops_null)
 

@@ -55,6 +55,11 @@ def _list(column: Any) -> list[Any]:
     return list(column.to_pylist() if hasattr(column, "to_pylist") else column.tolist())
 
 
+def _are_equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
+    """True if the values are equal; what is not a number on both sides is the same."""
+    return all(a == b or (a != a and b != b) for a, b in zip(one, other, strict=True))
+
+
 def verdict_on(expected: Sent | None, kafka: Sent | None, *, is_sent_again: bool) -> str:
     """How what was sent for a window compares with what should have been."""
     if expected is None:
@@ -63,6 +68,6 @@ def verdict_on(expected: Sent | None, kafka: Sent | None, *, is_sent_again: bool
         return LOST
     if kafka.times > 1 or is_sent_again:
         return SENT_TWICE
-    if kafka.value != expected.value:
+    if not _are_equal(kafka.value, expected.value):
         return OTHER_VALUE
     return COMES_LATE if kafka.offset > expected.offset else AS_IT_SHOULD

@@ -83,6 +83,7 @@ class WindowTrace(Trace):
         """One row a record: where it stood, key, times, decision, reason, in how many windows it counts and misses."""
         batch, touches = self.batch, self.touches
         counted = (touches.effect != LATE) & (touches.effect != COPIED)
+        counted[1:] &= (touches.window[1:] != touches.window[:-1]) | (touches.record[1:] != touches.record[:-1])
         return pa.table(
             {
                 "partition": batch.partitions[batch.partition],

@@ -38,15 +38,28 @@ def audit_words(
     if counts["sent_twice"]:
         words.append(_why_twice(counts))
     if counts["late"]:
-        words.append(
-            f"{plural(counts['late'], 'result')} come later than they could: final results are looked for at most once "
-            f"in {show_duration(settings.emit_interval_ms)} of wall clock, and only when a record arrives."
-        )
+        words.append(_why_late(settings, counts["late"]))
     if counts["lost"] or counts["other_value"] or counts["only_in_kafka"] or counts["late"]:
         words += _cure(settings, cure)
     if counts["final_but_kept"]:
-        words.append(f"At the end the store still holds {plural(counts['final_but_kept'], 'window')} that are final.")
+        held = counts["final_but_kept"]
+        words.append(f"At the end the store still holds {plural(held, 'window')} that {_are(held)} final.")
     return words
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _why_late(settings: Any, count: int) -> str:
+    come, they = ("comes", "it") if count == 1 else ("come", "they")
+    what = f"{plural(count, 'result')} {come} later than {they} could"
+    if settings.emit_interval_ms:
+        interval = show_duration(settings.emit_interval_ms)
+        why = f"final results are looked for at most once in {interval} of wall clock, and only when a record arrives"
+    else:
+        why = "the cache holds them back until a commit"
+    return f"{what}: {why}."
 
 
 def _why_twice(counts: Mapping[str, int]) -> str:
@@ -101,5 +114,6 @@ def _cure(settings: Any, cure: tuple[Any, Mapping[str, int]] | None) -> list[str
     ]
     if counts["sent_twice"]:
         twice = plural(counts["sent_twice"], "session")
-        words.append(f"With it {twice} are sent again, larger, when a late record joins one that was final already.")
+        sent = f"{twice} {_are(counts['sent_twice'])} sent again, larger,"
+        words.append(f"With it {sent} when a late record joins one that was final already.")
     return words

@@ -75,6 +75,11 @@ def final_count(outcome: Outcome) -> int:
     return int(is_result(outcome)[outcome.kept_trace.closes.window].sum())
 
 
+def closed_count(outcome: Outcome) -> int:
+    """How many of the results are closed at the end of the run."""
+    return int((outcome.closed & is_result(outcome)).sum())
+
+
 def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Column]:
     """key, window_start_ms, window_end_ms, one column an aggregation, status, partition."""
     windows = outcome.window_columns
@@ -207,7 +212,7 @@ def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded], *, old_val
     at = np.array([row.at for row in forwarded], np.int64)
     results = [row.result for row in forwarded]
     columns: dict[str, Column] = {
-        "partition": batch.partitions[batch.partition[at]],
+        "partition": batch.partitions[np.array([row.partition for row in forwarded], np.int64)],
         "offset": batch.offset[at],
         "what": pa.array([result.what for result in results], pa.string()),
         "key": pa.array([row.key for row in forwarded], outcome.keys.type),
@@ -274,7 +279,7 @@ def metrics(outcome: Outcome, final_count: int, refused_count: int, *, null_valu
     shown = {code: word for code, word in REASONS.items() if code != REPLAYED and (null_values or code != NULL_VALUE)}
     reasons = {f"dropped-{word.replace('_', '-')}": seen.get(code, 0) for code, word in shown.items()}
     reasons["dropped-late"] = outcome.missed_count
-    alive = outcome.window_columns.merged_into < 0
+    alive = (outcome.window_columns.merged_into < 0) & is_result(outcome)
     return {
         "dropped-records-total": sum(reasons.values()) + refused_count,
         "window-aggregate-final-emit-total": final_count,
@@ -284,6 +289,6 @@ def metrics(outcome: Outcome, final_count: int, refused_count: int, *, null_valu
         "replayed-records": seen.get(REPLAYED, 0),
         "windows": int(alive.sum()),
         "windows-open": int((alive & ~outcome.closed).sum()),
-        "windows-closed": int(outcome.closed.sum()),
+        "windows-closed": int((alive & outcome.closed).sum()),
         "windows-merged": outcome.merge_count,
     }

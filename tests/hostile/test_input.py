@@ -752,7 +752,10 @@ def test_what_is_no_frame(data: Any) -> None:
             lambda: plan(unit="ms").run(records([1]), retention="1s"),
             "retention must cover the sessions; got 1 s; at least",
         ),
-        (lambda: plan(unit="ms").run(records([1]), **{"store": "disk"}), "store must be a store of sessions; got 'disk'"),
+        (
+            lambda: plan(unit="ms").run(records([1]), **{"store": "disk"}),
+            "store must be a store of sessions; got 'disk'",
+        ),
         (lambda: API.open_store("rocks", "x"), "kind of store must be a known choice; got 'rocks'; one of 'memory'"),
         (lambda: API.open_store("memory", "../x"), "this is no name for a store; got '../x'; letters, digits"),
         (lambda: API.open_store("memory", "x", retention=-1), "retention must be 0 ms or more; got -1 ms"),

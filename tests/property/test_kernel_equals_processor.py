@@ -59,7 +59,9 @@ def test_kernel_equals_processor(first: int) -> None:
         assert told.kept_trace is not None, seed
         _same_trace(trace, told.kept_trace)
         assert not done.refused, seed
-        assert _rows(view(outcome, trace)) == _rows(tables.forwarded_table(told, done.forwarded, old_values=False)), seed
+        assert _rows(view(outcome, trace)) == _rows(tables.forwarded_table(told, done.forwarded, old_values=False)), (
+            seed
+        )
         rows = tables.table_rows(outcome)
         assert _rows(tables.window_table(outcome, rows)) == _rows(tables.window_table(told, rows)), seed
         assert outcome.snapshots == told.snapshots, seed

@@ -205,7 +205,10 @@ def test_steps_that_are_refused(step: Any, telling: str) -> None:
         ({"retention": "39s"}, "retention must cover the sessions; got 39 s; at least inactivity_gap + grace = 40 s"),
         ({"retention": "long"}, "retention must be a duration; got 'long'"),
         ({"retention": -1}, "retention must be 0 ms or more; got -1 ms"),
-        ({"store": "clicks-store"}, "store must be a store of sessions; got 'clicks-store'; such as sk.open_store(\"memory\", "),
+        (
+            {"store": "clicks-store"},
+            "store must be a store of sessions; got 'clicks-store'; such as sk.open_store(\"memory\", ",
+        ),
         ({"store": {}}, "store must be a store of sessions; got {}"),
     ],
 )
