@@ -55,9 +55,17 @@ def _list(column: Any) -> list[Any]:
     return list(column.to_pylist() if hasattr(column, "to_pylist") else column.tolist())
 
 
-def _are_equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-    """True if the values are equal; what is not a number on both sides is the same."""
-    return all(a == b or (a != a and b != b) for a, b in zip(one, other, strict=True))
+def _are_equal(one: Any, other: Any) -> bool:
+    """True if the values are equal: whatever they hold, and what is not a number on both sides is the same."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.shape == other.shape and _are_equal(one.tolist(), other.tolist())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_are_equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_are_equal(value, other[name]) for name, value in one.items())
+    if isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other):
+        return True
+    return bool(one == other)
 
 
 def verdict_on(expected: Sent | None, kafka: Sent | None, *, is_sent_again: bool) -> str:

@@ -13,11 +13,15 @@ PACKAGE = Path(__file__).parent.parent / "sessionkit"
 # From the ground up. Members of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "text", "compiled", "views", "windows"),
-    ("durations", "columns", "decisions", "fold_loops", "contracts", "files", "keys", "samples", "java", "typed")
-    + ("stores.strict", "stores.logs", "windows.cells", "windows.blocks"),
+    (
+        *("durations", "columns", "decisions", "fold_loops", "contracts", "files", "keys", "samples", "java", "typed"),
+        *("stores.strict", "stores.logs", "windows.cells", "windows.blocks"),
+    ),
     ("stores.rows", "touch_loops", "windows.emission", "windows.touches"),
-    ("aggregations", "partitioner", "source", "views.html", "stores.columns")
-    + ("stores.cache", "stores.codec", "stores.segments", "stores.folder"),
+    (
+        *("aggregations", "partitioner", "source", "views.html"),
+        *("stores.columns", "stores.cache", "stores.codec", "stores.segments", "stores.folder"),
+    ),
     ("stores.in_memory", "stores.database", "windows.sliding_places"),
     ("stores.memory", "stores.memory_windows", "stores.scan", "windows.sliding_steps"),
     ("stores.persistent", "windows.sliding_kernel"),

@@ -142,10 +142,12 @@ class InMemoryStore:
     def all_or_nothing(self) -> Iterator[None]:
         """What is done inside stays only if nothing raises."""
         before = {number: mine.copy() for number, mine in self._partitions.items()}
+        bound = (self._key_kind, self._names, self._windows)
         try:
             yield
         except BaseException:
             self._maps = before
+            self._key_kind, self._names, self._windows = bound
             raise
 
     def close(self) -> None:

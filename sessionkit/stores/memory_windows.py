@@ -10,8 +10,9 @@ from sortedcontainers import SortedDict
 
 from sessionkit.contracts import FixedColumns, StoredWindow, store_kind
 from sessionkit.durations import Duration
+from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.in_memory import InMemoryStore, kind_of
-from sessionkit.stores.rows import as_fixed_columns, as_windows
+from sessionkit.stores.rows import as_fixed_columns, as_windows, check_times
 
 
 @store_kind("memory", of="windows")
@@ -54,6 +55,9 @@ class MemoryWindowStore(InMemoryStore):
         keep_null: bool = False,
     ) -> bool:
         """Writes a window; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
+        (window_start_ms,) = check_times(window_start_ms, of="window")
+        if window_start_ms < 0:
+            raise InvalidArgument(problem("a window starts at 0 or later", window_start_ms, "times up to 2**63 - 1"))
         raw, mine = self._raw(key), self._live(partition)
         mine.observed_time_ms = max(mine.observed_time_ms, window_start_ms)
         if window_start_ms <= self._expiry_ms(mine):

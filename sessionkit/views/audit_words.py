@@ -26,9 +26,11 @@ def audit_words(
     if expected == 0 and counts["sent"] == 0:
         words = [f"{what}: no window becomes final on these records."]
     elif is_clean:
-        words = [f"{what}: all {plural(expected, final)} come once, in time, with the right value."]
+        which = f"all {plural(expected, final)} come" if expected > 1 else f"the one {final} comes"
+        words = [f"{what}: {which} once, in time, with the right value."]
     elif counts["sent"] == 0:
-        words = [f"{what}: nothing comes out. All {plural(expected, final)} are lost."]
+        which = f"All {plural(expected, final)} are" if expected > 1 else f"The one {final} is"
+        words = [f"{what}: nothing comes out. {which} lost."]
     else:
         words = [f"{what}: {good:,} of {plural(expected, final)} come as they should; {_wrong(counts)}."]
     if counts["lost"]:
@@ -38,7 +40,7 @@ def audit_words(
     if counts["sent_twice"]:
         words.append(_why_twice(counts))
     if counts["late"]:
-        words.append(_why_late(settings, counts["late"]))
+        words.append(_why_late(settings, strategy, counts["late"]))
     if counts["lost"] or counts["other_value"] or counts["only_in_kafka"] or counts["late"]:
         words += _cure(settings, cure)
     if counts["final_but_kept"]:
@@ -51,10 +53,10 @@ def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _why_late(settings: Any, count: int) -> str:
+def _why_late(settings: Any, strategy: str, count: int) -> str:
     come, they = ("comes", "it") if count == 1 else ("come", "they")
     what = f"{plural(count, 'result')} {come} later than {they} could"
-    if settings.emit_interval_ms:
+    if settings.emit_interval_ms and strategy == "on_window_close":
         interval = show_duration(settings.emit_interval_ms)
         why = f"final results are looked for at most once in {interval} of wall clock, and only when a record arrives"
     else:

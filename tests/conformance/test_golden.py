@@ -18,6 +18,8 @@ import pytest
 from tests.conformance.cases import frame_of, plan_of, read_cases, run_case, unsupported
 
 GOLDEN = Path(__file__).parent.parent / "golden"
+pytestmark = pytest.mark.kafka
+
 CORNER = "corner-session.jsonl"
 WRAPS = "session-largest-timestamp"
 ALL = [case for path in sorted(GOLDEN.glob("*-*.jsonl*")) for case in read_cases(path)]

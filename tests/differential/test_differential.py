@@ -19,6 +19,8 @@ from tests.differential.oracle import Oracle, OracleUnavailable
 from tests.differential.run import compare, drawn_cases, shrunk
 from tests.differential.shrink import is_valid, shrink
 
+pytestmark = pytest.mark.kafka
+
 SEED, CASES = 20_260_131, 640
 GOLDEN = Path(__file__).parent.parent / "golden"
 

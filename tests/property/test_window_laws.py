@@ -183,6 +183,8 @@ def test_a_run_can_be_cut_anywhere(windows: Any, rows: Rows, data: st.DataObject
         for begin, end in zip([0, *cuts], [*cuts, len(rows)], strict=True):
             parts.append(plan.run(table.slice(begin, end - begin), rules=rules, store=store))
             parts[-1].trace.check()
+            if data.draw(st.booleans()):  # a look in between: the store keeps columns until someone asks by key
+                assert len(list(store.all())) == len(store)
         stored = {(w.key, w.window_start_ms): list(w.aggregate["held"]) for w in store.all()}
     for view in ("changelog", "dropped"):
         found = [row for part in parts for row in getattr(part, view)().to_pylist()]

@@ -149,6 +149,13 @@ def test_one_is_said_as_one() -> None:
     assert "With it 1 session is sent again" in repr(again)
 
 
+def test_one_final_result_is_not_all_of_them() -> None:
+    for rows in (a(0, 17), a(0, 99)):
+        audit = audit_of(TUMBLING_10_5, rows)
+        assert audit.counts()["expected"] == 1
+        assert not re.search(r"all 1 final result (come|are) ", repr(audit), re.IGNORECASE)
+
+
 def test_records_that_close_nothing() -> None:
     for rows in ([], a(0, 1)):
         audit = audit_of(TUMBLING_10, rows)
@@ -262,6 +269,13 @@ def test_what_the_cache_makes_late_is_not_put_down_to_the_emit_interval() -> Non
     assert "0 s of wall clock" not in repr(audit)
 
 
+def test_an_emit_interval_holds_no_update_back() -> None:
+    """There are no final results to look for; it is the cache."""
+    audit = audit_of(TUMBLING_10, [("a", 0), ("b", 1)], UPDATE, caching=True, emit_interval="1s")
+    assert found(audit)["late"] == 1
+    assert "the cache holds them back" in repr(audit)
+
+
 def test_a_cache_hides_what_the_store_has_forgotten_until_it_evicts_it() -> None:
     """gap 2, grace 3, retention 5: the session at 0 has left the store when the second record at 0 comes."""
     windows, rows = sk.SessionWindows(inactivity_gap=2, grace=3), [("a", 0), ("b", 5), ("a", 0)]
@@ -349,6 +363,20 @@ def test_a_value_that_is_not_a_number_is_the_same_on_both_sides() -> None:
     table = table_of(a(0)).append_column("v", pa.array([float("nan")]))
     plan = BY_KEY.windowed_by(TUMBLING_10).aggregate(total=sk.sum("v"))
     assert sk.audit(plan, table).is_clean
+
+
+def test_a_list_with_a_value_that_is_not_a_number_is_the_same_on_both_sides() -> None:
+    table = table_of(a(0)).append_column("v", pa.array([float("nan")]))
+    assert sk.audit(BY_KEY.windowed_by(TUMBLING_10).aggregate(held=sk.collect("v")), table).is_clean
+
+
+def test_an_aggregate_that_is_an_array() -> None:
+    """Any object may come out of Python functions; == of it need not be a truth value."""
+    own = sk.aggregation(
+        initializer=lambda: np.zeros(2), aggregator=lambda key, value, agg: agg + 1, merger=lambda key, x, y: x + y
+    )
+    audit = sk.audit(BY_KEY.windowed_by(TUMBLING_10).aggregate(own=own), table_of(a(0, 1)).to_pandas())
+    assert audit.is_clean
 
 
 STREAMS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), max_size=12)

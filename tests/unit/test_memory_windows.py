@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 import sessionkit as sk
 from sessionkit.contracts import Snapshot
-from sessionkit.errors import AggregationFailed, InvalidArgument, StoreClosed
+from sessionkit.errors import AggregationFailed, InvalidArgument, InvalidData, StoreClosed, StoreMismatch
 from sessionkit.stores.memory_windows import MemoryWindowStore
 
 Starts = list[tuple[Any, int]]
@@ -245,6 +245,96 @@ def test_an_aggregation_that_raises_leaves_the_store_as_it_was(windows: Any) -> 
         assert (list(store.all()), store.snapshot(0)) == before
 
 
+def test_a_run_that_failed_leaves_no_type_of_key_behind() -> None:
+    store = MemoryWindowStore()
+    with pytest.raises(Stopped), store.all_or_nothing():
+        store.put(1, 5, 1, 5)
+        raise Stopped
+    assert len(store) == 0
+    assert store.put("ada", 5, 1, 5)
+
+
+# ---- plans: runs in columns, calls in between, and what a store is bound to
+
+
+PLAN = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", partition="partition")
+
+
+def clicks(*rows: tuple[str, int, int, int]) -> pd.DataFrame:
+    """(user, time, partition, offset)."""
+    return pd.DataFrame(rows, columns=["user", "at", "partition", "offset"])
+
+
+def test_what_runs_leave_is_there_for_every_call_and_for_the_next_run() -> None:
+    """d = 10: ada's 20 and 30, then her 25, which takes from what the first run left."""
+    plan = PLAN.windowed_by(sk.SlidingWindows(time_difference=10, grace=100)).aggregate(n=sk.count())
+    for look in (False, True):
+        with sk.open_store("memory", "hourly", of="windows") as store:
+            plan.run(clicks(("ada", 20, 0, 0), ("bob", 50, 3, 0), ("ada", 30, 0, 1)), store=store)
+            if look:
+                assert [tuple(w)[:5] for w in store.fetch("ada", 0, 99)] == [
+                    (10, 1, 20, "ada", 0),
+                    (20, 2, 30, "ada", 1),
+                    (21, 1, 30, "ada", 1),
+                ]
+                assert len(store) == 4
+            assert (store.snapshot(0)[:2], store.snapshot(3)[:2], store.snapshot(1)) == ((1, 30), (0, 50), Snapshot())
+            plan.run(clicks(("ada", 25, 0, 2)), store=store)
+            held = [(w.window_start_ms, w.aggregate, w.timestamp_ms, w.opened_by) for w in store.all()]
+            assert held == [(10, 1, 20, 0), (15, 2, 25, 2), (20, 3, 30, 1), (21, 2, 30, 1), (26, 1, 30, 2)]
+            assert starts_of(store.all(partition=3)) == [("bob", 40)]
+
+
+def test_several_aggregations_are_one_stored_value() -> None:
+    plan = PLAN.windowed_by(sk.TimeWindows(size=10, grace=0)).aggregate(n=sk.count(), newest=sk.max("offset"))
+    with sk.open_store("memory", "hourly", of="windows") as store:
+        plan.run(clicks(("ada", 5, 0, 0), ("ada", 6, 0, 1)), store=store)
+        assert [tuple(w)[:4] for w in store.all()] == [(0, {"n": 2, "newest": 1}, 6, "ada")]
+        with pytest.raises(
+            InvalidData, match=r"store 'hourly' holds the results of another plan; got \['n', 'newest'\] in"
+        ):
+            PLAN.windowed_by(sk.TimeWindows(size=10, grace=0)).count().run(clicks(("ada", 7, 0, 2)), store=store)
+        with pytest.raises(
+            StoreMismatch, match=r"store 'hourly' was made for something else; got windows 'TimeWindows"
+        ):
+            plan.with_windows(size=20, advance=10).run(clicks(("ada", 7, 0, 2)), store=store)
+
+
+@pytest.mark.parametrize("key", ["\0\0\0\0\0\0\0\1", b"\0\0\0\0\0\0\0\1"])
+def test_a_store_has_one_type_of_key(key: Any) -> None:
+    """As bytes, the integer 1 and this text are the same."""
+    store = filled([(1, 5)])
+    for call in (lambda: store.put(key, 5, 2, 6), lambda: store.fetch(key, 0, 9), lambda: store.fetch_window(key, 5)):
+        with pytest.raises(InvalidArgument, match=r"holds keys of another type; got .*; its keys are int"):
+            call()
+    assert [w.aggregate for w in store.all()] == ["15"]
+
+
+# ---- times that cannot be
+
+
+@pytest.mark.parametrize("start", [-1, 1.5, True, None, "5"])
+def test_a_start_that_cannot_be_is_refused(start: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"a time of a window must be an integer|a window starts at 0 or later"):
+        MemoryWindowStore().put("ada", start, 1, 5)
+
+
+# ---- to look at
+
+
+def test_it_shows_itself() -> None:
+    store = filled([("bob", 5), ("ada", 7)], name="clicks", retention="1m")
+    store.put("<b>", 8, [1], 9, partition=4)
+    assert repr(store) == "MemoryWindowStore('clicks'): 3 windows, kept for 1 min"
+    assert repr(MemoryWindowStore()) == "MemoryWindowStore('windows'): 0 windows, kept for ever"
+    frame = store.to_pandas()
+    assert frame.columns.tolist() == ["partition", "key", "window_start_ms", "aggregate", "timestamp_ms"]
+    assert frame.to_numpy().tolist() == [[0, "bob", 5, "bob5", 6], [0, "ada", 7, "ada7", 8], [4, "<b>", 8, [1], 9]]
+    shown = store._repr_html_()
+    assert "<td>0</td><td>bob</td><td>5</td><td>bob5</td><td>6</td>" in shown
+    assert "<td>&lt;b&gt;</td>" in shown
+
+
 # ---- closed, and opened by name
 
 CALLS: dict[str, tuple[Any, ...]] = {
@@ -259,6 +349,10 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "all": (),
     "backward_all": (),
     "snapshot": (0,),
+    "check_names": (["count"],),
+    "check_windows": ({"kind": "TimeWindows"},),
+    "to_pandas": (),
+    "__len__": (),
 }
 
 
@@ -269,6 +363,8 @@ def test_a_closed_store_refuses_every_call(name: str) -> None:
     with pytest.raises(StoreClosed, match="store 'hourly' is closed; got a call; open it again"):
         getattr(store, name)(*CALLS[name])
     store.close()  # again: nothing to do
+    assert repr(store) == "MemoryWindowStore('hourly'): closed"
+    assert "closed" in store._repr_html_()
 
 
 def test_a_closed_store_takes_no_commit() -> None:
