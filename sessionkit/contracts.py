@@ -170,6 +170,9 @@ class SessionStore(BulkStore, Protocol):
     ) -> Iterator[StoredSession]:
         """Sessions of `key` that end at or after the one time and start at or before the other, by rising end."""
 
+    def all(self, *, partition: int = 0) -> Iterator[StoredSession]:
+        """Every session, in the store's own order."""
+
     def find_sessions_by_end(
         self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
     ) -> Iterator[StoredSession]:

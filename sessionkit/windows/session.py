@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from sessionkit.contracts import SessionStore, StoredSession, window_kind
 from sessionkit.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, show_duration
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.errors import InvalidArgument, NotBuilt, problem
+from sessionkit.keys import key_bytes
 from sessionkit.windows.emission import EmitSchedule
 from sessionkit.windows.session_kernel import SessionKernel, session_is_late
 from sessionkit.windows.touches import Aggregates
@@ -182,4 +183,13 @@ class SessionProcessor:
         if highest < lowest:
             return []
         self._schedule.last_close_time_ms = close_time_ms
-        return list(self._store.find_sessions_by_end(lowest, highest, partition=self._partition))
+        try:
+            return list(self._store.find_sessions_by_end(lowest, highest, partition=self._partition))
+        except NotBuilt:  # a store that is not in order of time: slower, with the same results
+            return self._scanned(lowest, highest)
+
+    def _scanned(self, lowest_end_ms: int, highest_end_ms: int) -> list[StoredSession]:
+        """The sessions of all keys that end between the two times, found by going through the whole store."""
+        found = (s for s in self._store.all(partition=self._partition))
+        closed = (s for s in found if lowest_end_ms <= s.window_end_ms <= highest_end_ms)
+        return sorted(closed, key=lambda s: (s.window_end_ms, s.window_start_ms, key_bytes(s.key)))
