@@ -48,7 +48,7 @@ demo: $(READY) ## sessions of a month of flights on Spark, and a report: out/rep
 
 .PHONY: test
 test: $(READY) ## all tests, with Spark and a browser, and all notebooks
-	$(PYTHON) -m pytest -n 2 -m "not spark and not browser and not kafka"
+	$(PYTHON) -m pytest -n 2 --dist worksteal -m "not spark and not browser and not kafka"
 	$(PYTHON) -m pytest -m "spark or browser or kafka"
 	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
@@ -57,7 +57,7 @@ check: $(READY) ## format, lint, types, layers, unit tests: under a minute
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	$(PYTHON) -m pytest -q -n 2 -m "not spark and not browser and not slow" tests/test_layers.py tests/test_public.py tests/unit
+	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m "not spark and not browser and not slow" tests/test_layers.py tests/test_public.py tests/unit
 
 .PHONY: format
 format: $(READY) ## format the code and sort the imports

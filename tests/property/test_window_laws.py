@@ -113,7 +113,8 @@ def test_more_grace_keeps_what_less_grace_kept(windows: Any, rows: Rows, more: i
     before, after = held(run), held(again)
     for id, records in before.items():
         assert [record for record in after[id] if record in records] == records
-    assert again.metrics()["dropped-records-total"] <= run.metrics()["dropped-records-total"]
+    if isinstance(windows, sk.TimeWindows):  # a sliding record that is late as a whole is one drop, partly late several
+        assert again.metrics()["dropped-records-total"] <= run.metrics()["dropped-records-total"]
     if isinstance(windows, sk.TimeWindows):
         gained = sum(map(len, after.values())) - sum(map(len, before.values()))
         assert gained == run.metrics()["dropped-late"] - again.metrics()["dropped-late"]
