@@ -333,6 +333,7 @@ class MetricsView:
         self._counts: dict[str, int] = {}
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        left = left[tables.is_result(outcome)[left]]
         finals = tables.final_count(outcome) if self.needs_trace else 0
         seen = tables.metrics(outcome, finals, 0, null_values=self._drops_null)
         whole = ("windows", "windows-open", "windows-closed")
@@ -342,6 +343,7 @@ class MetricsView:
         return None
 
     def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        left = left[tables.is_result(outcome)[left]]
         closed = int(outcome.closed[left].sum())
         self._counts["windows"] += len(left)
         self._counts["windows-closed"] += closed
