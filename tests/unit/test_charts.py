@@ -442,6 +442,7 @@ def test_playback_is_a_curtain_with_a_frame_for_each_record(toy: SessionTrace) -
     assert all(frame.data is None or not frame.data for frame in figure.frames)
 
 
+@pytest.mark.slow
 def test_playback_of_many_rows_takes_larger_steps(flights: sk.Run) -> None:
     windows = sk.SessionWindows(inactivity_gap="1h", grace="30m")
     figure = plane(flights.trace, windows, "UA@EWR", first=0, last=3_000, playback=True)

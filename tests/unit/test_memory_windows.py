@@ -473,5 +473,6 @@ class Machine(RuleBasedStateMachine):
             assert len(self.store) == sum(map(len, self.model.values()))
 
 
+@pytest.mark.slow
 def test_any_calls() -> None:
     run_state_machine_as_test(Machine, settings=settings(max_examples=40, stateful_step_count=30, deadline=None))

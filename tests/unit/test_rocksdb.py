@@ -356,6 +356,7 @@ def machine_directory() -> Iterator[Path]:
         yield Path(directory)
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(STEPS, st.none() | st.integers(0, 30), st.integers(1, 12), st.booleans())
 def test_equals_a_list_that_does_what_kafka_does(

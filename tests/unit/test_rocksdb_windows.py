@@ -173,6 +173,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @every_form
 @settings(max_examples=25)
 @given(steps=STEPS, retention=st.none() | st.integers(0, 30), interval=st.integers(1, 12))

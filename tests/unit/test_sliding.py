@@ -492,6 +492,7 @@ def test_trailing_only_counts_its_finals_without_a_trace_too() -> None:
 STREAMS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), max_size=25)
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(STREAMS, st.integers(1, 12), st.integers(0, 8))
 def test_trailing_only_is_the_finals_whose_newest_record_ends_the_window(

@@ -362,6 +362,7 @@ def wide_stream(records: int, difference_ms: int, grace_ms: int, seed: int) -> S
     return make_stream([0] * records, times.tolist(), difference_ms, grace_ms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("records", "difference_ms", "grace_ms"), [(2600, 60, 40), (150, 900, 300), (100, 5000, 9)])
 def test_many_windows_in_one_slot(records: int, difference_ms: int, grace_ms: int) -> None:
     check_stream(wide_stream(records, difference_ms, grace_ms, records), 1)
