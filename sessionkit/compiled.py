@@ -28,6 +28,11 @@ def compiled_loop(function: Loop) -> Loop:
     return njit(cache=True, nogil=True, _nrt=False)(function)  # type: ignore[call-overload]  # not in numba's stubs
 
 
+def inlined(function: Loop) -> Loop:
+    """A compiled loop that is written out where it is called: a call would hand over every field of every array."""
+    return njit(cache=True, nogil=True, _nrt=False, forceinline=True)(function)  # type: ignore[call-overload]
+
+
 @cache
 def announce_compiling(function: Loop) -> None:
     """Says so once, on stderr, when `function` has never been compiled on this machine and the first run will do it."""

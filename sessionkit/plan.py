@@ -237,7 +237,7 @@ class Plan:
         return Run(self, done.outcome, forwarded=done.forwarded, refused=done.refused, how=how, store=done.store)
 
     def _check_rules(self, rules: str, *, only_kafka: bool) -> None:
-        if rules == "kafka" and getattr(self.windows, "trailing_only", False):
+        if rules == "kafka" and self._windows().trailing_only:
             want = 'rules="sessionkit"; Kafka released the other form of KIP-450'
             raise InvalidArgument(problem("Kafka has no trailing-only windows", repr(self.windows), want))
         if rules != "kafka" and only_kafka:
@@ -279,7 +279,7 @@ class Plan:
         Raises:
             InvalidArgument: it has no windows or no aggregation.
         """
-        if getattr(self._windows(), "trailing_only", False) and self.strategy != "on_window_close":
+        if self._windows().trailing_only and self.strategy != "on_window_close":
             want = '.emit("on_window_close"); leave out trailing_only for updates'
             raise InvalidArgument(problem("trailing_only has final results only", f'.emit("{self.strategy}")', want))
         if not self.aggregations:

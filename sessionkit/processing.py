@@ -255,13 +255,13 @@ def run_processor(
         position = position + np.bincount(batch.partition, minlength=len(numbers))
     first_stream_time = np.array([before[p].stream_time_ms for p in numbers], np.int64)
     loaded, keys = _loaded(windows, store, batch, first_stream_time)
-    recorder = _recorder(windows, batch, keys.to_pylist())
+    recorder = _recorder(windows, batch, known := keys.to_pylist())
     for partition, each in loaded:
         recorder.load(each, partition)
     first_aggregates = list(recorder.last)
     run = _ProcessorRun(windows, aggregations, batch, store, how, before)
     with store.all_or_nothing():
-        run.run(recorder, keys.to_pylist())
+        run.run(recorder, known)
         if bound is not None:
             store.bind(bound)
     columns = recorder.columns()
@@ -291,7 +291,7 @@ def run_processor(
         dropped=dict(zip(*(a.tolist() for a in np.unique(recorder.decision, return_counts=True)), strict=True)),
         missed_count=recorder.missed_count,
         merge_count=recorder.merge_count,
-        trailing_only=getattr(windows, "trailing_only", False),
+        trailing_only=windows.trailing_only,
     )
     return Processed(outcome, run.forwarded, tuple(run.refused), store if run.cache is None else run.cache)
 

@@ -55,7 +55,8 @@ def run_window_kernel(
         name: make_fold(aggregation, batch.values, state.aggregates[name], describe)
         for name, aggregation in aggregations.items()
     }
-    decided: Decided = windows.kernel().run(feed, folds)
+    kernel: WindowKernel = windows.kernel()
+    decided = kernel.run(feed, folds)
     columns = _window_columns(windows, decided, state, batch, keep_offsets=keep_trace or store is not None)
     close_time = feed.stream_time_ms - windows.close_lag_ms
     last_instant = columns.end_ms if windows.inclusive_end else columns.end_ms - 1
@@ -73,7 +74,7 @@ def run_window_kernel(
         dropped={int(code): int(feed.counts[code]) for code in np.flatnonzero(feed.counts)},
         missed_count=decided.missed_count,
         merge_count=0,
-        trailing_only=getattr(windows, "trailing_only", False),
+        trailing_only=windows.trailing_only,
     )
 
 

@@ -15,12 +15,12 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "text", "compiled", "views", "windows"),
     (
         *("durations", "columns", "decisions", "fold_loops", "contracts", "files", "keys", "samples", "java", "typed"),
-        *("stores.strict", "stores.logs", "windows.cells", "windows.blocks"),
+        *("stores.binding", "stores.strict", "stores.logs", "windows.cells", "windows.blocks"),
     ),
-    ("stores.rows", "touch_loops", "windows.emission", "windows.touches"),
+    ("stores.rows", "stores.folder", "touch_loops", "windows.emission", "windows.touches"),
     (
         *("aggregations", "partitioner", "source", "views.html"),
-        *("stores.columns", "stores.cache", "stores.codec", "stores.segments", "stores.folder"),
+        *("stores.columns", "stores.cache", "stores.codec", "stores.segments"),
     ),
     ("stores.in_memory", "stores.database", "windows.sliding_places"),
     ("stores.memory", "stores.memory_windows", "stores.scan", "windows.sliding_steps"),

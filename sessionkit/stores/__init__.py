@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
-import re
 from typing import Any
 
 from sessionkit.contracts import STORE_KINDS, one_of
 from sessionkit.durations import Duration
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.text import shorten
+from sessionkit.stores.binding import check_store_name
 
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 # Loaded when a store of the kind is opened: the one on disk brings a library of its own.
 _MODULES = {
     "memory": ("sessionkit.stores.memory", "sessionkit.stores.memory_windows"),
@@ -50,9 +48,7 @@ def open_store(
     """
     one_of("kind of store", kind, tuple(_MODULES))
     one_of("of", of, HOLDS)
-    if not _is_name(name):
-        want = 'letters, digits, ".", "_" and "-", at most 249 of them'
-        raise InvalidArgument(problem("this is no name for a store", shorten(repr(name)), want))
+    check_store_name(name)
     on_disk = {"directory": directory, "time_ordered": time_ordered, "segment_interval": segment_interval}
     if kind == "memory":
         for option, value in on_disk.items():
@@ -70,7 +66,3 @@ def store_class(kind: str, of: str) -> Any:
     """The class of stores of this kind that hold sessions, or windows of one length."""
     importlib.import_module(_MODULES[kind][HOLDS.index(of)])
     return STORE_KINDS[kind, of]
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str) and name not in (".", "..") and _NAME.fullmatch(name) is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import signal
 import stat
@@ -18,6 +17,7 @@ from typing import Any, BinaryIO
 from uuid import uuid4
 
 from sessionkit.errors import InvalidArgument, StoreCorrupted, StoreFailed, StoreLocked, problem
+from sessionkit.stores.binding import check_store_name
 from sessionkit.stores.logs import damage_in_logs
 from sessionkit.text import shorten
 
@@ -26,12 +26,6 @@ START_LIMIT_S = 60  # for the other Python to start, on a busy machine
 FORMAT = 1
 IDENTITY = f"sessionkit store, format {FORMAT}\n".encode()
 ROWS = "rows"  # the folder with RocksDB's own files
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
-
-
-def is_store_name(name: object) -> bool:
-    """True for a name by Kafka's rule: 1 to 249 of A-Z, a-z, 0-9, ".", "_", "-", and not "." or ".."."""
-    return isinstance(name, str) and name not in (".", "..") and _NAME.fullmatch(name) is not None
 
 
 def store_path(name: str, directory: str | os.PathLike[str]) -> Path:
@@ -40,9 +34,7 @@ def store_path(name: str, directory: str | os.PathLike[str]) -> Path:
     Raises:
         InvalidArgument: a name that breaks Kafka's rule, a link or a file in the place of the folder, or no directory.
     """
-    if not is_store_name(name):
-        want = 'letters, digits, ".", "_" and "-", at most 249 of them'
-        raise InvalidArgument(problem("this is no name for a store", shorten(repr(name)), want))
+    check_store_name(name)
     try:
         place = Path(directory).resolve()
         path = place / name

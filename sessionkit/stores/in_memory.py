@@ -13,8 +13,9 @@ from sortedcontainers import SortedDict
 
 from sessionkit.contracts import Snapshot
 from sessionkit.durations import Duration, duration_ms, show_duration, show_time
-from sessionkit.errors import InvalidArgument, InvalidData, StoreClosed, StoreMismatch, problem
+from sessionkit.errors import InvalidArgument, StoreClosed, problem
 from sessionkit.keys import key_bytes
+from sessionkit.stores.binding import check_bound, check_results
 from sessionkit.stores.columns import ColumnState
 from sessionkit.stores.rows import KEY_TYPES
 from sessionkit.text import escape_html, html_block, plural, shorten
@@ -110,10 +111,7 @@ class InMemoryStore:
             InvalidData: with the names in it and those in the plan.
         """
         self._check_open()
-        if self._names is not None and self._names != set(names):
-            got = f"{sorted(self._names)} in it, {sorted(names)} in the plan"
-            want = "one plan a store, or the same names"
-            raise InvalidData(problem(f"store {self.name!r} holds the results of another plan", got, want))
+        check_results(self.name, self._names, names)
 
     def check_windows(self, windows: Mapping[str, Any]) -> None:
         """Refuses a plan whose windows, keys or results are not those that the store is bound to.
@@ -122,12 +120,7 @@ class InMemoryStore:
             StoreMismatch: with what differs.
         """
         self._check_open()
-        asked = dict(windows)
-        if self._windows is not None and self._windows != asked:
-            names = [name for name in {**self._windows, **asked} if self._windows.get(name) != asked.get(name)]
-            said = [f"{name} {self._windows.get(name)!r} in it, {asked.get(name)!r} asked for" for name in names]
-            want = "open it as it was made, or use another name"
-            raise StoreMismatch(problem(f"store {self.name!r} was made for something else", "; ".join(said), want))
+        check_bound(self.name, self._windows, dict(windows))
 
     def bind(self, windows: Mapping[str, Any]) -> None:
         """Notes what the windows in it are; a plan with others is refused from then on.

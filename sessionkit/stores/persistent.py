@@ -13,8 +13,9 @@ import numpy as np
 
 from sessionkit.contracts import Snapshot
 from sessionkit.durations import INT64_MAX, Duration, show_duration, show_time
-from sessionkit.errors import InvalidArgument, InvalidData, StoreCorrupted, StoreMismatch, problem
+from sessionkit.errors import InvalidArgument, StoreCorrupted, problem
 from sessionkit.keys import MAX_KEY_BYTES, key_bytes
+from sessionkit.stores.binding import check_bound, check_results, mismatch
 from sessionkit.stores.codec import Layout, Place, kind_of_key, pack_value, unpack_key, unpack_value
 from sessionkit.stores.database import Database
 from sessionkit.stores.folder import StoreFolder
@@ -111,11 +112,7 @@ class PersistentStore:
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results are called otherwise than those in the store."""
         self._check_open()
-        held = self._header["names"]
-        if held is not None and held != sorted(names):
-            want = "one plan a store, or the same names"
-            got = f"{held} in it, {sorted(names)} in the plan"
-            raise InvalidData(problem(f"store {self.name!r} holds the results of another plan", got, want))
+        check_results(self.name, self._header["names"], names)
 
     def check_windows(self, windows: Mapping[str, Any]) -> None:
         """Refuses a plan whose windows, keys or results are not those that the store is bound to.
@@ -124,10 +121,7 @@ class PersistentStore:
             StoreMismatch: with what differs.
         """
         self._check_open()
-        bound, asked = self._header["windows"], dict(windows)
-        if bound is not None and bound != asked:
-            names = [name for name in {**bound, **asked} if bound.get(name) != asked.get(name)]
-            raise self._mismatch([f"{name} {bound.get(name)!r} in it, {asked.get(name)!r} asked for" for name in names])
+        check_bound(self.name, self._header["windows"], dict(windows))
 
     def bind(self, windows: Mapping[str, Any]) -> None:
         """Notes what the windows in it are; a plan with others is refused from then on.
@@ -366,7 +360,7 @@ class PersistentStore:
             shown = [
                 (name, self._setting(name, header.get(name)), self._setting(name, settings[name])) for name in differing
             ]
-            raise self._mismatch([f"{_WORDS[name]} {old} in it, {new} asked for" for name, old, new in shown])
+            raise mismatch(self.name, [f"{_WORDS[name]} {old} in it, {new} asked for" for name, old, new in shown])
         return dict(header)
 
     @staticmethod
@@ -374,10 +368,6 @@ class PersistentStore:
         if name.endswith("_ms"):
             return "none" if value is None else show_duration(value)
         return str(value)
-
-    def _mismatch(self, differing: list[str]) -> StoreMismatch:
-        want = "open it as it was made, or use another name"
-        return StoreMismatch(problem(f"store {self.name!r} was made for something else", "; ".join(differing), want))
 
     def _read_states(self) -> dict[int, _State]:
         """Position and clocks of the partitions that were committed."""

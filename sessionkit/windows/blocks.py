@@ -10,12 +10,7 @@ No mark is ever taken back: to give a place contents of its own, the marks above
 
 from __future__ import annotations
 
-from numba import njit
-
-from sessionkit.compiled import compiled_loop
-
-# A call from a loop costs more than what these do, and hands over every field of every array.
-inlined = njit(cache=True, nogil=True, _nrt=False, forceinline=True)  # type: ignore[call-overload]  # _nrt: not in the stubs
+from sessionkit.compiled import compiled_loop, inlined
 
 SHIFT = 6
 WIDTH = 1 << SHIFT

@@ -41,6 +41,7 @@ class SessionWindows:
     reach_name = "inactivity_gap"
     takes_null_values = True
     inclusive_end = True
+    trailing_only = False
     caches_on_close = False
 
     def __init__(self, *, inactivity_gap: Duration, grace: Duration) -> None:

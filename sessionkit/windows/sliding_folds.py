@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.compiled import compiled_loop
+from sessionkit.compiled import compiled_loop, inlined
 from sessionkit.durations import INT64_MAX
 from sessionkit.fold_loops import NOTHING
 from sessionkit.windows.blocks import (
     MOST_LEVELS,
     best_at,
-    inlined,
     lay_best,
     lay_sum,
     set_best,

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.compiled import compiled_loop
+from sessionkit.compiled import compiled_loop, inlined
 from sessionkit.decisions import COPIED, OPENED
 from sessionkit.fold_loops import NOTHING
 from sessionkit.window_trace import Touches
-from sessionkit.windows.blocks import inlined
 from sessionkit.windows.sliding_folds import NO_VALUES, Floats, Longs, Mask
 
 

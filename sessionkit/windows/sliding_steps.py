@@ -6,11 +6,10 @@
 
 from __future__ import annotations
 
-from sessionkit.compiled import compiled_loop
+from sessionkit.compiled import compiled_loop, inlined
 from sessionkit.decisions import ADDED, LATE, OPENED
 from sessionkit.windows.blocks import (
     NO_PLACE,
-    inlined,
     largest_at,
     lay_largest,
     set_largest,

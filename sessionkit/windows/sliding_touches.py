@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sessionkit.compiled import compiled_loop
+from sessionkit.compiled import compiled_loop, inlined
 from sessionkit.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
 from sessionkit.window_trace import Touches
-from sessionkit.windows.blocks import inlined
 from sessionkit.windows.sliding_kernel import SlidingStructure
 from sessionkit.windows.sliding_places import place_from
 from sessionkit.windows.sliding_steps import TWICE, open_from

@@ -43,6 +43,7 @@ class TimeWindows:
     reach_name = "size"
     takes_null_values = True
     inclusive_end = False
+    trailing_only = False
     caches_on_close = True  # Kafka leaves the record cache on here, and turns it off for the other kinds
 
     def __init__(self, *, size: Duration, grace: Duration, advance: Duration | None = None) -> None:

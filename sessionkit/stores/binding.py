@@ -1,0 +1,52 @@
+"""What a store may be called, and what it refuses once a plan keeps its windows there: one rule for every kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from sessionkit.errors import InvalidArgument, InvalidData, StoreMismatch, problem
+from sessionkit.text import shorten
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+def check_store_name(name: object) -> None:
+    """Refuses a name that breaks Kafka's rule: 1 to 249 of A-Z, a-z, 0-9, ".", "_", "-", and not "." or "..".
+
+    Raises:
+        InvalidArgument: with the name.
+    """
+    if not (isinstance(name, str) and name not in (".", "..") and _NAME.fullmatch(name)):
+        want = 'letters, digits, ".", "_" and "-", at most 249 of them'
+        raise InvalidArgument(problem("this is no name for a store", shorten(repr(name)), want))
+
+
+def check_results(store: str, held: Collection[str] | None, asked: Iterable[str]) -> None:
+    """Refuses a plan whose results are called otherwise than those in the store; None: it holds none yet.
+
+    Raises:
+        InvalidData: with the names in it and those in the plan.
+    """
+    if held is not None and set(held) != set(asked):
+        got = f"{sorted(held)} in it, {sorted(asked)} in the plan"
+        want = "one plan a store, or the same names"
+        raise InvalidData(problem(f"store {store!r} holds the results of another plan", got, want))
+
+
+def check_bound(store: str, bound: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> None:
+    """Refuses a plan whose windows, keys or results are not those that the store is bound to; None: to none yet.
+
+    Raises:
+        StoreMismatch: with what differs.
+    """
+    if bound is not None and bound != asked:
+        names = [name for name in {**bound, **asked} if bound.get(name) != asked.get(name)]
+        raise mismatch(store, [f"{name} {bound.get(name)!r} in it, {asked.get(name)!r} asked for" for name in names])
+
+
+def mismatch(store: str, differing: list[str]) -> StoreMismatch:
+    """The error for a store that was made for something else."""
+    want = "open it as it was made, or use another name"
+    return StoreMismatch(problem(f"store {store!r} was made for something else", "; ".join(differing), want))
