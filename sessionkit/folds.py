@@ -105,7 +105,9 @@ def _split(
             return list(loaded.flatten())
         sums, counts = [pair["sum"] for pair in loaded], [pair["count"] for pair in loaded]
         return [pa.array(sums, pa.float64()), pa.array(counts, pa.int64())]
-    return [loaded if isinstance(loaded, pa.Array) else pa.array(list(loaded), kind)]
+    if not isinstance(loaded, pa.Array):
+        return [pa.array(list(loaded), kind)]
+    return [loaded if kind is None or loaded.type == kind else loaded.cast(kind)]  # a store on disk knows 64 bits only
 
 
 class PythonFold:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import struct
 import zlib
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from sessionkit.errors import StoreCorrupted, UnsupportedData, problem
 from sessionkit.text import shorten
+
+Bytes: TypeAlias = npt.NDArray[np.uint8]
+Times: TypeAlias = npt.NDArray[np.int64]
 
 # Of lists in lists: a value nested deeper (or in itself) is refused before Python's stack is full.
 OWN_DEPTH = 32
@@ -96,6 +100,34 @@ def _write_parts(out: bytearray, value: Any, depth: int) -> None:
             raise _unsupported(value)
         _write(out, name, depth + 1)
         _write(out, part, depth + 1)
+
+
+def pieces_around_numbers(value: Any) -> list[bytes] | None:
+    """What `pack_value` writes before, between and behind the numbers of a value; None if it holds anything else.
+
+    Numbers are int, float or None, alone or in tuples and dicts.
+
+    Example:
+        >>> pieces_around_numbers({"n": 1})
+        [b'm\\x00\\x00\\x00\\x01s\\x00\\x00\\x00\\x01n', b'']
+    """
+    kind = type(value)
+    if value is None or kind in (int, float):
+        return [b"", b""]
+    if kind not in (tuple, dict):
+        return None
+    pieces = [_SIZE.pack(b"t" if kind is tuple else b"m", len(value))]
+    for name, part in value.items() if kind is dict else ((None, part) for part in value):
+        inside = pieces_around_numbers(part)
+        if inside is None:
+            return None
+        if name is not None:
+            written = bytearray()
+            _write(written, name, 0)
+            pieces[-1] += written
+        pieces[-1] += inside[0]
+        pieces += inside[1:]
+    return pieces
 
 
 def _write_bytes(out: bytearray, kind: bytes, raw: bytes) -> None:
@@ -193,6 +225,16 @@ class Place(NamedTuple):
     time_ms: int
 
 
+class PlaceColumns(NamedTuple):
+    """The times of many places."""
+
+    start_ms: Times
+    time_ms: Times
+
+
+NO_PLACES = PlaceColumns(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
 @dataclass(frozen=True)
 class Layout:
     """How a place becomes bytes whose order is the store's: key first, or time first.
@@ -230,6 +272,26 @@ class Layout:
         return (
             Place(raw[16:], int.from_bytes(raw[8:16]), time_ms) if self.has_end else Place(raw[8:-4], time_ms, time_ms)
         )
+
+    def around_key(self, places: PlaceColumns, by_time: bool) -> tuple[Bytes, Bytes]:
+        """What stands before and behind the key in each place's bytes, as matrices with a row for each place."""
+        times, none = _times(places.time_ms), np.empty((len(places.time_ms), 0), np.uint8)
+        if not self.has_end:
+            sequence = np.zeros((len(times), len(_SEQUENCE)), np.uint8)
+            return (times, sequence) if by_time else (none, np.hstack([times, sequence]))
+        both = np.hstack([times, _times(places.start_ms)])
+        return (both, none) if by_time else (none, both)
+
+    def widths(self, by_time: bool) -> tuple[int, int]:
+        """How many bytes stand before and behind the key."""
+        before, behind = self.around_key(NO_PLACES, by_time)
+        return before.shape[1], behind.shape[1]
+
+    def from_around_key(self, before: Bytes, behind: Bytes, by_time: bool) -> tuple[Times, Times]:
+        """(start, time) of each place, from what `around_key` gave."""
+        held = before if by_time else behind
+        time_ms = _from_times(held[:, :8])
+        return (_from_times(held[:, 8:]) if self.has_end else time_ms), time_ms
 
     def is_long_enough(self, raw: bytes) -> bool:
         """False for bytes that are no row of this kind."""
@@ -270,3 +332,11 @@ def _behind(high: bytes, tail: bytes) -> bytes:
 
 def _time(time_ms: int) -> bytes:
     return time_ms.to_bytes(8)
+
+
+def _times(times_ms: Times) -> Bytes:
+    return times_ms.astype(">i8").view(np.uint8).reshape(-1, 8)
+
+
+def _from_times(raw: Bytes) -> Times:
+    return np.ascontiguousarray(raw).view(">i8").reshape(-1).astype(np.int64)

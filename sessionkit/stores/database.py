@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakSet
 
 from sortedcontainers import SortedDict
@@ -143,7 +143,7 @@ class Database:
     was changed there; what a finished transaction left goes out with the next write.
     """
 
-    def __init__(self, folder: StoreFolder, first: Mapping[bytes, bytes]) -> None:
+    def __init__(self, folder: StoreFolder, first: dict[bytes, bytes | None]) -> None:
         """Opens the folder; a new one is made with the rows `first`."""
         from sessionkit.stores.strict import open_strictly
 
@@ -160,7 +160,7 @@ class Database:
             folder.release()
             raise
 
-    def _fill(self, path: Any, first: Mapping[bytes, bytes]) -> None:
+    def _fill(self, path: Any, first: dict[bytes, bytes | None]) -> None:
         from sessionkit.stores.strict import open_strictly
 
         rdict = self._translated(lambda: open_strictly(str(path), create=True))
@@ -185,6 +185,21 @@ class Database:
         cursor = Cursor(self, self.call(self.rdict.iter), backward)
         self._cursors.add(cursor)
         return cursor
+
+    def rows(self, low: bytes, high: bytes) -> tuple[list[bytes], list[bytes]]:
+        """(keys, values) of every row from `low` on and before `high`."""
+        if self.pending:
+            return self._rows_with_pending(low, high)
+        return self.call(_rows_between, self.rdict, low, high)
+
+    def _rows_with_pending(self, low: bytes, high: bytes) -> tuple[list[bytes], list[bytes]]:
+        keys, values, cursor = [], [], self.cursor()
+        cursor.seek(low)
+        while cursor.key is not None and cursor.key < high:
+            keys.append(cursor.key)
+            values.append(cursor.value())
+            cursor.step()
+        return keys, values
 
     def estimate(self) -> int:
         """About how many rows there are."""
@@ -298,13 +313,31 @@ class Database:
             raise self.folder.translated(str(error)) from error
 
 
-def _write(rdict: Rdict, rows: Mapping[bytes, bytes | None], dropped: Mapping[bytes, bytes], *, sync: bool) -> None:
+def _rows_between(rdict: Rdict, low: bytes, high: bytes) -> tuple[list[bytes], list[bytes]]:
+    keys: list[bytes] = []
+    values: list[bytes] = []
+    while True:
+        for key, value in cast("Iterator[tuple[bytes, bytes]]", rdict.items(from_key=low)):
+            if key >= high:
+                return keys, values
+            keys.append(key)
+            values.append(value)
+        # There are no more rows, or the next one cannot be read: this fast way does not tell, a cursor does.
+        low = keys[-1] + b"\x00" if keys else low
+        rows = rdict.iter()
+        rows.seek(low)
+        if not rows.valid():
+            rows.status()
+            return keys, values
+
+
+def _write(rdict: Rdict, rows: dict[bytes, bytes | None], dropped: Mapping[bytes, bytes], *, sync: bool) -> None:
     from rocksdict import WriteBatch, WriteOptions
 
     batch, options = WriteBatch(raw_mode=True), WriteOptions()
     for low, high in dropped.items():
         batch.delete_range(low, high)
-    for key, value in rows.items():
+    for key, value in dict.items(rows):  # SortedDict's own items() looks each row up
         if value is None:
             batch.delete(key)
         else:

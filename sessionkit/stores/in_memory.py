@@ -6,21 +6,21 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from types import TracebackType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from sortedcontainers import SortedDict
 
 from sessionkit.contracts import Snapshot
-from sessionkit.durations import Duration, duration_ms, show_duration, show_time
+from sessionkit.durations import Duration, duration_ms
 from sessionkit.errors import InvalidArgument, StoreClosed, problem
 from sessionkit.keys import key_bytes
 from sessionkit.stores.binding import check_bound, check_results
 from sessionkit.stores.columns import ColumnState
 from sessionkit.stores.rows import KEY_TYPES
-from sessionkit.text import escape_html, html_block, plural, shorten
+from sessionkit.stores.shown import ShownStore
+from sessionkit.text import shorten
 
-SHOWN_ROWS = 20
 S = TypeVar("S", bound="InMemoryStore")
 
 
@@ -43,11 +43,8 @@ class Partition:
         return twin
 
 
-class InMemoryStore:
+class InMemoryStore(ShownStore):
     """A nested map from time to key, a partition each. Kafka clears what has expired at each put and each read."""
-
-    noun: ClassVar[str]
-    columns: ClassVar[tuple[str, ...]]
 
     def __init__(self, *, retention: Duration | None = None, name: str) -> None:
         self.name = name
@@ -158,48 +155,17 @@ class InMemoryStore:
 
     # ---- to look at
 
-    def __len__(self) -> int:
-        return sum(1 for _ in self._rows())
+    @property
+    def _is_open(self) -> bool:
+        return self._open
 
-    def to_pandas(self) -> Any:
-        """Everything in it as a pandas frame, by partition and then in the store's own order."""
-        import pandas as pd
-
-        return pd.DataFrame(list(self._rows()), columns=["partition", *self.columns])
-
-    def _rows(self) -> Iterator[tuple[Any, ...]]:
-        raise NotImplementedError
-
-    def __repr__(self) -> str:
-        kind = type(self).__name__
-        if not self._open:
-            return f"{kind}({self.name!r}): closed"
-        kept = "for ever" if self.retention_ms is None else f"for {show_duration(self.retention_ms)}"
-        return f"{kind}({self.name!r}): {plural(len(self), self.noun)}, kept {kept}"
-
-    def _repr_html_(self) -> str:
-        said = f"<p>{escape_html(repr(self))}</p>"
-        if not self._open:
-            return html_block(said)
-        head = "".join(f"<th>{title.replace('_', ' ')}</th>" for title in ("partition", *self.columns))
-        rows = [[escape_html(shorten(value)) for value in row] for row in islice(self._rows(), SHOWN_ROWS)]
-        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-        facts = "".join(f"<li>{escape_html(fact)}</li>" for fact in self._facts())
-        table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-        return html_block(f"{said}<ul>{facts}</ul>{table}" if facts else f"{said}{table}")
+    def _count(self, limit: int | None) -> int:
+        return sum(1 for _ in islice(self._table(), limit))
 
     def _facts(self) -> Iterator[str]:
-        """Oldest and newest, and what expires next."""
         edges = [(self._live(p).by_time, p) for p in sorted(self._partitions) if self._live(p).by_time]
-        if not edges:
-            return
-        word = f"a {self.noun} that {'ends' if self.noun == 'session' else 'starts'} at"
-        time_ms, partition = min((by_time.peekitem(0)[0], p) for by_time, p in edges)
-        newest = max(by_time.peekitem(-1)[0] for by_time, _ in edges)
-        yield f"oldest: {word} {show_time(time_ms)}; newest: {word} {show_time(newest)}"
-        if self.retention_ms is not None:
-            then = show_time(time_ms + self.retention_ms)
-            yield f"the oldest expires when {word} {then} is put into partition {partition}"
+        oldest = [(by_time.peekitem(0)[0], p) for by_time, p in edges]
+        yield from self._facts_of_times(oldest, [by_time.peekitem(-1)[0] for by_time, _ in edges])
 
     # ---- columns and maps: the same windows are in one of them
 

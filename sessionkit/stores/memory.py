@@ -201,7 +201,7 @@ class MemorySessionStore(InMemoryStore):
             ids = {"opened_by": opened_by, "closed_by": closed_by}
             self.put(key, start, end, aggregate, partition=partition, keep_null=True, **ids)
 
-    def _rows(self) -> Iterator[tuple[Any, ...]]:
+    def _table(self) -> Iterator[tuple[Any, ...]]:
         self._check_open()
         return ((p, s.key, *s[:3]) for p in sorted(self._partitions) for s in self.all(partition=p))
 

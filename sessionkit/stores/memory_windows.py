@@ -151,7 +151,7 @@ class MemoryWindowStore(InMemoryStore):
             ids = {"opened_by": window.opened_by, "closed_by": window.closed_by}
             self.put(*place, partition=partition, keep_null=True, **ids)
 
-    def _rows(self) -> Iterator[tuple[Any, ...]]:
+    def _table(self) -> Iterator[tuple[Any, ...]]:
         self._check_open()
         return ((p, w.key, *w[:3]) for p in sorted(self._partitions) for w in self.all(partition=p))
 

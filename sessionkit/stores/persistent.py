@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 
 from sessionkit.contracts import Snapshot
-from sessionkit.durations import INT64_MAX, Duration, show_duration, show_time
+from sessionkit.durations import INT64_MAX, Duration, show_duration
 from sessionkit.errors import InvalidArgument, StoreCorrupted, problem
 from sessionkit.keys import MAX_KEY_BYTES, key_bytes
 from sessionkit.stores.binding import check_bound, check_results, mismatch
@@ -21,10 +21,9 @@ from sessionkit.stores.database import Database
 from sessionkit.stores.folder import StoreFolder
 from sessionkit.stores.scan import HEADER, STATE, Question, Row, RowSpace
 from sessionkit.stores.segments import Segments
-from sessionkit.text import escape_html, html_block, plural, shorten
+from sessionkit.stores.shown import COUNTED_ROWS, ShownStore
+from sessionkit.text import shorten
 
-SHOWN_ROWS = 20
-COUNTED_ROWS = 100_000  # counting more takes longer than a look at a store should
 CODEC = "typed 1"
 _WORDS = {
     "holds": "it holds",
@@ -45,12 +44,10 @@ class _State(NamedTuple):
     snapshot: Snapshot = Snapshot()
 
 
-class PersistentStore:
+class PersistentStore(ShownStore):
     """The base of the session store and the window store on disk."""
 
-    noun: ClassVar[str]
     layout: ClassVar[Layout]
-    columns: ClassVar[tuple[str, ...]]
     boundary_is_visible: bool = False
 
     def __init__(
@@ -98,16 +95,7 @@ class PersistentStore:
         stopped must find what it would have found had it never stopped.)
         """
         with self.all_or_nothing():
-            if names and self._header["names"] != sorted(names):
-                self._change_header(names=sorted(names))
-            for partition, snapshot in snapshots.items():
-                state = self._state(partition)._replace(snapshot=Snapshot(*map(int, snapshot)))
-                self._states[int(partition)] = state
-                at = STATE + int(partition).to_bytes(4)
-                self._database.change(
-                    {at: pack_value((state.observed_time_ms, state.first_segment, *state.snapshot), at)}
-                )
-            self._database.write(sync=True)
+            self._note(snapshots, names)
 
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results are called otherwise than those in the store."""
@@ -167,46 +155,14 @@ class PersistentStore:
 
     # ---- to look at
 
-    def __len__(self) -> int:
-        return self._count(None)
-
-    def to_pandas(self) -> Any:
-        """Everything in it as a pandas frame, by partition and then in the store's own order."""
-        import pandas as pd
-
-        return pd.DataFrame(list(self._table()), columns=["partition", *self.columns])
-
-    def __repr__(self) -> str:
-        kind = type(self).__name__
-        if not self._database.is_open:
-            return f"{kind}({self.name!r}): closed"
-        kept = "for ever" if self.retention_ms is None else f"for {show_duration(self.retention_ms)}"
-        count = self._count(COUNTED_ROWS + 1)
-        shown = plural(count, self.noun) if count <= COUNTED_ROWS else f"more than {plural(COUNTED_ROWS, self.noun)}"
-        return f"{kind}({self.name!r}): {shown}, kept {kept}"
-
-    def _repr_html_(self) -> str:
-        said = f"<p>{escape_html(repr(self))}</p>"
-        if not self._database.is_open:
-            return html_block(said)
-        titles = "".join(f"<th>{title.replace('_', ' ')}</th>" for title in ("partition", *self.columns))
-        rows = [[escape_html(shorten(value)) for value in row] for row in islice(self._table(), SHOWN_ROWS)]
-        body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
-        table = f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
-        facts = "".join(f"<li>{escape_html(fact)}</li>" for fact in self._facts())
-        return html_block(f"{said}<ul>{facts}</ul>{table}")
+    @property
+    def _is_open(self) -> bool:
+        return self._database.is_open
 
     def _facts(self) -> Iterator[str]:
-        """Oldest and newest, what expires next, and what it takes on disk."""
         oldest = [(place.time_ms, partition) for partition in self._partitions() for place in self._edge(partition)]
         newest = [place.time_ms for p in self._partitions() for place in self._edge(p, backward=True)]
-        if oldest and newest:
-            word = f"a {self.noun} that {'ends' if self.layout.has_end else 'starts'} at"
-            time_ms, partition = min(oldest)
-            yield f"oldest: {word} {show_time(time_ms)}; newest: {word} {show_time(max(newest))}"
-            if self.retention_ms is not None:
-                then = show_time(time_ms + self.retention_ms + self.boundary_is_visible)
-                yield f"the oldest expires when {word} {then} is put into partition {partition}"
+        yield from self._facts_of_times(oldest, newest, at_boundary=self.boundary_is_visible)
         size = self._database.folder.size_bytes()
         yield f"{size / 1e6:,.1f} MB on disk, in {self._database.folder.path}"
 
@@ -228,9 +184,6 @@ class PersistentStore:
             for row in self._space.walk(self._database, self._question(partition), values=False)
         )
         return sum(1 for _ in islice(rows, limit))
-
-    def _table(self) -> Iterator[tuple[Any, ...]]:
-        raise NotImplementedError
 
     # ---- for the two stores: arguments
 
@@ -254,11 +207,14 @@ class PersistentStore:
         return None if key_from is None else self._raw(key_from), None if key_to is None else self._raw(key_to)
 
     def _state(self, partition: int) -> _State:
+        return self._states.get(self._number(partition), _State())
+
+    def _number(self, partition: int) -> int:
         self._check_open()
         number: Any = partition
         if not isinstance(number, int | np.integer) or isinstance(number, bool) or not 0 <= number < 2**32:
             raise InvalidArgument(problem("a partition is a number", shorten(repr(partition)), "0 to 4,294,967,295"))
-        return self._states.get(int(partition), _State())
+        return int(partition)
 
     def _partitions(self) -> list[int]:
         self._check_open()
@@ -303,27 +259,36 @@ class PersistentStore:
 
     def _put(self, key: Any, place: Place, fields: tuple[Any, ...] | None, partition: int) -> bool:
         """Writes a row, or deletes it where `fields` is None; False if its segment has expired."""
-        before, partition = self._state(partition), int(partition)
-        observed_ms = max(before.observed_time_ms, place.time_ms)
-        first = max(before.first_segment, self.segments.oldest_live(observed_ms))
-        is_live = self.segments.id_of(place.time_ms) >= first
-        rows = self._row(partition, place, fields) if is_live else {}
+        partition = self._number(partition)
         with self._written():
-            if first > before.first_segment:
-                self._database.drop(self._space.partition(partition), self._space.segment(partition, first))
-            self._states[partition] = before._replace(observed_time_ms=observed_ms, first_segment=first)
-            if rows and fields is not None and self._header["key_kind"] is None:
-                self._change_header(key_kind=kind_of_key(key))
-            self._database.change(rows)
+            is_live = self.segments.id_of(place.time_ms) >= self._observe(partition, place.time_ms).first_segment
+            if is_live:
+                if fields is not None:
+                    self._note_kind(key)
+                self._database.change(self._row(partition, place, fields))
         return is_live
 
     def _remove(self, place: Place, partition: int) -> None:
         """Deletes a row. Kafka's stores observe its time, too, but drop nothing."""
-        state, partition = self._state(partition), int(partition)
+        partition = self._number(partition)
         with self._written():
-            observed_ms = max(state.observed_time_ms, place.time_ms)
-            self._states[partition] = state._replace(observed_time_ms=observed_ms)
+            self._observe(partition, place.time_ms, drop=False)
             self._database.change(self._row(partition, place, None))
+
+    def _observe(self, partition: int, time_ms: int, *, drop: bool = True) -> _State:
+        """The partition has seen this time: segments that have expired are dropped."""
+        state = self._states.get(partition, _State())
+        observed_ms = max(state.observed_time_ms, time_ms)
+        first = max(state.first_segment, self.segments.oldest_live(observed_ms) if drop else 0)
+        if first > state.first_segment:
+            self._database.drop(self._space.partition(partition), self._space.segment(partition, first))
+        if (observed_ms, first) != state[:2]:
+            self._states[partition] = state = state._replace(observed_time_ms=observed_ms, first_segment=first)
+        return state
+
+    def _note_kind(self, key: Any) -> None:
+        if self._header["key_kind"] is None:
+            self._change_header(key_kind=kind_of_key(key))
 
     def _row(self, partition: int, place: Place, fields: tuple[Any, ...] | None) -> dict[bytes, bytes | None]:
         at, index = self._space.row(partition, place), self._space.index_row(partition, place)
@@ -341,6 +306,16 @@ class PersistentStore:
         with self.all_or_nothing():
             yield
             self._database.write(sync=False)
+
+    def _note(self, snapshots: Mapping[int, Snapshot], names: Collection[str]) -> None:
+        if names and self._header["names"] != sorted(names):
+            self._change_header(names=sorted(names))
+        for partition, snapshot in snapshots.items():
+            state = self._state(partition)._replace(snapshot=Snapshot(*map(int, snapshot)))
+            self._states[int(partition)] = state
+            at = STATE + int(partition).to_bytes(4)
+            self._database.change({at: pack_value((state.observed_time_ms, state.first_segment, *state.snapshot), at)})
+        self._database.write(sync=True)
 
     # ---- header
 

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from sessionkit.contracts import SessionColumns, Snapshot, StoredSession, store_kind
+from sessionkit.contracts import SessionColumns, StoredSession, store_kind
 from sessionkit.durations import INT64_MAX, Duration
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
-from sessionkit.keys import key_bytes
-from sessionkit.stores.codec import KEY_KINDS, SESSIONS, Place
-from sessionkit.stores.persistent import PersistentStore
-from sessionkit.stores.rows import KEY_TYPES, as_columns, as_sessions, check_times
+from sessionkit.stores.bulk import PersistentBulkStore
+from sessionkit.stores.codec import SESSIONS, Place
+from sessionkit.stores.rows import as_columns, check_times
 from sessionkit.stores.scan import Question
 
 Keys = tuple[bytes | None, bytes | None]
 
 
 @store_kind("rocksdb")
-class RocksDBSessionStore(PersistentStore):
+class RocksDBSessionStore(PersistentBulkStore):
     """Sessions in a folder on disk, with the calls of Kafka's SessionStore and the behaviour of its RocksDB store.
 
     With `retention` sessions expire by segments of half of it (at least a minute): a put is refused once its whole
@@ -193,38 +192,10 @@ class RocksDBSessionStore(PersistentStore):
         """Every session: by segment, then key, end and start."""
         return self.fetch(None, None, partition=partition)
 
-    # ---- state between runs
-
-    def load(self, keys: pa.Array, close_time_ms: Mapping[int, int], names: tuple[str, ...]) -> SessionColumns:
-        """Sessions of these keys, and those of any key that will be closed, of the partitions in `close_time_ms`."""
-        self.check_names(names)
-        kind = self._header["key_kind"]
-        wanted = sorted({key_bytes(key) for key in keys.to_pylist()})
-        found = [
-            (int(partition), session)
-            for partition, close_ms in close_time_ms.items()
-            for session in self._needed(int(partition), int(close_ms), wanted)
-        ]
-        return as_columns(found, keys.type if not found or kind is None else KEY_TYPES[KEY_KINDS[kind]], names)
-
-    def commit(self, removes: SessionColumns, puts: SessionColumns, snapshots: Mapping[int, Snapshot]) -> None:
-        """Takes a run over in one batch: what it removed, what it wrote, and how far it came.
-
-        The time that the store has observed is stored with the position: see `commit_snapshots`.
-        """
-        with self.all_or_nothing():
-            rows = zip(*(column.tolist() for column in removes[1:4]), strict=True)
-            for key, (partition, start, end) in zip(removes.key.to_pylist(), rows, strict=True):
-                self.remove(key, start, end, partition=partition)
-            for partition, session in as_sessions(puts):
-                start, end, aggregate, key, opened_by, closed_by = session
-                ids = {"opened_by": opened_by, "closed_by": closed_by}
-                self.put(key, start, end, aggregate, partition=partition, keep_null=True, **ids)
-            self.commit_snapshots(snapshots, puts.aggregates.keys())
-
     # ---- inside
 
-    def _place(self, key: Any, window_start_ms: int, window_end_ms: int) -> Place:
+    def _place(self, key: Any, *times_ms: int) -> Place:
+        window_start_ms, window_end_ms = times_ms
         start_ms, end_ms = check_times(window_start_ms, window_end_ms, of=self.noun)
         raw = self._raw(key)
         if not 0 <= window_start_ms <= window_end_ms <= INT64_MAX:
@@ -251,25 +222,16 @@ class RocksDBSessionStore(PersistentStore):
         return self._sessions(question._replace(low=low, high=high, latest_start_ms=latest_start_ms))
 
     def _sessions(self, question: Question) -> Iterator[StoredSession]:
-        return (self._session(row.place, self._fields(row.at, row.raw)) for row in self._rows(question))
+        return (self._stored(row.place, self._fields(row.at, row.raw)) for row in self._rows(question))
 
-    def _session(self, place: Place, fields: tuple[Any, ...]) -> StoredSession:
+    def _stored(self, place: Place, fields: tuple[Any, ...]) -> StoredSession:
         opened_by, closed_by, aggregate = fields
         return StoredSession(place.start_ms, place.time_ms, aggregate, self._key(place.key), opened_by, closed_by)
 
-    def _needed(self, partition: int, close_ms: int, wanted: list[bytes]) -> Iterator[StoredSession]:
-        """What `load` gives of one partition. Few keys are looked up one by one; for many all rows are read once."""
-        question = self._question(partition)
-        if 8 * len(wanted) >= self._database.estimate():
-            chosen = frozenset(wanted)
-            for row in self._rows(question):
-                if row.place.time_ms < close_ms or row.place.key in chosen:
-                    yield self._session(row.place, self._fields(row.at, row.raw))
-            return
-        yield from self._sessions(question._replace(to_ms=min(close_ms - 1, INT64_MAX), by_time=True))
-        open_ones = question._replace(from_ms=max(question.from_ms, close_ms))
-        for raw in wanted:
-            yield from self._sessions(open_ones._replace(low=raw, high=raw))
+    def _as_columns(
+        self, found: list[tuple[int, StoredSession]], key_type: pa.DataType, names: tuple[str, ...]
+    ) -> SessionColumns:
+        return as_columns(found, key_type, names)
 
     def _table(self) -> Iterator[tuple[Any, ...]]:
         for partition in self._partitions():

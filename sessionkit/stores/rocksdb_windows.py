@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from sessionkit.contracts import FixedColumns, Snapshot, StoredWindow, store_kind
+from sessionkit.contracts import FixedColumns, StoredWindow, store_kind
 from sessionkit.durations import INT64_MAX, Duration
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.keys import key_bytes
+from sessionkit.stores.bulk import PersistentBulkStore
 from sessionkit.stores.codec import WINDOWS, Place
-from sessionkit.stores.persistent import PersistentStore
-from sessionkit.stores.rows import KEY_TYPES, as_fixed_columns, as_windows, check_times
+from sessionkit.stores.rows import as_fixed_columns, check_times
 
 
 @store_kind("rocksdb", of="windows")
-class RocksDBWindowStore(PersistentStore):
+class RocksDBWindowStore(PersistentBulkStore):
     """Windows of fixed length in a folder on disk, with the calls of Kafka's WindowStore and its RocksDB's behaviour.
 
     What the session store says of retention, durability and aggregates holds here, too, with a window's start in the
@@ -103,10 +102,9 @@ class RocksDBWindowStore(PersistentStore):
         Source:
             WindowStore.fetch(key, time).
         """
-        (start_ms,) = check_times(window_start_ms, of=self.noun)
-        place = Place(self._raw(key), start_ms, start_ms)
+        place = self._place(key, *check_times(window_start_ms, of=self.noun))
         fields = self._get(place, partition)
-        return None if fields is None else self._window(place, fields)
+        return None if fields is None else self._stored(place, fields)
 
     def fetch(self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
         """Windows of `key` that start between the two times, both included, by rising start.
@@ -157,33 +155,16 @@ class RocksDBWindowStore(PersistentStore):
         """`all` from the end."""
         return self.backward_fetch_all(0, INT64_MAX, partition=partition)
 
-    # ---- state between runs
-
-    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> FixedColumns:
-        """Windows of these keys, and of any key those that start before the time given for their partition."""
-        self.check_names(names)
-        wanted = {key_bytes(key) for key in keys.to_pylist()}
-        found = [
-            (partition, window)
-            for partition, time_ms in before_ms.items()
-            for window in self.all(partition=partition)
-            if window.window_start_ms < time_ms or key_bytes(window.key) in wanted
-        ]
-        held = next((KEY_TYPES[kind] for kind in KEY_TYPES if found and isinstance(found[0][1].key, kind)), keys.type)
-        return as_fixed_columns(found, held, names)
-
-    def commit(self, removes: FixedColumns, puts: FixedColumns, snapshots: Mapping[int, Snapshot]) -> None:
-        """Takes a run over, all or nothing: what it removed, what it wrote, and how far it came."""
-        with self.all_or_nothing():
-            for partition, window in as_windows(removes):
-                self.put(window.key, window.window_start_ms, None, window.timestamp_ms, partition=partition)
-            for partition, window in as_windows(puts):
-                place = (window.key, window.window_start_ms, window.aggregate, window.timestamp_ms)
-                ids = {"opened_by": window.opened_by, "closed_by": window.closed_by}
-                self.put(*place, partition=partition, keep_null=True, **ids)
-            self.commit_snapshots(snapshots, puts.aggregates.keys())
-
     # ---- inside
+
+    def _place(self, key: Any, *times_ms: int) -> Place:
+        (start_ms,) = times_ms
+        return Place(self._raw(key), start_ms, start_ms)
+
+    def _as_columns(
+        self, found: list[tuple[int, StoredWindow]], key_type: pa.DataType, names: tuple[str, ...]
+    ) -> FixedColumns:
+        return as_fixed_columns(found, key_type, names)
 
     def _windows(
         self,
@@ -198,9 +179,9 @@ class RocksDBWindowStore(PersistentStore):
         from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
         question = self._question(partition, from_ms, to_ms, backward=backward, by_time=by_time)
         rows = self._rows(question._replace(low=keys[0], high=keys[1]))
-        return (self._window(row.place, self._fields(row.at, row.raw)) for row in rows)
+        return (self._stored(row.place, self._fields(row.at, row.raw)) for row in rows)
 
-    def _window(self, place: Place, fields: tuple[Any, ...]) -> StoredWindow:
+    def _stored(self, place: Place, fields: tuple[Any, ...]) -> StoredWindow:
         timestamp_ms, opened_by, closed_by, aggregate = fields
         return StoredWindow(place.start_ms, aggregate, timestamp_ms, self._key(place.key), opened_by, closed_by)
 

@@ -60,17 +60,18 @@ def _columns(
 
 def as_sessions(columns: SessionColumns) -> Iterator[tuple[int, StoredSession]]:
     """Columns as (partition, session); several aggregations become one struct."""
-    for (partition, start, end, opened_by, closed_by), key, aggregate in _rows(columns):
+    for (partition, start, end, opened_by, closed_by), key, aggregate in row_by_row(columns):
         yield partition, StoredSession(start, end, aggregate, key, opened_by, closed_by)
 
 
 def as_windows(columns: FixedColumns) -> Iterator[tuple[int, StoredWindow]]:
     """The same for windows of one length."""
-    for (partition, start, timestamp, opened_by, closed_by), key, aggregate in _rows(columns):
+    for (partition, start, timestamp, opened_by, closed_by), key, aggregate in row_by_row(columns):
         yield partition, StoredWindow(start, aggregate, timestamp, key, opened_by, closed_by)
 
 
-def _rows(columns: SessionColumns | FixedColumns) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
+def row_by_row(columns: SessionColumns | FixedColumns) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
+    """((partition, start, end or timestamp, opened by, closed by), key, aggregate) of each window."""
     names, aggregates = list(columns.aggregates), columns.aggregates.values()
     values = [column.to_pylist() if isinstance(column, pa.Array) else list(column) for column in aggregates]
     numbers = zip(*(column.tolist() for column in columns[1:6]), strict=True)

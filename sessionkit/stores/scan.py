@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from sessionkit.durations import INT64_MAX
-from sessionkit.stores.codec import BY_KEY, BY_TIME, Layout, Place, key_bounds, time_bounds
+from sessionkit.stores.codec import BY_KEY, BY_TIME, Bytes, Layout, Place, PlaceColumns, key_bounds, time_bounds
 from sessionkit.stores.database import Cursor, Database
 from sessionkit.stores.segments import Segments
 
@@ -63,6 +66,10 @@ class RowSpace:
         """What every row of a partition starts with."""
         return ROWS + partition.to_bytes(4)
 
+    def behind(self, partition: int) -> bytes:
+        """A bound behind every row of a partition."""
+        return ROWS + (partition + 1).to_bytes(4) if partition + 1 < 2**32 else b"\x03"
+
     def segment(self, partition: int, segment: int) -> bytes:
         """What every row of a segment starts with."""
         return self.partition(partition) + segment.to_bytes(8)
@@ -78,6 +85,39 @@ class RowSpace:
             return None
         return self.segment(partition, self.segments.id_of(place.time_ms)) + BY_KEY + self.layout.by_key(place)
 
+    def around_key(
+        self, partition: npt.NDArray[np.int64], places: PlaceColumns, *, index: bool = False
+    ) -> tuple[Bytes, Bytes]:
+        """What stands before and behind the key in `row`, or in `index_row`, for many places: a line for each."""
+        by_time = self.time_ordered and not index
+        before, behind = self.layout.around_key(places, by_time)
+        start = np.empty((len(partition), _PREFIX + self.time_ordered), np.uint8)
+        start[:, 0] = ROWS[0]
+        start[:, 1:5] = partition.astype(">u4").view(np.uint8).reshape(-1, 4)
+        start[:, 5:_PREFIX] = (places.time_ms // self.segments.interval_ms).astype(">i8").view(np.uint8).reshape(-1, 8)
+        start[:, _PREFIX:] = (BY_TIME if by_time else BY_KEY)[0]
+        return np.hstack([start, before]), behind
+
+    def widths(self) -> tuple[int, int]:
+        """How many bytes stand before and behind the key in a row that holds a value."""
+        before, behind = self.layout.widths(self.time_ordered)
+        return _PREFIX + self.time_ordered + before, behind
+
+    def from_around_key(self, before: Bytes, behind: Bytes) -> tuple[npt.NDArray[np.int64], PlaceColumns]:
+        """(partitions, places) of rows that hold values."""
+        partition = np.ascontiguousarray(before[:, 1:5]).view(">u4").reshape(-1).astype(np.int64)
+        times = self.layout.from_around_key(before[:, _PREFIX + self.time_ordered :], behind, self.time_ordered)
+        return partition, PlaceColumns(*times)
+
+    def value_rows(self, database: Database, partition: int, from_ms: int) -> tuple[list[bytes], list[bytes]]:
+        """(keys, values) of the rows that hold values, in segments from that of `from_ms` on."""
+        low = self.segment(partition, self.segments.id_of(from_ms))
+        keys, values = database.rows(low, self.behind(partition))
+        if self.index:
+            chosen = [i for i, key in enumerate(keys) if key[_PREFIX : _PREFIX + 1] == BY_TIME]
+            keys, values = [keys[i] for i in chosen], [values[i] for i in chosen]
+        return keys, values
+
     def sort_key(self, place: Place) -> bytes:
         """Sorts as the rows of a range of keys come."""
         return (self.index_row(0, place) or self.row(0, place))[5:]
@@ -91,7 +131,7 @@ class RowSpace:
             if cursor.key is None or not cursor.key.startswith(ROWS):
                 return found
             found.append(int.from_bytes(cursor.key[1:5]))
-            bound = ROWS + (found[-1] + 1).to_bytes(5)[1:] if found[-1] + 1 < 2**32 else b"\xff"
+            bound = self.behind(found[-1])
 
     def walk(self, database: Database, question: Question, *, values: bool = True) -> Iterator[Row]:
         """The rows asked for: segment by segment, and in order of key or time in each.
