@@ -288,6 +288,7 @@ def audit(
     if store not in ("memory", "rocksdb"):
         raise InvalidArgument(problem("audit knows two stores", repr(store), '"memory" or "rocksdb"'))
     plan.check()
+    plan.check_rules("kafka")
     smallest_ms = plan.windows.retention_ms(None)
     interval_ms = 0 if emit_interval is None else duration_ms(emit_interval, "emit_interval")
     if interval_ms and wall_clock is None:

@@ -10,11 +10,12 @@ import pyarrow as pa
 
 from sessionkit.contracts import BulkStore, FixedColumns, SessionColumns
 from sessionkit.engine import Outcome
+from sessionkit.windows.session import SessionWindows
 
 
-def commit(outcome: Outcome, store: BulkStore, retention_ms: int) -> None:
+def commit(outcome: Outcome, store: BulkStore, windows: SessionWindows, retention_ms: int) -> None:
     """Takes out what was loaded, puts back what can still be found, and moves each partition's position and clock."""
-    rows = np.flatnonzero(alive(outcome) & findable(outcome, retention_ms))
+    rows = np.flatnonzero(alive(outcome) & findable(outcome, windows, retention_ms))
     store.commit(outcome.loaded, sessions_at(outcome, rows), outcome.snapshots)
 
 
@@ -53,12 +54,12 @@ def alive(outcome: Outcome) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def findable(outcome: Outcome, retention_ms: int) -> npt.NDArray[np.bool_]:
+def findable(outcome: Outcome, windows: SessionWindows, retention_ms: int) -> npt.NDArray[np.bool_]:
     """True for each window that a later record can still find."""
     stream_time_ms = [outcome.snapshots[p].stream_time_ms for p in outcome.batch.partitions.tolist()]
-    horizon = np.array(stream_time_ms, np.int64) - retention_ms
-    windows = outcome.window_columns
-    mask: npt.NDArray[np.bool_] = windows.end_ms >= horizon[windows.partition]
+    oldest = windows.oldest_found_end_ms(np.array(stream_time_ms, np.int64), retention_ms)
+    columns = outcome.window_columns
+    mask: npt.NDArray[np.bool_] = columns.end_ms >= oldest[columns.partition]
     return mask
 
 

@@ -109,13 +109,13 @@ class Plan:
             SessionWindows(inactivity_gap="30s", grace="1h")
         """
         windows = self._windows()
-        values: dict[str, Any] = windows.arguments()
-        known = list(inspect.signature(type(windows)).parameters)
+        make, values = windows.arguments()
+        known = list(inspect.signature(make).parameters)
         for name in changed:
             if name not in known:
                 what = f"{type(windows).__name__} has no such parameter"
                 raise InvalidArgument(problem(what, repr(name), f"one of {known}"))
-        return self.windowed_by(type(windows)(**{**values, **changed}))
+        return self.windowed_by(make(**{**values, **changed}))
 
     def emit(self, strategy: str) -> Plan:
         """The plan with results "on_window_update" (each change, Kafka's default) or "on_window_close" (finals only).
@@ -186,7 +186,7 @@ class Plan:
         one_of("rules", rules, RULES)
         self.check()
         self._check_store(store)
-        self._check_rules(rules, only_kafka=bool(caching) or commit_every is not None or emit_interval is not None)
+        self.check_rules(rules, only_kafka=bool(caching) or commit_every is not None or emit_interval is not None)
         if type(data).__module__.startswith("pyspark."):
             from sessionkit.spark import SparkRun
 
@@ -218,7 +218,7 @@ class Plan:
         outcome = run_kernel(windows, named, batch, retention_ms=retention_ms, store=store, keep_trace=keep_trace)
         if store is not None:
             store.bind(self._bound())
-            commit(outcome, store, retention_ms)
+            commit(outcome, store, windows, retention_ms)
         return Run(self, outcome, store=store)
 
     def _run_window_kernel(self, batch: RecordBatch, store: Any, *, trace: bool) -> Run:
@@ -236,7 +236,11 @@ class Plan:
         done = run_processor(windows, named, batch, state, how, self._bound())
         return Run(self, done.outcome, forwarded=done.forwarded, refused=done.refused, how=how, store=done.store)
 
-    def _check_rules(self, rules: str, *, only_kafka: bool) -> None:
+    def check_rules(self, rules: str, *, only_kafka: bool = False) -> None:
+        """Refuses windows and options that are not there under these rules."""
+        if rules == "kafka" and not self._windows().is_ever_closed:
+            want = 'rules="sessionkit"; it has had a grace since 2.1'
+            raise InvalidArgument(problem("Kafka 4.3.1 has no until", repr(self.windows), want))
         if rules == "kafka" and self._windows().trailing_only:
             want = 'rules="sessionkit"; Kafka released the other form of KIP-450'
             raise InvalidArgument(problem("Kafka has no trailing-only windows", repr(self.windows), want))
@@ -282,6 +286,9 @@ class Plan:
         if self._windows().trailing_only and self.strategy != "on_window_close":
             want = '.emit("on_window_close"); leave out trailing_only for updates'
             raise InvalidArgument(problem("trailing_only has final results only", f'.emit("{self.strategy}")', want))
+        if not self.windows.is_ever_closed and self.strategy == "on_window_close":
+            want = '.emit("on_window_update"), or windows with a grace'
+            raise InvalidArgument(problem("these windows have no final results", repr(self.windows), want))
         if not self.aggregations:
             raise InvalidArgument(problem("the plan has no aggregation", repr(self), ".count() or .aggregate(…)"))
 

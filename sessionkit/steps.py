@@ -111,8 +111,8 @@ class _Partition:
         batch = batch if job.windows.takes_null_values else without_null_values(batch)
         outcome = self._run(batch, self._state)
         if self._of_sessions:
-            commit(outcome, self._state, job.retention_ms)
-            left = np.flatnonzero(alive(outcome) & ~findable(outcome, job.retention_ms))
+            commit(outcome, self._state, job.windows, job.retention_ms)
+            left = np.flatnonzero(alive(outcome) & ~findable(outcome, job.windows, job.retention_ms))
         else:
             commit_windows(outcome, self._state, job.windows)
             left = np.flatnonzero(~findable_windows(outcome, job.windows))

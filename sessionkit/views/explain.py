@@ -70,6 +70,8 @@ def explain_record(trace: SessionTrace, windows: SessionWindows, index: int) -> 
         words.append(
             f"It came {show_duration(missing)} short: with grace {enough} instead of {grace} it would have been kept."
         )
+    elif code == OPENED and not windows.is_ever_closed:
+        words += _forgotten_near(trace, windows, index)
     elif time < close:
         words.append(f"It was late, as {line}, but it was kept: it touches a session that was still open.")
     words.append(who_moved(trace, index))
@@ -140,7 +142,25 @@ def _sessions_met(trace: SessionTrace, index: int) -> list[Met]:
 
 def _closed_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[str]:
     """Words for the closed session that a dropped record would have joined."""
-    at, time, gap = clock(trace), int(trace.batch.timestamp_ms[index]), windows.inactivity_gap_ms
+    near = _sessions_near(trace, windows, index)
+    if not near:
+        return ["No session of its key, open or closed, is within the gap of it."]
+    span = _span(clock(trace), *max(near, key=lambda bounds: bounds[1]))
+    return [f"The session {span} would have taken it, but was closed already."]
+
+
+def _forgotten_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[str]:
+    """Words for the session that a record would have joined, had it not been forgotten."""
+    near = _sessions_near(trace, windows, index)
+    if not near:
+        return []
+    span = _span(clock(trace), *max(near, key=lambda bounds: bounds[1]))
+    return [f"The session {span} would have taken it, but was forgotten: {windows.forgets_in_words()}."]
+
+
+def _sessions_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[tuple[int, int]]:
+    """(start, end) of the sessions of its key, open or not, that were within the gap of a record when it came."""
+    time, gap = int(trace.batch.timestamp_ms[index]), windows.inactivity_gap_ms
     columns, batch = trace.window_columns, trace.batch
     mine = (columns.key == batch.key[index]) & (columns.partition == batch.partition[index])
     absorbed_before = columns.merged_into >= 0
@@ -149,15 +169,12 @@ def _closed_near(trace: SessionTrace, windows: SessionWindows, index: int) -> li
     opened = np.flatnonzero(trace.decision == OPENED)
     near = []
     for row in rows.tolist():
-        if row >= columns.loaded_count and opened[row - columns.loaded_count] > index:
+        if row >= columns.loaded_count and opened[row - columns.loaded_count] >= index:
             continue
         start, end = bounds_before(trace, row, index)
         if start <= time + gap and end >= time - gap:
             near.append((start, end))
-    if not near:
-        return ["No session of its key, open or closed, is within the gap of it."]
-    start, end = max(near, key=lambda bounds: bounds[1])
-    return [f"The session {_span(at, start, end)} would have taken it, but was closed already."]
+    return near
 
 
 def who_moved(trace: Trace, index: int) -> str:

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from sessionkit.contracts import SessionStore, StoredSession, window_kind
 from sessionkit.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, show_duration
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.keys import key_bytes
+from sessionkit.stores.segments import SEGMENT_COUNT, Segments
 from sessionkit.windows.emission import EmitSchedule
 from sessionkit.windows.session_kernel import SessionKernel, session_is_late
 from sessionkit.windows.touches import Aggregates
+
+Times = TypeVar("Times", int, npt.NDArray[np.int64])
 
 
 @window_kind
@@ -36,6 +43,7 @@ class SessionWindows:
 
     inactivity_gap_ms: int
     grace_ms: int
+    until_ms: int | None = None
 
     noun = "session"
     reach_name = "inactivity_gap"
@@ -53,6 +61,38 @@ class SessionWindows:
                 problem("inactivity_gap and grace together must be at most 2**62 ms", got, "shorten one")
             )
 
+    @classmethod
+    def until(cls, *, inactivity_gap: Duration, retention: Duration) -> SessionWindows:
+        """Sessions as KIP-94 first had them: a record of any age counts, and no session is ever final.
+
+        There is no grace. A session can be found while its end lies in one of the last three segments, each half of
+        `retention` long and at least a minute; a record that finds none, however late, opens one. (Kafka forwarded
+        that update, too, and then could not store it.)
+
+        Args:
+            inactivity_gap: two records this far apart are in one session, 1 ms further they are not.
+            retention: how long a session can be found, in stream time; at least `inactivity_gap`.
+        Raises:
+            InvalidArgument: as for the class, or `retention` is shorter than the gap.
+        Source:
+            KIP-94; SessionWindows.with(gap).until(retention), Kafka 0.10.2 to 2.0.
+        Example:
+            >>> SessionWindows.until(inactivity_gap="30s", retention="1d")
+            SessionWindows.until(inactivity_gap="30s", retention="1d")
+        """
+        gap_ms, until_ms = duration_ms(inactivity_gap, "inactivity_gap"), duration_ms(retention, "retention")
+        if until_ms < gap_ms:
+            want = f"at least inactivity_gap = {show_duration(gap_ms)}"
+            raise InvalidArgument(problem("retention must cover a gap", show_duration(until_ms), want))
+        windows = cls(inactivity_gap=gap_ms, grace=MAX_DURATION_MS - gap_ms)
+        object.__setattr__(windows, "until_ms", until_ms)
+        return windows
+
+    @property
+    def is_ever_closed(self) -> bool:
+        """False without a grace: see `until`."""
+        return self.until_ms is None
+
     @property
     def close_lag_ms(self) -> int:
         """What is subtracted from stream time to get the close time."""
@@ -64,11 +104,33 @@ class SessionWindows:
         Raises:
             InvalidArgument: shorter than gap + grace, which Kafka refuses too.
         """
+        if self.until_ms is not None:
+            if retention is not None:
+                got = f"retention={retention!r}"
+                raise InvalidArgument(problem("these windows bring their own retention", got, "leave it out"))
+            return self.until_ms
         ms = self.close_lag_ms if retention is None else duration_ms(retention, "retention")
         if ms < self.close_lag_ms:
             want = f"at least inactivity_gap + grace = {show_duration(self.close_lag_ms)}"
             raise InvalidArgument(problem("retention must cover the sessions", show_duration(ms), want))
         return ms
+
+    def oldest_found_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:
+        """The end that a session needs at least to be found at this stream time."""
+        segment_ms = self._segment_ms
+        if segment_ms == 1:
+            return stream_time_ms - retention_ms
+        return (stream_time_ms // segment_ms - (SEGMENT_COUNT - 1)) * segment_ms
+
+    def forgets_in_words(self) -> str:
+        """When a session can no longer be found, where none is ever closed."""
+        kept = (show_duration(count * self._segment_ms) for count in (SEGMENT_COUNT - 1, SEGMENT_COUNT))
+        return f"a session can be found until stream time is {' to '.join(kept)} past its end"
+
+    @property
+    def _segment_ms(self) -> int:
+        """What expires together: 1, unless segments decide."""
+        return 1 if self.until_ms is None else Segments.of(self.until_ms).interval_ms
 
     @property
     def reach_ms(self) -> int:
@@ -88,17 +150,27 @@ class SessionWindows:
 
     def kernel(self, retention_ms: int) -> SessionKernel:
         """The compiled pass over columns."""
-        return SessionKernel(self.inactivity_gap_ms, self.grace_ms, retention_ms)
+        segment_ms = self._segment_ms
+        kept_ms = retention_ms if segment_ms == 1 else (SEGMENT_COUNT - 1) * segment_ms
+        return SessionKernel(self.inactivity_gap_ms, self.grace_ms, kept_ms, segment_ms)
 
-    def arguments(self) -> dict[str, Any]:
-        """What to call the class with to make it again."""
-        return {"inactivity_gap": self.inactivity_gap_ms, "grace": self.grace_ms}
+    def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """What to call to make them again, and with what."""
+        if self.until_ms is not None:
+            return SessionWindows.until, {"inactivity_gap": self.inactivity_gap_ms, "retention": self.until_ms}
+        return SessionWindows, {"inactivity_gap": self.inactivity_gap_ms, "grace": self.grace_ms}
 
     def in_words(self) -> str:
         """The parameters as a person says them."""
-        return f"gap {show_duration(self.inactivity_gap_ms)}, grace {show_duration(self.grace_ms)}"
+        gap = f"gap {show_duration(self.inactivity_gap_ms)}"
+        if self.until_ms is not None:
+            return f"{gap}, retention {show_duration(self.until_ms)} and no grace"
+        return f"{gap}, grace {show_duration(self.grace_ms)}"
 
     def __repr__(self) -> str:
+        if self.until_ms is not None:
+            gap, retention = duration_code(self.inactivity_gap_ms), duration_code(self.until_ms)
+            return f'SessionWindows.until(inactivity_gap="{gap}", retention="{retention}")'
         gap, grace = duration_code(self.inactivity_gap_ms), duration_code(self.grace_ms)
         return f'SessionWindows(inactivity_gap="{gap}", grace="{grace}")'
 
@@ -147,7 +219,8 @@ class SessionProcessor:
         close_time_ms = self.stream_time_ms - self._windows.close_lag_ms
         earliest_end_ms = timestamp_ms - gap
         if not self._kafka:
-            earliest_end_ms = max(earliest_end_ms, self.stream_time_ms - self._retention_ms)
+            oldest_ms = self._windows.oldest_found_end_ms(self.stream_time_ms, self._retention_ms)
+            earliest_end_ms = max(earliest_end_ms, oldest_ms)
         found = list(store.find_sessions(key, earliest_end_ms, timestamp_ms + gap, partition=self._partition))
 
         start_ms = end_ms = timestamp_ms

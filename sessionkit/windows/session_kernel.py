@@ -229,9 +229,10 @@ def run_sessions(  # type: ignore[no-untyped-def]
 class SessionKernel:
     """The sessions of one run, fed chunk by chunk."""
 
-    def __init__(self, gap_ms: int, grace_ms: int, retention_ms: int) -> None:
+    def __init__(self, gap_ms: int, grace_ms: int, retention_ms: int, segment_ms: int = 1) -> None:
+        """With segments a session is found by how many of them stream time is ahead; none must ever be closed then."""
         self._limits = (gap_ms, grace_ms, retention_ms)
-        self._retention_ms = retention_ms
+        self._retention_ms, self._segment_ms = retention_ms, segment_ms
         self._head = np.empty(0, np.int32)
         self._sessions = np.empty(0, SESSION)
         self._cells = empty_cells()
@@ -279,6 +280,9 @@ class SessionKernel:
     ) -> Events:
         """Decides one chunk into `decision` and `window`; slots are key * partitions + partition, -1 for rejected."""
         self._grow(slots, len(slot))
+        if self._segment_ms > 1:
+            stream_time_ms = stream_time_ms // self._segment_ms * self._segment_ms
+            first_stream_time_ms = first_stream_time_ms // self._segment_ms * self._segment_ms
         counters = self._counters
         counters[MERGES] = counters[REOPENINGS] = 0
         events = self._events

@@ -44,6 +44,7 @@ class SlidingWindows:
     reach_name = "time_difference"
     takes_null_values = False
     inclusive_end = True
+    is_ever_closed = True
     caches_on_close = False
 
     def __init__(self, *, time_difference: Duration, grace: Duration, trailing_only: bool = False) -> None:
@@ -111,9 +112,9 @@ class SlidingWindows:
         """The compiled passes over columns."""
         return SlidingKernel(self.time_difference_ms, self.grace_ms)
 
-    def arguments(self) -> dict[str, Any]:
-        """What to call the class with to make it again."""
-        return {
+    def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """What to call to make them again, and with what."""
+        return SlidingWindows, {
             "time_difference": self.time_difference_ms,
             "grace": self.grace_ms,
             "trailing_only": self.trailing_only,

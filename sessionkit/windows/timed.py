@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,6 +45,7 @@ class TimeWindows:
     takes_null_values = True
     inclusive_end = False
     trailing_only = False
+    is_ever_closed = True
     caches_on_close = True  # Kafka leaves the record cache on here, and turns it off for the other kinds
 
     def __init__(self, *, size: Duration, grace: Duration, advance: Duration | None = None) -> None:
@@ -114,10 +116,10 @@ class TimeWindows:
         """The compiled pass over columns."""
         return TimeKernel(self.size_ms, self.advance_ms, self.grace_ms)
 
-    def arguments(self) -> dict[str, Any]:
-        """What to call the class with to make it again; tumbling windows stay tumbling when their size changes."""
+    def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """What to call to make them again, and with what; tumbling windows stay tumbling when their size changes."""
         advance = {} if self.advance_ms == self.size_ms else {"advance": self.advance_ms}
-        return {"size": self.size_ms, **advance, "grace": self.grace_ms}
+        return TimeWindows, {"size": self.size_ms, **advance, "grace": self.grace_ms}
 
     def in_words(self) -> str:
         """The parameters as a person says them."""

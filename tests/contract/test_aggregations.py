@@ -159,7 +159,7 @@ def test_a_run_in_two_parts_gives_the_same_values(name: str, column: str, data: 
                 strict=True,
             )
         )
-        commit(outcome, store, RETENTION_MS)
+        commit(outcome, store, WINDOWS, RETENTION_MS)
     rows = np.flatnonzero(whole.window_columns.merged_into < 0)
     assert final == dict(
         zip(whole.window_columns.opened_by[rows].tolist(), told(whole.folds["result"].results(rows)), strict=True)

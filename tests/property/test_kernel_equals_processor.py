@@ -72,7 +72,7 @@ def _in_batches(stream: Stream, cuts: list[int], aggregations: Mapping[str, Aggr
     for lo, hi in zip([0, *cuts], [*cuts, len(stream.table)], strict=True):
         batch = stream.batch(lo, hi)
         outcome = run_kernel(stream.windows, aggregations, batch, retention_ms=stream.retention_ms, store=store)
-        commit(outcome, store, stream.retention_ms)
+        commit(outcome, store, stream.windows, stream.retention_ms)
         outcomes.append(outcome)
     return outcomes
 

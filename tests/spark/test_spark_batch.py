@@ -167,6 +167,19 @@ def test_every_view_is_the_local_one(
     assert_all_views(plan.run(shuffled(spark, table)), local)
 
 
+@pytest.mark.usefixtures("small_steps")
+def test_sessions_without_a_grace(spark: SparkSession) -> None:
+    table = records(3)
+    times = table["at"].to_numpy().astype("int64")
+    slow = table.set_column(1, "at", pa.array((times - times.min()) * 40))
+    windows = sk.SessionWindows.until(inactivity_gap="2m", retention="4m")
+    keyed = sk.group_by_key("key", timestamp="at", unit="us", partition="partition", offset="offset")
+    plan = keyed.windowed_by(windows).aggregate(n=sk.count(), total=sk.sum("amount"))
+    local = plan.run(slow)
+    assert local.metrics()["windows-merged"] > 5
+    assert_all_views(plan.run(shuffled(spark, slow)), local)
+
+
 @pytest.mark.parametrize("strategy", ["on_window_update", "on_window_close"])
 @pytest.mark.usefixtures("small_steps")
 def test_functions_and_closed_sessions_that_open_again(spark: SparkSession, strategy: str) -> None:

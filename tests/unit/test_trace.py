@@ -46,7 +46,7 @@ def run(rows: list[Row], store: MemorySessionStore | None = None, windows: Sessi
     retention = max(RETENTION_MS, windows.close_lag_ms)
     outcome = run_kernel(windows, {"n": count()}, read_records(table, source, ()), retention_ms=retention, store=store)
     if store is not None:
-        commit(outcome, store, retention)
+        commit(outcome, store, windows, retention)
     assert outcome.kept_trace is not None
     return outcome.kept_trace
 

@@ -150,12 +150,17 @@ class KeyHistory:
             self.of_partition, np.diff(times, prepend=self.trace.first_stream_time_ms[self.partition]) > 0
         )
 
+    @property
+    def _wait_ms(self) -> int:
+        """How long a session can still be met: until it is closed, or forgotten where none is ever closed."""
+        return min(self.trace.close_lag_ms, self.trace.retention_ms)
+
     @cached_property
     def _telling(self) -> Rows:
         """The key's records and the closures of its sessions, with as many movers of stream time as it takes to see it
         move: the first of each small step, and the one that had moved it for each record of the key."""
         must = np.union1d(self.own, self.trace.closes.at[self.closes])
-        movers, step_ms = self._movers, max(self.trace.close_lag_ms // _STEPS_OF_THE_LINE, 1)
+        movers, step_ms = self._movers, max(self._wait_ms // _STEPS_OF_THE_LINE, 1)
         _, first = np.unique(self.trace.stream_time_ms[movers] // step_ms, return_index=True)
         before = np.searchsorted(movers, must, side="right") - 1
         return np.unique(np.concatenate([must, movers[first], movers[before[before >= 0]]]))
@@ -203,7 +208,7 @@ class KeyHistory:
         alive = self._alive_at(rows)
         score -= _CUT_SESSION_COST * (alive[: len(score)] + 0.5 * alive[MOST_ROWS - 1 :])
         jump = np.diff(self.trace.stream_time_ms[rows], prepend=self.trace.stream_time_ms[rows[:1]])
-        silences = np.flatnonzero(jump > _LONG_SILENCE * self.trace.close_lag_ms)
+        silences = np.flatnonzero(jump > _LONG_SILENCE * self._wait_ms)
         score -= _SILENCE_COST * _in_each_stretch(silences, len(rows))
         start = int(np.argmax(score))
         return self._trimmed(rows[start : start + MOST_ROWS])

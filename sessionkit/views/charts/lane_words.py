@@ -35,9 +35,9 @@ def lanes_title(scene: LaneScene) -> str:
 def lanes_subtitle(scene: LaneScene) -> list[str]:
     """How to read it, and what is left out."""
     board, trace = scene.board, scene.trace
-    gap, grace = show_duration(scene.window.inactivity_gap_ms), show_duration(scene.window.grace_ms)
+    windows = scene.window.in_words().replace(", ", " · ")
     bars = "a lane for each key, a bar for each session: filled once closed, outlined while open"
-    said = [f"gap {gap} · grace {grace} · {bars}"]
+    said = [f"{windows} · {bars}"]
     if not board.lanes:
         return [*said, "the run holds no records"]
     notes = []
@@ -55,6 +55,8 @@ def lanes_subtitle(scene: LaneScene) -> list[str]:
     several = len({lane.partition for lane in board.lanes})
     if several > 1:
         notes.append(f"{several} partitions, each with a stream time of its own: no close line is drawn")
+    elif not scene.window.is_ever_closed:
+        notes.append(f"none is ever closed; {scene.window.forgets_in_words()}")
     elif scene.stream_time_ms is not None and scene.stream_time_ms - trace.close_lag_ms > scene.x_range_ms[1]:
         notes.append("the close line has passed all of it")
     if not scene.is_roomy and len(board.windows):

@@ -23,9 +23,9 @@ def plane_title(scene: PlaneScene, key: object) -> str:
 def plane_subtitle(scene: PlaneScene) -> list[str]:
     """The choices, how to read the chart, and what it leaves out."""
     trace, rows, history = scene.trace, scene.rows, scene.history
-    gap, grace = show_duration(scene.window.inactivity_gap_ms), show_duration(scene.window.grace_ms)
-    said = [f"gap {gap} · grace {grace} · read upwards: each row is one arriving record; sideways is when it happened"]
-    notes = []
+    windows = scene.window.in_words().replace(", ", " · ")
+    said = [f"{windows} · read upwards: each row is one arriving record; sideways is when it happened"]
+    notes = [] if scene.window.is_ever_closed else [f"none is ever closed; {scene.window.forgets_in_words()}"]
     everything = history.of_partition
     if not len(rows):
         return [*said, "no record arrived in this partition during the run"]

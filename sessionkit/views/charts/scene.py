@@ -123,7 +123,9 @@ class PlaneScene:
 
     @cached_property
     def close_line(self) -> Outline:
-        """The close time at each row."""
+        """The close time at each row; nothing where no window is ever closed."""
+        if not self.window.is_ever_closed:
+            return Outline()
         return self._stair(self.trace.close_lag_ms)
 
     @cached_property
