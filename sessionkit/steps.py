@@ -333,22 +333,25 @@ class MetricsView:
         self._counts: dict[str, int] = {}
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        left = left[tables.is_result(outcome)[left]]
         finals = tables.final_count(outcome) if self.needs_trace else 0
         seen = tables.metrics(outcome, finals, 0, null_values=self._drops_null)
         whole = ("windows", "windows-open", "windows-closed")
-        seen.update(dict.fromkeys(whole, 0) | {"windows": len(left), "windows-closed": len(left)})
+        seen.update(dict.fromkeys(whole, 0))
         for name, count in seen.items():
             self._counts[name] = self._counts.get(name, 0) + count
+        self._count_windows(outcome, left)
         return None
 
     def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        self._count_windows(outcome, left)
+        return {"name": list(self._counts), "count": list(self._counts.values())}
+
+    def _count_windows(self, outcome: Outcome, left: Rows) -> None:
         left = left[tables.is_result(outcome)[left]]
         closed = int(outcome.closed[left].sum())
         self._counts["windows"] += len(left)
         self._counts["windows-closed"] += closed
         self._counts["windows-open"] += len(left) - closed
-        return {"name": list(self._counts), "count": list(self._counts.values())}
 
 
 VIEWS: dict[str, type[Any]] = {

@@ -132,6 +132,10 @@ class SessionWindows:
         """What expires together: 1, unless segments decide."""
         return 1 if self.until_ms is None else Segments.of(self.until_ms).interval_ms
 
+    def windows_for(self, timestamp_ms: int) -> list[tuple[int, int]]:
+        """(start, end) of the session that a record of this time opens; it joins or bridges those it meets instead."""
+        return [(timestamp_ms, timestamp_ms)]
+
     @property
     def reach_ms(self) -> int:
         """How far after its time a record can find a session."""

@@ -172,7 +172,7 @@ def test_sessions_without_a_grace(spark: SparkSession) -> None:
     table = records(3)
     times = table["at"].to_numpy().astype("int64")
     slow = table.set_column(1, "at", pa.array((times - times.min()) * 40))
-    windows = sk.SessionWindows.until(inactivity_gap="2m", retention="4m")
+    windows = sk.SessionWindows.until(inactivity_gap="10m", retention="20m")
     keyed = sk.group_by_key("key", timestamp="at", unit="us", partition="partition", offset="offset")
     plan = keyed.windowed_by(windows).aggregate(n=sk.count(), total=sk.sum("amount"))
     local = plan.run(slow)
