@@ -224,7 +224,7 @@ class Audit:
     def _next_look(self, trace: Any) -> npt.NDArray[np.int64]:
         """For each record the first one from it on at which Kafka looks for final results."""
         assert self.kafka.how is not None
-        count, clock = len(trace), self.kafka.how.wall_clock_ms
+        count, clock = len(trace), self.kafka.clock_ms
         out = np.full(count, count, np.int64)
         for p in range(len(trace.batch.partitions)):
             mine = np.flatnonzero(trace.batch.partition == p)

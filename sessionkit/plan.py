@@ -15,7 +15,7 @@ from sessionkit.contracts import EMIT_STRATEGIES, RULES, WINDOW_KINDS, one_of
 from sessionkit.durations import Duration, duration_ms
 from sessionkit.engine import run_kernel
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.processing import Deployment, memory_store, run_processor, without_null_values
+from sessionkit.processing import Clock, Deployment, memory_store, run_processor, without_null_values
 from sessionkit.records import RecordBatch, read_records
 from sessionkit.run import Run
 from sessionkit.source import Source
@@ -162,7 +162,7 @@ class Plan:
         caching: bool | int = False,
         commit_every: int | Sequence[int] | None = None,
         emit_interval: Duration | None = None,
-        wall_clock: Sequence[int] | None = None,
+        wall_clock: Clock | None = None,
     ) -> Any:
         """Runs the plan over a frame, a file, or a Spark DataFrame.
 
@@ -176,17 +176,17 @@ class Plan:
             trace: False keeps only the windows, to save memory; then there is nothing to explain or draw.
             caching: Kafka's record cache in front of the store: True, or how many entries fit. Only for "kafka", as
                 the rest.
-            commit_every: after so many records, or after the records of these rows, the task commits and the cache is
-                flushed; without it once, at the end.
+            commit_every: the task commits and flushes its cache after so many records, or after these rows; else once.
             emit_interval: final results are looked for at most this often, by `wall_clock`.
-            wall_clock: the wall-clock time (ms) at which each record is processed.
+            wall_clock: the wall clock (ms) at each record, or a function that tells it: for throttle and metrics.
         Returns:
             A `Run`; for a Spark DataFrame a `SparkRun` with the same views.
         """
         one_of("rules", rules, RULES)
         self.check()
         self._check_store(store)
-        self.check_rules(rules, only_kafka=bool(caching) or commit_every is not None or emit_interval is not None)
+        options = (commit_every, emit_interval, wall_clock)
+        self.check_rules(rules, only_kafka=bool(caching) or any(option is not None for option in options))
         if type(data).__module__.startswith("pyspark."):
             from sessionkit.spark import SparkRun
 
@@ -208,7 +208,7 @@ class Plan:
             caching=caching,
             commits=_commit_rows(commit_every, len(batch)),
             emit_interval_ms=0 if emit_interval is None else duration_ms(emit_interval, "emit_interval"),
-            wall_clock_ms=wall_clock,
+            wall_clock=_checked_clock(wall_clock, len(batch)),
         )
         return self._run_processor(batch, store, how)
 
@@ -234,7 +234,16 @@ class Plan:
         windows, named = self._windows(), dict(self.aggregations)
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
         done = run_processor(windows, named, batch, state, how, self._bound())
-        return Run(self, done.outcome, forwarded=done.forwarded, refused=done.refused, how=how, store=done.store)
+        return Run(
+            self,
+            done.outcome,
+            forwarded=done.forwarded,
+            refused=done.refused,
+            how=how,
+            store=done.store,
+            emissions=done.emissions,
+            clock_ms=done.clock_ms,
+        )
 
     def check_rules(self, rules: str, *, only_kafka: bool = False) -> None:
         """Refuses windows and options that are not there under these rules."""
@@ -245,7 +254,7 @@ class Plan:
             want = 'rules="sessionkit"; Kafka released the other form of KIP-450'
             raise InvalidArgument(problem("Kafka has no trailing-only windows", repr(self.windows), want))
         if rules != "kafka" and only_kafka:
-            got, want = "caching, commit_every or emit_interval", 'rules="kafka"; other rules have none of them'
+            got, want = "caching, commit_every, emit_interval or wall_clock", 'rules="kafka"; other rules have none'
             raise InvalidArgument(problem("only Kafka has a cache, commits and a throttle", got, want))
 
     def _check_store(self, store: Any) -> None:
@@ -321,6 +330,13 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return html_block(f"<pre>{escape_html(self)}</pre>")
+
+
+def _checked_clock(clock: Clock | None, count: int) -> Clock | None:
+    if clock is not None and not callable(clock) and len(clock) != count:
+        want = "as many as records, or a function that tells the time"
+        raise InvalidArgument(problem("wall_clock has a time for each record", f"{len(clock)} for {count}", want))
+    return clock
 
 
 def _commit_rows(commit_every: int | Sequence[int] | None, count: int) -> frozenset[int] | None:

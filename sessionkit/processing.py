@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,8 @@ from sessionkit.windows.emission import EmitSchedule
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.touches import Aggregates
 
+Clock: TypeAlias = Sequence[int] | Callable[[], int]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Deployment:
@@ -37,8 +39,8 @@ class Deployment:
         emit: the plan's emit strategy.
         caching: True for a record cache without limit, or its number of entries; False for none.
         commits: rows of the records after which the task commits; None: once, at the end.
-        emit_interval_ms: final results are looked for at most this often, by `wall_clock_ms`.
-        wall_clock_ms: the wall clock at each record; None: it stands still.
+        emit_interval_ms: final results are looked for at most this often, by `wall_clock`.
+        wall_clock: the wall clock in ms, at each record or as a function that tells it; None: it stands still.
     """
 
     retention_ms: int
@@ -47,7 +49,7 @@ class Deployment:
     caching: bool | int = False
     commits: frozenset[int] | None = None
     emit_interval_ms: int = 0
-    wall_clock_ms: Sequence[int] | None = None
+    wall_clock: Clock | None = None
 
 
 class Forwarded(NamedTuple):
@@ -60,17 +62,28 @@ class Forwarded(NamedTuple):
     flushed: bool = False
 
 
+class Emission(NamedTuple):
+    """One look for final results: at which record, how many went out, and how long that took by the clock."""
+
+    at: int
+    partition: int  # its code
+    sent: int
+    took_ms: int
+
+
 class Processed(NamedTuple):
     """What a run of the processor gives.
 
     `refused` names the record of each result that the store refused to keep; `store` is the store behind its cache, as
-    queries see it.
+    queries see it; `clock_ms` the wall clock at each record, None if it stood still.
     """
 
     outcome: Outcome
     forwarded: list[Forwarded]
     refused: tuple[int, ...]
     store: Any
+    emissions: list[Emission]
+    clock_ms: list[int] | None
 
 
 class ProcessorFold:
@@ -148,6 +161,8 @@ class _ProcessorRun:
         self.windows, self.aggregations, self.batch, self.how = windows, aggregations, batch, how
         self.forwarded: list[Forwarded] = []
         self.refused: list[int] = []
+        self.emissions: list[Emission] = []
+        self.clock_ms: list[int] = []
         self._at = -1
         self._last_of = dict.fromkeys(range(len(batch.partitions)), 0)  # the last record of each partition
         self._code_of = {number: code for code, number in enumerate(batch.partitions.tolist())}
@@ -175,10 +190,15 @@ class _ProcessorRun:
         return kind(store, self._on_flush, most)
 
     def _schedule(self, before: Snapshot) -> EmitSchedule:
-        clock = self.how.wall_clock_ms
-        if clock is None:
+        if self.how.wall_clock is None:
             return EmitSchedule(before.last_close_time_ms)
-        return EmitSchedule(before.last_close_time_ms, self.how.emit_interval_ms, lambda: clock[self._at])
+        return EmitSchedule(before.last_close_time_ms, self.how.emit_interval_ms, lambda: self.clock_ms[-1])
+
+    def _now_ms(self) -> int:
+        clock = self.how.wall_clock
+        if clock is None:
+            return 0
+        return clock() if callable(clock) else clock[self._at]
 
     def _on_flush(self, flushed: Flushed) -> None:
         if self.how.emit == "on_window_close":
@@ -198,6 +218,7 @@ class _ProcessorRun:
         partitions, offsets = batch.partition.tolist(), batch.offset.tolist()
         for i in range(len(batch)):
             self._at = self._last_of[partitions[i]] = i
+            self.clock_ms.append(self._now_ms())
             if batch.rejected is not None and batch.rejected[i]:
                 recorder.decision[i] = batch.rejected[i]
             else:
@@ -222,10 +243,17 @@ class _ProcessorRun:
         close_time_ms = processor.stream_time_ms - self.windows.close_lag_ms
         self.refused += [i] * recorder.take(i, told, key, partition, close_time_ms)
         if self.how.emit == "on_window_close":
-            closed: list[StoredSession] | list[StoredWindow] = processor.closed()
-            self.forwarded += [Forwarded(i, partition, each.key, recorder.final(each)) for each in closed]
+            self._emit(recorder, partition)
         elif self.cache is None:
             self.forwarded += [Forwarded(i, partition, key, result) for result in recorder.updates(told, timestamp_ms)]
+
+    def _emit(self, recorder: Any, partition: int) -> None:
+        schedule, started_ms = self.schedules[partition], self._now_ms()
+        before = schedule.last_close_time_ms
+        closed: list[StoredSession] | list[StoredWindow] = self.processors[partition].closed()
+        self.forwarded += [Forwarded(self._at, partition, each.key, recorder.final(each)) for each in closed]
+        if schedule.last_close_time_ms != before:
+            self.emissions.append(Emission(self._at, partition, len(closed), self._now_ms() - started_ms))
 
     def _commit(self) -> None:
         if self.cache is not None:
@@ -293,7 +321,9 @@ def run_processor(
         merge_count=recorder.merge_count,
         trailing_only=windows.trailing_only,
     )
-    return Processed(outcome, run.forwarded, tuple(run.refused), store if run.cache is None else run.cache)
+    clock_ms = None if how.wall_clock is None else run.clock_ms
+    asked = store if run.cache is None else run.cache
+    return Processed(outcome, run.forwarded, tuple(run.refused), asked, run.emissions, clock_ms)
 
 
 def memory_store(windows: Any, retention_ms: int | None) -> MemorySessionStore | MemoryWindowStore:

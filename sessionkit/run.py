@@ -14,11 +14,12 @@ from sessionkit.decisions import LATE, MERGED
 from sessionkit.engine import Outcome
 from sessionkit.errors import NotBuilt, NotKept, UnknownRecord, problem
 from sessionkit.grace import missing_grace_ms
-from sessionkit.processing import Deployment, Forwarded
+from sessionkit.processing import Deployment, Emission, Forwarded
 from sessionkit.text import plural, shorten
 from sessionkit.views import tables
 from sessionkit.views.explain import Explanation, explain_record
 from sessionkit.views.explain_windows import explain_touches
+from sessionkit.views.kafka_metrics import kafka_metrics
 from sessionkit.window_trace import WindowTrace
 
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ class Run:
     forwarded: Sequence[Forwarded] | None = None  # rules="kafka": what the processor sent on
     refused: tuple[int, ...] = ()  # rules="kafka": the record of each result that was forwarded, but not kept
     how: Deployment | None = None  # rules="kafka": the deployment
+    emissions: Sequence[Emission] | None = None  # rules="kafka": each look for final results
+    clock_ms: Sequence[int] | None = None  # rules="kafka": the wall clock at each record, if one was passed in
     store: Any = None  # what a query would have asked at the end: the store, with the cache in front of it
 
     @cached_property
@@ -129,6 +132,22 @@ class Run:
             finals = len(self._changelog["offset"]) if kept else tables.closed_count(self.outcome)
         drops_null = not self._windows.takes_null_values
         return tables.metrics(self.outcome, finals, len(self.refused), null_values=drops_null)
+
+    def kafka_metrics(self, *, level: str = "info") -> Any:
+        """What Kafka Streams would show of this run: a row for each metric of each task (here: each partition).
+
+        Columns: name, group, level, thread_id, task_id, processor_node_id, value. At level "debug" also what the node
+        that aggregates counts of final results, by Kafka 4.3.1's names (`window-aggregate-final-emit-…`) and by
+        KIP-825's (`emit-final-…`). Rates are a second over the last minute of the clock, latencies in ms, and both are
+        null without a clock: `plan.run(data, rules="kafka", wall_clock=…)`.
+
+        Source:
+            StreamsMetricsImpl; TaskMetrics, ProcessorNodeMetrics; KIP-825.
+        """
+        dropped = np.concatenate([tables.dropped_at(self.trace), np.asarray(self.refused, np.intp)])
+        finals = np.asarray(self._changelog["partition"] if self.plan.strategy == "on_window_close" else [])
+        table = kafka_metrics(self.outcome.batch, dropped, finals, self.emissions, self.clock_ms, level)
+        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
 
     def explain(self, *, offset: int, partition: int | None = None) -> Explanation:
         """Why the record at `offset` opened, joined, bridged or was dropped, in words.

@@ -37,7 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("windows.session", "windows.sliding", "windows.timed", "views.charts.board"),
     ("engine", "grace", "recording"),
     ("commit", "processing", "views.explain", "window_engine"),
-    ("views.tables", "views.charts.grammar", "views.explain_windows", "views.audit_words"),
+    ("views.tables", "views.charts.grammar", "views.explain_windows", "views.audit_words", "views.kafka_metrics"),
     ("steps", "spark_types", "views.charts.labels"),
     ("views.charts.scene", "views.charts.playback", "views.charts.audit"),
     ("views.charts.plane_words", "views.charts.lane_words"),

@@ -240,17 +240,22 @@ def dropped_records(trace: SessionTrace) -> pa.Table:
     return trace.records().filter(pa.array(~trace.accepted)).drop_columns(["decision", "window_id", "merged_count"])
 
 
+def dropped_at(trace: SessionTrace | WindowTrace) -> npt.NDArray[np.intp]:
+    """The record of each drop: for windows of one length first those that came too late for one, once for each."""
+    if not isinstance(trace, WindowTrace):
+        return np.flatnonzero(~trace.accepted)
+    return np.concatenate([trace.missed.record, np.flatnonzero(~trace.accepted & (trace.decision != LATE))])
+
+
 def dropped_touches(trace: WindowTrace) -> pa.Table:
     """One row for each closed window that a record came too late for, and for each record dropped for another reason.
 
     `missing_grace_ms` is by how much the window had closed too early for the record, `enough_grace_ms` the grace under
     which it would have been open still.
     """
-    batch, missed = trace.batch, trace.missed
-    other = np.flatnonzero(~trace.accepted & (trace.decision != LATE))
-    at = np.concatenate([missed.record, other])
+    batch, missed, at = trace.batch, trace.missed, dropped_at(trace)
     late = np.arange(len(at)) < len(missed.record)
-    start_ms = np.concatenate([missed.start_ms, np.zeros(len(other), np.int64)])
+    start_ms = np.concatenate([missed.start_ms, np.zeros(len(at) - len(missed.record), np.int64)])
     end_ms = start_ms + trace.length_ms
     missing = trace.close_time_ms[at] - trace.last_instant_ms(end_ms)
     table = pa.table(

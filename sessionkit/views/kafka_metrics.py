@@ -1,0 +1,86 @@
+"""A run's counters under the names that Kafka Streams registers them by, with its tags and levels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.contracts import one_of
+from sessionkit.processing import Emission
+from sessionkit.records import RecordBatch
+
+LEVELS = ("info", "debug")
+THREAD = "sessionkit-StreamThread-1"
+NODE = "KSTREAM-AGGREGATE-0000000002"  # behind a source and a store without names, in a topology of its own
+TASK_GROUP, NODE_GROUP = "stream-task-metrics", "stream-processor-node-metrics"
+RATE_MS, LEAST_MS = 60_000, 30_000  # metrics.num.samples of metrics.sample.window.ms; and one of them
+
+
+class Metric(NamedTuple):
+    """One metric of one task: tags, and a value that is None where it takes a clock and the run had none."""
+
+    name: str
+    group: str
+    level: str
+    thread_id: str
+    task_id: str
+    processor_node_id: str | None
+    value: float | None
+
+
+def kafka_metrics(
+    batch: RecordBatch,
+    dropped: npt.NDArray[np.intp],
+    finals: npt.NDArray[np.int64],
+    emissions: Sequence[Emission] | None,
+    clock_ms: Sequence[int] | None,
+    level: str,
+) -> pa.Table:
+    """A row for each metric of each task, from the record of each drop and the partition of each final result."""
+    one_of("level", level, LEVELS)
+    found: list[Metric] = []
+    times = None if clock_ms is None else np.array(clock_ms, np.int64)
+    for code, number in enumerate(batch.partitions.tolist()):
+        task = ("info", THREAD, f"0_{number}")
+        mine = dropped[batch.partition[dropped] == code]
+        found.append(Metric("dropped-records-total", TASK_GROUP, *task, None, len(mine)))
+        found.append(Metric("dropped-records-rate", TASK_GROUP, *task, None, _rate(times, mine, np.ones(len(mine)))))
+        if level == "debug":
+            own = None if emissions is None else [each for each in emissions if each.partition == code]
+            found += _of_node(f"0_{number}", int((finals == number).sum()), own, times)
+    columns = zip(*found, strict=True) if found else [[]] * len(Metric._fields)
+    return pa.table(dict(zip(Metric._fields, map(list, columns), strict=True)))
+
+
+def _of_node(
+    task_id: str, finals: int, emissions: list[Emission] | None, clock_ms: npt.NDArray[np.int64] | None
+) -> Iterator[Metric]:
+    """What the node that aggregates counts: by the names of the release, and by those of KIP-825."""
+    rate = average = most = None
+    if emissions is not None and clock_ms is not None:
+        at = np.array([each.at for each in emissions], np.intp)
+        rate = _rate(clock_ms, at, np.array([each.sent for each in emissions], np.float64))
+        times = [each.took_ms for each in emissions]
+        average, most = (float(np.mean(times)), float(max(times))) if times else (None, None)
+    for sent, took in (
+        ("window-aggregate-final-emit", "window-aggregate-final-emit-latency"),
+        ("emit-final-records", "emit-final-latency"),
+    ):
+        values = {f"{sent}-total": finals, f"{sent}-rate": rate, f"{took}-avg": average, f"{took}-max": most}
+        yield from (Metric(name, NODE_GROUP, "debug", THREAD, task_id, NODE, value) for name, value in values.items())
+
+
+def _rate(
+    clock_ms: npt.NDArray[np.int64] | None, at: npt.NDArray[np.intp], counts: npt.NDArray[np.float64]
+) -> float | None:
+    """Events a second in the last minute of the clock; a run shorter than half a minute counts as half a minute."""
+    if clock_ms is None or not len(clock_ms):
+        return None
+    now = int(clock_ms.max())
+    recent = clock_ms[at] > now - RATE_MS
+    span_ms = min(max(now - int(clock_ms[0]), LEAST_MS), RATE_MS)
+    return float(counts[recent].sum()) * 1000 / span_ms

@@ -1,0 +1,108 @@
+"""Counters under Kafka's names, with tags, levels and a clock that is passed in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import InvalidArgument
+
+WINDOWS = {
+    "sessions": sk.SessionWindows(inactivity_gap=5, grace=5),
+    "tumbling": sk.TimeWindows(size=10, grace=0),
+    "hopping": sk.TimeWindows(size=10, advance=5, grace=0),
+    "sliding": sk.SlidingWindows(time_difference=10, grace=0),
+}
+
+
+def data() -> pd.DataFrame:
+    at = [0, 30, 2, 60, 31, 90, 1, 120]
+    keys = ["a", "a", "a", "b", "a", "b", "b", None]
+    return pd.DataFrame({"key": keys, "at": at, "p": [3, 3, 3, 7, 3, 7, 7, 7], "o": [0, 1, 2, 0, 3, 1, 2, 3]})
+
+
+def run(kind: str, strategy: str, **options: Any) -> Any:
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o")
+    return keyed.windowed_by(WINDOWS[kind]).emit(strategy).count().run(data(), **options)
+
+
+def total(table: pd.DataFrame, name: str) -> float:
+    return float(table.loc[table["name"] == name, "value"].sum())
+
+
+@pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
+@pytest.mark.parametrize("strategy", ["on_window_update", "on_window_close"])
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_the_totals_are_those_of_metrics(kind: str, strategy: str, rules: str) -> None:
+    options: dict[str, Any] = {"rules": rules, "retention": 100} if rules == "kafka" else {}
+    done = run(kind, strategy, **options)
+    table, counts = done.kafka_metrics(level="debug"), done.metrics()
+    assert counts["dropped-records-total"] > 0
+    assert total(table, "dropped-records-total") == counts["dropped-records-total"]
+    for name in ("window-aggregate-final-emit-total", "emit-final-records-total"):
+        assert total(table, name) == counts["window-aggregate-final-emit-total"]
+    assert (counts["window-aggregate-final-emit-total"] > 0) == (strategy == "on_window_close")
+    assert table.loc[table["name"].str.contains("rate|latency"), "value"].isna().all()
+
+
+def test_tags_and_levels() -> None:
+    done = run("sessions", "on_window_close")
+    info, debug = done.kafka_metrics(), done.kafka_metrics(level="debug")
+    assert info["name"].tolist() == ["dropped-records-total", "dropped-records-rate"] * 2
+    assert info["task_id"].tolist() == ["0_3", "0_3", "0_7", "0_7"]
+    assert info["processor_node_id"].isna().all()
+    of_node = debug[debug["level"] == "debug"]
+    assert set(of_node["group"]) == {"stream-processor-node-metrics"}
+    assert set(of_node["processor_node_id"]) == {"KSTREAM-AGGREGATE-0000000002"}
+    assert of_node[of_node["task_id"] == "0_7"]["name"].tolist() == [
+        *(f"window-aggregate-final-emit-{end}" for end in ("total", "rate", "latency-avg", "latency-max")),
+        *(f"emit-final-{end}" for end in ("records-total", "records-rate", "latency-avg", "latency-max")),
+    ]
+    with pytest.raises(InvalidArgument, match="level must be"):
+        done.kafka_metrics(level="trace")
+
+
+def test_rates_and_latencies_go_by_the_clock() -> None:
+    """The clock moves by a second at each record, and by 40 ms while final results go out."""
+    now = [0]
+
+    def clock() -> int:
+        now[0] += 20 if len(asked) % 3 else 960
+        asked.append(now[0])
+        return now[0]
+
+    asked: list[int] = []
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms")
+    plan = keyed.windowed_by(sk.TimeWindows(size=10, grace=0)).emit("on_window_close").count()
+    frame = pd.DataFrame({"key": "a", "at": [10 * i for i in range(101)]})
+    done = plan.run(frame, rules="kafka", retention=1_000, wall_clock=clock)
+    table = done.kafka_metrics(level="debug").set_index("name")["value"]
+    assert table["emit-final-records-total"] == 100
+    assert table["emit-final-latency-avg"] == table["emit-final-latency-max"] == 20
+    assert table["emit-final-records-rate"] == pytest.approx(1, rel=0.02)
+    assert table["dropped-records-rate"] == 0
+
+
+def test_rates_forget_what_is_a_minute_old() -> None:
+    late = pd.DataFrame({"key": "a", "at": [100, *[0] * 6, 101]})
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms")
+    plan = keyed.windowed_by(sk.TimeWindows(size=10, grace=0)).count()
+    for clock, rate in (
+        ([0, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 60_000], 6 / 60),
+        ([0, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 85_000], 4 / 60),
+        ([0, 1, 2, 3, 4, 5, 6, 10], 6 / 30),
+        ([0, 1, 2, 3, 4, 5, 6, 999_999], 0),
+    ):
+        done = plan.run(late, rules="kafka", retention=1_000, wall_clock=clock)
+        value = done.kafka_metrics().set_index("name")["value"]["dropped-records-rate"]
+        assert value == pytest.approx(rate)
+
+
+def test_a_clock_tells_the_time_of_every_record() -> None:
+    with pytest.raises(InvalidArgument, match="wall_clock has a time for each record; got 3 for 8"):
+        run("sessions", "on_window_close", rules="kafka", wall_clock=[0, 1, 2])
+    with pytest.raises(InvalidArgument, match="only Kafka has a cache, commits and a throttle"):
+        run("sessions", "on_window_close", wall_clock=[0] * 8)
