@@ -159,6 +159,7 @@ class _ProcessorRun:
         before: Mapping[int, Snapshot],
     ) -> None:
         self.windows, self.aggregations, self.batch, self.how = windows, aggregations, batch, how
+        self._store = store
         self.forwarded: list[Forwarded] = []
         self.refused: list[int] = []
         self.emissions: list[Emission] = []
@@ -226,6 +227,12 @@ class _ProcessorRun:
             if self.how.commits is not None and i in self.how.commits:
                 self._commit()
         self._commit()
+
+    def processed(self, outcome: Outcome) -> Processed:
+        """All that there is to tell of the run."""
+        clock_ms = None if self.how.wall_clock is None else self.clock_ms
+        asked = self._store if self.cache is None else self.cache
+        return Processed(outcome, self.forwarded, tuple(self.refused), asked, self.emissions, clock_ms)
 
     def _process(self, recorder: Any, key: Any, value: Any, timestamp_ms: int, offset: int, partition: int) -> None:
         i, processor = self._at, self.processors[partition]
@@ -321,9 +328,7 @@ def run_processor(
         merge_count=recorder.merge_count,
         trailing_only=windows.trailing_only,
     )
-    clock_ms = None if how.wall_clock is None else run.clock_ms
-    asked = store if run.cache is None else run.cache
-    return Processed(outcome, run.forwarded, tuple(run.refused), asked, run.emissions, clock_ms)
+    return run.processed(outcome)
 
 
 def memory_store(windows: Any, retention_ms: int | None) -> MemorySessionStore | MemoryWindowStore:
