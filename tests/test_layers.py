@@ -15,7 +15,15 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "text", "compiled", "views", "windows"),
     (
         *("durations", "columns", "decisions", "fold_loops", "contracts", "files", "keys", "samples", "java", "typed"),
-        *("stores.binding", "stores.byte_loops", "stores.strict", "stores.logs", "windows.cells", "windows.blocks"),
+        *(
+            "stores.binding",
+            "stores.byte_loops",
+            "stores.read_only",
+            "stores.strict",
+            "stores.logs",
+            "windows.cells",
+            "windows.blocks",
+        ),
     ),
     ("stores.rows", "stores.folder", "stores.shown", "touch_loops", "windows.emission", "windows.touches"),
     (

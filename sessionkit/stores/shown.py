@@ -7,6 +7,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from sessionkit.durations import show_duration, show_time
+from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.text import escape_html, html_block, plural, shorten
 
 SHOWN_ROWS = 20
@@ -20,6 +21,10 @@ class ShownStore:
     columns: ClassVar[tuple[str, ...]]
     name: str
     retention_ms: int | None
+
+    def read_only(self) -> ReadOnlyStore:
+        """The store without its writes, as for queries from outside of Kafka Streams' processors."""
+        return ReadOnlyStore(self)
 
     def __len__(self) -> int:
         return self._count(None)

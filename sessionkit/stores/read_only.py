@@ -1,0 +1,54 @@
+"""A store as queries see it: its reads, and nothing that changes it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sessionkit.errors import problem
+
+# Of Kafka's ReadOnlySessionStore and ReadOnlyWindowStore, and `all`. The search over the ends of all keys' sessions is
+# for the processor alone (KIP-825).
+READS = (
+    *("find_sessions", "backward_find_sessions", "find_sessions_in_keys", "backward_find_sessions_in_keys"),
+    *("fetch_session", "fetch", "backward_fetch", "fetch_window", "fetch_in_keys", "backward_fetch_in_keys"),
+    *("fetch_all", "backward_fetch_all", "all", "backward_all"),
+    *("to_pandas", "name", "retention_ms"),
+)
+
+
+class ReadOnlyStore:
+    """A view of a store without its writes. It shows what the store holds at the time of each call.
+
+    Source:
+        ReadOnlySessionStore, ReadOnlyWindowStore; KIP-825.
+    Example:
+        >>> store = sk.open_store("memory", "clicks")
+        >>> store.put("ada", 5, 9, 2)
+        True
+        >>> [session[:3] for session in store.read_only().fetch("ada")]
+        [(5, 9, 2)]
+    """
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # `copy` asks before there is a `_store`
+            raise AttributeError(name)
+        if name not in READS or not hasattr(self._store, name):
+            want = "one of " + ", ".join(read for read in READS if hasattr(self._store, read))
+            raise AttributeError(problem("a read-only store has no such call", repr(name), want))
+        return getattr(self._store, name)
+
+    def __dir__(self) -> list[str]:
+        return [name for name in READS if hasattr(self._store, name)]
+
+    def __len__(self) -> int:
+        return len(self._store)
+
+    def __repr__(self) -> str:
+        return f"read-only {self._store!r}"
+
+    def _repr_html_(self) -> str:
+        shown: str = self._store._repr_html_()
+        return shown
