@@ -96,12 +96,13 @@ def count_updates(window, decision, timestamp_ms, start_after, end_after):  # ty
 
 @compiled
 def update_rows(window, decision, timestamp_ms, merges, start_after, end_after, start, end, rows):  # type: ignore[no-untyped-def]
-    """(record, start, end, is tombstone) of each forwarded row; `start`, `end` are the bounds of windows when loaded.
+    """(record, window, start, end, is tombstone) of each forwarded row, from the bounds of windows when loaded.
 
     A record withdraws the sessions that it met, oldest first, and then forwards the new one. Nothing is withdrawn
     where the session is still the one point at the record's own time (KStreamSessionWindowAggregate).
     """
     at = np.empty(rows, np.int64)
+    of = np.empty(rows, np.int32)
     row_start = np.empty(rows, np.int64)
     row_end = np.empty(rows, np.int64)
     tombstone = np.zeros(rows, np.bool_)
@@ -117,16 +118,16 @@ def update_rows(window, decision, timestamp_ms, merges, start_after, end_after, 
             m += 1
         single = start_after[i] == timestamp_ms[i] and end_after[i] == timestamp_ms[i]
         if decision[i] > 1 and not single:
-            at[n], row_start[n], row_end[n], tombstone[n] = i, start[w], end[w], True
+            at[n], of[n], row_start[n], row_end[n], tombstone[n] = i, w, start[w], end[w], True
             n += 1
             if other >= 0:
-                at[n], row_start[n], row_end[n], tombstone[n] = i, start[other], end[other], True
+                at[n], of[n], row_start[n], row_end[n], tombstone[n] = i, other, start[other], end[other], True
                 n += 1
         start[w] = start_after[i]
         end[w] = end_after[i]
-        at[n], row_start[n], row_end[n] = i, start[w], end[w]
+        at[n], of[n], row_start[n], row_end[n] = i, w, start[w], end[w]
         n += 1
-    return at, row_start, row_end, tombstone
+    return at, of, row_start, row_end, tombstone
 
 
 @compiled

@@ -66,7 +66,7 @@ class Run:
         Args:
             old_values: shows beside each value the one that it replaces, in a column with `old_` before its name.
         """
-        columns = self._with_old_values() if old_values else self._changelog
+        columns = self._changelog_with(old_values=True) if old_values else self._changelog
         return tables.frame_of(columns, self.outcome.batch.frame)
 
     @property
@@ -76,18 +76,13 @@ class Run:
 
     @cached_property
     def _changelog(self) -> Mapping[str, tables.Column]:
-        if self.forwarded is not None:
-            return tables.forwarded_table(self.outcome, self.forwarded, old_values=False)
-        assert self.trace is not None
-        return tables.changelog(self.outcome, self.plan.strategy)
+        return self._changelog_with(old_values=False)
 
-    def _with_old_values(self) -> Mapping[str, tables.Column]:
-        if self.forwarded is None:
-            want = 'rules="kafka", whose processor keeps what it replaces'
-            raise NotBuilt(
-                problem("a compiled run does not keep the values that were replaced", "old_values=True", want)
-            )
-        return tables.forwarded_table(self.outcome, self.forwarded, old_values=True)
+    def _changelog_with(self, *, old_values: bool) -> Mapping[str, tables.Column]:
+        if self.forwarded is not None:
+            return tables.forwarded_table(self.outcome, self.forwarded, old_values=old_values)
+        assert self.trace is not None
+        return tables.changelog(self.outcome, self.plan.strategy, old_values=old_values)
 
     @property
     def trace(self) -> Any:

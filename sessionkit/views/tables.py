@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.columns import count_updates, last_touches, order_by_place, update_rows
-from sessionkit.decisions import BAD_TIME, LATE, NULL_VALUE, REASONS, REPLAYED
+from sessionkit.decisions import ADDED, BAD_TIME, LATE, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.durations import INT64_MAX
 from sessionkit.engine import Outcome
 from sessionkit.errors import UnsupportedData, problem
@@ -23,6 +23,7 @@ from sessionkit.trace import Trace, status_words, words
 from sessionkit.window_trace import WindowTrace
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
+NO_VALUE = -2  # where a row replaces no value
 RESULT_COLUMNS = ("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms", "status")
 
 
@@ -93,40 +94,93 @@ def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Colu
     }
 
 
-def updates(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
-    """What goes downstream on update: tombstones for the sessions a record withdrew, then the new session."""
+def updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool = False) -> dict[str, Column]:
+    """What goes downstream on update: tombstones for the sessions a record withdrew, then the new session.
+
+    Only a tombstone replaces a value: the new session takes no other's place.
+    """
     start_after, end_after = trace.bounds_after
     touched = (trace.window, trace.decision, trace.batch.timestamp_ms)
     rows = count_updates(*touched, start_after, end_after)
     size = len(trace.window_columns.key)
     start, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
     start[: len(trace.loaded_start_ms)], end[: len(trace.loaded_end_ms)] = trace.loaded_start_ms, trace.loaded_end_ms
-    at, start_ms, end_ms, tombstone = update_rows(*touched, trace.merges, start_after, end_after, start, end, rows)
+    at, row, start_ms, end_ms, tombstone = update_rows(*touched, trace.merges, start_after, end_after, start, end, rows)
     what = pa.DictionaryArray.from_arrays(pa.array(tombstone.astype(np.int8)), pa.array(["update", "tombstone"]))
+    running = {name: _running(fold, trace) for name, fold in outcome.folds.items()}
+    old: dict[str, Column] = {}
+    if old_values:
+        touch = np.full(len(at), NO_VALUE)
+        touch[tombstone] = last_touches(trace.window, trace.merges, at[tombstone], row[tombstone])
+        old = _replaced(outcome, running, touch, row)
     return {
         **_where(trace, at, what.cast(pa.string())),
         "key": trace.keys.take(pa.array(trace.batch.key[at])),
         "window_start_ms": start_ms,
         "window_end_ms": end_ms,
-        **{name: _blanked(_running(fold, trace), at, tombstone) for name, fold in outcome.folds.items()},
+        **{name: _blanked(column, at, tombstone) for name, column in running.items()},
+        **old,
         "timestamp_ms": end_ms,
     }
 
 
-def window_updates(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
+def _replaced(
+    outcome: Outcome, running: Mapping[str, Column], touch: npt.NDArray[np.int64], row: npt.NDArray[np.int32]
+) -> dict[str, Column]:
+    """The value that each forwarded row replaces: that after `touch`, or (-1) the one that its window was loaded with.
+
+    Null where there is none: the window is new, or `touch` is NO_VALUE.
+    """
+    found, loaded = {}, outcome.window_columns.loaded_count
+    place = np.where(touch >= 0, touch + loaded, np.where((touch == NO_VALUE) | (row >= loaded), NO_VALUE, row))
+    for name, column in running.items():
+        first: Any = outcome.folds[name].loaded_results()
+        if isinstance(column, pa.Array):
+            pool = pa.concat_arrays([first.cast(column.type), column])
+            found[f"old_{name}"] = pool.take(pa.array(place, mask=place == NO_VALUE))
+        else:
+            objects = np.concatenate([first, column, np.full(1, None)])
+            found[f"old_{name}"] = objects[np.where(place == NO_VALUE, len(objects) - 1, place)]
+    return found
+
+
+def _nothing_replaced(outcome: Outcome, columns: Mapping[str, Column]) -> dict[str, Column]:
+    nothing = {}
+    for name in outcome.folds:
+        column = columns[name]
+        is_arrow = isinstance(column, pa.Array)
+        nothing[f"old_{name}"] = pa.nulls(len(column), column.type) if is_arrow else np.full(len(column), None)
+    return nothing
+
+
+def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = False) -> dict[str, Column]:
     """What goes downstream on update of windows of one length: every window that a record changed or made."""
     touches = trace.touches
     live = np.flatnonzero(touches.effect != LATE)
     at, start_ms = touches.record[live], touches.start_ms[live]
     running = {name: fold.running_touches(touches) for name, fold in outcome.folds.items()}
+    old: dict[str, Column] = {}
+    if old_values:
+        before = np.where(touches.effect == ADDED, _touch_before(touches.window), NO_VALUE)
+        old = _replaced(outcome, running, before[live], touches.window[live])
     return {
         **_where(trace, at, pa.array(["update"] * len(at), pa.string())),
         "key": trace.keys.take(pa.array(trace.batch.key[at])),
         "window_start_ms": start_ms,
         "window_end_ms": start_ms + trace.length_ms,
         **{n: c.take(pa.array(live)) if isinstance(c, pa.Array) else c[live] for n, c in running.items()},
+        **old,
         "timestamp_ms": trace.newest_ms[live],
     }
+
+
+def _touch_before(window: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """For each touch the one before it of the same window, -1 for none."""
+    order = np.argsort(window, kind="stable")
+    before = np.full(len(window), -1)
+    is_same = window[order[1:]] == window[order[:-1]]
+    before[order[1:][is_same]] = order[:-1][is_same]
+    return before
 
 
 def window_finals(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
@@ -144,12 +198,21 @@ def window_finals(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
     }
 
 
-def changelog(outcome: Outcome, strategy: str) -> dict[str, Column]:
-    """What goes downstream under this emit strategy, as far as the trace tells."""
-    trace, update = outcome.kept_trace, strategy == "on_window_update"
-    if isinstance(trace, WindowTrace):
-        return window_updates(outcome, trace) if update else window_finals(outcome, trace)
-    return updates(outcome, trace) if update else finals(outcome, trace)
+def changelog(outcome: Outcome, strategy: str, *, old_values: bool = False) -> dict[str, Column]:
+    """What goes downstream under this emit strategy, as far as the trace tells.
+
+    With `old_values`, a column `old_…` for each result holds what the row replaces; a final replaces nothing.
+    """
+    trace = outcome.kept_trace
+    if strategy == "on_window_update":
+        if isinstance(trace, WindowTrace):
+            return window_updates(outcome, trace, old_values=old_values)
+        return updates(outcome, trace, old_values=old_values)
+    columns = window_finals(outcome, trace) if isinstance(trace, WindowTrace) else finals(outcome, trace)
+    if old_values:
+        last = columns.pop("timestamp_ms")
+        columns = {**columns, **_nothing_replaced(outcome, columns), "timestamp_ms": last}
+    return columns
 
 
 def finals(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
