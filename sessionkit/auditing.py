@@ -18,7 +18,7 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan
 from sessionkit.records import FrameKind
 from sessionkit.run import Run, Theme
-from sessionkit.sent_results import AS_IT_SHOULD, SENT_TWICE, VERDICTS, Sent, WindowId, results_of, verdict_on
+from sessionkit.sent_results import AS_IT_SHOULD, LOST, SENT_TWICE, VERDICTS, Sent, WindowId, results_of, verdict_on
 from sessionkit.stores import open_store
 from sessionkit.text import escape_html, html_block
 from sessionkit.views import tables
@@ -68,6 +68,7 @@ class Audit:
             "expected": len(self._expected_results),
             "sent": sum(sent.times for sent in self._kafka_results.values()),
             **{verdict.replace(" ", "_").lower(): found.get(verdict, 0) for verdict in VERDICTS},
+            "waiting": self._waiting_count,
             "dropped_records": self.kafka.metrics()["dropped-records-total"],
             "final_but_kept": self._held_final_count,
         }
@@ -189,6 +190,16 @@ class Audit:
             columns[name] = [(nothing if sent is None else sent.value)[place] for sent in expected]
             columns[f"kafka_{name}"] = [(nothing if sent is None else sent.value)[place] for sent in kafka]
         return columns
+
+    @cached_property
+    def _waiting_count(self) -> int:
+        """How many of the lost results the emit interval still holds back at the end."""
+        if not self.settings.emit_interval_ms or self.expected.plan.strategy != "on_window_close":
+            return 0
+        trace, lost = self.expected.trace, [id for id, verdict in self._verdicts.items() if verdict == LOST]
+        next_look = self._next_look(trace)
+        closed_at = [trace.index_of(self._expected_results[id].offset, id.partition) for id in lost]
+        return int((next_look[closed_at] == len(trace)).sum())
 
     @cached_property
     def _held_final_count(self) -> int:

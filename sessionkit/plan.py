@@ -12,7 +12,7 @@ from sessionkit import aggregations as agg
 from sessionkit.aggregations import Aggregation
 from sessionkit.commit import commit, commit_windows
 from sessionkit.contracts import EMIT_STRATEGIES, RULES, WINDOW_KINDS, one_of
-from sessionkit.durations import Duration, duration_ms
+from sessionkit.durations import Duration, duration_ms, show_duration
 from sessionkit.engine import run_kernel
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.processing import Clock, Deployment, memory_store, run_processor, without_null_values
@@ -277,7 +277,8 @@ class Plan:
     def _store_retention(store: Any, retention: Duration | None) -> int:
         """Under Kafka's rules the store expires by itself, so its retention is the one that counts."""
         if store.retention_ms is None or retention is not None:
-            got = f"store with {store.retention_ms} ms, retention={retention!r}"
+            kept = "no retention" if store.retention_ms is None else f"retention {show_duration(store.retention_ms)}"
+            got = f"a store with {kept}, and retention={retention!r}"
             want = "open the store with retention=, and leave it out here"
             raise InvalidArgument(problem('under rules="kafka" a store brings its own retention', got, want))
         return int(store.retention_ms)

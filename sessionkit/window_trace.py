@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.decisions import ADDED, BAD_TIME, COPIED, DECISIONS, EFFECTS, LATE, OPENED, REASONS
+from sessionkit.decisions import ADDED, BAD_TIME, COPIED, COPIED_ADDED, DECISIONS, EFFECTS, LATE, OPENED, REASONS
 from sessionkit.durations import INT64_MAX
 from sessionkit.keys import key_ranks
 from sessionkit.touch_loops import times_of_touches
@@ -151,6 +151,28 @@ class WindowTrace(Trace):
         yield "a touch names its window's start", bool((windows.start_ms[row] == touches.start_ms[live]).all())
         yield "every window has one length", bool((windows.end_ms - windows.start_ms == self.length_ms).all())
         yield from self._laws_of_time()
+        yield from self._laws_of_origin()
+
+    def _laws_of_origin(self) -> Iterator[tuple[str, bool]]:
+        """Where the windows of this run come from."""
+        touches, windows = self.touches, self.window_columns
+        is_copy = (touches.effect == COPIED) | (touches.effect == COPIED_ADDED)
+        in_range = (touches.source >= -1) & (touches.source < len(windows.key))
+        yield "a copy, and nothing else, has a source", bool((in_range & ((touches.source >= 0) == is_copy)).all())
+        source, copy = touches.source[is_copy], touches.window[is_copy]
+        same = (windows.key[source] == windows.key[copy]) & (windows.partition[source] == windows.partition[copy])
+        yield "a copy stays with its key and partition", bool(same.all())
+        live = np.flatnonzero(touches.effect != LATE)
+        row, first = np.unique(touches.window[live], return_index=True)
+        row, first = row[row >= windows.loaded_count], live[first][row >= windows.loaded_count]
+        yield "the first touch of a new window makes it", not bool((touches.effect[first] == ADDED).any())
+        made_by = self.batch.offset[touches.record[first]]
+        yield "a new window is named by the record that made it", bool((windows.opened_by[row] == made_by).all())
+        last = np.full(len(windows.key), -1)
+        last[touches.window[live]] = live  # of several the last stays
+        met = np.flatnonzero(last >= 0)
+        newest = bool((windows.timestamp_ms[met] == self.newest_ms[last[met]]).all())
+        yield "a window's time is that of its newest record", newest
 
     def _laws_of_time(self) -> Iterator[tuple[str, bool]]:
         touches, close_time_ms = self.touches, self.close_time_ms

@@ -33,7 +33,9 @@ def audit_words(
         words = [f"{what}: nothing comes out. {which} lost."]
     else:
         words = [f"{what}: {good:,} of {plural(expected, final)} come as they should; {_wrong(counts)}."]
-    if counts["lost"]:
+    if counts["waiting"]:
+        words.append(_why_waiting(settings, counts["waiting"]))
+    if counts["lost"] > counts["waiting"]:
         words.append(_why_lost(settings, windows, strategy))
     if counts["only_in_kafka"] or counts["other_value"]:
         words.append(_why_changed(settings, counts))
@@ -51,6 +53,14 @@ def audit_words(
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
+
+
+def _why_waiting(settings: Any, count: int) -> str:
+    interval, wait = show_duration(settings.emit_interval_ms), "waits" if count == 1 else "wait"
+    return (
+        f"{count:,} of the lost only {wait}: final results are looked for at most once in {interval} of wall clock, "
+        "when a record arrives, and none came in time."
+    )
 
 
 def _why_late(settings: Any, strategy: str, count: int) -> str:

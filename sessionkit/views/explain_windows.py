@@ -28,10 +28,7 @@ def explain_touches(trace: WindowTrace, windows: Any, index: int) -> Explanation
     effect, start_ms = touches.effect[mine], touches.start_ms[mine]
     starts = {each: sorted(set(start_ms[effect == each].tolist())) for each in EFFECTS}
     counted = sorted({*starts[OPENED], *starts[ADDED], *starts[COPIED_ADDED]})
-    if counted:
-        said = f"counts in {plural(len(counted), 'window')}: {_spans(trace, at, counted)}"
-    else:
-        said = "was dropped: too late for every window that it belongs to"
+    said = f"counts in {plural(len(counted), 'window')}: {_spans(trace, at, counted)}" if counted else "was dropped"
     words = [f"{name}, event time {at(time)}, {said}."]
     made = sorted({*starts[OPENED], *starts[COPIED_ADDED]})
     if made and len(made) < len(counted):

@@ -333,8 +333,15 @@ def test_without_a_wall_clock_records_come_as_fast_as_stream_time() -> None:
 
 def test_a_final_that_waits_when_the_records_end_is_lost() -> None:
     audit = audit_of(TUMBLING_10_5, a(0, 17), retention=100, emit_interval=20)
-    assert found(audit) == {"expected": 1, "lost": 1, "final_but_kept": 1}
+    assert found(audit) == {"expected": 1, "lost": 1, "waiting": 1, "final_but_kept": 1}
     assert audit.cure is None
+    assert audit.words() == [
+        "in-memory store, retention 100 ms: nothing comes out. The one final result is lost.",
+        "1 of the lost only waits: final results are looked for at most once in 20 ms of wall clock, when a record "
+        "arrives, and none came in time.",
+        "No retention cures it: look at the cache and at the emit interval.",
+        "At the end the store still holds 1 window that is final.",
+    ]
 
 
 # ---- verdicts

@@ -93,13 +93,13 @@ LATE_FOR_ONE = (
         ),
         (
             6,
-            "Record 6 (key ada), event time 2 min, was dropped: too late for every window that it belongs to. "
+            "Record 6 (key ada), event time 2 min, was dropped. "
             "It came too late for 1 window, 0 s to 10 min: stream time was 18 min, so windows that ended up to 15 min were "
             f"closed (− grace 3 min); with grace 8 min 1 ms it would have counted in it. {BOB_MOVED}",
         ),
         (
             7,
-            "Record 7 (key ada), event time 6 min, was dropped: too late for every window that it belongs to. "
+            "Record 7 (key ada), event time 6 min, was dropped. "
             "It came too late for 2 windows, 0 s to 10 min and 5 min to 15 min: stream time was 18 min, so windows that ended "
             f"up to 15 min were closed (− grace 3 min); with grace 8 min 1 ms it would have counted in all of them. {BOB_MOVED}",
         ),
@@ -211,13 +211,13 @@ CUT = "cut out of what later records had left there; the record itself is before
         ),
         (
             5,
-            "Record 5 (key ada), event time 29 min, was dropped: too late for every window that it belongs to. "
+            "Record 5 (key ada), event time 29 min, was dropped. "
             "It came too late for 1 window, 19 min to 29 min: stream time was 43 min, so windows that ended before 41 min were "
             f"closed (− grace 2 min); with grace 14 min it would have counted in it. {BOB_AT_43}",
         ),
         (
             6,
-            "Record 6 (key eve), event time 40 min, was dropped: too late for every window that it belongs to. "
+            "Record 6 (key eve), event time 40 min, was dropped. "
             "It came too late for 1 window, 30 min to 40 min: stream time was 43 min, so windows that ended before 41 min were "
             f"closed (− grace 2 min); with grace 3 min it would have counted in it. {BOB_AT_43}",
         ),
@@ -231,7 +231,7 @@ def test_a_record_that_is_dropped_can_leave_a_window_behind() -> None:
     """d = 10, no grace: at 47, ada's 38 misses [34, 44], where her 44 is, and its own [28, 38]; the one after it is made."""
     run = run_of(sk.SlidingWindows(time_difference="10m", grace="0s"), [("ada", 44), ("bob", 47), ("ada", 38)])
     assert run.explain(offset=2) == (
-        "Record 2 (key ada), event time 38 min, was dropped: too late for every window that it belongs to. "
+        "Record 2 (key ada), event time 38 min, was dropped. "
         f"It also makes the window 38 min 1 ms to 48 min 1 ms, {CUT} "
         "It came too late for 2 windows, 28 min to 38 min and 34 min to 44 min: stream time was 47 min, so windows that ended "
         "before 47 min were closed (− grace 0 s); with grace 9 min it would have counted in all of them. "
@@ -304,7 +304,7 @@ def test_state_of_an_earlier_run() -> None:
         f"Record 2 (key bob), event time 12 min, counts in 1 window: 10 min to 20 min. {out_of_the_store}"
     )
     assert run.explain(offset=3) == (
-        "Record 3 (key ada), event time 1 min, was dropped: too late for every window that it belongs to. It came too late "
+        "Record 3 (key ada), event time 1 min, was dropped. It came too late "
         "for 1 window, 0 s to 10 min: stream time was 14 min, so windows that ended up to 14 min were closed (− grace 0 s); "
         f"with grace 4 min 1 ms it would have counted in it. {out_of_the_store}"
     )

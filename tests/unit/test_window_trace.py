@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sessionkit as sk
-from sessionkit.decisions import ADDED, COPIED, LATE, MERGED, OPENED
+from sessionkit.decisions import ADDED, COPIED, COPIED_ADDED, LATE, MERGED, OPENED
 from sessionkit.errors import BrokenTrace, UnknownRecord
 from sessionkit.window_trace import WindowTrace
 
@@ -373,6 +373,19 @@ BROKEN: dict[str, list[Change]] = {
         with_decision(3, ADDED),
     ],
     "a window closes once": [with_derived("closes", closed_twice)],
+    "a copy, and nothing else, has a source": [
+        with_touch(0, source=1),
+        with_touch(0, effect=COPIED_ADDED),
+        with_touch(0, effect=COPIED_ADDED, source=11),
+    ],
+    "a copy stays with its key and partition": [with_touch(0, effect=COPIED_ADDED, source=2)],
+    "the first touch of a new window makes it": [with_touch(0, effect=ADDED), with_touch(13, effect=ADDED)],
+    "a new window is named by the record that made it": [with_window("opened_by", 1, 3)],
+    "a window's time is that of its newest record": [
+        with_window("timestamp_ms", 0, 15),
+        with_window("timestamp_ms", 1, 12),
+        with_time(2, 13),
+    ],
 }
 CASES = [(law, change) for law, changes in BROKEN.items() for change in changes]
 
