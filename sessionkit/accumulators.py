@@ -73,7 +73,8 @@ def _numbers(column: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
 def _enlarged(old: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
     if size <= len(old):
         return old
-    new = np.full(max(size, 2 * len(old)), fill, old.dtype)
+    room = max(size, 2 * len(old))
+    new = np.full(room, fill, old.dtype) if fill else np.zeros(room, old.dtype)  # zeros that nobody reads cost nothing
     new[: len(old)] = old
     return new
 

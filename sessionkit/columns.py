@@ -166,6 +166,13 @@ def note_decisions(decision, opened_code, partition, given_offset, following, co
     return opened
 
 
+@compiled_loop
+def count_each(codes, counts):  # type: ignore[no-untyped-def]
+    """Adds to `counts` how often each code is there."""
+    for i in range(codes.shape[0]):
+        counts[codes[i]] += 1
+
+
 @compiled
 def partition_codes(numbers, most):  # type: ignore[no-untyped-def]
     """(codes, distinct numbers, rising) of small partition numbers; nothing where one is negative or too large."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.columns import slots_of, stream_times
+from sessionkit.columns import count_each, slots_of, stream_times
 from sessionkit.errors import InvalidData, problem
 from sessionkit.records import RecordBatch
 
@@ -89,9 +89,8 @@ class Feed:
             count = min(size, len(self) - lo)
             decision = self.decision[lo : lo + count] if len(self.decision) else own[:count]
             yield self._columns(lo, count, slot[:count], stair[:count], decision, nothing[:count])
-            self.counts += np.bincount(decision, minlength=256)
-            partition = self.batch.partition[lo : lo + count]
-            self.record_counts += np.bincount(partition, minlength=len(self.record_counts))
+            count_each(decision, self.counts)
+            count_each(self.batch.partition[lo : lo + count], self.record_counts)
 
     def whole(self) -> Columns:
         """All records at once."""
@@ -103,8 +102,9 @@ class Feed:
     def decide(self, columns: Columns, decision: npt.NDArray[np.uint8]) -> None:
         """Takes over what a kernel decided of all records at once, where it was not rejected."""
         np.copyto(columns.decision, decision, where=columns.slot >= 0)
-        self.counts[:] = np.bincount(columns.decision, minlength=256)
-        self.record_counts[:] = np.bincount(self.batch.partition, minlength=len(self.record_counts))
+        self.counts[:], self.record_counts[:] = 0, 0
+        count_each(columns.decision, self.counts)
+        count_each(self.batch.partition, self.record_counts)
 
     def _columns(self, lo: int, count: int, slot: Any, stair: Any, decision: Any, nothing: Any) -> Columns:
         batch, hi = self.batch, lo + count

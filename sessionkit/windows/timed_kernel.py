@@ -38,15 +38,6 @@ class Step(NamedTuple):
 
 
 @compiled_loop
-def _first_open(t, close, size, advance):  # type: ignore[no-untyped-def]
-    """(index of the oldest window of a record, index of its oldest open one)."""
-    first = max(0, t - size + advance) // advance
-    if close < size:
-        return first, first
-    return first, max(first, (close - size) // advance + 1)
-
-
-@compiled_loop
 def _collect(windows, row, lowest, highest, touch, touch_window):  # type: ignore[no-untyped-def]
     """Notes the windows from `lowest` to `highest` that are in the list; (the one before them, the one behind them)."""
     before = NO_WINDOW
@@ -82,14 +73,35 @@ def run_time_windows(  # type: ignore[no-untyped-def]
     `opened_at` counts records from `base`.
     """
     touch = 0
+    # A division costs as much as the rest of a usual record: so `highest` stays while times lie in one advance.
+    overlap, short = (size - advance) // advance, (size - advance) % advance
+    highest, since = np.int64(0), np.int64(0)
     for i in range(begin, slot.shape[0]):
         k = slot[i]
         if k < 0:
             continue
         t = timestamp_ms[i]
-        first, lowest = _first_open(t, stream_time_ms[i] - grace, size, advance)
-        highest = t // advance
+        if not 0 <= t - since < advance:
+            highest = t // advance
+            since = highest * advance
+        first = max(np.int64(0), highest - overlap - (t - since < short))
+        lowest, close = first, stream_time_ms[i] - grace
+        if first * advance + size <= close:
+            lowest = (close - size) // advance + 1
         count = highest - lowest + 1
+        if not hashed and 0 < count <= touch_record.shape[0] - touch:  # as a rule all are there, the newest first
+            row, index = head[k], highest
+            while index >= lowest and row >= 0 and windows[row].index == index:
+                place = touch + index - lowest
+                touch_record[place], touch_window[place], touch_opened[place] = i, row, False
+                windows[row].timestamp = max(windows[row].timestamp, t)
+                row = windows[row].older
+                index -= 1
+            if index < lowest:
+                counters[MISSED] += lowest - first
+                decision[i] = ADDED
+                touch += count
+                continue
         if count <= 0:
             counters[MISSED] += highest - first + 1
             decision[i] = LATE
@@ -177,7 +189,7 @@ class TimeState:
         """Takes over the windows of a store, sorted by slot and start; about `expected` records follow."""
         self._head = np.full(slots, NO_WINDOW, np.int32)
         count = len(slot)
-        self._grow(count + expected // 4)
+        self._grow(count + expected // 4 * min(self._most, 8))  # pages that are not used cost nothing
         rows = self._windows[:count]
         rows["slot"], rows["index"], rows["timestamp"] = slot, start_ms // self._limits[1], newest_ms
         rows["opened_at"] = -1
