@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.compiled import compiled_loop
+from sessionkit.compiled import compiled_loop, inlined
 from sessionkit.decisions import ADDED, LATE, OPENED
 from sessionkit.window_columns import Columns, Decided, Feed
 from sessionkit.window_trace import Touches
@@ -26,6 +26,14 @@ NO_WINDOW = -1
 MANY_WINDOWS = 32  # open ones a slot from which a hash is quicker than a walk
 TOUCHES_AT_ONCE = 1 << 19  # what a step hands on stays in the processor's cache
 WINDOWS, CELLS, TOUCHES, MISSED = range(4)  # places in `counters`
+
+
+class Room(NamedTuple):
+    """Room for what a step hands on: a row for each window that a record counts in."""
+
+    record: npt.NDArray[np.int64]
+    window: npt.NDArray[np.int32]
+    opened: npt.NDArray[np.bool_]
 
 
 class Step(NamedTuple):
@@ -63,19 +71,67 @@ def _new_window(windows, counters, slot, index, t, opened_at):  # type: ignore[n
     return row
 
 
+@inlined
+def _touch_newest(windows, row, lowest, highest, i, t, at, touches):  # type: ignore[no-untyped-def]
+    """Touches the windows from `lowest` to `highest` if they begin the list, as they usually do; else says False."""
+    index = highest
+    while index >= lowest and row >= 0 and windows[row].index == index:
+        place = at + index - lowest
+        touches.record[place], touches.window[place], touches.opened[place] = i, row, False
+        windows[row].timestamp = max(windows[row].timestamp, t)
+        row = windows[row].older
+        index -= 1
+    return index < lowest
+
+
+@inlined
+def _touch_or_open(windows, cells, hashed, head, k, lowest, highest, i, t, base, at, touches, counters):  # type: ignore[no-untyped-def]
+    """Touches the windows from `lowest` to `highest`, wherever they are, and opens those that are not there."""
+    before = NO_WINDOW
+    rest = NO_WINDOW
+    if hashed:
+        for index in range(lowest, highest + 1):
+            cell = find_cell(cells, k, index)
+            touches.window[at + index - lowest] = cells[cell].session - 1  # an empty cell gives NO_WINDOW
+    else:
+        before, rest = _collect(windows, head[k], lowest, highest, at, touches.window)
+    decided = ADDED
+    for index in range(lowest, highest + 1):
+        place = at + index - lowest
+        row = touches.window[place]
+        touches.record[place] = i
+        touches.opened[place] = row < 0
+        if row < 0:
+            decided = OPENED
+            row = touches.window[place] = _new_window(windows, counters, k, index, t, base + i)
+            if hashed:
+                counters[CELLS] += set_cell(cells, k, index, row)
+        elif windows[row].timestamp < t:
+            windows[row].timestamp = t
+        if not hashed:  # from here on the record's windows stand in the list one behind the other
+            windows[row].older = touches.window[place - 1] if index > lowest else rest
+    if not hashed:
+        newest = touches.window[at + highest - lowest]
+        if before >= 0:
+            windows[before].older = newest
+        else:
+            head[k] = newest
+    return decided
+
+
 @compiled_loop
 def run_time_windows(  # type: ignore[no-untyped-def]
     begin, slot, timestamp_ms, stream_time_ms, size, advance, grace, base,
-    head, windows, cells, hashed, decision, touch_record, touch_window, touch_opened, counters,
+    head, windows, cells, hashed, decision, touches, counters,
 ):  # fmt: skip
     """Decides records from `begin` on; returns where it stopped: the end, or a record for which room is needed first.
 
     `opened_at` counts records from `base`.
     """
-    touch = 0
+    at = 0
     # A division costs as much as the rest of a usual record: so `highest` stays while times lie in one advance.
     overlap, short = (size - advance) // advance, (size - advance) % advance
-    highest, since = np.int64(0), np.int64(0)
+    highest = since = 0
     for i in range(begin, slot.shape[0]):
         k = slot[i]
         if k < 0:
@@ -84,64 +140,28 @@ def run_time_windows(  # type: ignore[no-untyped-def]
         if not 0 <= t - since < advance:
             highest = t // advance
             since = highest * advance
-        first = max(np.int64(0), highest - overlap - (t - since < short))
+        first = max(0, highest - overlap - (t - since < short))
         lowest, close = first, stream_time_ms[i] - grace
         if first * advance + size <= close:
             lowest = (close - size) // advance + 1
         count = highest - lowest + 1
-        if not hashed and 0 < count <= touch_record.shape[0] - touch:  # as a rule all are there, the newest first
-            row, index = head[k], highest
-            while index >= lowest and row >= 0 and windows[row].index == index:
-                place = touch + index - lowest
-                touch_record[place], touch_window[place], touch_opened[place] = i, row, False
-                windows[row].timestamp = max(windows[row].timestamp, t)
-                row = windows[row].older
-                index -= 1
-            if index < lowest:
-                counters[MISSED] += lowest - first
-                decision[i] = ADDED
-                touch += count
-                continue
         if count <= 0:
             counters[MISSED] += highest - first + 1
             decision[i] = LATE
             continue
-        full = counters[WINDOWS] + count > windows.shape[0] or touch + count > touch_record.shape[0]
+        full = counters[WINDOWS] + count > windows.shape[0] or at + count > touches.record.shape[0]
         if full or (hashed and (counters[CELLS] + count) * 2 > cells.shape[0]):
-            counters[TOUCHES] = touch
+            counters[TOUCHES] = at
             return i
         counters[MISSED] += lowest - first
-        before = NO_WINDOW
-        rest = NO_WINDOW
-        if hashed:
-            for index in range(lowest, highest + 1):
-                at = find_cell(cells, k, index)
-                touch_window[touch + index - lowest] = cells[at].session - 1  # an empty cell gives NO_WINDOW
+        if not hashed and _touch_newest(windows, head[k], lowest, highest, i, t, at, touches):
+            decision[i] = ADDED
         else:
-            before, rest = _collect(windows, head[k], lowest, highest, touch, touch_window)
-        decided = ADDED
-        for index in range(lowest, highest + 1):
-            place = touch + index - lowest
-            row = touch_window[place]
-            touch_record[place] = i
-            touch_opened[place] = row < 0
-            if row < 0:
-                decided = OPENED
-                row = touch_window[place] = _new_window(windows, counters, k, index, t, base + i)
-                if hashed:
-                    counters[CELLS] += set_cell(cells, k, index, row)
-            elif windows[row].timestamp < t:
-                windows[row].timestamp = t
-            if not hashed:  # from here on the record's windows stand in the list one behind the other
-                windows[row].older = touch_window[place - 1] if index > lowest else rest
-        if not hashed:
-            if before >= 0:
-                windows[before].older = touch_window[touch + count - 1]
-            else:
-                head[k] = touch_window[touch + count - 1]
-        decision[i] = decided
-        touch += count
-    counters[TOUCHES] = touch
+            decision[i] = _touch_or_open(
+                windows, cells, hashed, head, k, lowest, highest, i, t, base, at, touches, counters
+            )
+        at += count
+    counters[TOUCHES] = at
     return slot.shape[0]
 
 
@@ -170,8 +190,7 @@ class TimeState:
         self._cells = empty_cells()
         self._counters = np.zeros(4, np.int64)
         room = max(TOUCHES_AT_ONCE, overlap)
-        self._record, self._window = np.empty(room, np.int64), np.empty(room, np.int32)
-        self._opened = np.empty(room, np.bool_)
+        self._room = Room(np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.bool_))
         self._most = overlap
 
     @property
@@ -211,11 +230,11 @@ class TimeState:
             self._grow_cells(columns.first_stream_time_ms - self._limits[2], self._most)
         end = run_time_windows(
             begin, columns.slot, columns.timestamp_ms, columns.stream_time_ms, *self._limits, columns.lo, self._head,
-            self._windows, self._cells, self._hashed, columns.decision, self._record, self._window, self._opened,
-            counters,
+            self._windows, self._cells, self._hashed, columns.decision, self._room, counters,
         )  # fmt: skip
         count = int(counters[TOUCHES])
-        return Step(end, self._record[:count], self._window[:count], self._opened[:count])
+        room = self._room
+        return Step(end, room.record[:count], room.window[:count], room.opened[:count])
 
     def _grow(self, more: int) -> None:
         windows = np.empty(int(self._counters[WINDOWS]) + more + self._most, WINDOW)
