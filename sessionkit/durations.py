@@ -68,6 +68,22 @@ def _parse(text: str, name: str) -> int:
     return -int(ms) if text.strip().startswith("-") else int(ms)
 
 
+def retention_ms(value: Duration | None, smallest_ms: int, smallest: str) -> int:
+    """How long a store keeps windows: `value`, or the smallest that is allowed.
+
+    Raises:
+        InvalidArgument: it is shorter, which Kafka refuses, too.
+    Example:
+        >>> retention_ms(None, 40_000, "size + grace"), retention_ms("1m", 40_000, "size + grace")
+        (40000, 60000)
+    """
+    ms = smallest_ms if value is None else duration_ms(value, "retention")
+    if ms < smallest_ms:
+        want = f"at least {smallest} = {show_duration(smallest_ms)}"
+        raise InvalidArgument(problem("retention must cover the windows", show_duration(ms), want))
+    return ms
+
+
 def show_duration(ms: int) -> str:
     """`ms` as a person would say it, exact to the millisecond.
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sessionkit.contracts import SessionStore, StoredSession, window_kind
 from sessionkit.decisions import ADDED, LATE, MERGED, OPENED
-from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, show_duration
+from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, retention_ms, show_duration
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.keys import key_bytes
 from sessionkit.stores.segments import SEGMENT_COUNT, Segments
@@ -109,11 +109,7 @@ class SessionWindows:
                 got = f"retention={retention!r}"
                 raise InvalidArgument(problem("these windows bring their own retention", got, "leave it out"))
             return self.until_ms
-        ms = self.close_lag_ms if retention is None else duration_ms(retention, "retention")
-        if ms < self.close_lag_ms:
-            want = f"at least inactivity_gap + grace = {show_duration(self.close_lag_ms)}"
-            raise InvalidArgument(problem("retention must cover the sessions", show_duration(ms), want))
-        return ms
+        return retention_ms(retention, self.close_lag_ms, "inactivity_gap + grace")
 
     def oldest_found_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:
         """The end that a session needs at least to be found at this stream time."""

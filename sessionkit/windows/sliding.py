@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sessionkit.contracts import StoredWindow, WindowStore, window_kind
 from sessionkit.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
-from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, show_duration
+from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, retention_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.windows.emission import EmitSchedule, by_start
 from sessionkit.windows.sliding_run import SlidingKernel
@@ -80,12 +80,8 @@ class SlidingWindows:
         Raises:
             InvalidArgument: shorter than 2 * time_difference + grace, which Kafka refuses too.
         """
-        smallest = 2 * self.time_difference_ms + self.grace_ms
-        ms = smallest if retention is None else duration_ms(retention, "retention")
-        if ms < smallest:
-            want = f"at least 2 * time_difference + grace = {show_duration(smallest)}"
-            raise InvalidArgument(problem("retention must cover the windows", show_duration(ms), want))
-        return ms
+        smallest_ms = 2 * self.time_difference_ms + self.grace_ms
+        return retention_ms(retention, smallest_ms, "2 * time_difference + grace")
 
     def windows_for(self, timestamp_ms: int) -> list[tuple[int, int]]:
         """(start, end) of the two windows that a record of this time makes: the one it ends, the one after it.

@@ -8,7 +8,7 @@ from typing import Any
 
 from sessionkit.contracts import StoredWindow, WindowStore, window_kind
 from sessionkit.decisions import ADDED, LATE, OPENED
-from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, show_duration
+from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, retention_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.windows.emission import EmitSchedule, by_start
 from sessionkit.windows.timed_kernel import TimeKernel
@@ -84,12 +84,7 @@ class TimeWindows:
         Raises:
             InvalidArgument: shorter than size + grace, which Kafka refuses too.
         """
-        smallest = self.size_ms + self.grace_ms
-        ms = smallest if retention is None else duration_ms(retention, "retention")
-        if ms < smallest:
-            want = f"at least size + grace = {show_duration(smallest)}"
-            raise InvalidArgument(problem("retention must cover the windows", show_duration(ms), want))
-        return ms
+        return retention_ms(retention, self.size_ms + self.grace_ms, "size + grace")
 
     def windows_for(self, timestamp_ms: int) -> list[tuple[int, int]]:
         """(start, end) of each window that a record of this time is in, oldest first; none starts before 0.

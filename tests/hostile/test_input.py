@@ -750,7 +750,7 @@ def test_what_is_no_frame(data: Any) -> None:
         (lambda: plan(unit="ms").run(records([1]), rules="flink"), "rules must be a known choice; got 'flink'"),
         (
             lambda: plan(unit="ms").run(records([1]), retention="1s"),
-            "retention must cover the sessions; got 1 s; at least",
+            "retention must cover the windows; got 1 s; at least",
         ),
         (
             lambda: plan(unit="ms").run(records([1]), **{"store": "disk"}),

@@ -202,7 +202,7 @@ def test_steps_that_are_refused(step: Any, telling: str) -> None:
     [
         ({"rules": "flink"}, "rules must be a known choice; got 'flink'; one of 'sessionkit', 'kafka'"),
         ({"rules": None}, "rules must be a known choice; got None"),
-        ({"retention": "39s"}, "retention must cover the sessions; got 39 s; at least inactivity_gap + grace = 40 s"),
+        ({"retention": "39s"}, "retention must cover the windows; got 39 s; at least inactivity_gap + grace = 40 s"),
         ({"retention": "long"}, "retention must be a duration; got 'long'"),
         ({"retention": -1}, "retention must be 0 ms or more; got -1 ms"),
         (
