@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from sessionkit.durations import Duration, duration_ms
+from sessionkit.durations import INT64_MAX, Duration, duration_ms
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan
 from sessionkit.records import FrameKind
@@ -196,10 +197,34 @@ class Audit:
         """How many of the lost results the emit interval still holds back at the end."""
         if not self.settings.emit_interval_ms or self.expected.plan.strategy != "on_window_close":
             return 0
-        trace, lost = self.expected.trace, [id for id, verdict in self._verdicts.items() if verdict == LOST]
-        next_look = self._next_look(trace)
-        closed_at = [trace.index_of(self._expected_results[id].offset, id.partition) for id in lost]
-        return int((next_look[closed_at] == len(trace)).sum())
+        trace = self.expected.trace
+        closes, columns = trace.closes, trace.window_columns
+        no_look = self._next_look(trace)[closes.at] == len(trace)
+        row = closes.window[no_look]
+        partition, key = trace.batch.partitions[columns.partition[row]], trace.keys.take(pa.array(columns.key[row]))
+        bounds = (closes.start_ms[no_look].tolist(), closes.end_ms[no_look].tolist())
+        waiting = {WindowId(*each) for each in zip(partition.tolist(), key.to_pylist(), *bounds, strict=True)}
+        return sum(self._verdicts.get(id) == LOST for id in waiting & self._readable_finals)
+
+    @cached_property
+    def _readable_finals(self) -> set[WindowId]:
+        """The windows that Kafka's store would still give to a look for final results."""
+        store, windows = self.kafka.store, self.expected.plan.windows
+        found = set()
+        for partition in self.kafka.outcome.snapshots:
+            if not isinstance(windows, SessionWindows):
+                for each in store.fetch_all(0, INT64_MAX, partition=partition):
+                    start = each.window_start_ms
+                    found.add(WindowId(partition, each.key, start, start + windows.length_ms))
+                continue
+            by_end = getattr(store, "time_ordered", True)
+            held = (
+                store.find_sessions_by_end(0, INT64_MAX, partition=partition)
+                if by_end
+                else store.all(partition=partition)
+            )
+            found |= {WindowId(partition, each.key, each.window_start_ms, each.window_end_ms) for each in held}
+        return found
 
     @cached_property
     def _held_final_count(self) -> int:

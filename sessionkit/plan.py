@@ -8,6 +8,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+
 from sessionkit import aggregations as agg
 from sessionkit.aggregations import Aggregation
 from sessionkit.commit import commit, commit_windows
@@ -19,6 +22,7 @@ from sessionkit.processing import Clock, Deployment, memory_store, run_processor
 from sessionkit.records import RecordBatch, read_records
 from sessionkit.run import Run
 from sessionkit.source import Source
+from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.text import escape_html, html_block, keyword_arguments, literal, shorten
 from sessionkit.views import tables
 from sessionkit.window_engine import run_window_kernel
@@ -265,6 +269,9 @@ class Plan:
             what = "sessions" if call == "find_sessions" else "windows"
             want = f'such as sk.open_store("memory", "clicks-store", of="{what}")'
             raise InvalidArgument(problem(f"store must be a store of {what}", shorten(repr(store)), want))
+        if isinstance(store, ReadOnlyStore):
+            want = "the store itself"
+            raise InvalidArgument(problem("a plan writes to its store", shorten(repr(store)), want))
         store.check_names(dict(self.aggregations))
         store.check_windows(self._bound())
 
@@ -334,10 +341,23 @@ class Plan:
 
 
 def _checked_clock(clock: Clock | None, count: int) -> Clock | None:
-    if clock is not None and not callable(clock) and len(clock) != count:
-        want = "as many as records, or a function that tells the time"
-        raise InvalidArgument(problem("wall_clock has a time for each record", f"{len(clock)} for {count}", want))
-    return clock
+    if clock is None or callable(clock):
+        return clock if clock is None else lambda: _as_clock_time(clock())
+    want = "a list of ms, one for each record, or a function that tells the time"
+    try:
+        times = clock.to_pylist() if isinstance(clock, pa.Array | pa.ChunkedArray) else np.asarray(clock).tolist()
+        given = len(times)
+    except TypeError as error:
+        raise InvalidArgument(problem("wall_clock cannot be used", shorten(repr(clock)), want)) from error
+    if given != count:
+        raise InvalidArgument(problem("wall_clock has a time for each record", f"{given} for {count}", want))
+    return [_as_clock_time(time_ms) for time_ms in times]
+
+
+def _as_clock_time(time_ms: Any) -> int:
+    if not isinstance(time_ms, int) or isinstance(time_ms, bool):
+        raise InvalidArgument(problem("wall_clock tells whole milliseconds", shorten(repr(time_ms)), "an int"))
+    return time_ms
 
 
 def _commit_rows(commit_every: int | Sequence[int] | None, count: int) -> frozenset[int] | None:

@@ -157,6 +157,7 @@ class WindowRecorder(Recorder):
         self.length_ms, self.inclusive_end = length_ms, inclusive_end
         self.after: list[Any] = []  # aggregate of the window after each touch
         self._touches: list[tuple[int, int, int, int, int]] = []
+        self._newest_ms: list[int] = []  # in the window after each touch
         self._loaded_times: list[int] = []
         self._row_of: dict[tuple[int, Any, int], int] = {}
 
@@ -191,6 +192,7 @@ class WindowRecorder(Recorder):
                 if touch.effect in (COPIED, COPIED_ADDED):
                     source = self._row_of[partition, key, touch.source_start_ms]
             self._touches.append((i, row, touch.effect, touch.start_ms, source))
+            self._newest_ms.append(touch.timestamp_ms)
             self.after.append(touch.aggregate)
         return sum(not touch.stored for touch in touches)
 
@@ -224,5 +226,6 @@ class WindowRecorder(Recorder):
             inclusive_end=self.inclusive_end,
             find_touches=lambda: touches,
             loaded_timestamp_ms=np.array(self._loaded_times, np.int64),
+            noted_newest_ms=np.array(self._newest_ms, np.int64),
             **options,
         )

@@ -49,7 +49,9 @@ class Progress:
 
     def __call__(self, step: str) -> None:
         """Says that this step begins."""
-        print(f"[{time.monotonic() - self._began:5.1f} s] {step}", flush=True)
+        # The line in one piece: `print` writes its end by itself, and another thread's step can come between.
+        sys.stdout.write(f"[{time.monotonic() - self._began:5.1f} s] {step}\n")
+        sys.stdout.flush()
 
 
 def demo(out: Path) -> None:

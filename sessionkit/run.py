@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.decisions import LATE, MERGED
+from sessionkit.decisions import LATE, MERGED, REPLAYED
 from sessionkit.engine import Outcome
 from sessionkit.errors import NotBuilt, NotKept, UnknownRecord, problem
 from sessionkit.grace import missing_grace_ms
@@ -129,17 +129,19 @@ class Run:
         return tables.metrics(self.outcome, finals, len(self.refused), null_values=drops_null)
 
     def kafka_metrics(self, *, level: str = "info") -> Any:
-        """What Kafka Streams would show of this run: a row for each metric of each task (here: each partition).
+        """What Kafka Streams would count of this run: a row for each metric of each task (here: each partition).
 
         Columns: name, group, level, thread_id, task_id, processor_node_id, value. At level "debug" also what the node
         that aggregates counts of final results, by Kafka 4.3.1's names (`window-aggregate-final-emit-…`) and by
-        KIP-825's (`emit-final-…`). Rates are a second over the last minute of the clock, latencies in ms, and both are
-        null without a clock: `plan.run(data, rules="kafka", wall_clock=…)`.
+        KIP-825's (`emit-final-…`). Rates are events a second over the last minute of the clock (Kafka's samples shift a
+        little), latencies in ms, and both are null without a clock: `plan.run(data, rules="kafka", wall_clock=…)`.
 
         Source:
             StreamsMetricsImpl; TaskMetrics, ProcessorNodeMetrics; KIP-825.
         """
-        dropped = np.concatenate([tables.dropped_at(self.trace), np.asarray(self.refused, np.intp)])
+        at = tables.dropped_at(self.trace)
+        at = at[self.trace.decision[at] != REPLAYED]
+        dropped = np.concatenate([at, np.asarray(self.refused, np.intp)])
         finals = np.asarray(self._changelog["partition"] if self.plan.strategy == "on_window_close" else [])
         table = kafka_metrics(self.outcome.batch, dropped, finals, self.emissions, self.clock_ms, level)
         return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)

@@ -42,6 +42,7 @@ class WindowTrace(Trace):
     inclusive_end: bool  # the end belongs to the window (sliding), or does not (tumbling, hopping)
     find_touches: Callable[[], Touches]
     loaded_timestamp_ms: npt.NDArray[np.int64]  # of the windows that came from a store, as they came
+    noted_newest_ms: npt.NDArray[np.int64] | None = None  # a processor notes it: it may delete windows, and begin anew
 
     @cached_property
     def touches(self) -> Touches:
@@ -56,6 +57,8 @@ class WindowTrace(Trace):
     @cached_property
     def newest_ms(self) -> npt.NDArray[np.int64]:
         """The largest record time in its window after each touch."""
+        if self.noted_newest_ms is not None:
+            return self.noted_newest_ms
         touches, windows = self.touches, self.window_columns
         out = np.full(len(touches.record), -1, np.int64)
         newest = np.full(len(windows.key), -1, np.int64)

@@ -13,6 +13,7 @@ from sessionkit.contracts import StoredSession, StoredWindow
 from sessionkit.durations import INT64_MAX
 from sessionkit.errors import NotBuilt, problem
 from sessionkit.keys import key_bytes
+from sessionkit.stores.read_only import ReadOnlyStore
 
 
 class EntryId(NamedTuple):
@@ -112,6 +113,10 @@ class CachingStore:
     def flush(self) -> None:
         """Writes what the store has not seen yet and forwards it: what a commit does."""
         self._cache.flush()
+
+    def read_only(self) -> ReadOnlyStore:
+        """Cache and store without their writes, as queries see them."""
+        return ReadOnlyStore(self)
 
     def _write(self, id: EntryId, entry: _Entry) -> None:
         raise NotImplementedError

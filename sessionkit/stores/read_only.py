@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sessionkit.errors import problem
+from sessionkit.text import escape_html, html_block
 
 # Of Kafka's ReadOnlySessionStore and ReadOnlyWindowStore, and `all`. The search over the ends of all keys' sessions is
 # for the processor alone (KIP-825).
@@ -50,5 +51,7 @@ class ReadOnlyStore:
         return f"read-only {self._store!r}"
 
     def _repr_html_(self) -> str:
+        if not hasattr(self._store, "_repr_html_"):  # a cache in front of a store
+            return html_block(f"<p>{escape_html(repr(self))}</p>")
         shown: str = self._store._repr_html_()
         return shown

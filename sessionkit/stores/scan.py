@@ -115,6 +115,8 @@ class RowSpace:
         keys, values = database.rows(low, self.behind(partition))
         if self.index:
             chosen = [i for i, key in enumerate(keys) if key[_PREFIX : _PREFIX + 1] == BY_TIME]
+            if 2 * len(chosen) != len(keys):
+                raise database.folder.corrupted("index and rows differ")
             keys, values = [keys[i] for i in chosen], [values[i] for i in chosen]
         return keys, values
 

@@ -11,7 +11,15 @@ import numpy.typing as npt
 
 from sessionkit.contracts import SessionStore, StoredSession, window_kind
 from sessionkit.decisions import ADDED, LATE, MERGED, OPENED
-from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, retention_ms, show_duration
+from sessionkit.durations import (
+    INT64_MAX,
+    MAX_DURATION_MS,
+    Duration,
+    duration_code,
+    duration_ms,
+    retention_ms,
+    show_duration,
+)
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.keys import key_bytes
 from sessionkit.stores.segments import SEGMENT_COUNT, Segments
@@ -81,11 +89,13 @@ class SessionWindows:
             SessionWindows.until(inactivity_gap="30s", retention="1d")
         """
         gap_ms, until_ms = duration_ms(inactivity_gap, "inactivity_gap"), duration_ms(retention, "retention")
-        if until_ms < gap_ms:
-            want = f"at least inactivity_gap = {show_duration(gap_ms)}"
+        reach_ms = (SEGMENT_COUNT - 1) * Segments.of(until_ms).interval_ms  # half an odd one is rounded down
+        if min(until_ms, reach_ms) < gap_ms:
+            want = f"at least inactivity_gap = {show_duration(gap_ms + gap_ms % 2)}"
             raise InvalidArgument(problem("retention must cover a gap", show_duration(until_ms), want))
         windows = cls(inactivity_gap=gap_ms, grace=MAX_DURATION_MS - gap_ms)
         object.__setattr__(windows, "until_ms", until_ms)
+        object.__setattr__(windows, "grace_ms", INT64_MAX - gap_ms)  # no time is so far ahead of another
         return windows
 
     @property

@@ -344,6 +344,14 @@ def test_a_final_that_waits_when_the_records_end_is_lost() -> None:
     ]
 
 
+def test_what_the_store_has_forgotten_does_not_wait() -> None:
+    """No look comes after the window closed, but a later one would find nothing: 170 has expired both."""
+    audit = audit_of(TUMBLING_10, a(0, 6, 170), emit_interval=1_000)
+    counts = audit.counts()
+    assert (counts["lost"], counts["waiting"], counts["final_but_kept"]) == (1, 0, 0)
+    assert "Why lost" in audit.words()[1]
+
+
 # ---- verdicts
 
 

@@ -181,6 +181,19 @@ def test_keys_that_are_none_are_damage(tmp_path: Path) -> None:
                 store.load(state.key, {0: 10_000}, ("count",))
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_row_that_is_in_the_index_only_is_damage(tmp_path: Path, lost: int) -> None:
+    """Or the other way round."""
+    state = some()
+    with RocksDBSessionStore(name="s", directory=tmp_path, time_ordered=True) as store:
+        store.commit(state.take(np.empty(0, np.intp)), state, {})
+        at, _ = store._database.rows(ROWS, BEHIND)
+        gone = next(key for key in at if key[13] == lost)
+        with pytest.raises(StoreCorrupted, match="index and rows differ"), store.all_or_nothing():
+            store._database.change({gone: None})
+            store.load(state.key, {0: -1}, ("count",))
+
+
 def test_what_is_refused_one_by_one_is_refused_at_once(tmp_path: Path) -> None:
     state = some()
     with RocksDBSessionStore(name="s", directory=tmp_path) as store:

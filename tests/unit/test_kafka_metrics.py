@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sessionkit as sk
@@ -106,3 +107,28 @@ def test_a_clock_tells_the_time_of_every_record() -> None:
         run("sessions", "on_window_close", rules="kafka", wall_clock=[0, 1, 2])
     with pytest.raises(InvalidArgument, match="only Kafka has a cache, commits and a throttle"):
         run("sessions", "on_window_close", wall_clock=[0] * 8)
+
+
+def test_what_was_read_before_is_not_dropped() -> None:
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o")
+    for windows in WINDOWS.values():
+        plan = keyed.windowed_by(windows).count()
+        with sk.open_store("memory", "s", of="sessions" if windows is WINDOWS["sessions"] else "windows") as store:
+            plan.run(data(), store=store)
+            again = plan.run(data(), store=store)
+        assert again.metrics()["replayed-records"] == 8
+        assert total(again.kafka_metrics(), "dropped-records-total") == 0
+
+
+def test_a_clock_as_a_column_is_read_by_place() -> None:
+    frame = pd.DataFrame({"key": "a", "at": [0, 10, 20, 30], "wall": [0, 1_000, 2_000, 3_000]}, index=[3, 2, 1, 0])
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms")
+    plan = keyed.windowed_by(sk.TimeWindows(size=10, grace=0)).emit("on_window_close").count()
+    options: dict[str, Any] = {"rules": "kafka", "retention": 1_000, "emit_interval": 1_500}
+    expected = plan.run(frame, wall_clock=[0, 1_000, 2_000, 3_000], **options).changelog()
+    assert len(expected) == 2
+    for clock in (frame["wall"], frame["wall"].to_numpy(), pa.array(frame["wall"]), tuple(frame["wall"])):
+        assert plan.run(frame, wall_clock=clock, **options).changelog().equals(expected)
+    for clock in ([0, 1, None, 3], [0.0, 1.0, 2.0, 3.5], lambda: None, frame["at"].astype("datetime64[ms]"), 5):
+        with pytest.raises(InvalidArgument, match="wall_clock"):
+            plan.run(frame, wall_clock=clock, **options)

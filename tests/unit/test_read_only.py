@@ -6,9 +6,11 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
 import sessionkit as sk
+from sessionkit.errors import InvalidArgument
 
 WRITES = ["put", "remove", "commit", "bind", "all_or_nothing", "commit_snapshots", "close", "find_sessions_by_end"]
 
@@ -38,3 +40,19 @@ def test_it_cannot_be_half_made() -> None:
     """Copying asks for attributes before there are any."""
     view = sk.open_store("memory", "s").read_only()
     assert len(copy.copy(view)) == 0
+
+
+def test_a_plan_does_not_take_one() -> None:
+    plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(sk.TimeWindows(size=10, grace=0)).count()
+    view = sk.open_store("memory", "s", of="windows").read_only()
+    with pytest.raises(InvalidArgument, match=r"a plan writes to its store; got read-only Memory.*; the store itself"):
+        plan.run(pd.DataFrame({"key": ["a"], "at": [1]}), store=view)
+
+
+@pytest.mark.parametrize("caching", [False, True])
+def test_what_a_query_sees_of_a_run(caching: bool) -> None:
+    plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(sk.TimeWindows(size=10, grace=0)).count()
+    run = plan.run(pd.DataFrame({"key": ["a"], "at": [1]}), rules="kafka", caching=caching)
+    view = run.store.read_only()
+    assert [window.aggregate for window in view.fetch("a", 0, 9)] == [1]
+    assert "read-only" in view._repr_html_() or "Memory" in view._repr_html_()

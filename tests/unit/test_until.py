@@ -121,6 +121,17 @@ def test_what_does_not_go_together(change: Any, telling: str) -> None:
         change(plan, pd.DataFrame({"key": ["a"], "at": [1]}))
 
 
+def test_two_records_a_gap_apart_are_one_session() -> None:
+    """An odd retention has segments of a millisecond less than its half: then it must be a little longer."""
+    with pytest.raises(InvalidArgument, match="retention must cover a gap; got 2 min 1 ms; at least"):
+        sk.SessionWindows.until(inactivity_gap=120_001, retention=120_001)
+    assert run(120_001, 120_002, ["a", "a"], [59_999, 180_000]).table()["count"].tolist() == [2]
+
+
+def test_a_record_of_any_age_counts_at_the_end_of_time() -> None:
+    assert run(1, 2**62, ["a", "b"], [2**63 - 10, 5]).metrics()["dropped-records-total"] == 0
+
+
 def test_retention_covers_a_gap() -> None:
     with pytest.raises(InvalidArgument, match="retention must cover a gap; got 1 min; at least inactivity_gap = 5 min"):
         sk.SessionWindows.until(inactivity_gap="5min", retention="1min")

@@ -242,6 +242,22 @@ def test_a_window_that_is_made_twice_is_one_window() -> None:
     assert run.trace.records()["window_count"].to_pylist() == [1, 2, 1]
 
 
+@pytest.mark.parametrize(
+    "windows", [sk.TimeWindows(size=10, grace=50), sk.SlidingWindows(time_difference=10, grace=50)], ids=repr
+)
+def test_laws_hold_where_a_null_aggregate_deletes_a_window(windows: Any) -> None:
+    """The next record begins the window anew, and its time too."""
+    nulls = sk.aggregation(
+        initializer=lambda: 0,
+        aggregator=lambda key, value, aggregate: None if value == 0 else aggregate + value,
+        merger=lambda key, older, newer: older + newer,
+        value="v",
+    )
+    table = pa.table({"key": ["a"] * 4, "at": [5, 5, 1, 12], "v": [1, 0, 1, 1]})
+    plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(windows).aggregate(x=nulls)
+    plan.run(table, rules="kafka", retention=1_000).trace.check()
+
+
 # ---- every law, broken on purpose
 
 
