@@ -2,11 +2,13 @@
 
 from sessionkit.aggregations import aggregation, collect, count, first, last, max, mean, min, reduce, sum
 from sessionkit.auditing import Audit, audit
+from sessionkit.choosing import suggest_gap, suggest_grace
 from sessionkit.partitioner import partition_for
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.run import Run
 from sessionkit.samples import load_sample
 from sessionkit.stores import open_store
+from sessionkit.sweeping import sweep
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding import SlidingWindows
 from sessionkit.windows.timed import TimeWindows
@@ -33,5 +35,8 @@ __all__ = [
     "open_store",
     "partition_for",
     "reduce",
+    "suggest_gap",
+    "suggest_grace",
     "sum",
+    "sweep",
 ]

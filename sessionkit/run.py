@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from sessionkit.comparing import Comparison, compare
 from sessionkit.decisions import LATE, MERGED, REPLAYED
 from sessionkit.engine import Outcome
-from sessionkit.errors import NotBuilt, NotKept, UnknownRecord, problem
+from sessionkit.errors import InvalidArgument, NotBuilt, NotKept, UnknownRecord, problem
 from sessionkit.grace import missing_grace_ms
 from sessionkit.processing import Deployment, Emission, Forwarded
 from sessionkit.text import plural, shorten
 from sessionkit.views import tables
 from sessionkit.views.explain import Explanation, explain_record
+from sessionkit.views.explain_life import explain_life
 from sessionkit.views.explain_windows import explain_touches
 from sessionkit.views.kafka_metrics import kafka_metrics
 from sessionkit.window_trace import WindowTrace
@@ -146,15 +148,39 @@ class Run:
         table = kafka_metrics(self.outcome.batch, dropped, finals, self.emissions, self.clock_ms, level)
         return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
 
-    def explain(self, *, offset: int, partition: int | None = None) -> Explanation:
-        """Why the record at `offset` opened, joined, bridged or was dropped, in words.
+    def explain(
+        self,
+        *,
+        offset: int | None = None,
+        key: Any = None,
+        window_start_ms: int | None = None,
+        partition: int | None = None,
+    ) -> Explanation:
+        """One decision in words: why a record did what it did, or how a window lived.
+
+        With `offset`: why that record opened, joined, bridged or was dropped. With `key` and `window_start_ms`, as in
+        `table()`: what the window grew from, what closed it, or why it has not closed yet.
 
         Raises:
             UnknownRecord: it is not in this run, or there are several partitions and none is named.
+            InvalidArgument: neither an offset nor a key and a start.
         """
         trace = self.trace
+        if (offset is None) == (key is None or window_start_ms is None):
+            got = f"offset={offset!r}, key={shorten(repr(key))}, window_start_ms={window_start_ms!r}"
+            raise InvalidArgument(problem("explain takes a record or a window", got, "offset=, or both of the others"))
+        if offset is None:
+            return explain_life(trace, self._windows, key, int(window_start_ms or 0), partition)
         explain = explain_touches if isinstance(trace, WindowTrace) else explain_record
         return explain(trace, self._windows, trace.index_of(offset, partition))
+
+    def compare(self, other: Run) -> Comparison:
+        """What changes from this run to another one of the same records: records, windows, values.
+
+        Raises:
+            InvalidArgument: the records are others, or the windows are of another kind.
+        """
+        return compare(self, other)
 
     def plane(
         self, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any

@@ -46,6 +46,20 @@ class SessionTrace(Trace):
     loaded_end_ms: npt.NDArray[np.int64]
 
     @cached_property
+    def ended_in(self) -> npt.NDArray[np.int64]:
+        """The session that each window ended up in: itself, or what absorbed it."""
+        into = self.window_columns.merged_into
+        root = np.where(into >= 0, into, np.arange(len(into)))
+        while (root[root] != root).any():
+            root = root[root]
+        return root.astype(np.int64)
+
+    @cached_property
+    def survivor(self) -> npt.NDArray[np.int64]:
+        """The session that each record is in at the end, after every merge; -1 for a dropped one."""
+        return np.append(self.ended_in, -1)[self.window]
+
+    @cached_property
     def late_but_kept(self) -> npt.NDArray[np.bool_]:
         """True for each record older than the close line that was kept, as it touches an open session."""
         mask: npt.NDArray[np.bool_] = self.accepted & (self.batch.timestamp_ms < self.close_time_ms)

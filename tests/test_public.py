@@ -151,6 +151,16 @@ def names() -> dict[str, Any]:
         "tuesday": monday.assign(at=times + pd.Timedelta("1d")),
         "store": store,
         "flights": sk.load_sample("flights"),
+        "waves": sk.group_by_key(
+            *("carrier", "origin"),
+            sep="@",
+            timestamp="scheduled",
+            timezone="UTC",
+            partition="partition",
+            offset="offset",
+        )
+        .windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
+        .count(),
     }
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sessionkit.decisions import LATE, MERGED
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.session_trace import SessionTrace
-from sessionkit.views.charts.history import Rows, key_code, roots
+from sessionkit.views.charts.history import Rows, key_code
 
 Mask = npt.NDArray[np.bool_]
 
@@ -105,7 +105,7 @@ class Board:
     def former(self) -> tuple[Rows, Rows, Rows]:
         """(window, start, end) of the sessions that those in view were merged from, before their first merge."""
         trace, columns = self.trace, self.trace.window_columns
-        root = roots(trace)
+        root = trace.ended_in
         taking, first = np.unique(trace.merges.into, return_index=True)
         parts = np.union1d(trace.merges.absorbed, taking)
         parts = parts[np.isin(root[parts], self.windows)]

@@ -303,20 +303,11 @@ class KeyHistory:
         return Life(window, tuple(shown), top, "cut" if goes_on and how != "open" else how)
 
 
-def roots(trace: SessionTrace) -> Rows:
-    """The session that each window ended up in: itself, or what absorbed it."""
-    into = trace.window_columns.merged_into
-    root = np.where(into >= 0, into, np.arange(len(into)))
-    while (root[root] != root).any():
-        root = root[root]
-    return root.astype(np.int64)
-
-
 def sizes_of(trace: SessionTrace, windows: Rows) -> dict[int, Size]:
     """What each of `windows` holds in the end, with the sessions that it absorbed."""
     total = np.bincount(trace.window[trace.accepted], minlength=len(trace.window_columns.key))
     had_more = np.arange(len(total)) < trace.window_columns.loaded_count
-    root, merges = roots(trace), trace.merges
+    root, merges = trace.ended_in, trace.merges
     for row in np.flatnonzero(np.isin(root[merges.into], root[windows])).tolist():
         total[merges.into[row]] += total[merges.absorbed[row]]
         had_more[merges.into[row]] |= had_more[merges.absorbed[row]]

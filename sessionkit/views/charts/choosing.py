@@ -1,0 +1,248 @@
+"""Pictures to choose a gap and a grace by: pauses, what a grace keeps, a sweep as a grid, and what waiting buys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sessionkit.durations import show_duration
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.text import escape_label
+from sessionkit.views.charts.grammar import Frame, Palette, Theme, axis_title, dress, palette, top_margin
+from sessionkit.views.charts.labels import flow
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+WIDTH, PLOT_HEIGHT, CELL_HEIGHT = 1120, 340, 26
+TICKS_MS = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000)
+LEAST_SHARE = 3e-5  # where nothing is dropped, on a logarithmic axis
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "pentagon")
+MEASURES = {
+    "dropped_share": "dropped",
+    "windows": "windows",
+    "merges": "merges",
+    "delay_ms": "delay of a final result",
+}
+LIGHT_SCALE = [[0.0, "#ffffff"], [0.3, "#fbeee0"], [0.65, "#f0b27a"], [1.0, "#B3261E"]]
+DARK_SCALE = [[0.0, "#12161c"], [0.3, "#3a2a1e"], [0.65, "#9c5a20"], [1.0, "#F2542D"]]
+
+
+def gap_figure(found: Any, *, theme: Theme) -> go.Figure:
+    """How usual pauses of each length are, with the valleys between their heaps."""
+    import plotly.graph_objects as go
+
+    colours = palette(theme)
+    logs, height = found.curve
+    pauses_ms = 10**logs
+    edge = {"width": 2.5, "color": colours.edge}
+    figure = go.Figure(
+        go.Scatter(
+            x=pauses_ms,
+            y=height,
+            mode="lines",
+            line=edge,
+            fill="tozeroy",
+            fillcolor=colours.body,
+            name="pauses",
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+    title = "No gap is clear" if found.gap_ms is None else f"A gap of {show_duration(found.gap_ms)}"
+    _dress(figure, colours, title, found.words(), PLOT_HEIGHT, bottom=64)
+    if len(logs):
+        _log_durations(figure, logs[0], logs[-1])
+    top = float(height.max(initial=1))
+    for valley in found.valleys:
+        is_chosen = valley.gap_ms == found.gap_ms
+        figure.add_shape(
+            type="line",
+            x0=valley.gap_ms,
+            x1=valley.gap_ms,
+            y0=0,
+            y1=top * (1.0 if is_chosen else 0.5),
+            line={
+                "color": colours.line if is_chosen else colours.mute,
+                "width": 3 if is_chosen else 1.4,
+                "dash": "solid" if is_chosen else "dot",
+            },
+        )
+        said = f"<b>gap {show_duration(valley.gap_ms)}</b>" if is_chosen else show_duration(valley.gap_ms)
+        figure.add_annotation(
+            x=np.log10(valley.gap_ms),
+            y=top * (1.0 if is_chosen else 0.5),
+            text=f"{said} · depth {valley.depth:.2f}",
+            showarrow=False,
+            xanchor="left",
+            yanchor="top",
+            xshift=6,
+            bgcolor=colours.background,
+            font={"size": 12, "color": colours.line if is_chosen else colours.mute},
+        )
+    figure.update_xaxes(title=axis_title("pause between two records of one key", colours))
+    figure.update_yaxes(title=axis_title("how many are about this long", colours), rangemode="tozero", tickformat=",d")
+    return figure
+
+
+def grace_figure(found: Any, *, theme: Theme) -> go.Figure:
+    """The share that each grace keeps, as it was replayed."""
+    import plotly.graph_objects as go
+
+    colours = palette(theme)
+    graces, shares = found.curve
+    figure = go.Figure(
+        go.Scatter(
+            x=graces / 60_000,
+            y=shares,
+            mode="lines",
+            line={"width": 2.5, "color": colours.edge},
+            customdata=[show_duration(ms) for ms in graces],
+            hovertemplate="grace %{customdata} keeps %{y:.4%}<extra></extra>",
+            showlegend=False,
+            name="kept",
+        )
+    )
+    title = f"A grace of {show_duration(found.grace_ms)} keeps {found.kept_share:.3%}"
+    _dress(figure, colours, title, found.words(), PLOT_HEIGHT, bottom=64, left=100)
+    at = found.grace_ms / 60_000
+    figure.add_shape(
+        type="line", x0=at, x1=at, y0=float(shares.min(initial=1)), y1=1, line={"color": colours.line, "width": 3}
+    )
+    limit = max(2 * at, 1.0)
+    figure.update_xaxes(title=axis_title("grace, minutes", colours), range=[-0.02 * limit, limit])
+    figure.update_yaxes(title=axis_title("records kept", colours), tickformat=".2%")
+    return figure
+
+
+def heat_map(found: Any, measure: str, *, theme: Theme) -> go.Figure:
+    """A grid of the first two settings, a cell for each combination."""
+    import plotly.graph_objects as go
+
+    if measure not in MEASURES:
+        raise InvalidArgument(problem("measure must be a known one", repr(measure), f"one of {list(MEASURES)}"))
+    names = list(found.values)
+    if len(names) != 2:
+        want = "a sweep over two parameters; pareto() and table() show any"
+        raise InvalidArgument(problem("a heat map has two sides", f"{len(names)} parameters", want))
+    colours, across, up = palette(theme), found.values[names[0]], found.values[names[1]]
+    cells = {tuple(cell.settings.values()): cell for cell in found.cells}
+    grid = [[getattr(cells[x, y], measure) for x in across] for y in up]
+    z = np.log10(np.maximum(np.array(grid, np.float64), LEAST_SHARE if measure == "dropped_share" else 1))
+    figure = go.Figure(
+        go.Heatmap(
+            z=z,
+            x=[show_duration(ms) for ms in across],
+            y=[show_duration(ms) for ms in up],
+            text=[[_shown(measure, value) for value in row] for row in grid],
+            texttemplate="%{text}",
+            colorscale=LIGHT_SCALE if theme == "light" else DARK_SCALE,
+            showscale=False,
+            xgap=2,
+            ygap=2,
+            textfont={"size": 11 if len(across) <= 14 else 9},
+            customdata=[[_hover(cells[x, y]) for x in across] for y in up],
+            hovertemplate="%{customdata}<extra></extra>",
+        )
+    )
+    unit = "% of the records " if measure == "dropped_share" else ""
+    said = [
+        f"{unit}{MEASURES[measure]} for each {names[0]} and {names[1]}, every cell an exact run of the same records"
+    ]
+    height = max(CELL_HEIGHT * len(up), 120)
+    _dress(figure, colours, f"{MEASURES[measure].capitalize()}, by settings", said, height, bottom=70, left=110)
+    figure.update_xaxes(title=axis_title(names[0], colours), type="category", showgrid=False)
+    figure.update_yaxes(title=axis_title(names[1], colours), type="category", showgrid=False)
+    return figure
+
+
+def pareto(found: Any, *, theme: Theme) -> go.Figure:
+    """Dropped share against delay: settings that another one beats are grey, the best are joined by a stair."""
+    import plotly.graph_objects as go
+
+    colours = palette(theme)
+    first, beaten = next(iter(found.values)), found.is_dominated
+    statuses = [colours.record, colours.bridge, colours.saved, colours.drop, colours.line]
+    figure = go.Figure()
+    best = [cell for cell, is_beaten in zip(found.cells, beaten.tolist(), strict=True) if not is_beaten]
+    best.sort(key=lambda cell: cell.delay_ms)
+    figure.add_trace(
+        go.Scatter(
+            x=[_hours(cell.delay_ms) for cell in best],
+            y=[max(cell.dropped_share, LEAST_SHARE) for cell in best],
+            mode="lines",
+            line={"color": colours.mute, "width": 1.4, "shape": "hv", "dash": "dot"},
+            name="the best for each delay",
+            hoverinfo="skip",
+        )
+    )
+    for number, value in enumerate(found.values[first]):
+        mine = [i for i, cell in enumerate(found.cells) if cell.settings[first] == value]
+        colour = statuses[number % len(statuses)]
+        figure.add_trace(
+            go.Scatter(
+                x=[_hours(found.cells[i].delay_ms) for i in mine],
+                y=[max(found.cells[i].dropped_share, LEAST_SHARE) for i in mine],
+                mode="markers",
+                name=f"{first} {show_duration(value)}",
+                marker={
+                    "size": 9,
+                    "symbol": SHAPES[number % len(SHAPES)],
+                    "line": {"width": 1, "color": colours.background},
+                    "color": [colours.other if beaten[i] else colour for i in mine],
+                    "opacity": [0.45 if beaten[i] else 1 for i in mine],
+                },
+                customdata=[_hover(found.cells[i]) for i in mine],
+                hovertemplate="%{customdata}<extra></extra>",
+            )
+        )
+    said = ["each mark is one setting, an exact run; grey: another setting drops no more and waits no longer"]
+    bottom = 70 + 21 * -(-(len(found.values[first]) + 1) // 4)
+    _dress(figure, colours, "What waiting buys", said, PLOT_HEIGHT, bottom=bottom)
+    figure.update_xaxes(title=axis_title("hours until a result is final, after a window's last moment", colours))
+    figure.update_yaxes(
+        title=axis_title("records dropped", colours),
+        type="log",
+        tickvals=[LEAST_SHARE, 1e-4, 1e-3, 1e-2, 1e-1, 1],
+        ticktext=["none", "0.01 %", "0.1 %", "1 %", "10 %", "all"],
+    )
+    return figure
+
+
+def _hover(cell: Any) -> str:
+    settings = ", ".join(f"{name} {show_duration(ms)}" for name, ms in cell.settings.items())
+    return escape_label(
+        f"{settings}: {cell.dropped:,} dropped ({cell.dropped_share:.3%}), {cell.windows:,} windows, "
+        f"{cell.merges:,} merges, final after {show_duration(cell.delay_ms)}",
+        300,
+    )
+
+
+def _shown(measure: str, value: float) -> str:
+    if measure == "dropped_share":
+        if value == 0:
+            return "0"
+        return "<.01" if value < 5e-5 else f"{100 * value:.2f}" if value < 0.1 else f"{100 * value:.1f}"
+    return show_duration(int(value)) if measure == "delay_ms" else f"{int(value):,}"
+
+
+def _hours(ms: int) -> float:
+    return ms / 3_600_000
+
+
+def _log_durations(figure: go.Figure, low: float, high: float) -> None:
+    """A logarithmic axis of durations, from 10**low to 10**high ms."""
+    ticks = [ms for ms in TICKS_MS if low <= np.log10(ms) <= high]
+    figure.update_xaxes(type="log", tickvals=ticks, ticktext=[show_duration(ms) for ms in ticks], range=[low, high])
+
+
+def _dress(
+    figure: go.Figure, colours: Palette, title: str, said: Sequence[str], height: int, *, bottom: int, left: int = 84
+) -> None:
+    notes = flow([escape_label(line, 400) for line in said], WIDTH - 40)
+    top = top_margin(notes)
+    frame = Frame(WIDTH, height + top + bottom, left, 26, top, bottom, (0, 1), (0.0, 1.0))
+    dress(figure, colours, frame, title, notes)

@@ -1,0 +1,120 @@
+"""The picture of a comparison: windows of the keys that change most, those of one run over those of the other."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sessionkit.durations import show_duration
+from sessionkit.text import escape_label, plural, shorten
+from sessionkit.views.charts.grammar import Frame, Palette, Theme, axis_title, dress, legend_height, palette, top_margin
+from sessionkit.views.charts.labels import flow
+from sessionkit.views.explain import SHORT_HISTORY_MS
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+WIDTH, LANE = 1120, 26
+LEAST_BAR = 300  # a bar is at least such a part of the picture, to be seen
+MOST_WINDOWS = 20  # of one lane, on average
+Bar = tuple[str, int, int, str]  # lane, start, end, what the pointer says
+
+
+def comparison_figure(found: Any, *, theme: Theme, most: int) -> go.Figure:
+    """Two lanes a key, `before` over `after`; a colour and a pattern for what became of a window."""
+    import plotly.graph_objects as go
+
+    colours = palette(theme)
+    keys = _keys(found, most)
+    bars: dict[str, list[Bar]] = {}
+    for group in found.groups:
+        key = found.key_of(group)
+        if key not in keys:
+            continue
+        for side, name in ((0, "before"), (1, "after")):
+            for start, end in found.bounds(side, group):
+                said = (
+                    f"{group.what}: {show_duration(end - start)}, {len(group.before)} before, {len(group.after)} after"
+                )
+                bars.setdefault(group.what, []).append((_lane(key, name), start, end, said))
+    low_ms, high_ms = _stretch(bars, 2 * len(keys))
+    lanes = [_lane(key, name) for key in reversed(keys) for name in ("after", "before")]
+    least_ms = (high_ms - low_ms) // LEAST_BAR
+    figure = go.Figure([_bars(what, bars[what], least_ms, colours) for what in _STYLES if what in bars])
+    notes = found.words()
+    if any(not low_ms <= start <= high_ms for mine in bars.values() for _, start, _, _ in mine):
+        notes = [*notes, f"shown: the stretch with most changes of {plural(len(keys), 'key')}; zoom out for the rest"]
+    lines = flow([escape_label(line, 400) for line in notes], WIDTH - 40)
+    bottom = legend_height(len(bars), WIDTH - 180)
+    height = max(len(lanes), 2) * LANE + top_margin(lines) + bottom
+    frame = Frame(WIDTH, height, 170, 26, top_margin(lines), bottom, (0, 1), (0.0, 1.0))
+    dress(figure, colours, frame, "What changes", lines)
+    figure.update_layout(barmode="overlay", bargap=0.25)
+    figure.update_yaxes(type="category", categoryorder="array", categoryarray=lanes, showgrid=False)
+    dates = found.newest_ms > SHORT_HISTORY_MS
+    pad = (high_ms - low_ms) // 50 + 1
+    figure.update_xaxes(
+        title=axis_title("event time", colours),
+        type="date" if dates else "linear",
+        range=[low_ms - pad, high_ms + pad],
+    )
+    return figure
+
+
+_STYLES = {
+    "same": ("solid", ""),
+    "changed": ("line", "-"),
+    "split": ("bridge", "/"),
+    "joined": ("saved", "\\"),
+    "regrouped": ("record", "x"),
+    "lost": ("drop", "."),
+    "gained": ("mute", "+"),
+}
+
+
+def _bars(what: str, bars: list[Bar], least_ms: int, colours: Palette) -> go.Bar:
+    import plotly.graph_objects as go
+
+    colour, shape = _STYLES[what]
+    pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": colours.background, "size": 6, "solidity": 0.3}
+    return go.Bar(
+        orientation="h",
+        y=[lane for lane, *_ in bars],
+        base=[start for _, start, _, _ in bars],
+        x=[max(end - start, least_ms, 1) for _, start, end, _ in bars],
+        name=f"{what}",
+        marker={
+            "color": getattr(colours, colour),
+            "pattern": pattern,
+            "line": {"width": 1, "color": colours.background},
+        },
+        customdata=[said for *_, said in bars],
+        hovertemplate="%{customdata}<extra></extra>",
+    )
+
+
+def _stretch(bars: dict[str, list[Bar]], lanes: int) -> tuple[int, int]:
+    """(from, to) of the stretch with most changes in which a lane has no more bars than can be seen."""
+    every = np.array([bar[1:3] for mine in bars.values() for bar in mine], np.int64).reshape(-1, 2)
+    if not len(every):
+        return 0, 1
+    low, high = int(every.min()), int(every.max())
+    length = (high - low) * min(1.0, MOST_WINDOWS * lanes / len(every))
+    starts = np.sort(np.array([bar[1] for what, mine in bars.items() if what != "same" for bar in mine], np.int64))
+    if length >= high - low or not len(starts):
+        return low, high
+    held = np.searchsorted(starts, starts + length) - np.arange(len(starts))
+    first = int(starts[np.argmax(held)])
+    return first, int(first + length)
+
+
+def _keys(found: Any, most: int) -> list[Any]:
+    """The keys with most windows that are not the same, in the order of their changes."""
+    changes = Counter(found.key_of(group) for group in found.groups if group.what != "same")
+    return [key for key, _ in sorted(changes.items(), key=lambda pair: (-pair[1], str(pair[0])))[:most]]
+
+
+def _lane(key: Any, side: str) -> str:
+    return f"{escape_label(shorten(key, 16))} · {side}"

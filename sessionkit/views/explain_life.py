@@ -1,0 +1,123 @@
+"""The life of one window in words: what it grew from, what closed it, or why it has not closed yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sessionkit.durations import show_duration
+from sessionkit.errors import UnknownRecord, problem
+from sessionkit.session_trace import SessionTrace
+from sessionkit.text import plural, shorten
+from sessionkit.views.explain import Explanation, clock, record_name
+
+NAMED_MERGES = 3
+
+
+def explain_life(trace: Any, windows: Any, key: Any, start_ms: int, partition: int | None) -> Explanation:
+    """Where the window came from, what it holds, and when it closed or will close.
+
+    Raises:
+        UnknownRecord: the run has no such window.
+    """
+    row = _find(trace, key, start_ms, partition)
+    at, columns = clock(trace), trace.window_columns
+    bounds = int(columns.start_ms[row]), int(columns.end_ms[row])
+    span = at(bounds[0]) if bounds[0] == bounds[1] else f"{at(bounds[0])} to {at(bounds[1])}"
+    words = [f"{windows.noun.capitalize()} of key {shorten(key)}, {span}: {_size(trace, row)}."]
+    words += _origin(trace, row, at)
+    closed_by = int(trace.closed_by[row])
+    words.append(_closed(trace, windows, row, closed_by, at) if closed_by >= 0 else _open(trace, windows, row, at))
+    return Explanation(" ".join(words))
+
+
+def _find(trace: Any, key: Any, start_ms: int, partition: int | None) -> int:
+    columns, numbers = trace.window_columns, trace.batch.partitions
+    mine = np.array([each == key for each in trace.keys.to_pylist()], np.bool_)[columns.key]
+    mine &= (columns.start_ms == start_ms) & (columns.merged_into < 0)
+    if partition is not None:
+        mine &= numbers[columns.partition] == partition
+    rows = np.flatnonzero(mine)
+    if len(rows) > 1 and partition is None and len(np.unique(columns.partition[rows])) > 1:
+        want = f"partition= one of {shorten(numbers[columns.partition[rows]].tolist())}"
+        raise UnknownRecord(problem("several partitions hold such a window", f"key {shorten(repr(key))}", want))
+    if not len(rows):
+        got = f"key {shorten(repr(key))}, window_start_ms {start_ms}"
+        raise UnknownRecord(problem("the run has no such window", got, "a key and a start from run.table()"))
+    return int(rows[-1])
+
+
+def _size(trace: Any, row: int) -> str:
+    if isinstance(trace, SessionTrace):
+        count = int((trace.survivor == row).sum())
+    else:
+        touches = trace.touches
+        count = len(np.unique(touches.record[touches.window == row]))
+    had = " and what it held before this run" if row < trace.window_columns.loaded_count else ""
+    return f"{plural(count, 'record')}{had}"
+
+
+def _origin(trace: Any, row: int, at: Callable[[int], str]) -> list[str]:
+    """What opened it, and the sessions that it absorbed."""
+    columns = trace.window_columns
+    words = []
+    if row >= columns.loaded_count:
+        words.append(f"It was opened by record {int(columns.opened_by[row])}.")
+    if not isinstance(trace, SessionTrace):
+        return words
+    bridges = trace.merges.at[trace.ended_in[trace.merges.into] == row]
+    if not len(bridges):
+        return words
+    named = [f"record {trace.batch.offset[i]} (at {at(int(trace.batch.timestamp_ms[i]))})" for i in bridges.tolist()]
+    more = f" and {len(named) - NAMED_MERGES:,} more" if len(named) > NAMED_MERGES else ""
+    became = plural(len(named) + 1, "session")
+    words.append(f"It is {became} that became one, by {', '.join(named[:NAMED_MERGES])}{more}.")
+    return words
+
+
+def _closed(trace: Any, windows: Any, row: int, closed_by: int, at: Callable[[int], str]) -> str:
+    closes_ms = _closing_time_ms(trace, windows, row)
+    code = trace.window_columns.partition[row]
+    found = np.flatnonzero((trace.batch.partition == code) & (trace.batch.offset == closed_by))
+    if not len(found):
+        return f"It was closed in an earlier run, by the record at offset {closed_by}."
+    i = int(found[0])
+    name = record_name(trace, i)
+    return (
+        f"It closed once stream time reached {at(closes_ms)} ({_lag(windows)}): "
+        f"{name[0].lower()}{name[1:]} moved it to {at(int(trace.stream_time_ms[i]))}."
+    )
+
+
+def _open(trace: Any, windows: Any, row: int, at: Callable[[int], str]) -> str:
+    code = trace.window_columns.partition[row]
+    now = int(trace.last_stream_time_ms[code])
+    if not windows.is_ever_closed:
+        return f"It never closes; {windows.forgets_in_words()}. Stream time is {at(now)}."
+    closes_ms = _closing_time_ms(trace, windows, row)
+    mine = np.flatnonzero(trace.batch.partition == code)
+    since = ""
+    if len(mine):
+        mover = int(mine[np.searchsorted(trace.stream_time_ms[mine], trace.stream_time_ms[mine[-1]])])
+        behind = len(mine) - 1 - int(np.searchsorted(mine, mover))
+        later = f"; the {plural(behind, 'record')} after it did not move it on" if behind else ""
+        since = f" Record {trace.batch.offset[mover]} was the last to move it{later}."
+    return (
+        f"It is still open: stream time is {at(now)}; it closes when stream time reaches {at(closes_ms)} "
+        f"({_lag(windows)}), {show_duration(closes_ms - now)} from now.{since} Only records of its partition move "
+        "stream time: without one the window stays open for ever."
+    )
+
+
+def _closing_time_ms(trace: Any, windows: Any, row: int) -> int:
+    """The stream time at which it is closed."""
+    end_ms = int(trace.window_columns.end_ms[row])
+    return end_ms + windows.close_lag_ms + (1 if windows.inclusive_end else 0)
+
+
+def _lag(windows: Any) -> str:
+    end = "past its end" if windows.inclusive_end else "its end"
+    gap = f" + gap {show_duration(windows.inactivity_gap_ms)}" if hasattr(windows, "inactivity_gap_ms") else ""
+    return f"{end}{gap} + grace {show_duration(windows.grace_ms)}"
