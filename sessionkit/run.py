@@ -22,6 +22,7 @@ from sessionkit.views.explain import Explanation, explain_record
 from sessionkit.views.explain_life import explain_life
 from sessionkit.views.explain_windows import explain_touches
 from sessionkit.views.kafka_metrics import kafka_metrics
+from sessionkit.views.lineage import Lineage, lineage_of
 from sessionkit.window_trace import WindowTrace
 
 if TYPE_CHECKING:
@@ -173,6 +174,15 @@ class Run:
             return explain_life(trace, self._windows, key, int(window_start_ms or 0), partition)
         explain = explain_touches if isinstance(trace, WindowTrace) else explain_record
         return explain(trace, self._windows, trace.index_of(offset, partition))
+
+    def lineage(self, key: Any, window_start_ms: int, *, partition: int | None = None) -> Lineage:
+        """Which sessions became one in this session, merge by merge, and which records they brought.
+
+        Raises:
+            UnknownRecord: the run has no such session, or several partitions have one and none is named.
+            InvalidArgument: the windows of this run do not merge.
+        """
+        return lineage_of(self.trace, key, int(window_start_ms), partition)
 
     def compare(self, other: Run) -> Comparison:
         """What changes from this run to another one of the same records: records, windows, values.

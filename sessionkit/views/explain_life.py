@@ -22,7 +22,7 @@ def explain_life(trace: Any, windows: Any, key: Any, start_ms: int, partition: i
     Raises:
         UnknownRecord: the run has no such window.
     """
-    row = _find(trace, key, start_ms, partition)
+    row = find_window(trace, key, start_ms, partition)
     at, columns = clock(trace), trace.window_columns
     bounds = int(columns.start_ms[row]), int(columns.end_ms[row])
     span = at(bounds[0]) if bounds[0] == bounds[1] else f"{at(bounds[0])} to {at(bounds[1])}"
@@ -33,7 +33,12 @@ def explain_life(trace: Any, windows: Any, key: Any, start_ms: int, partition: i
     return Explanation(" ".join(words))
 
 
-def _find(trace: Any, key: Any, start_ms: int, partition: int | None) -> int:
+def find_window(trace: Any, key: Any, start_ms: int, partition: int | None) -> int:
+    """The row of the window of `key` that starts then and was not absorbed.
+
+    Raises:
+        UnknownRecord: there is none, or one in several partitions.
+    """
     columns, numbers = trace.window_columns, trace.batch.partitions
     mine = np.array([each == key for each in trace.keys.to_pylist()], np.bool_)[columns.key]
     mine &= (columns.start_ms == start_ms) & (columns.merged_into < 0)

@@ -1,0 +1,122 @@
+"""The picture of a lineage: the sessions that became one as bars over event time, a level for each merge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sessionkit.durations import show_duration
+from sessionkit.text import escape_label, plural
+from sessionkit.views.charts.grammar import Frame, Palette, Theme, axis_title, dress, legend_height, palette, top_margin
+from sessionkit.views.charts.labels import flow
+from sessionkit.views.explain import SHORT_HISTORY_MS
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+WIDTH, LEVEL = 1120, 62
+MOST_LEVELS = 14
+LEAST_BAR = 160  # a bar is at least such a part of the picture, to be seen
+ROOM_FOR_WORDS = 9  # bars of one level beside which their records are written
+
+
+def lineage_figure(found: Any, *, theme: Theme) -> go.Figure:
+    """Bars at the height of their merges; a line from each to the session that it became a part of."""
+    import plotly.graph_objects as go
+
+    colours, nodes = palette(theme), found.nodes
+    root = nodes[-1]
+    least = max((root.end_ms - root.start_ms) // LEAST_BAR, 1)
+    joins_x: list[int | None] = []
+    joins_y: list[float | None] = []
+    for node in nodes:
+        for child in (nodes[place] for place in node.children):
+            middle = (child.start_ms + child.end_ms) // 2
+            joins_x += [middle, middle, None]
+            joins_y += [child.depth + 0.16, node.depth - 0.16, None]
+    figure = go.Figure(
+        go.Scatter(
+            x=joins_x,
+            y=joins_y,
+            mode="lines",
+            line={"width": 1.4, "color": colours.bridge},
+            name="became a part of",
+            hoverinfo="skip",
+            showlegend=bool(joins_x),
+        )
+    )
+    for name, colour, chosen in (
+        ("opened by a record", colours.body, [node for node in nodes if node.bridge < 0]),
+        ("made by a bridge", colours.reach_edge, [node for node in nodes if node.bridge >= 0]),
+    ):
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                base=[node.start_ms for node in chosen],
+                y=[node.depth for node in chosen],
+                width=0.32,
+                x=[max(node.end_ms - node.start_ms, least) for node in chosen],
+                name=name,
+                showlegend=bool(chosen),
+                marker={"color": colour, "line": {"width": 1.6, "color": colours.edge}},
+                customdata=[_said(node) for node in chosen],
+                hovertemplate="%{customdata}<extra></extra>",
+            )
+        )
+    _name_sizes(figure, nodes, colours)
+    _dress_tree(figure, found, colours)
+    return figure
+
+
+def _dress_tree(figure: go.Figure, found: Any, colours: Palette) -> None:
+    root = found.nodes[-1]
+    notes = flow(_notes(found), WIDTH - 40)
+    levels = min(root.depth + 1, MOST_LEVELS)
+    top, bottom = top_margin(notes), legend_height(3, WIDTH - 110)
+    frame = Frame(WIDTH, top + bottom + LEVEL * max(levels, 2), 84, 26, top, bottom, (0, 1), (0.0, 1.0))
+    dress(figure, colours, frame, escape_label(found.title, 160), notes)
+    figure.update_layout(barmode="overlay")
+    dates = root.end_ms > SHORT_HISTORY_MS
+    pad = max((root.end_ms - root.start_ms) // 30, 1)
+    figure.update_xaxes(
+        title=axis_title("event time", colours),
+        type="date" if dates else "linear",
+        range=[root.start_ms - pad, root.end_ms + pad],
+    )
+    figure.update_yaxes(
+        title=axis_title("merges below it", colours), range=[-0.6, root.depth + 0.7], dtick=max(1, root.depth // 8)
+    )
+
+
+def _notes(found: Any) -> list[str]:
+    root, leaves = found.nodes[-1], sum(not node.children for node in found.nodes)
+    if leaves == 1:
+        return [f"{plural(root.total, 'record')}; it was never joined with another session"]
+    merges = len(found.nodes) - leaves
+    return [
+        f"{plural(root.total, 'record')}, in {plural(leaves, 'session')} that became one by {plural(merges, 'merge')}",
+        "read upwards: the bars below are what a bridge joined",
+    ]
+
+
+def _said(node: Any) -> str:
+    how = f"made by the bridge, record {node.bridge}" if node.bridge >= 0 else "opened by its first record"
+    came = f", {node.own:,} of them since then" if node.children else ""
+    return f"{plural(node.total, 'record')}{came} · {show_duration(node.end_ms - node.start_ms)}<br>{how}"
+
+
+def _name_sizes(figure: go.Figure, nodes: Any, colours: Any) -> None:
+    """The number of records over a bar, where there are few bars at its height."""
+    for depth in range(nodes[-1].depth + 1):
+        mine = [node for node in nodes if node.depth == depth]
+        if len(mine) > ROOM_FOR_WORDS:
+            continue
+        for node in mine:
+            figure.add_annotation(
+                x=(node.start_ms + node.end_ms) // 2,
+                y=depth,
+                yshift=18,
+                text=plural(node.total, "record"),
+                showarrow=False,
+                bgcolor=colours.background,
+                font={"size": 11, "color": colours.mute},
+            )

@@ -1,0 +1,134 @@
+"""What a session grew from: the sessions that became one, merge by merge, with their records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.session_trace import SessionTrace
+from sessionkit.text import plural, shorten
+from sessionkit.views.explain import bounds_before, clock
+from sessionkit.views.explain_life import find_window
+from sessionkit.views.tables import frame_of
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.views.charts.grammar import Theme
+
+MOST_NAMED = 40  # of a tree in words
+
+
+class Node(NamedTuple):
+    """A session between two merges: as it was opened, or as a bridge made it, until the next bridge or the end.
+
+    `own` counts the records that came to it as such, `total` those of the sessions that it was made of as well.
+    `bridge` is the offset of the record that made it, -1 where none did; `children` are places in the list of nodes.
+    """
+
+    start_ms: int
+    end_ms: int
+    own: int
+    total: int
+    bridge: int
+    children: tuple[int, ...]
+    depth: int  # merges below it
+
+
+@dataclass(frozen=True, repr=False)
+class Lineage:
+    """The tree of a session; the last of `nodes` is the session as it is in the end.
+
+    Example:
+        >>> run = waves.run(flights)
+        >>> row = run.trace.windows().to_pandas().query("parents.str.len() > 1 and status != 'merged'").iloc[0]
+        >>> lineage = run.lineage(row.key, row.window_start_ms)
+        >>> lineage.nodes[-1].total == len(lineage.records())
+        True
+    """
+
+    trace: SessionTrace
+    row: int
+    nodes: tuple[Node, ...]
+
+    def records(self) -> Any:
+        """Every record that is in the session in the end: offset, time, decision, the session that it came to."""
+        trace = self.trace
+        mine = pa.array(trace.survivor == self.row)
+        table = trace.records().filter(mine).drop_columns(["reason"])
+        return frame_of({name: table[name] for name in table.column_names}, trace.batch.frame)
+
+    def figure(self, *, theme: Theme = "light") -> go.Figure:
+        """The tree: bars over event time, those below became the one above."""
+        from sessionkit.views.charts.lineage import lineage_figure
+
+        return lineage_figure(self, theme=theme)
+
+    @property
+    def title(self) -> str:
+        """The session by its key and bounds. Not escaped."""
+        at, root = clock(self.trace), self.nodes[-1]
+        key = self.trace.keys[int(self.trace.window_columns.key[self.row])].as_py()
+        return f"Session of key {shorten(key)}, {_span(at, root.start_ms, root.end_ms)}"
+
+    def __repr__(self) -> str:
+        lines = [f"{self.title}: {plural(self.nodes[-1].total, 'record')}"]
+        self._tell(len(self.nodes) - 1, "", lines)
+        left = len(self.nodes) + 1 - len(lines)
+        return "\n".join([*lines, *([f"… and {left:,} more"] if left > 0 else [])])
+
+    def _tell(self, place: int, indent: str, lines: list[str]) -> None:
+        """A line for each session in the tree; the nearest first. A loop: trees can be deep."""
+        at, waiting = clock(self.trace), [(place, indent)]
+        while waiting and len(lines) <= MOST_NAMED:
+            place, indent = waiting.pop()
+            node = self.nodes[place]
+            how = f"bridged by record {node.bridge}" if node.bridge >= 0 else "opened"
+            lines.append(f"{indent}{_span(at, node.start_ms, node.end_ms)}  {plural(node.total, 'record')}  {how}")
+            waiting += [(child, indent + "  ") for child in reversed(node.children)]
+
+
+def lineage_of(trace: Any, key: Any, start_ms: int, partition: int | None) -> Lineage:
+    """The tree of the session of `key` that starts then.
+
+    Raises:
+        UnknownRecord: the run has no such session.
+        InvalidArgument: its windows do not merge.
+    """
+    if not isinstance(trace, SessionTrace):
+        raise InvalidArgument(problem("only sessions merge", "windows of one length", "a plan with SessionWindows"))
+    row = find_window(trace, key, start_ms, partition)
+    return Lineage(trace, row, tuple(_nodes(trace, row)))
+
+
+def _nodes(trace: SessionTrace, root: int) -> list[Node]:
+    rows = np.flatnonzero(trace.ended_in == root)
+    touched = {row: np.flatnonzero(trace.window == row) for row in rows.tolist()}
+    nodes: list[Node] = []
+    begun = dict.fromkeys(rows.tolist(), 0)  # the record from which the present node of a row counts
+    made: dict[int, tuple[int, tuple[int, ...]]] = {}  # bridge and children of the present node of a row
+    merges = trace.merges
+
+    def finish(row: int, at: int) -> int:
+        bounds = bounds_before(trace, row, at)
+        own = int(np.searchsorted(touched[row], at) - np.searchsorted(touched[row], begun[row]))
+        bridge, children = made.get(row, (-1, ()))
+        total = own + sum(nodes[child].total for child in children)
+        depth = 1 + max((nodes[child].depth for child in children), default=-1)
+        nodes.append(Node(*bounds, own, total, bridge, children, depth))
+        return len(nodes) - 1
+
+    for k in np.flatnonzero(trace.ended_in[merges.into] == root).tolist():
+        at, into, absorbed = int(merges.at[k]), int(merges.into[k]), int(merges.absorbed[k])
+        children = finish(into, at), finish(absorbed, at)
+        made[into], begun[into] = (int(trace.batch.offset[at]), children), at
+    finish(root, len(trace))
+    return nodes
+
+
+def _span(at: Any, start_ms: int, end_ms: int) -> str:
+    return f"at {at(start_ms)}" if start_ms == end_ms else f"{at(start_ms)} to {at(end_ms)}"
