@@ -16,7 +16,7 @@ from benchmarks.data import one_busy_key, steady, visits
 from benchmarks.jobs import run
 
 ROUNDS = 3
-WHAT = ["finals", "trace", "busy-key", "windows", "sliding", "state", "spark", "start"]
+WHAT = ["finals", "trace", "busy-key", "windows", "sliding", "state", "sweep", "spark", "start"]
 
 
 def _pair(one: str, other: str, path: str, rounds: int, repeats: int) -> list[dict[str, Any]]:
@@ -103,6 +103,11 @@ def main() -> None:
         _sliding(options.records)
     if "state" in what:
         _state(str(visits(1_000_000)))
+    if "sweep" in what:
+        print("\nA sweep of 20 gaps by 20 graces: 400 exact runs of the same records")
+        for name, records in (("sweep_flights", 28_491), ("sweep_million", 1_000_000)):
+            seconds = min(run(name, str(visits(1_000_000)), 2)["seconds"])
+            print(f"  {records:,} records: {seconds:.1f} s, {seconds / 400 * 1e3:.1f} ms a run", flush=True)
     if "spark" in what:
         sides = _pair("spark_sessionkit", "spark_session_window", path, 2, 2)
         _show("Spark, local[2]: exact sessions, against Spark's own session_window", sides, memory=False)

@@ -184,6 +184,28 @@ def state_on_rocksdb(path: str) -> int:
     return _load_and_commit("rocksdb")
 
 
+def _sweep(plan: Any, data: Any) -> int:
+    """20 gaps by 20 graces."""
+    import sessionkit as sk
+
+    gaps, graces = ([round(step * 60_000 * 1.35**i) for i in range(20)] for step in (1.0, 0.5))
+    return len(sk.sweep(plan, data, inactivity_gap=gaps, grace=graces).cells)
+
+
+@job
+def sweep_flights(path: str) -> int:
+    import sessionkit as sk
+
+    keyed = sk.group_by_key("carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC", offset="offset")
+    plan = keyed.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count()
+    return _sweep(plan, sk.load_sample("flights"))
+
+
+@job
+def sweep_million(path: str) -> int:
+    return _sweep(_plan(), _million(path))
+
+
 def _polars_panes(path: str, width: str) -> Any:
     import polars as pl
 

@@ -1,0 +1,109 @@
+"""Pictures of a run over time: how many windows are open, and how long final results kept one waiting."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sessionkit.durations import show_duration
+from sessionkit.text import escape_label, plural
+from sessionkit.views.charts.grammar import Frame, Palette, Theme, axis_title, dress, palette, top_margin
+from sessionkit.views.charts.labels import flow
+from sessionkit.views.explain import SHORT_HISTORY_MS
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+WIDTH, PLOT_HEIGHT, BARS = 1120, 320, 80
+MOST_POINTS = 4_000  # of a line: more than the picture has pixels
+UNITS = ((86_400_000, "days"), (3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"), (1, "ms"))
+
+
+def latency_figure(found: Any, *, theme: Theme) -> go.Figure:
+    """How many results waited how long; the line is the least that gap and grace allow."""
+    import plotly.graph_objects as go
+
+    colours, delay = palette(theme), found.delay_ms
+    most = int(delay.max(initial=found.least_ms))
+    unit, name = next(each for each in UNITS if most >= 3 * each[0] or each[0] == 1)
+    counts, edges = np.histogram(delay, bins=BARS, range=(found.least_ms, max(most, found.least_ms + 1)))
+    figure = go.Figure(
+        go.Bar(
+            x=(edges[:-1] + edges[1:]) / 2 / unit,
+            y=counts,
+            width=(edges[1] - edges[0]) / unit * 0.92,
+            marker={"color": colours.solid, "line": {"width": 0}},
+            customdata=[f"{show_duration(int(a))} to {show_duration(int(b))}" for a, b in pairwise(edges)],
+            hovertemplate="%{customdata}: %{y:,}<extra></extra>",
+            showlegend=False,
+            name="results",
+        )
+    )
+    figure.add_shape(
+        type="line",
+        x0=found.least_ms / unit,
+        x1=found.least_ms / unit,
+        y0=0,
+        y1=1,
+        yref="paper",
+        line={"color": colours.line, "width": 3},
+    )
+    figure.add_annotation(
+        x=found.least_ms / unit,
+        y=1,
+        yref="paper",
+        text=f"the least: {show_duration(found.least_ms)}",
+        showarrow=False,
+        xanchor="left",
+        yanchor="top",
+        xshift=6,
+        font={"size": 12, "color": colours.line},
+        bgcolor=colours.background,
+    )
+    _dress(figure, colours, "How long final results kept one waiting", found.words())
+    figure.update_xaxes(title=axis_title(f"{name} of stream time after the end of the {found.windows.noun}", colours))
+    figure.update_yaxes(title=axis_title("results", colours), tickformat=",d", rangemode="tozero")
+    return figure
+
+
+def open_figure(trace: Any, windows: Any, counts: Any, *, theme: Theme) -> go.Figure:
+    """How many windows are open after each record: what a store has to hold."""
+    import plotly.graph_objects as go
+
+    colours = palette(theme)
+    rows = np.arange(len(counts))
+    if len(rows) > MOST_POINTS:  # of each stretch its smallest and largest, so that no peak is lost
+        pieces = np.array_split(rows, MOST_POINTS // 2)
+        rows = np.unique([pick for p in pieces for pick in (p[np.argmin(counts[p])], p[np.argmax(counts[p])])])
+    times = trace.stream_time_ms[rows]
+    dates = int(times.max(initial=0)) > SHORT_HISTORY_MS
+    figure = go.Figure(
+        go.Scatter(
+            x=times.astype("datetime64[ms]") if dates else times,
+            y=counts[rows],
+            mode="lines",
+            line={"width": 1.8, "color": colours.edge, "shape": "hv"},
+            fill="tozeroy",
+            fillcolor=colours.body,
+            customdata=trace.batch.offset[rows],
+            hovertemplate="after record %{customdata}: %{y:,} open<extra></extra>",
+            showlegend=False,
+            name="open",
+        )
+    )
+    peak = int(counts.max(initial=0))
+    said = [f"at most {plural(peak, windows.noun)} at once; {int(counts[-1]) if len(counts) else 0:,} at the end"]
+    if len(trace.batch.partitions) > 1:
+        said.append("several partitions: each has a stream time of its own, so the line goes back and forth")
+    _dress(figure, colours, f"Open {windows.noun}s", said)
+    figure.update_xaxes(title=axis_title("stream time", colours), type="date" if dates else "linear")
+    figure.update_yaxes(title=axis_title("open after the record", colours), tickformat=",d", rangemode="tozero")
+    return figure
+
+
+def _dress(figure: go.Figure, colours: Palette, title: str, said: list[str]) -> None:
+    notes = flow([escape_label(line, 400) for line in said], WIDTH - 40)
+    top = top_margin(notes)
+    dress(figure, colours, Frame(WIDTH, PLOT_HEIGHT + top + 64, 84, 26, top, 64, (0, 1), (0.0, 1.0)), title, notes)

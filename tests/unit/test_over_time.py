@@ -1,0 +1,84 @@
+"""A run over time: the open windows after each record, and how long final results kept one waiting."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from sessionkit.views.over_time import open_windows
+from tests.property.streams import draw
+
+WINDOWS = [
+    sk.SessionWindows(inactivity_gap=5, grace=10),
+    sk.TimeWindows(size=10, grace=5),
+    sk.TimeWindows(size=10, advance=3, grace=5),
+    sk.SlidingWindows(time_difference=10, grace=5),
+]
+
+
+def plan(windows: Any) -> sk.Plan:
+    times = {"timestamp": "time", "unit": "ms", "partition": "partition", "offset": "offset", "on_bad_time": "drop"}
+    return sk.group_by_key("key", **times).windowed_by(windows).count()
+
+
+@pytest.mark.parametrize("windows", WINDOWS, ids=repr)
+@pytest.mark.parametrize("seed", range(12))
+def test_open_windows_are_those_of_the_run_so_far(windows: Any, seed: int) -> None:
+    table = draw(seed, most=40).table
+    counts = open_windows(plan(windows).run(table).trace)
+    so_far = [plan(windows).run(table.slice(0, i + 1)).metrics()["windows-open"] for i in range(len(table))]
+    assert counts.tolist() == so_far
+
+
+@pytest.mark.parametrize("windows", WINDOWS, ids=repr)
+def test_open_windows_that_a_store_brought(windows: Any) -> None:
+    table = draw(5, most=60).table
+    half = len(table) // 2
+    with sk.open_store("memory", "s", of="sessions" if windows is WINDOWS[0] else "windows") as store:
+        plan(windows).run(table.slice(0, half), store=store)
+        counts = open_windows(plan(windows).run(table.slice(half), store=store).trace)
+    assert counts.tolist() == open_windows(plan(windows).run(table).trace)[half:].tolist()
+
+
+@pytest.mark.parametrize("windows", WINDOWS, ids=repr)
+@pytest.mark.parametrize("seed", range(12))
+def test_a_result_waits_from_its_end_to_the_record_that_closed_it(windows: Any, seed: int) -> None:
+    done = plan(windows).run(draw(seed).table)
+    latency = done.latency()
+    table = latency.table().to_pandas()
+    assert len(table) == len(plan(windows).emit("on_window_close").run(draw(seed).table).changelog())
+    assert (table["delay_ms"] >= latency.least_ms).all()
+    assert (table["waited_ms"] == table["delay_ms"] - latency.least_ms).all()
+    assert (table["delay_ms"] == table["stream_time_ms"] - table["window_end_ms"]).all()
+
+
+def test_words() -> None:
+    frame = pd.DataFrame({"key": list("aabb"), "time": [0, 3, 18, 40]})
+    done = sk.group_by_key("key", timestamp="time", unit="ms").windowed_by(WINDOWS[0]).count().run(frame)
+    assert repr(done.latency()) == (
+        "2 results became final: half within 29 ms of the session's end, the last after 37 ms; 16 ms is the least. "
+        "1 session is still open: nothing has closed it."
+    )
+    nothing = sk.group_by_key("key", timestamp="time", unit="ms").windowed_by(WINDOWS[1]).count().run(frame[:1])
+    assert repr(nothing.latency()) == "No window became final. 1 window is still open: nothing has closed it."
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("size", [0, 1, 30, 20_000])
+def test_pictures(size: int, theme: Any) -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"key": rng.choice(list("abc"), size), "time": np.sort(rng.integers(0, 40 * size + 1, size))})
+    for windows in WINDOWS:
+        done = sk.group_by_key("key", timestamp="time", unit="ms").windowed_by(windows).count().run(frame)
+        (bars,) = done.latency().figure(theme=theme).data
+        assert sum(bars.y) == len(done.latency().delay_ms)
+        (line,) = done.open_windows(theme=theme).data
+        counts = open_windows(done.trace)
+        assert len(line.y) <= 4_001
+        assert max(line.y, default=0) == counts.max(initial=0)  # no peak is lost
+        if size:
+            assert line.y[-1] == counts[-1] or size > 4_000
