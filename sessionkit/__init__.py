@@ -3,6 +3,7 @@
 from sessionkit.aggregations import aggregation, collect, count, first, last, max, mean, min, reduce, sum
 from sessionkit.auditing import Audit, audit
 from sessionkit.choosing import suggest_gap, suggest_grace
+from sessionkit.exports.export import Export
 from sessionkit.partitioner import partition_for
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.run import Run
@@ -16,6 +17,7 @@ from sessionkit.windows.timed import TimeWindows
 __version__ = "0.1.0"
 __all__ = [
     "Audit",
+    "Export",
     "Plan",
     "Run",
     "SessionWindows",

@@ -18,6 +18,7 @@ from sessionkit.contracts import EMIT_STRATEGIES, RULES, WINDOW_KINDS, one_of
 from sessionkit.durations import Duration, duration_ms, show_duration
 from sessionkit.engine import run_kernel
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.exports.methods import Exports
 from sessionkit.processing import Clock, Deployment, memory_store, run_processor, without_null_values
 from sessionkit.records import RecordBatch, read_records
 from sessionkit.run import Run
@@ -81,7 +82,7 @@ def group_by_key(
 
 
 @dataclass(frozen=True, repr=False)
-class Plan:
+class Plan(Exports):
     """What to compute, as an immutable value; `repr(plan)` is the code that builds it.
 
     Example:

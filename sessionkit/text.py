@@ -1,14 +1,16 @@
-"""The one place where text that comes from data is made safe: for HTML, for charts, for one-line messages."""
+"""The one place where text that comes from data is made safe: HTML, charts, one-line messages, Python, Java, SQL."""
 
 from __future__ import annotations
 
 import html
 import json
 import keyword
+import textwrap
 import unicodedata
 from collections.abc import Mapping
 
 LABEL_LENGTH = 60
+COMMENT_WIDTH = 110
 _INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}  # controls, and what breaks a line
 
 
@@ -99,6 +101,83 @@ def keyword_arguments(code: Mapping[str, str]) -> list[str]:
 def _is_plain(name: str) -> bool:
     """True for a name that Python reads as it is: it would take "ª" for "a"."""
     return name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
+
+
+def java_literal(text: str) -> str:
+    """`text` as a Java string, in ASCII.
+
+    Java reads `\\uXXXX` before it reads strings, also for a quote or the end of a line: control characters are written
+    in octal, and a backslash is always doubled, so that it starts no such escape.
+
+    Example:
+        >>> print(java_literal('5" \\\\u0022 é'))
+        "5\\" \\\\u0022 \\u00e9"
+    """
+    return '"' + "".join(_java_character(character) for character in text) + '"'
+
+
+def _java_character(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    if " " <= character <= "~":
+        return character
+    return f"\\{ord(character):03o}" if ord(character) < 128 else _java_escape(character)
+
+
+def _java_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+def comment(text: str, mark: str) -> str:
+    """`text` as lines that each start with `mark`; nothing in it can end a line. After "//" in ASCII, for Java.
+
+    Example:
+        >>> print(comment("a\\nb */ \\\\u000a", "//"))
+        // a\\\\x0ab */ \\\\u000a
+    """
+    line = "".join(_visible(character) for character in text)
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    lines = textwrap.wrap(line, COMMENT_WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    if mark == "//":  # Java reads \\u000a in a comment, too, but not after a backslash
+        lines = ["".join(_java_comment_character(character) for character in line) for line in lines]
+    return "\n".join(f"{mark} {line}".rstrip() for line in lines)
+
+
+def _java_comment_character(character: str) -> str:
+    if character == "\\":
+        return "\\\\"
+    return character if character.isascii() else _java_escape(character)
+
+
+def sql_literal(text: str) -> str:
+    """`text` as a string of standard SQL (ksqlDB, Flink), where only the quote itself is special.
+
+    Example:
+        >>> print(sql_literal("it's"))
+        'it''s'
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def sql_name(name: str) -> str:
+    """`name` as a quoted identifier of ksqlDB, Flink and Spark. See `is_visible` for what they do not take.
+
+    Example:
+        >>> print(sql_name("a`b -- c"))
+        `a``b -- c`
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def is_visible(text: str) -> bool:
+    """True if every character of `text` can be seen: no control character, line break or change of direction.
+
+    Example:
+        >>> is_visible("per cent"), is_visible("a\\nb")
+        (True, False)
+    """
+    return all(unicodedata.category(character) not in _INVISIBLE for character in text)
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:

@@ -12,7 +12,7 @@ PACKAGE = Path(__file__).parent.parent / "sessionkit"
 
 # From the ground up. Members of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "text", "compiled", "views", "windows"),
+    ("errors", "text", "compiled", "exports", "views", "windows"),
     (
         *("durations", "columns", "decisions", "fold_loops", "contracts", "files", "keys", "samples", "java", "typed"),
         *(
@@ -21,6 +21,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
             "stores.read_only",
             "stores.strict",
             "stores.logs",
+            "exports.export",
+            "exports.java_parts",
             "windows.cells",
             "windows.blocks",
         ),
@@ -61,6 +63,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("views.charts.comparison", "views.charts.over_time"),
     ("comparing", "views.lineage", "views.over_time"),
     ("run",),
+    ("exports.request",),
+    ("exports.java", "exports.ksql", "exports.flink", "exports.spark"),
+    ("exports.methods",),
     ("plan", "sent_results"),
     ("replaying",),
     ("spark", "auditing", "choosing", "sweeping"),

@@ -77,13 +77,13 @@ def build() -> str:
 
 
 class Oracle:
-    """One running oracle; a context manager."""
+    """One running oracle; a context manager. With `*flags` such as "--exported" it answers another kind of question."""
 
-    def __init__(self) -> None:
+    def __init__(self, *flags: str) -> None:
         java = build()
         self._scratch = tempfile.TemporaryDirectory(prefix="oracle-", dir=MEMORY, ignore_cleanup_errors=True)
         self._errors = Path(self._scratch.name) / "stderr"
-        command = [java, *FLAGS, f"-Djava.io.tmpdir={self._scratch.name}", "-jar", str(JAR), "-", "-"]
+        command = [java, *FLAGS, f"-Djava.io.tmpdir={self._scratch.name}", "-jar", str(JAR), *flags, "-", "-"]
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
         self._lines: queue.Queue[bytes] = queue.Queue()

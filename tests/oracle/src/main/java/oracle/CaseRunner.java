@@ -225,7 +225,7 @@ final class CaseRunner {
         return node;
     }
 
-    private static void delete(final Path dir) throws IOException {
+    static void delete(final Path dir) throws IOException {
         if (Files.exists(dir)) {
             try (Stream<Path> paths = Files.walk(dir)) {
                 for (final Path p : paths.sorted(Comparator.reverseOrder()).toList()) {

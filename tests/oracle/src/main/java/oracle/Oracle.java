@@ -1,5 +1,6 @@
 package oracle;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.BufferedReader;
@@ -11,13 +12,15 @@ import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.zip.GZIPInputStream;
 import java.util.zip.GZIPOutputStream;
 import org.apache.kafka.common.utils.AppInfoParser;
 
 /**
  * java -jar oracle.jar [CASES [RESULTS]]: JSON lines in, JSON lines out; "-" or nothing is stdin/stdout; .gz is seen by name.
- * Every result is flushed at once, so that one process can be asked case after case. --partitions: see {@link Partitions}.
+ * Every result is flushed at once, so that one process can be asked case after case. --partitions: see
+ * {@link Partitions}; --exported: the lines are classes to compile and run, see {@link Exported}.
  */
 public final class Oracle {
     public static void main(final String[] args) throws IOException {
@@ -26,12 +29,15 @@ public final class Oracle {
                     new PrintStream(System.out, true, StandardCharsets.UTF_8));
             return;
         }
+        final boolean exported = args.length > 0 && args[0].equals("--exported");
+        final String[] names = exported ? Arrays.copyOfRange(args, 1, args.length) : args;
         final ObjectMapper json = new ObjectMapper();
-        try (BufferedReader in = new BufferedReader(new InputStreamReader(input(args), StandardCharsets.UTF_8));
-             OutputStream out = output(args)) {
+        try (BufferedReader in = new BufferedReader(new InputStreamReader(input(names), StandardCharsets.UTF_8));
+             OutputStream out = output(names)) {
             for (String line = in.readLine(); line != null; line = in.readLine()) {
                 if (!line.isBlank()) {
-                    final ObjectNode result = new CaseRunner().run(json.readTree(line));
+                    final JsonNode asked = json.readTree(line);
+                    final ObjectNode result = exported ? new Exported().run(asked) : new CaseRunner().run(asked);
                     result.put("kafka_version", AppInfoParser.getVersion());
                     out.write((json.writeValueAsString(result) + "\n").getBytes(StandardCharsets.UTF_8));
                     out.flush();

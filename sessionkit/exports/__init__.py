@@ -1,0 +1,1 @@
+"""A plan written for other systems: Kafka Streams in Java, ksqlDB, Flink SQL, PySpark."""

@@ -1,0 +1,303 @@
+"""What is to be exported, checked: the plan, the types of its columns, and what has no counterpart elsewhere."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from sessionkit.aggregations import Aggregation
+from sessionkit.contracts import one_of
+from sessionkit.durations import Duration, show_duration
+from sessionkit.errors import InvalidArgument, NotBuilt, problem
+from sessionkit.source import Source
+from sessionkit.text import is_visible, shorten
+from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.sliding import SlidingWindows
+
+Kind = Literal["session", "tumbling", "hopping", "sliding"]
+
+TYPES = ("bigint", "double", "string", "boolean")
+KEY_TYPES = ("string", "bigint", "bytes")
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+_TAKES = {
+    **dict.fromkeys(("sum", "mean"), ("bigint", "double", "boolean")),
+    **dict.fromkeys(("min", "max"), ("bigint", "double")),
+}
+_READ_AS = {
+    "bigint": "integers of 64 bits",
+    "double": "numbers of 64-bit floating point",
+    "string": "texts",
+    "boolean": "true or false",
+}
+# Room for stream time to jump where only finals are sent; Kafka's own changelogs keep a day more, too.
+JUMP_MS = 86_400_000
+
+
+class Exportable(Protocol):
+    """What an export reads of a plan."""
+
+    @property
+    def source(self) -> Source:
+        """Which column is what."""
+
+    @property
+    def windows(self) -> Any:
+        """The windows, if it has any."""
+
+    @property
+    def strategy(self) -> str:
+        """When results are sent."""
+
+    @property
+    def aggregations(self) -> tuple[tuple[str, Aggregation], ...]:
+        """The named results."""
+
+    def check(self) -> None:
+        """Refuses a plan that is not complete."""
+
+    def code(self) -> list[str]:
+        """The calls that build the plan."""
+
+    def value_columns(self) -> tuple[str, ...]:
+        """The columns that the aggregations read."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """One named result: which built-in, over which column (none: `count`) of which type."""
+
+    name: str
+    built_in: str
+    column: str | None
+    type: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """A plan that can be exported, with names and types that are safe to write down."""
+
+    plan: Exportable
+    kind: Kind
+    results: tuple[Result, ...]
+    types: Mapping[str, str]  # of the columns that the aggregations read
+    assumed: tuple[str, ...]  # of these, the ones whose type was not given
+    key_type: str
+    input_topic: str
+    output_topic: str
+
+    @property
+    def windows(self) -> Any:
+        """The plan's windows."""
+        return self.plan.windows
+
+    @property
+    def source(self) -> Source:
+        """How the plan reads its records."""
+        return self.plan.source
+
+    @property
+    def is_final(self) -> bool:
+        """True if only final results are sent."""
+        return self.plan.strategy == "on_window_close"
+
+    @property
+    def time_type(self) -> str:
+        """The type of the event time in a record's value."""
+        return "string" if self.source.unit is None else "bigint"
+
+    def value_types(self) -> dict[str, str]:
+        """What a record's value holds: the event time and the columns that are read, with their types."""
+        return {self.source.timestamp: self.time_type, **self.types}
+
+    def free_name(self, name: str) -> str:
+        """`name`, or something like it that no column and no result is called, in any case of letters."""
+        taken = {other.casefold() for other in (*self.value_types(), *(result.name for result in self.results))}
+        while name.casefold() in taken:
+            name += "_"
+        return name
+
+    def retention_ms(self, retention: Duration | None = None) -> int:
+        """How long the store of an exported plan keeps a window.
+
+        As long as it takes that updates are those of the plan: a millisecond more than Kafka's default for sessions,
+        three time differences for sliding windows. Finals need as much more as stream time can jump: a day.
+        """
+        windows = self.windows
+        if retention is not None:
+            return int(windows.retention_ms(retention))
+        smallest_ms = int(windows.retention_ms(None))
+        if self.kind == "session":
+            smallest_ms += 1
+        if self.kind == "sliding":
+            smallest_ms += windows.time_difference_ms + 1
+        return smallest_ms + (JUMP_MS if self.is_final else 0)
+
+    # ---- sentences that hold for every target
+
+    def layout(self) -> list[str]:
+        """What the topic must look like."""
+        keys = [quoted(key) for key in self.source.keys]
+        what = f"the {_KEY_WORDS[self.key_type]} in column {keys[0]}"
+        if len(keys) > 1:
+            what = f"the text of columns {', '.join(keys)}, joined by {quoted(str(self.source.sep))}"
+        columns = ", ".join(f"{quoted(name)} ({_READ_AS[kind]})" for name, kind in self.types.items())
+        time = quoted(self.source.timestamp)
+        clock = "ISO 8601 text with its offset from UTC, such as 2024-01-01T09:00:00.000Z"
+        if self.source.unit is not None:
+            clock = f"an integer in {self.source.unit} since 1970"
+        others = f", and the columns {columns}; one that is left out counts as null" if columns else ""
+        words = [
+            f"The key of each record of topic {quoted(self.input_topic)} is {what}.",
+            f"Its value is a JSON object with the event time {time} ({clock}){others}.",
+        ]
+        if self.source.timezone is not None and self.source.timezone != "UTC" and self.source.unit is None:
+            zone = quoted(self.source.timezone)
+            words.append(f"The plan reads clock times of {zone}; the topic must hold them with their offset.")
+        if self.assumed:
+            names = ", ".join(quoted(name) for name in self.assumed)
+            words.append(f"The plan holds no data: the types of {names} are guesses; types= sets them.")
+        return words
+
+    def ordering(self) -> str:
+        """Where the topic's order may not be the plan's."""
+        if self.source.partitions is not None:
+            count, topic = self.source.partitions, quoted(self.input_topic)
+            return f"Topic {topic} has {count} partitions, and Kafka's own partitioner places the keys."
+        if self.source.partition is None:
+            return "The plan has one partition and one stream time; a topic with several partitions has one for each."
+        return "Partition and offset are those of the topic, whatever the plan's columns for them say."
+
+
+_KEY_WORDS = {"string": "text", "bigint": "integer (8 bytes, big-endian)", "bytes": "bytes"}
+
+
+def request_of(
+    plan: Exportable, types: Mapping[str, str] | None, key_type: str, input_topic: str, output_topic: str
+) -> Request:
+    """The plan, checked for what no other system has.
+
+    Raises:
+        InvalidArgument: the plan is not complete, or a type or topic is not possible.
+        NotBuilt: Python functions, `until` or `trailing_only`.
+    """
+    plan.check()
+    _refuse_own_forms(plan)
+    one_of("key_type", key_type, KEY_TYPES)
+    if len(plan.source.keys) > 1 and key_type != "string":
+        raise InvalidArgument(problem("several key columns are joined as text", f"key_type={key_type!r}", '"string"'))
+    topics: dict[str, object] = {"input_topic": input_topic, "output_topic": output_topic}
+    for name, topic in topics.items():
+        if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
+            want = "1 to 249 letters, digits, dots, dashes and underscores"
+            raise InvalidArgument(problem(f"{name} must be a name that Kafka takes", shorten(repr(topic)), want))
+    known, assumed = _column_types(plan, types)
+    return Request(
+        plan=plan,
+        kind=_kind_of(plan.windows),
+        results=tuple(_result(name, aggregation, known) for name, aggregation in plan.aggregations),
+        types=known,
+        assumed=assumed,
+        key_type=key_type,
+        input_topic=input_topic,
+        output_topic=output_topic,
+    )
+
+
+def _refuse_own_forms(plan: Exportable) -> None:
+    if not plan.windows.is_ever_closed:
+        want = "SessionWindows with a grace, as Kafka has had it since 2.1"
+        raise NotBuilt(problem("no other system has these windows", repr(plan.windows), want))
+    if plan.windows.trailing_only:
+        want = "leave out trailing_only; Kafka released the other form of KIP-450"
+        raise NotBuilt(problem("no other system has these windows", repr(plan.windows), want))
+    for name, aggregation in plan.aggregations:
+        if not aggregation.accumulators:
+            want = "sk.count, sum, min, max, mean, first, last or collect"
+            what = f"a Python function cannot be written in another language: result {shorten(repr(name))}"
+            raise NotBuilt(problem(what, shorten(aggregation.code), want))
+
+
+def _kind_of(windows: Any) -> Kind:
+    if isinstance(windows, SessionWindows):
+        return "session"
+    if isinstance(windows, SlidingWindows):
+        return "sliding"
+    return "tumbling" if windows.advance_ms == windows.size_ms else "hopping"
+
+
+def _column_types(plan: Exportable, types: Mapping[str, str] | None) -> tuple[dict[str, str], tuple[str, ...]]:
+    given = dict(types or {})
+    columns = plan.value_columns()
+    for name, kind in given.items():
+        if name not in columns:
+            raise InvalidArgument(
+                problem("types names columns that are aggregated", shorten(repr(name)), f"of {columns}")
+            )
+        one_of(f"the type of {shorten(repr(name))}", kind, TYPES)
+    if plan.source.timestamp in columns:
+        given.setdefault(plan.source.timestamp, "string" if plan.source.unit is None else "bigint")
+    numbers = {column for _, aggregation in plan.aggregations for column in aggregation.columns if _takes(aggregation)}
+    guessed = {name: "double" if name in numbers else "string" for name in columns if name not in given}
+    return {name: {**guessed, **given}[name] for name in columns}, tuple(guessed)
+
+
+def _takes(aggregation: Aggregation) -> tuple[str, ...]:
+    return _TAKES.get(_built_in(aggregation), ())
+
+
+def _built_in(aggregation: Aggregation) -> str:
+    return aggregation.code.partition("(")[0]
+
+
+def _result(name: str, aggregation: Aggregation, types: Mapping[str, str]) -> Result:
+    built_in = _built_in(aggregation)
+    if not aggregation.columns:
+        return Result(name, built_in, None, "bigint")
+    (column,) = aggregation.columns
+    kind, takes = types[column], _takes(aggregation)
+    if takes and kind not in takes:
+        what = f"{built_in} cannot be exported over column {shorten(repr(column))}"
+        want = f"one of {', '.join(takes)}; times as integers with unit="
+        raise InvalidArgument(problem(what, f"type {kind}", want))
+    return Result(name, built_in, column, kind)
+
+
+def quoted(text: str) -> str:
+    """`text` in double quotes, on one line."""
+    return json.dumps(shorten(text), ensure_ascii=False)
+
+
+def no_sliding(request: Request, system: str, instead: str) -> None:
+    """Refuses sliding windows where there are none.
+
+    Raises:
+        NotBuilt: with what comes nearest.
+    """
+    if request.kind == "sliding":
+        raise NotBuilt(problem(f"{system} has no sliding windows as Kafka has them", repr(request.windows), instead))
+
+
+def check_sql_names(request: Request, system: str, reserved: tuple[str, ...] = ()) -> None:
+    """Refuses names that cannot be quoted there.
+
+    Raises:
+        InvalidArgument: an empty name, one with a control character or a line break, or one that the system keeps.
+    """
+    for name in (*request.value_types(), *(result.name for result in request.results)):
+        if not name or not is_visible(name):
+            want = "rename it: at least one character, and none that is not seen"
+            raise InvalidArgument(problem(f"{system} cannot take this name", shorten(repr(name)), want))
+        if name.upper() in reserved:
+            raise InvalidArgument(problem(f"{system} keeps this name for itself", repr(name), "rename it"))
+
+
+def lateness(request: Request) -> str:
+    """When a window closes under Kafka's rule, in words for comparison."""
+    windows = request.windows
+    what = f"window at the first record {show_duration(windows.grace_ms)} or more past its end"
+    if request.kind == "session":
+        what = f"session at the first record more than {show_duration(windows.close_lag_ms)} past its end"
+    return f"The plan closes a {what}, by the stream time of its partition"

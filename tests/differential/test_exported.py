@@ -1,0 +1,260 @@
+"""Java that a plan writes: compiled, run by Kafka's test driver, and equal to the plan result for result."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit.processing import memory_store
+from tests.conformance.cases import STORES, STRATEGIES, read_cases
+from tests.differential.exported import Row, job, kafka_sent, own_sent
+from tests.differential.oracle import Oracle, OracleUnavailable
+
+pytestmark = pytest.mark.kafka
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+HOSTILE = [
+    'a"b',
+    "a\\",
+    "\\u000a",
+    "\\u0022); System.exit(1); //",
+    "\\\\u0022",
+    "a\nb",
+    "*/ } ??/",
+    "a`b -- '",
+    "é\u2028\u202e\U0001f600",
+    "\1\x7f\r",
+    "%s ${x} {0}",
+    "",
+]
+WINDOWS = {
+    "session": sk.SessionWindows(inactivity_gap=10, grace=6),
+    "tumbling": sk.TimeWindows(size=10, grace=7),
+    "hopping": sk.TimeWindows(size=10, advance=4, grace=7),
+    "sliding": sk.SlidingWindows(time_difference=10, grace=7),
+}
+EVERY = {
+    "n": sk.count(),
+    "sum": sk.sum("whole"),
+    "float sum": sk.sum("real"),
+    "ayes": sk.sum("flag"),
+    "low": sk.min("real"),
+    "high": sk.max("whole"),
+    "mean": sk.mean("whole"),
+    "mean flag": sk.mean("flag"),
+    "first": sk.first("word"),
+    "last": sk.last("flag"),
+    "all": sk.collect("word"),
+}
+TYPES = {"whole": "bigint", "real": "double", "word": "string", "flag": "boolean"}
+ARROW = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
+SCHEMA = pa.schema([("user", pa.string()), ("at", pa.int64()), *((name, ARROW[kind]) for name, kind in TYPES.items())])
+
+
+@pytest.fixture(scope="module")
+def oracle() -> Iterator[Oracle]:
+    """One process that compiles and runs all classes."""
+    try:
+        running = Oracle("--exported")
+    except OracleUnavailable as missing:
+        pytest.skip(f"{missing}; install Java 17 or newer (a JDK) and Maven, e.g. apt-get install maven")
+    with running:
+        yield running
+
+
+def _rows(seed: int, count: int = 80) -> list[Row]:
+    """Records of three keys, in and out of order, some late, some with nulls, some without a key."""
+    draw = random.Random(seed)
+    now, rows = 20, []
+    for _ in range(count):
+        now += draw.choice([0, 1, 2, 5, 30])
+        row: Row = {
+            "user": draw.choice(["ada", "bob", "é", None]),
+            "at": max(0, now - draw.choice([0, 0, 3, 9, 15, 40])),
+        }
+        row["whole"] = draw.choice([None, 2**53 - 1, -7, draw.randrange(100)])
+        row["real"] = draw.choice([None, 0.1, -2.5e300, 1 / 3, 4.0, -0.0])
+        row["word"] = draw.choice([None, "", "x", 'quote " \\ \n', "\U0001f600"])
+        row["flag"] = draw.choice([None, True, False])
+        if draw.random() < 0.15:
+            row.update(dict.fromkeys(TYPES))
+        rows.append(row)
+    return rows
+
+
+def _plan(kind: str, strategy: str, **named: Any) -> sk.Plan:
+    return (
+        sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop")
+        .windowed_by(WINDOWS[kind])
+        .emit(strategy)
+        .aggregate(**(named or EVERY))
+    )
+
+
+def _store(plan: sk.Plan, name: str, retention_ms: int, folder: Path) -> Any:
+    return (
+        memory_store(plan.windows, retention_ms) if name == "memory" else STORES[name](plan, retention_ms, str(folder))
+    )
+
+
+@pytest.mark.filterwarnings("ignore:column .* read as ms")
+@pytest.mark.parametrize("store", ["memory", "rocksdb"])
+@pytest.mark.parametrize("strategy", ["on_window_update", "on_window_close"])
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_every_aggregation_equals_the_plan(
+    oracle: Oracle, kind: str, strategy: str, store: str, tmp_path: Path
+) -> None:
+    plan, rows = _plan(kind, strategy), _rows(seed=len(kind))
+    for name, retention_ms in (("smallest", plan.windows.retention_ms(None)), ("long", 200)):
+        export = plan.to_java(types=TYPES, store=store, retention=retention_ms)
+        kafka = kafka_sent(oracle.ask(job(export, rows, "user")), plan)
+        with _store(plan, store, retention_ms, tmp_path / name) as opened:
+            own = own_sent(plan, rows, SCHEMA, rules="kafka", store=opened)
+        assert kafka == own, f"retention {retention_ms}"
+        is_silent = (kind, strategy, store, name) == ("session", "on_window_close", "memory", "smallest")
+        assert any(own) != is_silent, "Kafka's in-memory session store sends no finals with its default retention"
+
+
+@pytest.mark.filterwarnings("ignore:column .* read as ms")
+@pytest.mark.parametrize("strategy", ["on_window_update", "on_window_close"])
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_the_default_retention_gives_what_the_plan_gives(oracle: Oracle, kind: str, strategy: str) -> None:
+    plan, rows = _plan(kind, strategy), _rows(seed=5)
+    options: dict[str, Any] = {}
+    if kind == "session" and strategy == "on_window_close":  # a closed session can still be found, as it says
+        options["retention"] = WINDOWS["session"].close_lag_ms + 1 + 86_400_000
+    kafka = kafka_sent(oracle.ask(job(plan.to_java(types=TYPES, store="memory"), rows, "user")), plan)
+    assert kafka == own_sent(plan, rows, SCHEMA, **options)
+
+
+@pytest.mark.filterwarnings("ignore:column .* read as ms")
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_a_null_aggregate_deletes_the_window(oracle: Oracle, kind: str) -> None:
+    plan = _plan(kind, "on_window_update", low=sk.min("real"), last=sk.last("word"))
+    rows = [{**row, "real": None, "word": None} if i % 3 else row for i, row in enumerate(_rows(seed=9))]
+    types = {"real": "double", "word": "string"}
+    kafka = kafka_sent(oracle.ask(job(plan.to_java(types=types, store="memory", retention=99), rows, "user")), plan)
+    assert kafka == own_sent(plan, rows, SCHEMA, rules="kafka", retention=99)
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_hostile_names_compile_and_run(oracle: Oracle, kind: str) -> None:
+    columns = [f"c{name}" for name in HOSTILE]
+    named = {f"r{name}": sk.last(column) for name, column in zip(HOSTILE, columns, strict=True)}
+    plan = (
+        sk.group_by_key("k\\u000a*/", timestamp='t"\\', unit="s", sep='"').windowed_by(WINDOWS[kind]).aggregate(**named)
+    )
+    row = {"k\\u000a*/": "key", 't"\\': 1_000_000_000, **{column: column for column in columns}}
+    schema = pa.schema([(name, pa.int64() if name == 't"\\' else pa.string()) for name in row])
+    kafka = kafka_sent(oracle.ask(job(plan.to_java(store="memory"), [row, row], "k\\u000a*/")), plan)
+    assert kafka == own_sent(plan, [row, row], schema)
+    assert kafka[0][0].values == {f"r{name}": f"c{name}" for name in HOSTILE}
+
+
+@pytest.mark.parametrize(
+    ("unit", "time", "ms"),
+    [
+        ("s", 1_700_000_001, 1_700_000_001_000),
+        ("ms", 1_700_000_001_234, 1_700_000_001_234),
+        ("us", 1_700_000_001_234_999, 1_700_000_001_234),
+        ("ns", 1_700_000_001_234_999_999, 1_700_000_001_234),
+        (None, "2023-11-14T22:13:21.2349Z", 1_700_000_001_234),
+        (None, "2023-11-15T00:13:21+02:00", 1_700_000_001_000),
+    ],
+)
+@pytest.mark.parametrize(("key_type", "key"), [("string", "é"), ("bigint", -5), ("bytes", b"\xff\0")])
+def test_keys_and_times(oracle: Oracle, unit: str | None, time: object, ms: int, key_type: str, key: object) -> None:
+    plan = sk.group_by_key("k", timestamp="t", unit=unit).windowed_by(WINDOWS["session"]).count()
+    export = plan.to_java(key_type=key_type, class_name="Counts", input_topic="in.1", output_topic="out_2")
+    ((sent,),) = kafka_sent(oracle.ask(job(export, [{"k": key, "t": time}], "k", "Counts")), plan)
+    assert (sent.key, sent.window_start_ms, sent.values) == (sk.keys.key_bytes(key), ms, {"count": 1})
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        ({}, "no event time from 1970 on: null"),
+        ({"at": -1}, "no event time from 1970 on: -1"),
+        ({"at": "2024"}, 'no event time from 1970 on: "2024"'),
+        ({"at": 2**63}, "no event time from 1970 on"),
+        ({"at": 1, "whole": 1.5}, "column whole must be an integer of 64 bits; got 1.5"),
+        ({"at": 1, "whole": 2**63}, "column whole must be an integer of 64 bits"),
+        ({"at": 1, "real": "1"}, 'column real must be a number; got "1"'),
+        ({"at": 1, "word": 1}, "column word must be a text; got 1"),
+        ({"at": 1, "flag": 1}, "column flag must be true or false; got 1"),
+    ],
+)
+def test_what_does_not_fit_stops_the_task(oracle: Oracle, value: Row, said: str) -> None:
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(WINDOWS["session"]).aggregate(**EVERY)
+    answer = oracle.ask(job(plan.to_java(types=TYPES), [{"user": "ada", **value}], "user"))
+    assert said in answer["error"]
+
+
+def test_a_sum_beyond_64_bits_stops_the_task(oracle: Oracle) -> None:
+    plan = _plan("tumbling", "on_window_update", total=sk.sum("whole"))
+    rows = [{"user": "ada", "at": 1, "whole": 2**62}] * 2
+    answer = oracle.ask(job(plan.to_java(types={"whole": "bigint"}), rows, "user"))
+    assert answer["error"] == "ArithmeticException: long overflow"
+
+
+def _can_be_asked(case: dict[str, Any]) -> bool:
+    is_plain = not case["caching"] and "emit_interval_ms" not in case and "error" not in case["expected"]
+    is_counted = case["aggregation"] == "count" and case["window"]["kind"] == "sliding"  # no value column to be null
+    return is_plain and not is_counted and case["aggregation"] in ("count", "sum", "min", "max", "collect")
+
+
+def _windows(window: dict[str, Any]) -> Any:
+    grace = window.get("grace_ms", 0)
+    if window["kind"] == "session":
+        return sk.SessionWindows(inactivity_gap=window["gap_ms"], grace=grace)
+    if window["kind"] == "sliding":
+        return sk.SlidingWindows(time_difference=window["difference_ms"], grace=grace)
+    return sk.TimeWindows(size=window["size_ms"], advance=window.get("advance_ms"), grace=grace)
+
+
+def _as_recorded(value: Any, aggregation: str) -> Any:
+    if value is None or aggregation != "collect":
+        return value
+    return ",".join("null" if part is None else str(part) for part in value)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_recorded_answers_of_kafka(oracle: Oracle, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    cases = [case for case in read_cases(GOLDEN / f"corner-{kind}.jsonl") if _can_be_asked(case)]
+    for case in cases:
+        name, windows = case["aggregation"], _windows(case["window"])
+        plan = (
+            sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop")
+            .windowed_by(windows)
+            .emit(STRATEGIES[case["emit"]])
+            .aggregate(value=sk.count() if name == "count" else getattr(sk, name)("value"))
+        )
+        retention_ms = case["window"].get("retention_ms", windows.retention_ms(None))
+        types = None if name == "count" else {"value": "bigint"}
+        store = case["store"].replace("in_memory", "memory")
+        export = plan.to_java(store=store, retention=retention_ms, types=types)
+        rows = [{"user": r["key"], "at": r["timestamp"], "value": r["value"]} for r in case["records"]]
+        for sent, step in zip(
+            kafka_sent(oracle.ask(job(export, rows, "user")), plan), case["expected"]["per_record"], strict=True
+        ):
+            mine = [
+                {
+                    "key": one.key.decode(),
+                    "window_start": one.window_start_ms,
+                    "window_end": one.window_end_ms,
+                    "value": None if one.values is None else _as_recorded(one.values["value"], name),
+                    "timestamp": one.timestamp_ms,
+                }
+                for one in sent
+            ]
+            assert mine == step["outputs"], case["id"]
+    with capsys.disabled():
+        print(f"\nexported Java = Kafka's recorded answers: {len(cases)} cases, {kind}")
+    assert cases

@@ -1,0 +1,82 @@
+"""Python code that a plan writes for Spark: run as it is printed, and equal to the plan where nothing is late."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+WINDOWS = {
+    "session": sk.SessionWindows(inactivity_gap="10s", grace="6s"),
+    "tumbling": sk.TimeWindows(size="10s", grace="7s"),
+    "hopping": sk.TimeWindows(size="10s", advance="4s", grace="7s"),
+}
+WORD = "wo`rd.'\"\\\n*/"
+EVERY = {
+    "n": sk.count(),
+    "sum": sk.sum("whole"),
+    "real sum": sk.sum("real"),
+    "ayes": sk.sum("flag"),
+    "low": sk.min("real"),
+    "high": sk.max("whole"),
+    "mean": sk.mean("whole"),
+    "mean flag": sk.mean("flag"),
+    "first": sk.first(WORD),
+    "la`st.'\"\\\n": sk.last("flag"),
+    "all": sk.collect(WORD),
+}
+TYPES = {"whole": "bigint", "real": "double", WORD: "string", "flag": "boolean"}
+ARROW = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
+
+
+def _rows() -> list[dict[str, Any]]:
+    """Records in order of time, one of them exactly a gap after another; no value twice, so that order is seen."""
+    times = [21_000, 25_000, 35_000, 45_001, 60_000, 60_500, 64_000, 90_000]
+    rows = [{"user": key, "at": time} for time in times for key in (7, -7)]
+    for i, row in enumerate(rows):
+        row.update({"whole": None if i % 5 == 0 else i, "real": None if i % 3 == 0 else i / 4})
+        row.update({WORD: None if i % 4 == 0 else f"w{i}", "flag": None if i % 2 else i % 3 == 0})
+    return rows
+
+
+@pytest.mark.filterwarnings("ignore:column .* read as")
+@pytest.mark.parametrize("unit", ["ms", "us", None])
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_a_batch_query_gives_the_plans_windows(spark: SparkSession, kind: str, unit: str | None) -> None:
+    plan = sk.group_by_key("user", timestamp="at", unit=unit).windowed_by(WINDOWS[kind]).aggregate(**EVERY)
+    module: dict[str, Any] = {"__name__": "exported"}
+    exec(compile(str(plan.to_spark(types=TYPES, key_type="bigint")), "exported.py", "exec"), module)  # noqa: S102
+    rows = _rows()
+    raw = [(row["user"].to_bytes(8, "big", signed=True), json.dumps(_value(row, unit)).encode()) for row in rows]
+    frame = spark.createDataFrame([*raw, (None, raw[0][1])], "key binary, value binary").coalesce(1)
+    found = module["windowed"](module["records"](frame)).toArrow().to_pylist()
+    scale = {"us": 1000}.get(str(unit), 1)
+    kind_of_time = pa.timestamp("ms", "UTC") if unit is None else pa.int64()
+    schema = pa.schema(
+        [("user", pa.int64()), ("at", kind_of_time), *((name, ARROW[kind]) for name, kind in TYPES.items())]
+    )
+    table = pa.Table.from_pylist([{**row, "at": row["at"] * scale} for row in rows], schema=schema)
+    own = plan.run(table).table().to_pylist()
+    names = ("key", "window_start_ms", "window_end_ms", *EVERY)
+    assert _sorted([{name: row[name] for name in names} for row in own]) == _sorted(found)
+
+
+def _value(row: dict[str, Any], unit: str | None) -> dict[str, Any]:
+    at = row["at"]
+    time: Any = {"ms": at, "us": at * 1000 + 999}.get(str(unit))
+    if unit is None:
+        time = f"1970-01-01T00:{at // 60_000:02}:{at % 60_000 / 1000:06.3f}Z"
+    return {**{name: value for name, value in row.items() if name != "user"}, "at": time}
+
+
+def _sorted(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rows, key=lambda row: (row["key"], row["window_start_ms"]))
