@@ -66,7 +66,8 @@ def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _numbers(column: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
-    column = column if column.type == kind else column.cast(kind)
+    # a float takes the nearest of a large integer, as Python's addition does; an integer must fit
+    column = column if column.type == kind else column.cast(kind, safe=not pa.types.is_floating(kind))
     return column.fill_null(0).to_numpy(zero_copy_only=False) if column.null_count else column.to_numpy()
 
 

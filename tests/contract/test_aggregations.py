@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import sessionkit as sk
 from sessionkit.aggregations import BUILT_INS, Aggregation
 from sessionkit.commit import commit
 from sessionkit.engine import Outcome, run_kernel
@@ -268,6 +269,15 @@ def test_an_integer_sum_beyond_64_bits_raises(values: list[int], times: list[int
         NumberOverflow, match=r"an integer sum does not fit into 64 bits; got .*; cast the column to float"
     ):
         run(aggregation("sum"), one_session(values, pa.int64(), times))
+
+
+@pytest.mark.parametrize("values", [[2**53 + 1, 3], [2**63 - 1, -(2**63)], [2**62 + 1] * 3])
+@pytest.mark.parametrize("windows", [sk.SessionWindows(inactivity_gap=5, grace=0), sk.TimeWindows(size=9, grace=0)])
+def test_a_mean_of_large_integers_is_that_of_the_functions(windows: Any, values: list[int]) -> None:
+    """A float cannot hold them: each is rounded to the nearest, by the kernel as by Python."""
+    table = pa.table({"k": ["a"] * len(values), "at": list(range(len(values))), "v": values})
+    plan = sk.group_by_key("k", timestamp="at", unit="ms").windowed_by(windows).aggregate(m=sk.mean("v"))
+    assert plan.run(table).table()["m"].equals(plan.run(table, rules="kafka", retention=100).table()["m"])
 
 
 def test_the_largest_integer_sums_fit() -> None:
