@@ -214,6 +214,7 @@ def test_importing_prints_nothing_and_starts_nothing() -> None:
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("missing", ["pyspark", "ipywidgets", "polars", "duckdb"])
 def test_an_extra_that_is_not_installed_is_not_missed(missing: str) -> None:
     code = (

@@ -415,6 +415,7 @@ def test_plane_of_every_key_of_the_flights(flights: sk.Run) -> None:
         assert len(named(figure, "session").x) > 0
 
 
+@pytest.mark.slow
 def test_plane_from_and_up_to_an_offset(flights: sk.Run) -> None:
     trace, windows = flights.trace, sk.SessionWindows(inactivity_gap="1h", grace="30m")
     after = plane(trace, windows, "UA@EWR", first=20_000)
@@ -556,6 +557,7 @@ def test_lanes_of_nothing() -> None:
 # ---- times --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("latest_ms", "kind", "title"),
     [

@@ -192,6 +192,7 @@ def test_a_long_or_strange_key_is_shortened() -> None:
     assert run.explain(offset=1).startswith("Record 1 (key a\\x0ab), event time 6 ms")
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), min_size=1, max_size=40),
     st.integers(0, 8),

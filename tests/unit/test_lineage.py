@@ -40,6 +40,7 @@ def test_by_hand() -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(120))
 def test_records_sum_up_through_every_merge(seed: int) -> None:
     stream = draw(seed)

@@ -25,6 +25,7 @@ def plan(windows: Any) -> sk.Plan:
     return sk.group_by_key("key", **times).windowed_by(windows).count()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("windows", WINDOWS, ids=repr)
 @pytest.mark.parametrize("seed", range(12))
 def test_open_windows_are_those_of_the_run_so_far(windows: Any, seed: int) -> None:
@@ -67,6 +68,7 @@ def test_words() -> None:
     assert repr(nothing.latency()) == "No window became final. 1 window is still open: nothing has closed it."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", [0, 1, 30, 20_000])
 def test_pictures(size: int, theme: Any) -> None:

@@ -336,6 +336,7 @@ def parts(count: int) -> list[Any]:
     return [pytest.param(part, marks=[pytest.mark.slow] if part > 1 else []) for part in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", parts(20))
 def test_random_streams_follow_the_rules(part: int) -> None:
     for seed in range(part * 250, part * 250 + 250):
@@ -470,6 +471,7 @@ def run_in_batches(stream: Stream, values: Values, cuts: list[int]) -> tuple[lis
     return decision, dropped, held
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", parts(10))
 def test_any_cut_into_batches_gives_the_same(part: int) -> None:
     for seed in range(part * 100, part * 100 + 100):

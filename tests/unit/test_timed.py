@@ -392,6 +392,7 @@ def naive(
     return held, missed, closed_by
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), max_size=25),
     st.integers(1, 12),
