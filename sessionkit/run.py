@@ -13,7 +13,7 @@ import pyarrow as pa
 from sessionkit.comparing import Comparison, compare
 from sessionkit.decisions import LATE, MERGED, REPLAYED
 from sessionkit.engine import Outcome
-from sessionkit.errors import InvalidArgument, NotBuilt, NotKept, UnknownRecord, problem
+from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem
 from sessionkit.grace import missing_grace_ms
 from sessionkit.processing import Deployment, Emission, Forwarded
 from sessionkit.text import plural, shorten
@@ -209,25 +209,16 @@ class Run:
         """The history of one key: event time across, arrival upward. Without `key`, of the most eventful one."""
         from sessionkit.views.charts import plane
 
-        self._check_drawn()
-
         key = self.most_eventful_key() if key is None else key
         if key not in self.outcome.keys.to_pylist():
             raise UnknownRecord(problem("this key is not in the run", repr(shorten(key)), "a key of run.table()"))
         return plane(self.trace, self._windows, key, partition=partition, theme=theme, **options)
 
     def lanes(self, *, theme: Theme = "light", **options: Any) -> go.Figure:
-        """The sessions of many keys, a lane each."""
+        """The windows of many keys, a lane each."""
         from sessionkit.views.charts import lanes
 
-        self._check_drawn()
-
         return lanes(self.trace, self._windows, theme=theme, **options)
-
-    def _check_drawn(self) -> None:
-        if isinstance(self.outcome.kept_trace, WindowTrace):
-            got, want = repr(self._windows), "sessions; of other windows .trace.touched() is the table behind a picture"
-            raise NotBuilt(problem("these windows are not drawn yet", got, want))
 
     def most_eventful_key(self) -> Any:
         """The key with most drops, merges and rescues; of equal ones the first in the data."""

@@ -60,12 +60,6 @@ class SessionTrace(Trace):
         return np.append(self.ended_in, -1)[self.window]
 
     @cached_property
-    def late_but_kept(self) -> npt.NDArray[np.bool_]:
-        """True for each record older than the close line that was kept, as it touches an open session."""
-        mask: npt.NDArray[np.bool_] = self.accepted & (self.batch.timestamp_ms < self.close_time_ms)
-        return mask
-
-    @cached_property
     def bounds_after(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """(start, end) of the record's window once the record is in it; -1 for a dropped record."""
         loaded = (self.loaded_start_ms, self.loaded_end_ms)

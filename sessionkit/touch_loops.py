@@ -80,3 +80,25 @@ def times_of_touches(record, window, effect, source, copied, timestamp_ms, newes
         if effect[j] != copied:
             newest_ms[w] = max(newest_ms[w], timestamp_ms[record[j]])
         out[j] = newest_ms[w]
+
+
+@compiled_loop
+def sizes_of_touches(record, window, effect, source, opened, copied, held, size):  # type: ignore[no-untyped-def]
+    """Counts the records that each window holds; a copy starts with what the source held before (`held`: scratch)."""
+    low, touches = 0, window.shape[0]
+    while low < touches:
+        high = low
+        while high < touches and record[high] == record[low]:
+            high += 1
+        for j in range(low, high):
+            if source[j] >= 0:
+                held[j] = size[source[j]]
+        for j in range(low, high):
+            if window[j] >= 0:
+                if source[j] >= 0:
+                    size[window[j]] = held[j]
+                elif effect[j] == opened:  # anew, where a processor had deleted it
+                    size[window[j]] = 0
+                if effect[j] != copied:
+                    size[window[j]] += 1
+        low = high

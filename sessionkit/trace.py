@@ -102,6 +102,12 @@ class Trace:
         mask: npt.NDArray[np.bool_] = self.decision < LATE
         return mask
 
+    @cached_property
+    def late_but_kept(self) -> npt.NDArray[np.bool_]:
+        """True for each record older than the close line that was kept, as a window that it falls into is open."""
+        mask: npt.NDArray[np.bool_] = self.accepted & (self.batch.timestamp_ms < self.close_time_ms)
+        return mask
+
     @property
     @abstractmethod
     def closes(self) -> Closes:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from sessionkit.decisions import ADDED, BAD_TIME, COPIED, COPIED_ADDED, DECISIONS, EFFECTS, LATE, OPENED, REASONS
 from sessionkit.durations import INT64_MAX
 from sessionkit.keys import key_ranks
-from sessionkit.touch_loops import times_of_touches
+from sessionkit.touch_loops import sizes_of_touches, times_of_touches
 from sessionkit.trace import Closes, Trace, status_words, words
 
 if TYPE_CHECKING:
@@ -66,6 +66,23 @@ class WindowTrace(Trace):
         columns = (touches.record, touches.window, touches.effect, touches.source)
         times_of_touches(*columns, COPIED, self.batch.timestamp_ms, newest, out)
         return out
+
+    @cached_property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """How many records of this run each window holds at the end."""
+        touches, size = self.touches, np.zeros(len(self.window_columns.key), np.int64)
+        columns = (touches.record, touches.window, touches.effect, touches.source)
+        sizes_of_touches(*columns, OPENED, COPIED, np.zeros(len(touches.record), np.int64), size)
+        return size
+
+    @cached_property
+    def missing_ms(self) -> npt.NDArray[np.int64]:
+        """By how much each touch of a closed window came too late: the grace that it lacked, exactly."""
+        missed = self.missed
+        missing: npt.NDArray[np.int64] = self.close_time_ms[missed.record] - self.last_instant_ms(
+            missed.start_ms + self.length_ms
+        )
+        return missing
 
     def last_instant_ms(self, end_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The last time that lies in a window which ends at `end_ms`."""

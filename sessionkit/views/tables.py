@@ -320,7 +320,7 @@ def dropped_touches(trace: WindowTrace) -> pa.Table:
     late = np.arange(len(at)) < len(missed.record)
     start_ms = np.concatenate([missed.start_ms, np.zeros(len(at) - len(missed.record), np.int64)])
     end_ms = start_ms + trace.length_ms
-    missing = trace.close_time_ms[at] - trace.last_instant_ms(end_ms)
+    missing = np.append(trace.missing_ms, np.zeros(len(at) - len(missed.record), np.int64))
     table = pa.table(
         {
             "partition": batch.partitions[batch.partition[at]],

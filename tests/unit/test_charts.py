@@ -22,8 +22,9 @@ from sessionkit.grace import missing_grace_ms
 from sessionkit.session_trace import SessionTrace
 from sessionkit.views.charts import lanes, plane
 from sessionkit.views.charts.grammar import PALETTES
-from sessionkit.views.charts.history import MOST_ROWS, KeyHistory
+from sessionkit.views.charts.history import KeyHistory
 from sessionkit.views.charts.labels import flow, text_size, text_width
+from sessionkit.views.charts.rows import MOST_ROWS
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser

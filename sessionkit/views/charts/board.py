@@ -11,15 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.decisions import LATE, MERGED
+from sessionkit.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.session_trace import SessionTrace
-from sessionkit.views.charts.history import Rows, key_code
+from sessionkit.trace import Trace
+from sessionkit.views.charts.rows import Rows, key_code
+from sessionkit.views.charts.window_history import results
+from sessionkit.window_trace import WindowTrace
 
 Mask = npt.NDArray[np.bool_]
 
 SORTS = ("drops", "merges", "activity", "key")
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
-_ROOMY = 8  # sessions a lane that can be told apart, with their numbers
+_ROOMY = 8  # windows a lane that can be told apart, with their numbers
+_LENGTHS = 24  # windows of one length side by side: hours of a day
 # spans that a part is chosen from: a day is a better part than 25 hours
 _SPANS = tuple(
     count * unit
@@ -45,13 +49,14 @@ class Lane(NamedTuple):
 class Board:
     """The lanes, top first, and the span of event time that is shown."""
 
-    trace: SessionTrace
+    trace: Trace
     lanes: tuple[Lane, ...]
     first_ms: int
     last_ms: int
     more_before: bool = False  # there is more before the span
     more_after: bool = False
     was_chosen: bool = False  # by us, as the most eventful
+    trailing_only: bool = False  # only windows that end with a record are results
 
     @property
     def is_part(self) -> bool:
@@ -83,61 +88,58 @@ class Board:
 
     @cached_property
     def all_windows(self) -> Rows:
-        """The sessions of the lanes, without those that were absorbed and those that were closed before the run."""
+        """The windows of the lanes, without those that were absorbed, or closed before the run, or are no results."""
         columns = self.trace.window_columns
-        rows = np.flatnonzero((columns.merged_into < 0) & (columns.closed_before < 0))
+        mask = (columns.merged_into < 0) & (columns.closed_before < 0)
+        if isinstance(self.trace, WindowTrace):
+            mask &= results(self.trace, self.trailing_only)
+        rows = np.flatnonzero(mask)
         found: Rows = rows[self.heights(columns.key[rows], columns.partition[rows]) >= 0]
         return found
 
     @cached_property
     def windows(self) -> Rows:
-        """The sessions of the lanes that reach into the span."""
+        """The windows of the lanes that reach into the span."""
         columns, rows = self.trace.window_columns, self.all_windows
         found: Rows = rows[(columns.end_ms[rows] >= self.first_ms) & (columns.start_ms[rows] <= self.last_ms)]
         return found
+
+    @cached_property
+    def late(self) -> Mask:
+        """True for each record that was dropped as late, or came too late for some of its windows."""
+        mask: Mask = self.trace.decision == LATE
+        if isinstance(self.trace, WindowTrace):
+            mask[self.trace.missed.record] = True
+        return mask
+
+    @cached_property
+    def whole(self) -> Board:
+        """The same lanes, over all times."""
+        return replace(self, first_ms=0, last_ms=INT64_MAX)
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """From the first to the last event time of the lanes' windows and records; (0, 0) if there are none."""
+        columns, whole = self.trace.window_columns, self.whole
+        times = self.trace.batch.timestamp_ms[whole.records]
+        lows = np.concatenate([times, columns.start_ms[whole.all_windows]])
+        highs = np.concatenate([times, columns.end_ms[whole.all_windows]])
+        return (int(lows.min()), int(highs.max())) if len(lows) else (0, 0)
 
     def of(self, mask: Mask) -> Rows:
         """Those of the records for which `mask` (over all records) holds."""
         found: Rows = self.records[mask[self.records]]
         return found
 
-    @cached_property
-    def former(self) -> tuple[Rows, Rows, Rows]:
-        """(window, start, end) of the sessions that those in view were merged from, before their first merge."""
-        trace, columns = self.trace, self.trace.window_columns
-        root = trace.ended_in
-        taking, first = np.unique(trace.merges.into, return_index=True)
-        parts = np.union1d(trace.merges.absorbed, taking)
-        parts = parts[np.isin(root[parts], self.windows)]
-        start, end = columns.start_ms[parts].copy(), columns.end_ms[parts].copy()
-        at = dict(zip(taking.tolist(), trace.merges.at[first].tolist(), strict=True))
-        for number, window in enumerate(parts.tolist()):
-            if window in at:
-                start[number], end[number] = self._bounds_before(window, at[window])
-        return parts.astype(np.int64), start, end
-
-    def _bounds_before(self, window: int, at: int) -> tuple[int, int]:
-        order, sorted_windows = self._by_window
-        low, high = np.searchsorted(sorted_windows, [window, window + 1])
-        before = order[low:high][order[low:high] < at]
-        if not len(before):
-            return int(self.trace.loaded_start_ms[window]), int(self.trace.loaded_end_ms[window])
-        return int(self.trace.bounds_after[0][before[-1]]), int(self.trace.bounds_after[1][before[-1]])
-
-    @cached_property
-    def _by_window(self) -> tuple[Rows, npt.NDArray[np.int32]]:
-        rows = np.flatnonzero(np.isin(self.trace.window, self.trace.merges.into))
-        order = rows[np.argsort(self.trace.window[rows], kind="stable")]
-        return order, self.trace.window[order]
-
 
 def choose(
-    trace: SessionTrace,
+    trace: Trace,
     keys: Iterable[object] | None,
     most: int,
     sort: str | None,
     first_ms: int | None,
     last_ms: int | None,
+    trailing_only: bool = False,
 ) -> Board:
     """The lanes to show and the span: what was asked for, or the part with most to see.
 
@@ -154,20 +156,22 @@ def choose(
         raise InvalidArgument(problem("the span ends before it starts", f"{first_ms} to {last_ms}", "swap them"))
     asked = None if keys is None else list(dict.fromkeys(key_code(trace, key) for key in keys))
     lanes = _all_lanes(trace, asked)
-    everything = Board(trace, lanes, *_extent(trace, lanes))
+    board = Board(trace, lanes, 0, INT64_MAX, trailing_only=trailing_only)
+    everything = replace(board, first_ms=board.extent[0], last_ms=board.extent[1])
     given = first_ms is not None or last_ms is not None
     low = everything.first_ms if first_ms is None else max(first_ms, min(everything.first_ms, everything.last_ms))
     high = everything.last_ms if last_ms is None else min(last_ms, max(everything.last_ms, low))
     high = max(low, high)
     if not given:
         low, high = _most_eventful(everything)
-    board = Board(trace, lanes, low, high, low > everything.first_ms, high < everything.last_ms)
+    before, after = low > everything.first_ms, high < everything.last_ms
+    board = replace(board, first_ms=low, last_ms=high, more_before=before, more_after=after)
     if keys is None or sort is not None:
         lanes = tuple(lanes[number] for number in _ranked(board, order))
     return replace(board, lanes=lanes[:most], was_chosen=board.is_part and not given)
 
 
-def _all_lanes(trace: SessionTrace, asked: list[int] | None) -> tuple[Lane, ...]:
+def _all_lanes(trace: Trace, asked: list[int] | None) -> tuple[Lane, ...]:
     """A lane for each key in each partition where it has records or windows, in the order asked for."""
     columns, batch, size = trace.window_columns, trace.batch, max(len(trace.batch.partitions), 1)
     used = batch.key >= 0
@@ -182,27 +186,22 @@ def _all_lanes(trace: SessionTrace, asked: list[int] | None) -> tuple[Lane, ...]
     return tuple(lane for mine in by_key.values() for lane in mine)
 
 
-def _extent(trace: SessionTrace, lanes: tuple[Lane, ...]) -> tuple[int, int]:
-    """From the first to the last event time of the lanes' sessions and records."""
-    board = Board(trace, lanes, 0, int(np.iinfo(np.int64).max))
-    columns, times = trace.window_columns, trace.batch.timestamp_ms[board.records]
-    lows = np.concatenate([times, columns.start_ms[board.all_windows]])
-    highs = np.concatenate([times, columns.end_ms[board.all_windows]])
-    return (int(lows.min()), int(highs.max())) if len(lows) else (0, 0)
-
-
 def _most_eventful(board: Board) -> tuple[int, int]:
     """The whole extent where it can be read, else the day (or hour, …) with most drops, merges and rescues."""
     first, last = board.first_ms, board.last_ms
-    readable, session_count = _ROOMY * len(board.lanes), len(board.all_windows)
-    if session_count <= readable:
+    readable, window_count = _ROOMY * len(board.lanes), len(board.all_windows)
+    if window_count <= readable:
         return first, last
-    wanted = (last - first) * readable // session_count
+    wanted = (last - first) * readable // window_count
+    if isinstance(board.trace, WindowTrace):  # those that lie over one another need no time of their own
+        wanted = max(wanted, _LENGTHS * board.trace.length_ms)
+        if wanted >= last - first:
+            return first, last
     span = max((each for each in _SPANS if each <= wanted), default=max(wanted, 1))
     trace, times = board.trace, board.trace.batch.timestamp_ms
     base = first // span
     score = np.zeros(last // span - base + 1)
-    for mask, worth in ((trace.decision == LATE, 2.0), (trace.decision == MERGED, 6.0), (trace.late_but_kept, 1.0)):
+    for mask, worth in ((board.late, 2.0), (trace.decision == MERGED, 6.0), (trace.late_but_kept, 1.0)):
         place, count = np.unique(times[board.of(mask)] // span - base, return_counts=True)
         score[place] += worth * np.sqrt(count)  # some of each is better than many of one
     if not score.any():
@@ -213,7 +212,7 @@ def _most_eventful(board: Board) -> tuple[int, int]:
 
 def _trimmed(board: Board, low: int, high: int) -> tuple[int, int]:
     """The span without the empty time at its ends."""
-    part = Board(board.trace, board.lanes, low, high)
+    part = replace(board, first_ms=low, last_ms=high)
     columns, times = board.trace.window_columns, board.trace.batch.timestamp_ms[part.records]
     starts = np.concatenate([times, columns.start_ms[part.windows]])
     ends = np.concatenate([times, columns.end_ms[part.windows]])
@@ -232,7 +231,7 @@ def _ranked(board: Board, sort: str) -> list[int]:
         return per_lane
 
     decision = trace.decision
-    drops, merges, records = (count(mask) for mask in (decision == LATE, decision == MERGED, decision <= LATE))
+    drops, merges, records = (count(mask) for mask in (board.late, decision == MERGED, decision <= LATE))
     columns = {"drops": (drops, merges, records), "merges": (merges, drops, records), "activity": (records,), "key": ()}
 
     def rank(number: int) -> tuple[object, ...]:

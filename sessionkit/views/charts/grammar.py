@@ -14,6 +14,7 @@ from sessionkit.durations import show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.session_trace import SessionTrace
 from sessionkit.text import escape_label
+from sessionkit.trace import Trace
 from sessionkit.views.explain import SHORT_HISTORY_MS, short_reason
 from sessionkit.views.explain import clock as spoken_clock
 
@@ -125,6 +126,12 @@ def palette(theme: str) -> Palette:
     return PALETTES[theme]
 
 
+def fainter(colour: str, share: float) -> str:
+    """An rgba colour with this share of its opacity."""
+    front, opacity = colour.removesuffix(")").rsplit(",", 1)
+    return f"{front},{float(opacity) * share:.3f})"
+
+
 @dataclass(frozen=True)
 class TimeAxis:
     """How event times (ms) become positions and words: dates, or time elapsed for data near 0."""
@@ -147,7 +154,7 @@ class TimeAxis:
         return {"type": kind, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
 
 
-def time_axis(trace: SessionTrace, window: SessionWindows, clock: str | None) -> TimeAxis:
+def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:
     """The axis for the event times of a run; `clock` names the clock that they were read from, such as "UTC"."""
     name = "event time" if clock is None else f"event time, {escape_label(clock)}"
     latest_ms, show = int(trace.last_stream_time_ms.max(initial=0)), spoken_clock(trace)
@@ -155,7 +162,7 @@ def time_axis(trace: SessionTrace, window: SessionWindows, clock: str | None) ->
         return TimeAxis(1, False, f"{name}, ms since 1970", show)
     if latest_ms >= SHORT_HISTORY_MS:
         return TimeAxis(1, True, name, lambda ms: show(ms).removesuffix(":00"))
-    longest_ms = min(max(latest_ms, window.inactivity_gap_ms), SHORT_HISTORY_MS)
+    longest_ms = min(max(latest_ms, window.reach_ms), SHORT_HISTORY_MS)
     unit_ms, unit = next((unit_ms, unit) for most_ms, unit_ms, unit in _ELAPSED if longest_ms <= most_ms)
     return TimeAxis(unit_ms, False, f"event time, {unit}", show)
 

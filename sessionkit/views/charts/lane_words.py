@@ -7,46 +7,41 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sessionkit.decisions import LATE, MERGED
 from sessionkit.durations import show_duration
 from sessionkit.text import plural
-from sessionkit.views.charts.board import Board
+from sessionkit.views.charts.base import Lanes
 from sessionkit.views.charts.grammar import WIDTH, Frame
-from sessionkit.views.charts.history import Size, session_size
+from sessionkit.views.charts.history import session_size
 from sessionkit.views.charts.labels import flow, text_width
+from sessionkit.views.charts.rows import Size
 from sessionkit.views.charts.scene import LaneScene
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-_SMALL = 11  # the size of words in the lanes
+SMALL = 11  # the size of words in the lanes
 
 
-def lanes_title(scene: LaneScene) -> str:
-    """How many keys, sessions, merges and drops the lanes stand for."""
-    board, trace = scene.board, scene.trace
-    whole = Board(trace, board.lanes, 0, int(np.iinfo(np.int64).max))
-    key_count = len({lane.key for lane in board.lanes})
-    merges, drops = len(whole.of(trace.decision == MERGED)), len(whole.of(trace.decision == LATE))
-    counted = [plural(key_count, "key"), plural(len(whole.all_windows), "session"), plural(merges, "merge")]
-    return " · ".join([*counted, f"{drops:,} dropped"])
+def lanes_title(scene: Lanes) -> str:
+    """How many keys, windows, merges and drops the lanes stand for."""
+    board = scene.board
+    return " · ".join([plural(len({lane.key for lane in board.lanes}), "key"), *scene.counted(board.whole)])
 
 
-def lanes_subtitle(scene: LaneScene) -> list[str]:
+def lanes_subtitle(scene: Lanes) -> list[str]:
     """How to read it, and what is left out."""
     board, trace = scene.board, scene.trace
     windows = scene.window.in_words().replace(", ", " · ")
-    bars = "a lane for each key, a bar for each session: filled once closed, outlined while open"
+    bars = f"a lane for each key, a bar for each {scene.window.noun}: filled once closed, outlined while open"
     said = [f"{windows} · {bars}"]
     if not board.lanes:
         return [*said, "the run holds no records"]
     notes = []
     if board.is_part:
         why = ", the part with most to see" if board.was_chosen else ""
-        merges = plural(len(board.of(trace.decision == MERGED)), "merge")
         notes.append(
             f"shown: {scene.axis.show(board.first_ms)} to {scene.axis.show(board.last_ms)}{why}"
-            f" ({plural(len(board.windows), 'session')}, {merges}, {len(scene.drops):,} dropped)"
+            f" ({', '.join(scene.counted(board))})"
         )
         notes.append("first_ms=, last_ms= show others")
     left_out = len(trace.keys) - len({lane.key for lane in board.lanes})
@@ -59,15 +54,13 @@ def lanes_subtitle(scene: LaneScene) -> list[str]:
         notes.append(f"none is ever closed; {scene.window.forgets_in_words()}")
     elif scene.stream_time_ms is not None and scene.stream_time_ms - trace.close_lag_ms > scene.x_range_ms[1]:
         notes.append("the close line has passed all of it")
-    if not scene.is_roomy and len(board.windows):
-        notes.append("beside a bar: how many records it holds")
-    return [*said, *flow(notes, WIDTH - 40)]
+    return [*said, *flow([*notes, *scene.remarks], WIDTH - 40)]
 
 
 def sizes(scene: LaneScene, frame: Frame) -> go.Scatter:
     """Below each bar its size, or (in low lanes) beside it the number of its records: where there is room."""
     columns, windows = scene.trace.window_columns, scene.board.windows
-    drop = scene.half + (0.2 if len(scene.board.former[0]) else 0.15) if scene.is_roomy else 0.0
+    drop = scene.half + (0.2 if len(scene.former[0]) else 0.15) if scene.is_roomy else 0.0
     heights = np.array(scene.height_of_windows(windows), np.int64)
     found = []
     for y in range(len(scene.board.lanes)):
@@ -84,13 +77,13 @@ def sizes(scene: LaneScene, frame: Frame) -> go.Scatter:
         for row, (left, right) in zip(mine.tolist(), bars.tolist(), strict=True):
             length_ms = int(columns.end_ms[row] - columns.start_ms[row])
             for text, x in _places(scene, scene.sizes[row], length_ms, left, right, in_the_way):
-                half = text_width(text, _SMALL) / 2 + 3
+                half = text_width(text, SMALL) / 2 + 3
                 clear = all(x + half <= low or x - half >= high for low, high in in_the_way)
                 if clear and x - half >= 0 and x + half <= frame.plot_width:
                     in_the_way.append((x - half, x + half))
                     found.append((text, x, y - drop))
                     break
-    return _text(scene, frame, "sizes", found, scene.colours.mute, "middle center")
+    return lane_text(scene, frame, "sizes", found, scene.colours.mute, "middle center")
 
 
 def _places(
@@ -98,12 +91,12 @@ def _places(
 ) -> Iterator[tuple[str, float]]:
     """Words for a bar with the middle of each place where they may stand, best first."""
     if not scene.is_roomy:
-        yield f"{size.record_count:,}", right + 8 + text_width(f"{size.record_count:,}", _SMALL) / 2
+        yield f"{size.record_count:,}", right + 8 + text_width(f"{size.record_count:,}", SMALL) / 2
         return
     middle = (left + right) / 2
     for text in dict.fromkeys([session_size(size, length_ms), size.words, f"{size.record_count:,}"]):
         yield text, middle
-        half = text_width(text, _SMALL) / 2 + 3
+        half = text_width(text, SMALL) / 2 + 3
         for low, high in in_the_way:
             if low < middle + half and high > middle - half and high - low < 7:  # a clock's line: beside it
                 sides = (text, low - half), (text, high + half)
@@ -116,7 +109,7 @@ def _enough(missing_ms: int) -> int:
     return -(-missing_ms // unit_ms) * unit_ms
 
 
-def graces(scene: LaneScene, frame: Frame) -> go.Scatter:
+def graces(scene: Lanes, frame: Frame) -> go.Scatter:
     """Beside each drop the grace that it lacked, where no other drop is in the way."""
     times = scene.trace.batch.timestamp_ms
     marked_heights, marked_x = scene.height_of(scene.drops), frame.x(times[scene.drops])
@@ -124,16 +117,16 @@ def graces(scene: LaneScene, frame: Frame) -> go.Scatter:
     for row, missing_ms in scene.missing_ms.items():
         y, x = int(scene.height_of(np.array([row]))[0]), float(frame.x(times[row]))
         text = f"<b>+{show_duration(_enough(missing_ms))}</b>"
-        end = x + 10 + text_width(text, _SMALL)
+        end = x + 10 + text_width(text, SMALL)
         others = marked_x[marked_heights == y]
         same = int((others == x).sum())
         if same == 1 and end <= frame.plot_width and not ((others > x) & (others < end + 8)).any():
             found.append((text, x + 8, y + scene.above))
-    return _text(scene, frame, "missing grace", found, scene.colours.drop, "middle right")
+    return lane_text(scene, frame, "missing grace", found, scene.colours.drop, "middle right")
 
 
-def _text(
-    scene: LaneScene, frame: Frame, name: str, found: list[tuple[str, float, float]], colour: str, position: str
+def lane_text(
+    scene: Lanes, frame: Frame, name: str, found: list[tuple[str, float, float]], colour: str, position: str
 ) -> go.Scatter:
     """A trace of words at these places, given in pixels across."""
     import plotly.graph_objects as go
@@ -146,7 +139,7 @@ def _text(
         mode="text",
         name=name,
         textposition=position,
-        textfont={"size": _SMALL if scene.is_roomy else _SMALL - 1, "color": colour},
+        textfont={"size": SMALL if scene.is_roomy else SMALL - 1, "color": colour},
         hoverinfo="skip",
         showlegend=False,
     )

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 
 from sessionkit.decisions import LATE
-from sessionkit.durations import show_duration
 from sessionkit.text import escape_label, plural
-from sessionkit.views.charts.grammar import MOST_REASONS, WIDTH, Frame, cure
-from sessionkit.views.charts.history import Cap, Rows, partition_counts, session_size
+from sessionkit.views.charts.base import Plane
+from sessionkit.views.charts.grammar import WIDTH, Frame, Outline
 from sessionkit.views.charts.labels import Label, Placement, around, flow, spread, text_size
-from sessionkit.views.charts.scene import PlaneScene
+from sessionkit.views.charts.rows import Rows, partition_counts
 
 
-def plane_title(scene: PlaneScene, key: object) -> str:
+def plane_title(scene: Plane, key: object) -> str:
     """The key, and how many of its records were kept."""
     trace, own = scene.trace, scene.history.own
     kept = int(trace.accepted[own].sum())
     return f"Key “{escape_label(key)}”: {plural(kept, 'record')} kept, {len(own) - kept:,} dropped"
 
 
-def plane_subtitle(scene: PlaneScene) -> list[str]:
+def plane_subtitle(scene: Plane) -> list[str]:
     """The choices, how to read the chart, and what it leaves out."""
     trace, rows, history = scene.trace, scene.rows, scene.history
     windows = scene.window.in_words().replace(", ", " · ")
     said = [f"{windows} · read upwards: each row is one arriving record; sideways is when it happened"]
-    notes = [] if scene.window.is_ever_closed else [f"none is ever closed; {scene.window.forgets_in_words()}"]
+    notes = scene.remarks
     everything = history.of_partition
     if not len(rows):
         return [*said, "no record arrived in this partition during the run"]
@@ -54,61 +55,43 @@ def plane_subtitle(scene: PlaneScene) -> list[str]:
     without_place = int((trace.decision[history.own] > LATE).sum())
     if without_place:
         notes.append(f"{without_place:,} of the dropped have no usable time, or came a second time: not drawn")
-    if len(scene.drops) > MOST_REASONS:
-        notes.append(f"missing grace is worked out for the first {MOST_REASONS} drops")
     return [*said, *flow(notes, WIDTH - 40)]
 
 
-def cap_size(cap: Cap) -> str:
-    """What a session held when it was closed, in words."""
-    return session_size(cap.size, cap.end_ms - cap.start_ms)
-
-
-def place_labels(scene: PlaneScene, frame: Frame) -> Placement:
-    """Labels beside the marks: what was dropped, bridged, re-opened, closed, or kept though late."""
+def start_labels(scene: Plane, frame: Frame, fixed: Iterable[Outline], crossed: Iterable[Outline]) -> Placement:
+    """A placement that keeps away from records, from `fixed` lines always, and from `crossed` ones if it can."""
     placement = Placement(frame, scene.axis, scene.colours)
-    history, colours, batch = scene.history, scene.colours, scene.trace.batch
-    own, other = scene.shown(history.timed), scene.rows[batch.key[scene.rows] != history.key]
+    batch = scene.trace.batch
+    own, other = scene.shown(scene.history.timed), scene.rows[batch.key[scene.rows] != scene.history.key]
     placement.avoid_marks(batch.timestamp_ms[own], scene.y(own))
     placement.avoid_dots(batch.timestamp_ms[other], scene.y(other))
-    for outline in (*scene.tethers, scene.bars, scene.cap_lines):
+    for outline in fixed:
         placement.avoid_lines(outline, never=True)
-    for outline in (scene.close_line, scene.stream_line, scene.bodies):
+    for outline in crossed:
         placement.avoid_lines(outline)
-    _label_records(scene, placement, "dropped", scene.drops[:MOST_REASONS], 125, colours.drop)
-    _label_records(scene, placement, "bridge", scene.shown(history.merges), -25, colours.bridge)
-    _label_records(scene, placement, "reopened", scene.shown(history.reopened), 60, colours.ink)
-    _label_caps(scene, frame, placement)
-    _label_records(scene, placement, "late but kept", scene.shown(history.late_but_kept), 130, colours.saved)
     return placement
 
 
-def _label_records(
-    scene: PlaneScene, placement: Placement, kind: str, records: Rows, prefer: float, colour: str
+def label_records(
+    scene: Plane,
+    placement: Placement,
+    kind: str,
+    records: Rows,
+    prefer: float,
+    colour: str,
+    words: Callable[[int], str],
 ) -> None:
     """Labels on leader lines, most of them in the direction `prefer`."""
     for row in spread(records.tolist()):
         if placement.is_full(kind):
             return
-        text = _words_for(scene, kind, row)
+        text = words(row)
         places = around(prefer, *text_size(text))
         when = int(scene.trace.batch.timestamp_ms[row])
         placement.place(Label(kind, when, scene.y_of(row), text, colour, places))
 
 
-def _words_for(scene: PlaneScene, kind: str, row: int) -> str:
-    if kind == "dropped":
-        missing, grace = scene.missing_ms[row], scene.window.grace_ms
-        return f"<b>dropped</b> · {show_duration(missing)} short<br>{cure(grace, missing)}"
-    if kind == "bridge":
-        return "<b>bridge</b>: two sessions become one"
-    if kind == "reopened":
-        return "<b>re-opened</b>: it was closed<br>but still retained"
-    behind = int(scene.trace.close_time_ms[row] - scene.trace.batch.timestamp_ms[row])
-    return f"<b>late but kept</b>: {show_duration(behind)} behind,<br>but it touches an open session"
-
-
-def _label_caps(scene: PlaneScene, frame: Frame, placement: Placement) -> None:
+def label_caps(scene: Plane, frame: Frame, placement: Placement) -> None:
     """The size above (or below) each cap, fullest first, and "still open" above what nothing has closed."""
     for life in scene.lives:
         if life.how in ("open", "cut"):
@@ -118,7 +101,7 @@ def _label_caps(scene: PlaneScene, frame: Frame, placement: Placement) -> None:
             label = Label("open", (start_ms + end_ms) // 2, life.end, text, scene.colours.edge, places)
             placement.place(label, leader=False)
     for cap in sorted(scene.caps, key=lambda cap: (-cap.size.record_count, cap.at)):
-        text, y = f"<b>closed</b> · {cap_size(cap)}", scene.y_of(cap.at)
+        text, y = f"<b>closed</b> · {scene.cap_words(cap)}", scene.y_of(cap.at)
         places = _along(frame, cap.start_ms, cap.end_ms, text)
         label = Label("closed", (cap.start_ms + cap.end_ms) // 2, y, text, scene.colours.ink, places)
         placement.place(label, leader=False)
