@@ -460,6 +460,7 @@ def sessions() -> sk.Audit:
     return sk.audit(DEPARTURES.windowed_by(windows).emit(CLOSE).count(), FLIGHTS)
 
 
+@pytest.mark.slow
 def test_no_session_of_the_flights_is_ever_final(sessions: sk.Audit) -> None:
     finals = len(sessions.expected.changelog())
     assert finals > 300

@@ -221,6 +221,7 @@ def test_the_checksum_is_zlibs() -> None:
         assert int.from_bytes(raw[:4]) == zlib.crc32(raw[4:], zlib.crc32(body))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [pa.int16(), pa.uint64(), pa.float32()])
 @pytest.mark.parametrize("make", [sk.min, sk.max, sk.first, sk.last, sk.collect])
 def test_columns_of_fewer_bits_go_on_where_they_stopped(tmp_path: Path, kind: pa.DataType, make: Any) -> None:

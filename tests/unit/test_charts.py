@@ -599,6 +599,7 @@ def hostile_figures() -> Iterator[go.Figure]:
     yield lanes(trace, WINDOWS, clock=HOSTILE[0])
 
 
+@pytest.mark.slow
 def test_hostile_keys_are_text() -> None:
     for figure in hostile_figures():
         written = figure.to_json()

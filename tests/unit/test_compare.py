@@ -69,6 +69,7 @@ def test_the_table_has_bounds_before_and_after() -> None:
     assert [list(each) for each in row["after_bounds_ms"]] == [[0, 8]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_counts_add_up(seed: int) -> None:
     stream = draw(seed)

@@ -320,6 +320,7 @@ def test_a_long_or_strange_key_is_shortened_and_escaped() -> None:
 # ---- the numbers in the words
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40)), min_size=1, max_size=20),

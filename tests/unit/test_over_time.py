@@ -45,6 +45,7 @@ def test_open_windows_that_a_store_brought(windows: Any) -> None:
     assert counts.tolist() == open_windows(plan(windows).run(table).trace)[half:].tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("windows", WINDOWS, ids=repr)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_result_waits_from_its_end_to_the_record_that_closed_it(windows: Any, seed: int) -> None:

@@ -213,6 +213,7 @@ def compare(store: RocksDBWindowStore, model: KafkaModel, key: str, start: int) 
     assert all(bool(store.fetch_window(*at)) == (at in shown) for at in model.rows if at[0] == key)
 
 
+@pytest.mark.slow
 @every_form
 @settings(max_examples=25)
 @given(steps=st.lists(st.tuples(st.sampled_from(["", "a", "aa"]), st.integers(0, 40), st.none() | st.integers(0, 9))))

@@ -531,6 +531,7 @@ def test_any_stream_that_nothing_is_late_for(rows: list[tuple[str, int]], d: int
     assert found == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(STREAMS, st.integers(1, 12), st.integers(0, 8), st.sampled_from(["sessionkit", "kafka"]))
 def test_finals_are_what_a_window_held_when_it_closed(

@@ -346,6 +346,7 @@ def test_random_streams_follow_the_rules(part: int) -> None:
             raise AssertionError(f"random_stream({seed})") from error
 
 
+@pytest.mark.slow
 @given(streams(), st.integers(0, 5))
 @settings(max_examples=200)
 def test_any_stream_follows_the_rules(stream: Stream, seed: int) -> None:

@@ -51,6 +51,7 @@ def run(gap_ms: int, retention_ms: int, keys: list[str], times: list[int]) -> An
     return plan.run(pd.DataFrame({"key": pd.Series(keys, dtype="str"), "at": pd.Series(times, dtype="int64")}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(150))
 def test_it_sends_what_kafka_sent_then(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -64,6 +64,7 @@ def rows_of(run: sk.Run, key: str, partition: int) -> Any:
 # ---- the plane ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @of_each_kind
 @pytest.mark.parametrize("seed", range(6))
 def test_plane_is_the_trace(windows: Any, seed: int) -> None:
@@ -103,6 +104,7 @@ def test_plane_is_the_trace(windows: Any, seed: int) -> None:
     assert len(named(figure, "other keys").x) == int((of_partition & ~mine).sum())
 
 
+@pytest.mark.slow
 @of_each_kind
 @pytest.mark.parametrize("seed", range(4))
 def test_a_tether_is_the_missing_grace(windows: Any, seed: int) -> None:
@@ -194,6 +196,7 @@ def test_plane_of_tumbling_windows_says_how_much_grace_is_missing() -> None:
     assert ends == [40 * MINUTE - 1]
 
 
+@pytest.mark.slow
 @of_each_kind
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_labels_lie_apart_and_the_legend_names_what_is_there(windows: Any, theme: Any) -> None:
@@ -290,6 +293,7 @@ def test_lanes_are_the_table(windows: Any, theme: Any) -> None:
         assert not each.showlegend or len(each.x) > 0
 
 
+@pytest.mark.slow
 @of_each_kind
 @pytest.mark.parametrize("seed", range(3))
 def test_bars_never_overlap(windows: Any, seed: int) -> None:
@@ -347,6 +351,7 @@ def test_places_keep_windows_of_one_length_apart() -> None:
 # ---- what is in the data stays text -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @of_each_kind
 def test_hostile_keys_are_text(windows: Any) -> None:
     run = run_of([(key, minute) for minute in [*range(0, 60, 7), 3] for key in HOSTILE], windows)

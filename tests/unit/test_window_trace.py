@@ -452,6 +452,7 @@ def counted(run: sk.Run) -> set[tuple[int, int]]:
     return {(row["offset"], row["window_start_ms"]) for row in rows if row["effect"] not in ("dropped", "copied")}
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(TIME_WINDOWS | SLIDING_WINDOWS, ROWS)
 def test_with_enough_grace_the_record_counts_in_that_window_and_with_1_ms_less_it_does_not(
