@@ -169,9 +169,15 @@ class Audit:
         trace = self.expected.trace
         if isinstance(trace, WindowTrace) or self.expected.plan.strategy == "on_window_update":
             return set()
-        row, columns = trace.reopenings.window, trace.window_columns
-        partition, key = trace.batch.partitions[columns.partition[row]], trace.keys.take(columns.key[row])
-        bounds = (trace.reopenings.start_ms.tolist(), trace.reopenings.end_ms.tolist())
+        return self._ids(trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
+
+    def _ids(
+        self, row: npt.NDArray[np.int32], start_ms: npt.NDArray[np.int64], end_ms: npt.NDArray[np.int64]
+    ) -> set[WindowId]:
+        """Windows of the expected run, by their rows and the bounds that they had at some time."""
+        trace, columns = self.expected.trace, self.expected.trace.window_columns
+        partition, key = trace.batch.partitions[columns.partition[row]], trace.keys.take(pa.array(columns.key[row]))
+        bounds = (start_ms.tolist(), end_ms.tolist())
         return {WindowId(*each) for each in zip(partition.tolist(), key.to_pylist(), *bounds, strict=True)}
 
     def _columns(self, ids: list[WindowId]) -> dict[str, Any]:
@@ -198,12 +204,8 @@ class Audit:
         if not self.settings.emit_interval_ms or self.expected.plan.strategy != "on_window_close":
             return 0
         trace = self.expected.trace
-        closes, columns = trace.closes, trace.window_columns
-        no_look = self._next_look(trace)[closes.at] == len(trace)
-        row = closes.window[no_look]
-        partition, key = trace.batch.partitions[columns.partition[row]], trace.keys.take(pa.array(columns.key[row]))
-        bounds = (closes.start_ms[no_look].tolist(), closes.end_ms[no_look].tolist())
-        waiting = {WindowId(*each) for each in zip(partition.tolist(), key.to_pylist(), *bounds, strict=True)}
+        closes, no_look = trace.closes, self._next_look(trace)[trace.closes.at] == len(trace)
+        waiting = self._ids(closes.window[no_look], closes.start_ms[no_look], closes.end_ms[no_look])
         return sum(self._verdicts.get(id) == LOST for id in waiting & self._readable_finals)
 
     @cached_property
@@ -217,12 +219,9 @@ class Audit:
                     start = each.window_start_ms
                     found.add(WindowId(partition, each.key, start, start + windows.length_ms))
                 continue
-            by_end = getattr(store, "time_ordered", True)
-            held = (
-                store.find_sessions_by_end(0, INT64_MAX, partition=partition)
-                if by_end
-                else store.all(partition=partition)
-            )
+            held = store.find_sessions_by_end(
+                0, INT64_MAX, partition=partition
+            )  # in order of time: results go on close
             found |= {WindowId(partition, each.key, each.window_start_ms, each.window_end_ms) for each in held}
         return found
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -33,7 +34,6 @@ SAME, CHANGED, SPLIT, JOINED, REGROUPED, LOST, GAINED = CHANGES = (
     "lost",
     "gained",
 )
-Rows = npt.NDArray[np.intp]
 
 
 class Group(NamedTuple):
@@ -86,8 +86,8 @@ class Comparison:
         Columns: what, partition, key, start_ms, end_ms (of all its windows), before_count, after_count, and the
         bounds before and after as lists.
         """
-        groups = sorted(self.groups, key=self._place)
-        places = [self._place(group) for group in groups]
+        placed = sorted(((self._place(group), group) for group in self.groups), key=itemgetter(0))
+        places, groups = [place for place, _ in placed], [group for _, group in placed]
         bounds = [[self.bounds(side, group) for group in groups] for side in (0, 1)]
         columns = {
             "what": pa.array([group.what for group in groups], pa.string()),
@@ -221,7 +221,7 @@ class Comparison:
         if (one.start_ms[before], one.end_ms[before]) != (other.start_ms[after], other.end_ms[after]):
             return False
         return all(
-            _are_equal(values[before], self._results[1][name][after]) for name, values in self._results[0].items()
+            tables.are_equal(values[before], self._results[1][name][after]) for name, values in self._results[0].items()
         )
 
     @cached_property
@@ -278,11 +278,6 @@ def compare(before: Any, after: Any) -> Comparison:
         got = f"{before.plan.windows!r} and {after.plan.windows!r}"
         raise InvalidArgument(problem("only windows of one kind can be compared", got, "sessions with sessions"))
     return Comparison(before, after)
-
-
-def _are_equal(one: Any, other: Any) -> bool:
-    """True if two results are the same; not-a-number is the same as itself."""
-    return bool(one == other or (one != one and other != other))
 
 
 def _places(run: Any) -> list[npt.NDArray[np.signedinteger[Any]]]:

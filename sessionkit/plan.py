@@ -20,7 +20,7 @@ from sessionkit.engine import run_kernel
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.exports.methods import Exports
 from sessionkit.processing import Clock, Deployment, memory_store, run_processor, without_null_values
-from sessionkit.records import RecordBatch, read_records
+from sessionkit.records import RecordBatch, is_spark_frame, read_records
 from sessionkit.run import Run
 from sessionkit.source import Source
 from sessionkit.stores.read_only import ReadOnlyStore
@@ -192,7 +192,7 @@ class Plan(Exports):
         self._check_store(store)
         options = (commit_every, emit_interval, wall_clock)
         self.check_rules(rules, only_kafka=bool(caching) or any(option is not None for option in options))
-        if type(data).__module__.startswith("pyspark."):
+        if is_spark_frame(data):
             from sessionkit.spark import SparkRun
 
             return SparkRun.start(self, data, rules=rules, store=store, retention=retention)
@@ -342,8 +342,10 @@ class Plan(Exports):
 
 
 def _checked_clock(clock: Clock | None, count: int) -> Clock | None:
-    if clock is None or callable(clock):
-        return clock if clock is None else lambda: _as_clock_time(clock())
+    if clock is None:
+        return None
+    if callable(clock):
+        return lambda: _as_clock_time(clock())
     want = "a list of ms, one for each record, or a function that tells the time"
     try:
         times = clock.to_pylist() if isinstance(clock, pa.Array | pa.ChunkedArray) else np.asarray(clock).tolist()

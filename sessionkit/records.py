@@ -100,6 +100,11 @@ def to_frame(table: pa.Table, frame: FrameKind) -> Any:
     return table
 
 
+def is_spark_frame(data: Any) -> bool:
+    """True for a DataFrame of Spark, told without loading it."""
+    return type(data).__module__.startswith("pyspark.")
+
+
 def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> RecordBatch:
     """The records of `data` (a frame, or the path of a Parquet or CSV file) as one checked batch.
 

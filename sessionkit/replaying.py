@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from sessionkit.decisions import LATE
@@ -9,17 +10,16 @@ from sessionkit.engine import Outcome, run_kernel
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan
 from sessionkit.processing import without_null_values
-from sessionkit.records import RecordBatch, read_records
+from sessionkit.records import RecordBatch, is_spark_frame, read_records
 from sessionkit.window_engine import run_window_kernel
 from sessionkit.windows.session import SessionWindows
 
 
 class Counts(NamedTuple):
-    """What a replay came to. `late` records count in no window; `missed` counts windows that one came too late for."""
+    """What a replay came to; `late` records count in no window."""
 
     records: int
     late: int
-    missed: int
     windows: int
     merges: int
 
@@ -43,12 +43,12 @@ class Replay:
         Raises:
             InvalidArgument: a Spark DataFrame, whose records are not here.
         """
-        if type(data).__module__.startswith("pyspark."):
+        if is_spark_frame(data):
             want = "a sample of it that fits here, such as data.limit(1_000_000).toPandas()"
             raise InvalidArgument(problem("this needs the records at hand", "a Spark DataFrame", want))
         return cls(read_records(data, plan.source, plan.value_columns()))
 
-    @property
+    @cached_property
     def usable(self) -> int:
         """How many records have a key and a time: the others are dropped under any windows."""
         return len(self.batch) if self.batch.rejected is None else int((self.batch.rejected == 0).sum())
@@ -63,7 +63,7 @@ class Replay:
         """What these windows come to."""
         outcome = self.run(windows)
         alive = int((outcome.window_columns.merged_into < 0).sum())
-        return Counts(self.usable, outcome.dropped.get(LATE, 0), outcome.missed_count, alive, outcome.merge_count)
+        return Counts(self.usable, outcome.dropped.get(LATE, 0), alive, outcome.merge_count)
 
     def _batch_for(self, windows: Any) -> RecordBatch:
         if windows.takes_null_values:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from sessionkit.run import Run
+from sessionkit.views.tables import are_equal
 
 AS_IT_SHOULD, LOST, SENT_TWICE, OTHER_VALUE, ONLY_IN_KAFKA, COMES_LATE = VERDICTS = (
     "as it should be",
@@ -58,19 +56,6 @@ def _list(column: Any) -> list[Any]:
     return list(column.to_pylist() if hasattr(column, "to_pylist") else column.tolist())
 
 
-def _are_equal(one: Any, other: Any) -> bool:
-    """True if the values are equal: whatever they hold, and what is not a number on both sides is the same."""
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.shape == other.shape and _are_equal(one.tolist(), other.tolist())
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_are_equal, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_are_equal(value, other[name]) for name, value in one.items())
-    if isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other):
-        return True
-    return bool(one == other)
-
-
 def verdict_on(expected: Sent | None, kafka: Sent | None, *, is_sent_again: bool) -> str:
     """How what was sent for a window compares with what should have been."""
     if expected is None:
@@ -79,6 +64,6 @@ def verdict_on(expected: Sent | None, kafka: Sent | None, *, is_sent_again: bool
         return LOST
     if kafka.times > 1 or is_sent_again:
         return SENT_TWICE
-    if not _are_equal(kafka.value, expected.value):
+    if not are_equal(kafka.value, expected.value):
         return OTHER_VALUE
     return COMES_LATE if kafka.offset > expected.offset else AS_IT_SHOULD

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.durations import Duration, show_duration
+from sessionkit.durations import Duration, duration_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan
-from sessionkit.records import FrameKind, to_frame
+from sessionkit.records import FrameKind, is_spark_frame, to_frame
 from sessionkit.replaying import Counts, Replay
 from sessionkit.text import escape_html, html_block
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from sessionkit.run import Theme
 
-MEASURES = ("dropped_share", "windows", "merges", "delay_ms")
 MOST_CELLS = 10_000
 
 
@@ -61,8 +60,6 @@ class Sweep:
         Raises:
             InvalidArgument: it was not in the sweep.
         """
-        from sessionkit.durations import duration_ms
-
         wanted = {name: duration_ms(value, name) for name, value in settings.items()}
         for cell in self.cells:
             if dict(cell.settings) == wanted:
@@ -135,7 +132,7 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration]) -> Sweep:
         for combination in itertools.product(*windows.values())
     ]
     names = list(windows)
-    if type(data).__module__.startswith("pyspark."):
+    if is_spark_frame(data):
         counted, frame = [_on_spark(each, data) for each in plans], "pandas"
     else:
         replay = Replay.of(plan, data)
@@ -162,5 +159,4 @@ def _on_spark(plan: Plan, data: Any) -> Counts:
     metrics = plan.run(data).metrics()
     bad = sum(metrics[name] for name in ("dropped-null-key", "dropped-bad-time", "dropped-negative-time"))
     records = metrics["process-total"] - bad
-    late = metrics["dropped-late"]
-    return Counts(records, late, late, metrics["windows"], metrics["windows-merged"])
+    return Counts(records, metrics["dropped-late"], metrics["windows"], metrics["windows-merged"])

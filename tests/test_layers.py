@@ -52,8 +52,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("views.tables", "views.charts.grammar", "views.explain_windows", "views.explain_life"),
     ("views.audit_words", "views.kafka_metrics"),
     ("steps", "spark_types", "views.charts.labels"),
-    ("views.charts.base", "views.charts.playback", "views.charts.audit", "views.charts.choosing"),
-    ("views.charts.lineage",),
+    ("views.charts.base", "views.charts.playback", "views.charts.plain"),
+    ("views.charts.audit", "views.charts.choosing", "views.charts.lineage"),
     (
         *("views.charts.scene", "views.charts.window_scene", "views.charts.plane_words"),
         *("views.charts.parts", "views.charts.lane_parts"),

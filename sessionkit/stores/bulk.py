@@ -30,7 +30,8 @@ class PersistentBulkStore(PersistentStore):
     def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
         """Windows of these keys, and of any key those that end (windows of one length: start) before the time given."""
         self.check_names(names)
-        if AT_ONCE * len(keys) >= self._database.estimate():
+        many = AT_ONCE * len(keys) >= self._database.estimate()
+        if many:
             columns = self._load_at_once(keys, before_ms, names)
             if columns is not None:
                 return columns
@@ -38,7 +39,7 @@ class PersistentBulkStore(PersistentStore):
         found = [
             (int(partition), self._stored(row.place, self._fields(row.at, row.raw)))
             for partition, until_ms in before_ms.items()
-            for row in self._needed(int(partition), int(until_ms), wanted)
+            for row in self._needed(int(partition), int(until_ms), wanted, many=many)
         ]
         kind = self._header["key_kind"]
         return self._as_columns(found, keys.type if not found or kind is None else KEY_TYPES[KEY_KINDS[kind]], names)
@@ -73,10 +74,10 @@ class PersistentBulkStore(PersistentStore):
             wanted[here] &= time_ms[here] >= self._visible_ms(partition)
         return columns if wanted.all() else columns.take(np.flatnonzero(wanted))
 
-    def _needed(self, partition: int, until_ms: int, wanted: list[bytes]) -> Iterator[Row]:
+    def _needed(self, partition: int, until_ms: int, wanted: list[bytes], *, many: bool) -> Iterator[Row]:
         """The rows that `load` gives of one partition. Few keys are found one by one; for many all rows are read."""
         question = self._question(partition)
-        if AT_ONCE * len(wanted) >= self._database.estimate():
+        if many:
             chosen = frozenset(wanted)
             for row in self._rows(question):
                 if row.place.time_ms < until_ms or row.place.key in chosen:

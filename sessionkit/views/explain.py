@@ -105,22 +105,23 @@ def _decision(trace: SessionTrace, windows: SessionWindows, index: int) -> str:
     start, end = (int(bound[index]) for bound in trace.bounds_after)
     met = _sessions_met(trace, index)
     if code == MERGED:
-        spans = " and ".join(_span(at, m.start_ms, m.end_ms) for m in met)
-        one = _span(at, start, end)
+        spans = " and ".join(span_words(at, m.start_ms, m.end_ms) for m in met)
+        one = span_words(at, start, end)
         return f"is a bridge: it is within the gap of {gap} of two sessions, {spans}, which became one, {one}"
     assert code == ADDED
     before = met[0]
     if (before.start_ms, before.end_ms) == (start, end):
-        return f"joined the session {_span(at, start, end)}, inside its bounds"
+        return f"joined the session {span_words(at, start, end)}, inside its bounds"
     moved = []
     if end > before.end_ms:
         moved.append(f"its end moved from {at(before.end_ms)} to {at(end)}")
     if start < before.start_ms:
         moved.append(f"its start moved from {at(before.start_ms)} to {at(start)}")
-    return f"joined the session {_span(at, before.start_ms, before.end_ms)}: {', '.join(moved)}"
+    return f"joined the session {span_words(at, before.start_ms, before.end_ms)}: {', '.join(moved)}"
 
 
-def _span(at: Callable[[int], str], start_ms: int, end_ms: int) -> str:
+def span_words(at: Callable[[int], str], start_ms: int, end_ms: int) -> str:
+    """Two times, or one where they are the same."""
     return f"at {at(start_ms)}" if start_ms == end_ms else f"{at(start_ms)} to {at(end_ms)}"
 
 
@@ -145,7 +146,7 @@ def _closed_near(trace: SessionTrace, windows: SessionWindows, index: int) -> li
     near = _sessions_near(trace, windows, index)
     if not near:
         return ["No session of its key, open or closed, is within the gap of it."]
-    span = _span(clock(trace), *max(near, key=lambda bounds: bounds[1]))
+    span = span_words(clock(trace), *max(near, key=lambda bounds: bounds[1]))
     return [f"The session {span} would have taken it, but was closed already."]
 
 
@@ -154,7 +155,7 @@ def _forgotten_near(trace: SessionTrace, windows: SessionWindows, index: int) ->
     near = _sessions_near(trace, windows, index)
     if not near:
         return []
-    span = _span(clock(trace), *max(near, key=lambda bounds: bounds[1]))
+    span = span_words(clock(trace), *max(near, key=lambda bounds: bounds[1]))
     return [f"The session {span} would have taken it, but was forgotten: {windows.forgets_in_words()}."]
 
 
@@ -190,10 +191,11 @@ def who_moved(trace: Trace, index: int) -> str:
     same = (
         "the same key" if batch.key[mover] == batch.key[index] else "another key: stream time belongs to the partition"
     )
-    return f"What had moved stream time to {at(stream)} was {_lower(record_name(trace, mover))}, {same}."
+    return f"What had moved stream time to {at(stream)} was {lower_first(record_name(trace, mover))}, {same}."
 
 
-def _lower(name: str) -> str:
+def lower_first(name: str) -> str:
+    """A name of a record inside a sentence."""
     return name[0].lower() + name[1:]
 
 

@@ -11,7 +11,7 @@ from sessionkit.durations import show_duration
 from sessionkit.errors import UnknownRecord, problem
 from sessionkit.session_trace import SessionTrace
 from sessionkit.text import plural, shorten
-from sessionkit.views.explain import Explanation, clock, record_name
+from sessionkit.views.explain import Explanation, clock, lower_first, record_name
 
 NAMED_MERGES = 3
 
@@ -89,10 +89,9 @@ def _closed(trace: Any, windows: Any, row: int, closed_by: int, at: Callable[[in
     if not len(found):
         return f"It was closed in an earlier run, by the record at offset {closed_by}."
     i = int(found[0])
-    name = record_name(trace, i)
     return (
         f"It closed once stream time reached {at(closes_ms)} ({_lag(windows)}): "
-        f"{name[0].lower()}{name[1:]} moved it to {at(int(trace.stream_time_ms[i]))}."
+        f"{lower_first(record_name(trace, i))} moved it to {at(int(trace.stream_time_ms[i]))}."
     )
 
 

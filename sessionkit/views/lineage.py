@@ -11,7 +11,7 @@ import pyarrow as pa
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.session_trace import SessionTrace
 from sessionkit.text import plural, shorten
-from sessionkit.views.explain import bounds_before, clock
+from sessionkit.views.explain import bounds_before, clock, span_words
 from sessionkit.views.explain_life import find_window
 from sessionkit.views.tables import frame_of
 
@@ -73,7 +73,7 @@ class Lineage:
         """The session by its key and bounds. Not escaped."""
         at, root = clock(self.trace), self.nodes[-1]
         key = self.trace.keys[int(self.trace.window_columns.key[self.row])].as_py()
-        return f"Session of key {shorten(key)}, {_span(at, root.start_ms, root.end_ms)}"
+        return f"Session of key {shorten(key)}, {span_words(at, root.start_ms, root.end_ms)}"
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {plural(self.nodes[-1].total, 'record')}"]
@@ -88,7 +88,7 @@ class Lineage:
             place, indent = waiting.pop()
             node = self.nodes[place]
             how = f"bridged by record {node.bridge}" if node.bridge >= 0 else "opened"
-            lines.append(f"{indent}{_span(at, node.start_ms, node.end_ms)}  {plural(node.total, 'record')}  {how}")
+            lines.append(f"{indent}{span_words(at, node.start_ms, node.end_ms)}  {plural(node.total, 'record')}  {how}")
             waiting += [(child, indent + "  ") for child in reversed(node.children)]
 
 
@@ -128,7 +128,3 @@ def _nodes(trace: SessionTrace, root: int) -> list[Node]:
         made[into], begun[into] = (int(trace.batch.offset[at]), children), at
     finish(root, len(trace))
     return nodes
-
-
-def _span(at: Any, start_ms: int, end_ms: int) -> str:
-    return f"at {at(start_ms)}" if start_ms == end_ms else f"{at(start_ms)} to {at(end_ms)}"

@@ -96,18 +96,16 @@ class Latency:
 
 def open_windows(trace: Any) -> npt.NDArray[np.int64]:
     """How many windows are open after each record."""
-    change = np.zeros(len(trace), np.int64)
+    change, loaded = np.zeros(len(trace), np.int64), trace.window_columns.loaded_count
     if isinstance(trace, SessionTrace):
         change += trace.decision == OPENED
         np.subtract.at(change, trace.merges.at, 1)
         np.add.at(change, trace.reopenings.at, 1)
-        carried = trace.window_columns.closed_before[: trace.window_columns.loaded_count] < 0
     else:
-        loaded = trace.window_columns.loaded_count
         live = np.flatnonzero(trace.touches.window >= 0)
         row, first = np.unique(trace.touches.window[live], return_index=True)
         np.add.at(change, trace.touches.record[live[first[row >= loaded]]], 1)
-        carried = trace.window_columns.closed_before[:loaded] < 0
+    carried = trace.window_columns.closed_before[:loaded] < 0
     np.subtract.at(change, trace.closes.at, 1)
     counts: npt.NDArray[np.int64] = int(np.sum(carried)) + np.cumsum(change)
     return counts

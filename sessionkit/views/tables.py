@@ -269,6 +269,17 @@ def _where(trace: Trace, at: npt.NDArray[np.int64], what: pa.Array) -> dict[str,
     return {"partition": batch.partitions[batch.partition[at]], "offset": batch.offset[at], "what": what}
 
 
+def are_equal(one: Any, other: Any) -> bool:
+    """True if two results are equal: whatever they hold, and what is not a number on both sides is the same."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.shape == other.shape and are_equal(one.tolist(), other.tolist())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(are_equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(are_equal(value, other[name]) for name, value in one.items())
+    return bool(one == other or (one != one and other != other))
+
+
 def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded], *, old_values: bool) -> dict[str, Column]:
     """What the processor forwarded, as the same columns as `updates` and `finals`."""
     batch = outcome.batch

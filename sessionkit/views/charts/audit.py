@@ -10,14 +10,14 @@ import numpy.typing as npt
 
 from sessionkit.durations import show_duration
 from sessionkit.text import escape_label
-from sessionkit.views.charts.grammar import Frame, Palette, Theme, axis_title, dress, legend_height, palette, top_margin
-from sessionkit.views.charts.labels import flow
+from sessionkit.views.charts.grammar import Palette, Theme, axis_title, legend_height, palette
+from sessionkit.views.charts.plain import PLAIN_WIDTH, axis_type, dress_plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 BARS = 96  # about 10 pixels each
-WIDTH, PLOT_HEIGHT = 1120, 300
+PLOT_HEIGHT = 300
 STEPS_MS = (
     1,
     10,
@@ -63,22 +63,10 @@ def audit_figure(
         bin_number, count = np.unique(bins[names == verdict], return_counts=True)
         heights.append(np.stack([bin_number, count]))
         figure.add_trace(_bars(verdict, bin_number, count, step_ms, colours, int((names == verdict).sum())))
-    lines = flow([escape_label(line, 400) for line in subtitle], WIDTH - 40)
-    frame = Frame(
-        width=WIDTH,
-        height=top_margin(lines) + PLOT_HEIGHT + legend_height(len(there), WIDTH - 110),
-        left=84,
-        right=26,
-        top=top_margin(lines),
-        bottom=legend_height(len(there), WIDTH - 110),
-        x_range_ms=(0, 1),
-        y_range=(0.0, 1.0),
-    )
-    dress(figure, colours, frame, escape_label(title, 200), lines)
+    bottom = legend_height(len(there), PLAIN_WIDTH - 110)
+    dress_plain(figure, colours, escape_label(title, 200), subtitle, PLOT_HEIGHT, bottom=bottom)
     figure.update_layout(barmode="stack", bargap=0.08, legend_traceorder="normal")
-    figure.update_xaxes(
-        title=axis_title("end of the window", colours), type="date" if _are_dates(ends_ms) else "linear"
-    )
+    figure.update_xaxes(title=axis_title("end of the window", colours), type=axis_type(int(ends_ms.max(initial=0))))
     figure.update_yaxes(
         title=axis_title(f"results per {show_duration(step_ms)}", colours), rangemode="tozero", tickformat=",d"
     )
@@ -112,7 +100,3 @@ def _bars(
 def _step_ms(ends_ms: npt.NDArray[np.int64]) -> int:
     span = int(np.ptp(ends_ms)) if len(ends_ms) else 0
     return next((step for step in STEPS_MS if span <= BARS * step), STEPS_MS[-1] * -(-span // (BARS * STEPS_MS[-1])))
-
-
-def _are_dates(ends_ms: npt.NDArray[np.int64]) -> bool:
-    return int(ends_ms.max(initial=0)) > 30 * 86_400_000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,14 +9,14 @@ import numpy as np
 from sessionkit.durations import show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.text import escape_label
-from sessionkit.views.charts.grammar import Frame, Palette, Theme, axis_title, dress, palette, top_margin
-from sessionkit.views.charts.labels import flow
+from sessionkit.views.charts.grammar import Theme, axis_title, palette
+from sessionkit.views.charts.plain import dress_plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 
-WIDTH, PLOT_HEIGHT, CELL_HEIGHT = 1120, 340, 26
+PLOT_HEIGHT, CELL_HEIGHT = 340, 26
 TICKS_MS = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000)
 LEAST_SHARE = 3e-5  # where nothing is dropped, on a logarithmic axis
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "pentagon")
@@ -53,7 +52,7 @@ def gap_figure(found: Any, *, theme: Theme) -> go.Figure:
         )
     )
     title = "No gap is clear" if found.gap_ms is None else f"A gap of {show_duration(found.gap_ms)}"
-    _dress(figure, colours, title, found.words(), PLOT_HEIGHT, bottom=64)
+    dress_plain(figure, colours, title, found.words(), PLOT_HEIGHT, bottom=64)
     if len(logs):
         _log_durations(figure, logs[0], logs[-1])
     top = float(height.max(initial=1))
@@ -107,7 +106,7 @@ def grace_figure(found: Any, *, theme: Theme) -> go.Figure:
         )
     )
     title = f"A grace of {show_duration(found.grace_ms)} keeps {found.kept_share:.3%}"
-    _dress(figure, colours, title, found.words(), PLOT_HEIGHT, bottom=64, left=100)
+    dress_plain(figure, colours, title, found.words(), PLOT_HEIGHT, bottom=64, left=100)
     at = found.grace_ms / 60_000
     figure.add_shape(
         type="line", x0=at, x1=at, y0=float(shares.min(initial=1)), y1=1, line={"color": colours.line, "width": 3}
@@ -153,7 +152,7 @@ def heat_map(found: Any, measure: str, *, theme: Theme) -> go.Figure:
         f"{unit}{MEASURES[measure]} for each {names[0]} and {names[1]}, every cell an exact run of the same records"
     ]
     height = max(CELL_HEIGHT * len(up), 120)
-    _dress(figure, colours, f"{MEASURES[measure].capitalize()}, by settings", said, height, bottom=70, left=110)
+    dress_plain(figure, colours, f"{MEASURES[measure].capitalize()}, by settings", said, height, bottom=70, left=110)
     figure.update_xaxes(title=axis_title(names[0], colours), type="category", showgrid=False)
     figure.update_yaxes(title=axis_title(names[1], colours), type="category", showgrid=False)
     return figure
@@ -201,7 +200,7 @@ def pareto(found: Any, *, theme: Theme) -> go.Figure:
         )
     said = ["each mark is one setting, an exact run; grey: another setting drops no more and waits no longer"]
     bottom = 70 + 21 * -(-(len(found.values[first]) + 1) // 4)
-    _dress(figure, colours, "What waiting buys", said, PLOT_HEIGHT, bottom=bottom)
+    dress_plain(figure, colours, "What waiting buys", said, PLOT_HEIGHT, bottom=bottom)
     figure.update_xaxes(title=axis_title("hours until a result is final, after a window's last moment", colours))
     figure.update_yaxes(
         title=axis_title("records dropped", colours),
@@ -237,12 +236,3 @@ def _log_durations(figure: go.Figure, low: float, high: float) -> None:
     """A logarithmic axis of durations, from 10**low to 10**high ms."""
     ticks = [ms for ms in TICKS_MS if low <= np.log10(ms) <= high]
     figure.update_xaxes(type="log", tickvals=ticks, ticktext=[show_duration(ms) for ms in ticks], range=[low, high])
-
-
-def _dress(
-    figure: go.Figure, colours: Palette, title: str, said: Sequence[str], height: int, *, bottom: int, left: int = 84
-) -> None:
-    notes = flow([escape_label(line, 400) for line in said], WIDTH - 40)
-    top = top_margin(notes)
-    frame = Frame(WIDTH, height + top + bottom, left, 26, top, bottom, (0, 1), (0.0, 1.0))
-    dress(figure, colours, frame, title, notes)

@@ -9,14 +9,13 @@ import numpy as np
 
 from sessionkit.durations import show_duration
 from sessionkit.text import escape_label, plural, shorten
-from sessionkit.views.charts.grammar import Frame, Palette, Theme, axis_title, dress, legend_height, palette, top_margin
-from sessionkit.views.charts.labels import flow
-from sessionkit.views.explain import SHORT_HISTORY_MS
+from sessionkit.views.charts.grammar import Palette, Theme, axis_title, legend_height, palette
+from sessionkit.views.charts.plain import PLAIN_WIDTH, axis_type, dress_plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-WIDTH, LANE = 1120, 26
+LANE = 26
 LEAST_BAR = 300  # a bar is at least such a part of the picture, to be seen
 MOST_WINDOWS = 20  # of one lane, on average
 Bar = tuple[str, int, int, str]  # lane, start, end, what the pointer says
@@ -46,18 +45,14 @@ def comparison_figure(found: Any, *, theme: Theme, most: int) -> go.Figure:
     notes = found.words()
     if any(not low_ms <= start <= high_ms for mine in bars.values() for _, start, _, _ in mine):
         notes = [*notes, f"shown: the stretch with most changes of {plural(len(keys), 'key')}; zoom out for the rest"]
-    lines = flow([escape_label(line, 400) for line in notes], WIDTH - 40)
-    bottom = legend_height(len(bars), WIDTH - 180)
-    height = max(len(lanes), 2) * LANE + top_margin(lines) + bottom
-    frame = Frame(WIDTH, height, 170, 26, top_margin(lines), bottom, (0, 1), (0.0, 1.0))
-    dress(figure, colours, frame, "What changes", lines)
+    bottom = legend_height(len(bars), PLAIN_WIDTH - 180)
+    dress_plain(figure, colours, "What changes", notes, max(len(lanes), 2) * LANE, bottom=bottom, left=170)
     figure.update_layout(barmode="overlay", bargap=0.25)
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=lanes, showgrid=False)
-    dates = found.newest_ms > SHORT_HISTORY_MS
     pad = (high_ms - low_ms) // 50 + 1
     figure.update_xaxes(
         title=axis_title("event time", colours),
-        type="date" if dates else "linear",
+        type=axis_type(found.newest_ms),
         range=[low_ms - pad, high_ms + pad],
     )
     return figure

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.durations import show_duration
 from sessionkit.text import escape_label, plural
-from sessionkit.views.charts.grammar import Frame, Palette, Theme, axis_title, dress, legend_height, palette, top_margin
-from sessionkit.views.charts.labels import flow
-from sessionkit.views.explain import SHORT_HISTORY_MS
+from sessionkit.views.charts.grammar import Palette, Theme, axis_title, legend_height, palette
+from sessionkit.views.charts.plain import PLAIN_WIDTH, axis_type, dress_plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-WIDTH, LEVEL = 1120, 62
+LEVEL = 62
 MOST_LEVELS = 14
 LEAST_BAR = 160  # a bar is at least such a part of the picture, to be seen
 ROOM_FOR_WORDS = 9  # bars of one level beside which their records are written
@@ -69,17 +68,14 @@ def lineage_figure(found: Any, *, theme: Theme) -> go.Figure:
 
 def _dress_tree(figure: go.Figure, found: Any, colours: Palette) -> None:
     root = found.nodes[-1]
-    notes = flow(_notes(found), WIDTH - 40)
-    levels = min(root.depth + 1, MOST_LEVELS)
-    top, bottom = top_margin(notes), legend_height(3, WIDTH - 110)
-    frame = Frame(WIDTH, top + bottom + LEVEL * max(levels, 2), 84, 26, top, bottom, (0, 1), (0.0, 1.0))
-    dress(figure, colours, frame, escape_label(found.title, 160), notes)
+    height = LEVEL * max(min(root.depth + 1, MOST_LEVELS), 2)
+    title = escape_label(found.title, 160)
+    dress_plain(figure, colours, title, _notes(found), height, bottom=legend_height(3, PLAIN_WIDTH - 110))
     figure.update_layout(barmode="overlay")
-    dates = root.end_ms > SHORT_HISTORY_MS
     pad = max((root.end_ms - root.start_ms) // 30, 1)
     figure.update_xaxes(
         title=axis_title("event time", colours),
-        type="date" if dates else "linear",
+        type=axis_type(root.end_ms),
         range=[root.start_ms - pad, root.end_ms + pad],
     )
     figure.update_yaxes(

@@ -8,15 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sessionkit.durations import show_duration
-from sessionkit.text import escape_label, plural
-from sessionkit.views.charts.grammar import Frame, Palette, Theme, axis_title, dress, palette, top_margin
-from sessionkit.views.charts.labels import flow
-from sessionkit.views.explain import SHORT_HISTORY_MS
+from sessionkit.text import plural
+from sessionkit.views.charts.grammar import Theme, axis_title, palette
+from sessionkit.views.charts.plain import axis_type, dress_plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-WIDTH, PLOT_HEIGHT, BARS = 1120, 320, 80
+PLOT_HEIGHT, BARS = 320, 80
 MOST_POINTS = 4_000  # of a line: more than the picture has pixels
 UNITS = ((86_400_000, "days"), (3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"), (1, "ms"))
 
@@ -62,7 +61,7 @@ def latency_figure(found: Any, *, theme: Theme) -> go.Figure:
         font={"size": 12, "color": colours.line},
         bgcolor=colours.background,
     )
-    _dress(figure, colours, "How long final results kept one waiting", found.words())
+    dress_plain(figure, colours, "How long final results kept one waiting", found.words(), PLOT_HEIGHT, bottom=64)
     figure.update_xaxes(title=axis_title(f"{name} of stream time after the end of the {found.windows.noun}", colours))
     figure.update_yaxes(title=axis_title("results", colours), tickformat=",d", rangemode="tozero")
     return figure
@@ -78,10 +77,10 @@ def open_figure(trace: Any, windows: Any, counts: Any, *, theme: Theme) -> go.Fi
         pieces = np.array_split(rows, MOST_POINTS // 2)
         rows = np.unique([pick for p in pieces for pick in (p[np.argmin(counts[p])], p[np.argmax(counts[p])])])
     times = trace.stream_time_ms[rows]
-    dates = int(times.max(initial=0)) > SHORT_HISTORY_MS
+    kind = axis_type(int(times.max(initial=0)))
     figure = go.Figure(
         go.Scatter(
-            x=times.astype("datetime64[ms]") if dates else times,
+            x=times.astype("datetime64[ms]") if kind == "date" else times,
             y=counts[rows],
             mode="lines",
             line={"width": 1.8, "color": colours.edge, "shape": "hv"},
@@ -97,13 +96,7 @@ def open_figure(trace: Any, windows: Any, counts: Any, *, theme: Theme) -> go.Fi
     said = [f"at most {plural(peak, windows.noun)} at once; {int(counts[-1]) if len(counts) else 0:,} at the end"]
     if len(trace.batch.partitions) > 1:
         said.append("several partitions: each has a stream time of its own, so the line goes back and forth")
-    _dress(figure, colours, f"Open {windows.noun}s", said)
-    figure.update_xaxes(title=axis_title("stream time", colours), type="date" if dates else "linear")
+    dress_plain(figure, colours, f"Open {windows.noun}s", said, PLOT_HEIGHT, bottom=64)
+    figure.update_xaxes(title=axis_title("stream time", colours), type=kind)
     figure.update_yaxes(title=axis_title("open after the record", colours), tickformat=",d", rangemode="tozero")
     return figure
-
-
-def _dress(figure: go.Figure, colours: Palette, title: str, said: list[str]) -> None:
-    notes = flow([escape_label(line, 400) for line in said], WIDTH - 40)
-    top = top_margin(notes)
-    dress(figure, colours, Frame(WIDTH, PLOT_HEIGHT + top + 64, 84, 26, top, 64, (0, 1), (0.0, 1.0)), title, notes)
