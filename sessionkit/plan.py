@@ -196,26 +196,35 @@ class Plan(Exports):
             from sessionkit.spark import SparkRun
 
             return SparkRun.start(self, data, rules=rules, store=store, retention=retention)
-        windows, kafka = self._windows(), rules == "kafka"
         batch = read_records(data, self.source, self.value_columns())
+        windows, kafka = self._windows(), rules == "kafka"
+        if not kafka:
+            return self.run_batch(batch, store=store, retention=retention, trace=trace)
         batch = batch if windows.takes_null_values else without_null_values(batch)
-        if kafka and store is not None:
+        if store is not None:
             retention = self._store_retention(store, retention)
         retention_ms = windows.retention_ms(retention)
-        if not kafka and isinstance(windows, SessionWindows):
-            return self._run_kernel(batch, retention_ms, store, trace=trace)
-        if not kafka:
-            return self._run_window_kernel(batch, store, trace=trace)
         how = Deployment(
             retention_ms=retention_ms,
             emit=self.strategy,
-            kafka=kafka,
+            kafka=True,
             caching=caching,
             commits=_commit_rows(commit_every, len(batch)),
             emit_interval_ms=0 if emit_interval is None else duration_ms(emit_interval, "emit_interval"),
             wall_clock=_checked_clock(wall_clock, len(batch)),
         )
         return self._run_processor(batch, store, how)
+
+    def run_batch(
+        self, batch: RecordBatch, *, store: Any = None, retention: Duration | None = None, trace: bool = True
+    ) -> Run:
+        """What `run` does with records that were read already, under sessionkit's rules."""
+        windows = self._windows()
+        retention_ms = windows.retention_ms(retention)
+        if isinstance(windows, SessionWindows):
+            return self._run_kernel(batch, retention_ms, store, trace=trace)
+        batch = batch if windows.takes_null_values else without_null_values(batch)
+        return self._run_window_kernel(batch, store, trace=trace)
 
     def _run_kernel(self, batch: RecordBatch, retention_ms: int, store: Any, *, trace: bool) -> Run:
         windows, named = self._windows(), dict(self.aggregations)

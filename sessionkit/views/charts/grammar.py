@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -146,6 +147,12 @@ class TimeAxis:
         if self.unit_ms == 1:
             return list(times_ms)
         return [None if ms is None else ms / self.unit_ms for ms in times_ms]
+
+    def ms_at(self, place: float | str) -> int:
+        """The time at a position, as plotly names it: a number, or a date as text."""
+        if isinstance(place, str):
+            return (dt.datetime.fromisoformat(place) - dt.datetime(1970, 1, 1)) // dt.timedelta(milliseconds=1)
+        return round(place * self.unit_ms)
 
     def options(self, low_ms: int, high_ms: int) -> dict[str, Any]:
         """Settings of the x axis that shows this span and nothing beyond it."""

@@ -46,13 +46,44 @@ def lanes(
         InvalidArgument: an unknown theme or order, or a span that ends before it starts.
         UnknownRecord: the run holds no such key.
     """
-    import plotly.graph_objects as go
+    scene = lane_scene(
+        trace,
+        window,
+        keys=keys,
+        most=most,
+        sort=sort,
+        first_ms=first_ms,
+        last_ms=last_ms,
+        theme=theme,
+        clock=clock,
+    )
+    return draw_lanes(scene)
 
-    colours = palette(theme)
+
+def lane_scene(
+    trace: SessionTrace | WindowTrace,
+    window: Any,
+    *,
+    keys: Iterable[object] | None = None,
+    most: int = 40,
+    sort: Sort | None = None,
+    first_ms: int | None = None,
+    last_ms: int | None = None,
+    theme: Theme = "light",
+    clock: str | None = None,
+) -> LaneScene | WindowLanes:
+    """What the lanes show, before they are drawn; for the arguments see `lanes`."""
     trailing_only = getattr(window, "trailing_only", False)
     board = choose(trace, keys, most, sort, first_ms, last_ms, trailing_only)
     kind = WindowLanes if isinstance(trace, WindowTrace) else LaneScene
-    scene = kind(board, window, colours, time_axis(trace, window, clock))
+    return kind(board, window, palette(theme), time_axis(trace, window, clock))
+
+
+def draw_lanes(scene: LaneScene | WindowLanes) -> go.Figure:
+    """The figure of the lanes."""
+    import plotly.graph_objects as go
+
+    colours = scene.colours
     title, subtitle = lanes_title(scene), lanes_subtitle(scene)
     if not scene.board.lanes:
         figure = go.Figure()

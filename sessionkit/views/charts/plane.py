@@ -46,24 +46,38 @@ def plane(
         UnknownRecord: the run holds no such key, or no record between these offsets.
         InvalidArgument: no such partition or theme.
     """
+    scene = plane_scene(trace, window, key, partition=partition, first=first, last=last, theme=theme, clock=clock)
+    return draw_plane(scene, playback=playback)
+
+
+def plane_scene(
+    trace: SessionTrace | WindowTrace,
+    window: Any,
+    key: object,
+    *,
+    partition: int | None = None,
+    first: int | None = None,
+    last: int | None = None,
+    theme: Theme = "light",
+    clock: str | None = None,
+) -> PlaneScene | WindowPlane:
+    """What a plane shows, before it is drawn; for the arguments see `plane`."""
     colours, code = palette(theme), key_code(trace, key)
     at = (code, partition_code(trace, code, partition))
     axis = time_axis(trace, window, clock)
-    scene: PlaneScene | WindowPlane
     if isinstance(trace, WindowTrace):
         mine = WindowHistory(trace, *at, trailing_only=getattr(window, "trailing_only", False))
-        scene = WindowPlane(mine, window, mine.choose(first, last), colours, axis)
-    else:
-        history = KeyHistory(trace, *at)
-        scene = PlaneScene(history, window, history.choose(first, last), colours, axis)
-    return _drawn(scene, key, playback)
+        return WindowPlane(mine, window, mine.choose(first, last), colours, axis)
+    history = KeyHistory(trace, *at)
+    return PlaneScene(history, window, history.choose(first, last), colours, axis)
 
 
-def _drawn(scene: PlaneScene | WindowPlane, key: object, playback: bool) -> go.Figure:
+def draw_plane(scene: PlaneScene | WindowPlane, *, playback: bool = False) -> go.Figure:
+    """The figure of a plane, with a slider over the arrivals if `playback`."""
     import plotly.graph_objects as go
 
     colours, rows = scene.colours, scene.rows
-    title, subtitle = plane_title(scene, key), plane_subtitle(scene)
+    title, subtitle = plane_title(scene, scene.trace.keys[scene.history.key].as_py()), plane_subtitle(scene)
     if not len(rows):
         figure = go.Figure()
         dress(figure, colours, Frame(WIDTH, 150, 78, 24, 110, 20, (0, 1), (0, 1)), title, subtitle)
