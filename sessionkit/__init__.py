@@ -10,6 +10,7 @@ from sessionkit.run import Run
 from sessionkit.samples import load_sample
 from sessionkit.stores import open_store
 from sessionkit.sweeping import sweep
+from sessionkit.widgets import browse, play, tune
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding import SlidingWindows
 from sessionkit.windows.timed import TimeWindows
@@ -25,6 +26,7 @@ __all__ = [
     "TimeWindows",
     "aggregation",
     "audit",
+    "browse",
     "collect",
     "count",
     "first",
@@ -36,9 +38,11 @@ __all__ = [
     "min",
     "open_store",
     "partition_for",
+    "play",
     "reduce",
     "suggest_gap",
     "suggest_grace",
     "sum",
     "sweep",
+    "tune",
 ]

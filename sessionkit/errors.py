@@ -81,3 +81,7 @@ class BrokenTrace(SessionkitError, AssertionError):
 
 class SparkUnavailable(SessionkitError, RuntimeError):
     """Spark, or a Java that it accepts, is not on this machine."""
+
+
+class WidgetsUnavailable(SessionkitError, ImportError):
+    """The packages that widgets are made of are not installed."""

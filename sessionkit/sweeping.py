@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -127,19 +127,27 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration]) -> Sweep:
     count = math.prod(map(len, windows.values()))
     if count > MOST_CELLS:
         raise InvalidArgument(problem("these are too many cells", f"{count:,}", f"at most {MOST_CELLS:,}"))
-    plans = [
-        plan.with_windows(**dict(zip(windows, combination, strict=True)))
-        for combination in itertools.product(*windows.values())
-    ]
-    names = list(windows)
+    plans = _plans(plan, windows)
     if is_spark_frame(data):
-        counted, frame = [_on_spark(each, data) for each in plans], "pandas"
-    else:
-        replay = Replay.of(plan, data)
-        counted, frame = [replay.counts(each.windows) for each in plans], replay.batch.frame
+        return _sweep(plans, [*windows], [_on_spark(each, data) for each in plans], "pandas")
+    return sweep_replay(plan, Replay.of(plan, data), windows)
+
+
+def sweep_replay(plan: Plan, replay: Replay, values: Mapping[str, Sequence[Duration]]) -> Sweep:
+    """What `sweep` gives, of records that were read already."""
+    plans = _plans(plan, values)
+    return _sweep(plans, [*values], [replay.counts(each.windows) for each in plans], replay.batch.frame)
+
+
+def _plans(plan: Plan, values: Mapping[str, Sequence[Duration]]) -> list[Plan]:
+    combinations = itertools.product(*values.values())
+    return [plan.with_windows(**dict(zip(values, each, strict=True))) for each in combinations]
+
+
+def _sweep(plans: list[Plan], names: list[str], counted: list[Counts], frame: FrameKind) -> Sweep:
     cells = tuple(_cell(each, names, counts) for each, counts in zip(plans, counted, strict=True))
     kept = {name: tuple(dict.fromkeys(cell.settings[name] for cell in cells)) for name in names}
-    return Sweep(values=kept, cells=cells, frame=frame)  # type: ignore[arg-type]
+    return Sweep(values=kept, cells=cells, frame=frame)
 
 
 def _cell(plan: Plan, names: list[str], counts: Counts) -> Cell:

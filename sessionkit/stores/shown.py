@@ -35,6 +35,15 @@ class ShownStore:
 
         return pd.DataFrame(list(self._table()), columns=["partition", *self.columns])
 
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Everything in it, window by window as the rows of `to_pandas`."""
+        for row in self._table():
+            yield dict(zip(("partition", *self.columns), row, strict=True))
+
+    def facts(self) -> list[str]:
+        """What there is to say of it: the oldest and the newest window, and what expires next."""
+        return list(self._facts()) if self._is_open else []
+
     def __repr__(self) -> str:
         kind = type(self).__name__
         if not self._is_open:
@@ -52,7 +61,7 @@ class ShownStore:
         rows = [[escape_html(shorten(value)) for value in row] for row in islice(self._table(), SHOWN_ROWS)]
         body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
         table = f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
-        facts = "".join(f"<li>{escape_html(fact)}</li>" for fact in self._facts())
+        facts = "".join(f"<li>{escape_html(fact)}</li>" for fact in self.facts())
         return html_block(f"{said}<ul>{facts}</ul>{table}" if facts else f"{said}{table}")
 
     def _facts_of_times(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessionkit.session_trace import SessionTrace
 from sessionkit.views.charts import parts
 from sessionkit.views.charts.grammar import WIDTH, Frame, Theme, axis_title, dress, palette, time_axis
 from sessionkit.views.charts.history import KeyHistory
+from sessionkit.views.charts.labels import Placement
 from sessionkit.views.charts.plane_words import plane_subtitle, plane_title
 from sessionkit.views.charts.playback import add_playback
 from sessionkit.views.charts.rows import key_code, partition_code
@@ -72,16 +73,34 @@ def plane_scene(
     return PlaneScene(history, window, history.choose(first, last), colours, axis)
 
 
+class Composed(NamedTuple):
+    """A plane's figure, and what it was laid out by."""
+
+    figure: go.Figure
+    frame: Frame
+    placement: Placement
+
+
 def draw_plane(scene: PlaneScene | WindowPlane, *, playback: bool = False) -> go.Figure:
     """The figure of a plane, with a slider over the arrivals if `playback`."""
+    composed = compose(scene)
+    if playback and len(scene.rows):
+        figure, frame, placement = composed
+        add_playback(figure, scene.colours, frame, placement, scene.trace.batch.offset[scene.rows])
+    return composed.figure
+
+
+def compose(scene: PlaneScene | WindowPlane) -> Composed:
+    """The figure of a plane, with its frame and its labels."""
     import plotly.graph_objects as go
 
     colours, rows = scene.colours, scene.rows
     title, subtitle = plane_title(scene, scene.trace.keys[scene.history.key].as_py()), plane_subtitle(scene)
     if not len(rows):
-        figure = go.Figure()
-        dress(figure, colours, Frame(WIDTH, 150, 78, 24, 110, 20, (0, 1), (0, 1)), title, subtitle)
-        return figure.update_layout(xaxis_visible=False, yaxis_visible=False)
+        figure, frame = go.Figure(), Frame(WIDTH, 150, 78, 24, 110, 20, (0, 1), (0, 1))
+        dress(figure, colours, frame, title, subtitle)
+        figure.update_layout(xaxis_visible=False, yaxis_visible=False)
+        return Composed(figure, frame, Placement(frame, scene.axis, colours))
     figure = go.Figure(window_marks(scene) if isinstance(scene, WindowPlane) else session_marks(scene))
     frame = scene.frame(sum(bool(each.showlegend) for each in figure.data), subtitle)
     dress(figure, colours, frame, title, subtitle)
@@ -89,6 +108,4 @@ def draw_plane(scene: PlaneScene | WindowPlane, *, playback: bool = False) -> go
     figure.update_yaxes(title=axis_title("arrival order, by offset →", colours), **parts.offsets(scene, frame))
     placement = window_labels(scene, frame) if isinstance(scene, WindowPlane) else session_labels(scene, frame)
     figure.update_layout(annotations=placement.annotations)
-    if playback:
-        add_playback(figure, colours, frame, placement, scene.trace.batch.offset[rows])
-    return figure
+    return Composed(figure, frame, placement)

@@ -31,7 +31,7 @@ def add_playback(
 
     count = len(offsets)
     stops = [*range(0, count - 1, -(-count // _MOST_FRAMES)), count - 1]
-    states = [_state(row, row == count - 1, colours, frame, placement) for row in stops]
+    states = [curtain(row, row == count - 1, colours, frame, placement) for row in stops]
     figure.frames = [go.Frame(name=str(row), layout=state) for row, state in zip(stops, states, strict=True)]
     figure.update_layout(
         **states[-1],
@@ -42,7 +42,7 @@ def add_playback(
     )
 
 
-def _state(row: int, is_last: bool, colours: Palette, frame: Frame, placement: Placement) -> dict[str, Any]:
+def curtain(row: int, is_last: bool, colours: Palette, frame: Frame, placement: Placement) -> dict[str, Any]:
     """The curtain and the labels once the record of this row has arrived."""
     top = frame.y_range[1]
     curtain = {

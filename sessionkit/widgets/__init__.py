@@ -1,0 +1,93 @@
+"""Widgets for a notebook: tune the windows, play a run back, look into a store."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from sessionkit.durations import Duration
+from sessionkit.errors import InvalidArgument, WidgetsUnavailable, problem
+from sessionkit.plan import Plan
+from sessionkit.text import shorten
+
+if TYPE_CHECKING:
+    from sessionkit.run import Run
+    from sessionkit.widgets.player import Player
+    from sessionkit.widgets.store_browser import StoreBrowser
+    from sessionkit.widgets.tune_board import TuneBoard
+
+
+def tune(plan: Plan, data: Any, **spans: tuple[Duration, Duration]) -> TuneBoard:
+    """A board with a slider for each length of the plan's windows, and counts and pictures that follow.
+
+    Its `plan` and `run` are those of now; `set(grace="2h")` moves a slider from code.
+
+    Args:
+        data: what `plan.run` takes, but no Spark DataFrame: its records are read once and run again at each step.
+        spans: the shortest and the longest that a slider offers, such as `grace=("0s", "6h")`; without one it goes
+            from a thirtieth to thirty times of what the plan has. A length between its steps can be typed.
+    Raises:
+        InvalidArgument: the plan is not complete, the windows have no such length, or a span ends before it starts.
+    Example:
+        >>> board = sk.tune(waves, flights, grace=("0s", "6h"))
+        >>> board.set(grace="2h")
+        >>> board.plan.windows, board.run.metrics()["dropped-records-total"]
+        (SessionWindows(inactivity_gap="1h", grace="2h"), 212)
+    """
+    _check_installed()
+    from sessionkit.widgets.tune_board import TuneBoard
+
+    return TuneBoard(plan, data, spans)
+
+
+def play(
+    run: Run, key: Any = None, *, partition: int | None = None, first: int | None = None, last: int | None = None
+) -> Player:
+    """The arrivals of one key's plane, one after the other: by slider, arrow keys or the play button.
+
+    Below the picture stands what the newest record did, and why. For a saved page: `run.plane(key, playback=True)`.
+
+    Args:
+        key: whose plane; of the most eventful one if it is not given.
+        partition, first, last: where to look, as in `run.plane`: a partition, and offsets to show only a part.
+    Raises:
+        NotKept: the run was started with `trace=False`.
+        UnknownRecord: the run holds no such key, or no record between these offsets.
+        WidgetsUnavailable: ipywidgets or anywidget is not installed; so for all widgets.
+    Example:
+        >>> player = sk.play(waves.run(flights), "EV@EWR")
+        >>> player.arrivals.place = 3
+        >>> player.arrivals.words[3]
+        '298 · DL@JFK · 2013-07-01 10:55'
+    """
+    _check_installed()
+    from sessionkit.widgets.player import Player
+
+    return Player(run, key, partition, first, last)
+
+
+def browse(store: Any) -> StoreBrowser:
+    """What a store holds, to look through by key and time: a picture and a table, read anew each time.
+
+    Raises:
+        InvalidArgument: it is no store of windows.
+    Example:
+        >>> store = sk.open_store("memory", "clicks-store")
+        >>> store.put("ada", 5, 9, 2)
+        True
+        >>> browser = sk.browse(store)
+    """
+    _check_installed()
+    from sessionkit.widgets.store_browser import StoreBrowser
+
+    if not hasattr(store, "facts"):
+        want = 'such as sk.open_store("memory", "clicks-store")'
+        raise InvalidArgument(problem("browse takes a store", shorten(repr(store)), want))
+    return StoreBrowser(store)
+
+
+def _check_installed() -> None:
+    missing = [name for name in ("ipywidgets", "anywidget") if find_spec(name) is None]
+    if missing:
+        want = 'pip install "sessionkit[notebook]"'
+        raise WidgetsUnavailable(problem("widgets need packages that are not installed", ", ".join(missing), want))

@@ -1,0 +1,299 @@
+"""The board behind `sk.tune`: sliders over the windows' lengths, what they come to, and pictures that follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ipywidgets
+import plotly.graph_objects as go
+
+from sessionkit.contracts import EMIT_STRATEGIES
+from sessionkit.durations import Duration, duration_ms, show_duration
+from sessionkit.errors import InvalidArgument, SessionkitError, problem
+from sessionkit.exports.export import Export
+from sessionkit.plan import Plan
+from sessionkit.run import Run
+from sessionkit.text import shorten
+from sessionkit.tuning import Tuner, ladder, plan_code
+from sessionkit.views.charts.grammar import palette
+from sessionkit.widgets.parts import ROW, Code, DurationSlider, Picture, Words, buttons
+from sessionkit.widgets.run_views import LanesView, PlaneView
+
+MOST_KEYS = 300  # in the list; the rest are found by their letters
+LOSERS = 12
+_VIEWS = {
+    "plane": "one key",
+    "lanes": "many keys",
+    "costs": "what settings cost",
+    "losses": "who loses most",
+    "change": "against the snapshot",
+    "code": "as code",
+}
+_TARGETS: dict[str, Callable[[Plan], Export]] = {
+    "Kafka Streams (Java)": Plan.to_java,
+    "ksqlDB": Plan.to_ksql,
+    "Flink SQL": Plan.to_flink_sql,
+    "Spark": Plan.to_spark,
+}
+_PYTHON = "sessionkit"
+_NO_SNAPSHOT = "Keep a snapshot first; then change something."
+
+
+class TuneBoard(ipywidgets.VBox):
+    """A plan, and its records under the settings of the moment.
+
+    `plan` and `run` are those of now, `snapshot` is the run that was kept; `set(grace="2h")` moves a slider.
+    """
+
+    def __init__(self, plan: Plan, data: Any, spans: Mapping[str, tuple[Duration, Duration]]) -> None:
+        self._tuner = tuner = Tuner(plan, data)
+        self.sliders = _sliders(tuner.settings, spans)
+        self._emit = ipywidgets.ToggleButtons(
+            options=[(name.replace("_", " "), name) for name in EMIT_STRATEGIES],
+            value=plan.strategy,
+            description="emit",
+        )
+        self._key = ipywidgets.Dropdown(description="key")
+        self._letters = ipywidgets.Text(description="find key", continuous_update=False)
+        self._keep = ipywidgets.Button(description="keep as snapshot", tooltip="later numbers are held against these")
+        self._view = buttons("show", [(words, name) for name, words in _VIEWS.items()])
+        self._counts, self._refused = Words(), Words()
+        self._plane, self._lanes = PlaneView(), LanesView()
+        self._costs, self._losses, self._change = _Costs(self.set), Words(), _Change()
+        self._code = _CodeView()
+        self._shown = ipywidgets.VBox()
+        self._is_quiet = True  # while the board itself moves its controls
+        super().__init__(
+            [
+                *self.sliders.values(),
+                ipywidgets.HBox([self._emit, self._key, self._letters, self._keep], layout=ROW),
+                self._counts,
+                self._refused,
+                self._view,
+                self._shown,
+            ]
+        )
+        for slider in self.sliders.values():
+            slider.observe(lambda _: self._follow(), "value_ms")
+        self._emit.observe(lambda _: self._follow(), "value")
+        self._key.observe(lambda _: self._draw(), "value")
+        self._letters.observe(lambda _: self._find_keys(), "value")
+        self._view.observe(lambda _: self._draw(), "value")
+        self._keep.on_click(lambda _: self._keep_snapshot())
+        self._list_keys()
+        self._follow()
+
+    @property
+    def plan(self) -> Plan:
+        """The plan under the settings of now."""
+        return self._tuner.plan
+
+    @property
+    def run(self) -> Run:
+        """The run under the settings of now."""
+        return self._tuner.run
+
+    @property
+    def snapshot(self) -> Run | None:
+        """The run that was kept; None if none was."""
+        return self._tuner.snapshot
+
+    def set(self, **changed: Duration) -> None:
+        """Moves sliders, such as `set(grace="2h")`.
+
+        Raises:
+            InvalidArgument: the windows have no such length, or cannot have it; then nothing moves.
+        """
+        values = {name: duration_ms(value, name) for name, value in changed.items()}
+        self.plan.with_windows(**values)
+        self._is_quiet = True
+        for name, value_ms in values.items():
+            self.sliders[name].choose(value_ms)
+        self._is_quiet = False
+        self._follow()
+
+    def __repr__(self) -> str:
+        return f"TuneBoard: {self.run.summary()}"
+
+    # ---- what follows a change
+
+    def _follow(self) -> None:
+        """Runs the records under what the controls say, and shows what comes of it."""
+        if self._is_quiet:
+            return
+        try:
+            self._tuner.emit(self._emit.value)
+            self._tuner.set(**{name: slider.value_ms for name, slider in self.sliders.items()})
+            self._counts.show_counts(self._tuner.counts())
+        except SessionkitError as error:
+            self._refused.say(f"{error}. Below is still {self.plan.windows.in_words()}.", refused=True)
+            return
+        self._refused.value = ""
+        self._draw()
+
+    def _draw(self) -> None:
+        """Draws the view that is shown; the others are drawn when they are."""
+        if self._is_quiet:
+            return
+        view, run = self._view.value, self.run
+        if view == "plane" and self._key.value is not None:
+            self._show(self._plane.box)
+            self._plane.show(run, self._key.value)
+        elif view == "lanes":
+            self._show(self._lanes.box)
+            self._lanes.show(run)
+        elif view == "costs":
+            self._show(self._costs.box)
+            self._costs.show(self._tuner)
+        elif view == "losses":
+            self._show(self._losses)
+            self._show_losses()
+        elif view == "change":
+            self._show(self._change.box)
+            self._change.show(self.snapshot, run)
+        elif view == "code":
+            self._show(self._code.box)
+            self._code.show(self.plan)
+
+    def _show(self, box: ipywidgets.Widget) -> None:
+        if self._shown.children != (box,):
+            self._shown.children = (box,)
+
+    def _keep_snapshot(self) -> None:
+        self._tuner.keep()
+        self._counts.show_counts(self._tuner.counts())
+        self._draw()
+
+    def _list_keys(self) -> None:
+        """Lists the keys whose names hold the letters, those that lose most first."""
+        letters, chosen = self._letters.value.casefold(), self._key.value
+        most = len(self.run.trace.keys) if letters else MOST_KEYS
+        keys = self._tuner.losses(most)["key"].to_pylist()
+        found = [key for key in keys if letters in str(key).casefold()][:MOST_KEYS]
+        self._is_quiet = True
+        self._key.options = [(shorten(key), key) for key in found]
+        if found:
+            eventful = self.run.most_eventful_key()
+            self._key.value = next((key for key in (chosen, eventful) if key in found), found[0])
+        self._is_quiet = False
+
+    def _find_keys(self) -> None:
+        self._list_keys()
+        self._draw()
+
+    def _show_losses(self) -> None:
+        table = self._tuner.losses(most=LOSERS)
+        if not len(table):
+            self._losses.say("There are no keys.")
+            return
+        rows = (
+            (
+                shorten(row["key"]),
+                f"{row['late']:,}",
+                f"{row['records']:,}",
+                f"{row['share']:.2%}",
+                f"{row['merges']:,}",
+            )
+            for row in table.to_pylist()
+        )
+        self._losses.show_table(("key", "dropped", "of records", "share", "merges"), rows)
+
+
+class _Costs:
+    """The grid of settings around those of now; a click on a cell sets them."""
+
+    def __init__(self, choose: Callable[..., None]) -> None:
+        self._grid = Picture(on_click=self._clicked)
+        self._pareto = Picture()
+        self._words = Words()
+        self.box = ipywidgets.VBox([self._words, self._grid, self._pareto])
+        self._choose = choose
+        self._values: Mapping[str, tuple[int, ...]] = {}
+
+    def show(self, tuner: Tuner) -> None:
+        """Sweeps settings around those of now."""
+        sweep = tuner.sweep()
+        self._values = sweep.values
+        theme: Any = self._grid.theme
+        now = ", ".join(f"{name.replace('_', ' ')} {show_duration(ms)}" for name, ms in tuner.settings.items())
+        if len(sweep.values) == 2:
+            figure = sweep.heat_map(theme=theme)
+            _mark(figure, [(sweep.values[name].index(tuner.settings[name])) for name in sweep.values], theme)
+            self._grid.show(figure, f"Share of dropped records for settings around {now}")
+            self._words.say(f"The frame is what is set now: {now}. Click a cell to set it.")
+        self._pareto.show(sweep.pareto(theme=theme), f"What waiting buys, for settings around {now}")
+
+    def _clicked(self, x: float | str, y: float | str, name: str) -> None:
+        across, up = ({show_duration(ms): ms for ms in values} for values in self._values.values())
+        if x in across and y in up:
+            self._choose(**dict(zip(self._values, (across[x], up[y]), strict=True)))
+
+
+def _mark(figure: go.Figure, cell: list[int], theme: str) -> None:
+    """A frame around one cell of a grid."""
+    x, y = cell
+    ink = palette(theme).ink
+    figure.add_shape(
+        type="rect", x0=x - 0.5, x1=x + 0.5, y0=y - 0.5, y1=y + 0.5, line={"color": ink, "width": 3}, layer="above"
+    )
+
+
+class _Change:
+    """What differs between the snapshot and now."""
+
+    def __init__(self) -> None:
+        self._picture, self._words = Picture(), Words()
+        self.box = ipywidgets.VBox([self._words, self._picture])
+
+    def show(self, before: Run | None, after: Run) -> None:
+        """Compares the two runs."""
+        if before is None:
+            self._words.say(_NO_SNAPSHOT)
+            return
+        comparison = before.compare(after)
+        self._words.say(*comparison.words())
+        self._picture.show(comparison.figure(theme=self._picture.theme), " ".join(comparison.words()))
+
+
+class _CodeView:
+    """The plan of now as code, here and for other systems."""
+
+    def __init__(self) -> None:
+        self._target = ipywidgets.Dropdown(options=[_PYTHON, *_TARGETS], description="for")
+        self._code, self._words = Code(), Words()
+        self.box = ipywidgets.VBox([self._target, self._words, self._code])
+        self._plan: Plan | None = None
+        self._target.observe(lambda _: self._draw(), "value")
+
+    def show(self, plan: Plan) -> None:
+        """Writes the plan for the system that is chosen."""
+        self._plan = plan
+        self._draw()
+
+    def _draw(self) -> None:
+        assert self._plan is not None
+        self._code.label = f"the plan as code for {self._target.value}"
+        if self._target.value == _PYTHON:
+            self._code.text = plan_code(self._plan)
+            self._words.value = ""
+            return
+        try:
+            export = _TARGETS[self._target.value](self._plan)
+        except SessionkitError as error:
+            self._code.text = ""
+            self._words.say(str(error), refused=True)
+            return
+        self._code.text = export.code
+        self._words.say(*export.differences)
+
+
+def _sliders(settings: Mapping[str, int], spans: Mapping[str, tuple[Duration, Duration]]) -> dict[str, DurationSlider]:
+    unknown = [name for name in spans if name not in settings]
+    if unknown:
+        raise InvalidArgument(problem("these windows have no such length", repr(unknown[0]), f"one of {[*settings]}"))
+    longest = max(settings.values())
+    return {
+        name: DurationSlider(name, ladder(value, value or longest, spans.get(name), name), value)
+        for name, value in settings.items()
+    }

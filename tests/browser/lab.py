@@ -1,0 +1,159 @@
+"""A Jupyter server with a folder of notebooks, and a page of it in the browser."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import nbformat
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+PACKAGE = Path(__file__).parents[2]
+PATIENCE_MS = 60_000
+RAN = "() => [...document.querySelectorAll('.jp-InputPrompt')].some(e => /\\[(\\*|\\d+)\\]/.test(e.textContent))"
+DONE = """() => {
+  const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(e => e.textContent);
+  return prompts.some(e => /\\[\\d+\\]/.test(e)) && !prompts.some(e => e.includes('[*]')); }"""
+IDLE = "() => document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'"
+
+
+@dataclass
+class Server:
+    """A running Jupyter server."""
+
+    folder: Path
+    port: int
+    token: str
+
+    @property
+    def origin(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def url(self, kind: str, name: str) -> str:
+        """The address of a notebook in "lab/tree", "notebooks" or "voila/render"."""
+        return f"{self.origin}/{kind}/{quote(name)}?token={self.token}"
+
+    def write(self, name: str, *cells: str) -> str:
+        """Writes a notebook of code cells."""
+        notebook = nbformat.v4.new_notebook()
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+        notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
+        nbformat.write(notebook, self.folder / name)
+        return name
+
+
+@dataclass
+class Visit:
+    """One page, with what it asked for outside of the server and what went wrong on its console."""
+
+    server: Server
+    page: Page
+    outside: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
+
+    def open_lab(self, name: str, *, run: bool = True) -> None:
+        """Opens a notebook in JupyterLab and runs all of it."""
+        self.page.goto(self.server.url("lab/tree", name) + "&reset", wait_until="domcontentloaded")
+        self.page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=PATIENCE_MS)
+        self.page.wait_for_function(IDLE, timeout=PATIENCE_MS)
+        if run:
+            self.run_all()
+
+    def run_all(self) -> None:
+        """Runs all cells, and waits for the last one."""
+        for _ in range(4):  # a click can come before the kernel is attached: then no prompt shows
+            self.page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
+            self.page.locator(".lm-Menu-itemLabel", has_text="Run All Cells").first.click()
+            with contextlib.suppress(Exception):
+                self.page.wait_for_function(RAN, timeout=6_000)
+                break
+        self.page.wait_for_function(DONE, timeout=PATIENCE_MS)
+
+    def wait_drawn(self, revision: int | None = None, nth: int = 0) -> int:
+        """Waits until a picture is drawn (as this revision, or a later one), and gives its revision."""
+        self.page.wait_for_function(
+            """([nth, least]) => { const e = document.querySelectorAll('.sessionkit-picture')[nth];
+              return e && e.dataset.revision !== undefined && +e.dataset.revision >= least; }""",
+            arg=[nth, revision or 0],
+            timeout=PATIENCE_MS,
+        )
+        return int(self.page.locator(".sessionkit-picture").nth(nth).get_attribute("data-revision") or 0)
+
+
+@contextlib.contextmanager
+def serving(folder: Path, home: Path) -> Iterator[Server]:
+    """A server over `folder` that keeps its own files in `home` and asks nobody for news."""
+    settings = home / "settings" / "@jupyterlab" / "apputils-extension"
+    settings.mkdir(parents=True)
+    (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        server = Server(folder, free.getsockname()[1], secrets.token_hex(8))
+    names = {
+        "JUPYTER_CONFIG_DIR": "config",
+        "JUPYTER_DATA_DIR": "data",
+        "JUPYTER_RUNTIME_DIR": "runtime",
+        "IPYTHONDIR": "ipython",
+        "JUPYTERLAB_SETTINGS_DIR": "settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "workspaces",
+    }
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "PYTHONPATH": str(PACKAGE),
+        **{name: str(home / each) for name, each in names.items()},
+    }
+    command = [
+        *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1"),
+        *(f"--port={server.port}", f"--IdentityProvider.token={server.token}", f"--ServerApp.root_dir={folder}"),
+        *("--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"),
+        "--LabApp.extension_manager=readonly",
+    ]
+    log = home / "server.log"
+    with log.open("w") as out, subprocess.Popen(command, env=environment, stdout=out, stderr=out) as process:
+        try:
+            _wait_for(server.port, process, log)
+            yield server
+        finally:
+            process.terminate()
+            process.wait(20)
+
+
+def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    for _ in range(600):
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), 0.2).close()
+            return
+        assert process.poll() is None, log.read_text()
+        time.sleep(0.1)
+    raise AssertionError(f"the server does not listen:\n{log.read_text()}")
+
+
+@contextlib.contextmanager
+def visiting(server: Server, browser: Browser, **options: object) -> Iterator[Visit]:
+    """A fresh page."""
+    context = browser.new_context(viewport={"width": 1300, "height": 1100}, **options)  # type: ignore[arg-type]
+    page = context.new_page()
+    visit = Visit(server, page)
+    home = (server.origin, server.origin.replace("http", "ws"), "data:", "blob:")
+    page.on("request", lambda request: None if request.url.startswith(home) else visit.outside.append(request.url))
+    page.on("websocket", lambda socket: None if socket.url.startswith(home) else visit.outside.append(socket.url))
+    page.on("console", lambda line: visit.errors.append(line.text[:300]) if line.type == "error" else None)
+    page.on("pageerror", lambda error: visit.errors.append(str(error)[:300]))
+    page.on("dialog", lambda dialog: dialog.accept())
+    try:
+        yield visit
+    finally:
+        context.close()
