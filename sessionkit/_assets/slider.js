@@ -1,8 +1,8 @@
 // A slider over steps that have names, read out as they are; some can be typed as well.
-let count = 0;
+const shared = (globalThis.sessionkit ??= {}); // each widget has its own copy of this module
 
 function render({ model, el }) {
-  const id = `sessionkit-slider-${++count}`;
+  const id = `sessionkit-slider-${(shared.sliders = (shared.sliders ?? 0) + 1)}`;
   const label = document.createElement("label");
   const slider = Object.assign(document.createElement("input"), { type: "range", min: "0", step: "1", id });
   const typed = Object.assign(document.createElement("input"), { type: "text", spellcheck: false, autocomplete: "off" });
@@ -13,18 +13,18 @@ function render({ model, el }) {
   const said = document.createElement("output");
   el.append(label, slider, model.get("can_type") ? typed : said, refused);
 
-  const name = (step) => {
+  const tell = (step) => {
     slider.setAttribute("aria-valuetext", step);
     said.textContent = step;
+    if (document.activeElement !== typed || !model.get("refused")) typed.value = step.replaceAll(",", "");
   };
   function show() {
     const words = model.get("words");
     label.textContent = model.get("name");
     slider.max = words.length - 1;
     slider.value = model.get("place");
-    name(words[model.get("place")]);
+    tell(words[model.get("place")]);
     typed.setAttribute("aria-label", `${model.get("name")}, typed: ${model.get("hint")}`);
-    if (document.activeElement !== typed || !model.get("refused")) typed.value = model.get("text");
     refused.textContent = model.get("refused");
     typed.setAttribute("aria-invalid", model.get("refused") ? "true" : "false");
   }
@@ -33,14 +33,16 @@ function render({ model, el }) {
     model.save_changes();
   };
   slider.addEventListener("input", () => {
-    name(model.get("words")[slider.valueAsNumber]);
+    tell(model.get("words")[slider.valueAsNumber]);
     send("place", slider.valueAsNumber);
   });
   typed.addEventListener("change", () => send("typed", typed.value));
   for (const input of [slider, typed]) {
-    input.addEventListener("keydown", (event) => event.stopPropagation()); // the notebook has its own ideas of keys
+    input.addEventListener("keydown", (event) => {
+      if (!event.ctrlKey && !event.metaKey) event.stopPropagation(); // the notebook has its own ideas of plain keys
+    });
   }
-  for (const name of ["words", "place", "text", "refused"]) model.on(`change:${name}`, show);
+  for (const name of ["words", "place", "refused"]) model.on(`change:${name}`, show);
   show();
   return () => model.off(null, show);
 }

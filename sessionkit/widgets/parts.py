@@ -14,7 +14,7 @@ import plotly.graph_objects as go
 import traitlets
 from plotly.offline import get_plotlyjs
 
-from sessionkit.durations import duration_code, duration_ms, show_duration
+from sessionkit.durations import duration_ms, show_duration
 from sessionkit.errors import InvalidArgument
 from sessionkit.text import escape_html, html_block
 from sessionkit.tuning import Count
@@ -98,8 +98,7 @@ class Steps(anywidget.AnyWidget):
     place = traitlets.Int().tag(sync=True)
     can_type = traitlets.Bool(False).tag(sync=True)
     hint = traitlets.Unicode().tag(sync=True)  # what can be typed
-    text = traitlets.Unicode().tag(sync=True)  # what the field shows
-    typed = traitlets.Unicode().tag(sync=True)  # what the browser asks for
+    typed = traitlets.Unicode().tag(sync=True)  # set by the browser
     refused = traitlets.Unicode().tag(sync=True)
 
 
@@ -122,7 +121,6 @@ class DurationSlider(Steps):
         with self.hold_sync():
             self.words = [show_duration(ms) for ms in self._steps_ms]
             self.place = self._steps_ms.index(value_ms)
-            self.text = duration_code(value_ms)
             self.refused = ""
         self.value_ms = value_ms
 

@@ -66,10 +66,21 @@ class Visit:
     def open_lab(self, name: str, *, run: bool = True) -> None:
         """Opens a notebook in JupyterLab and runs all of it."""
         self.page.goto(self.server.url("lab/tree", name) + "&reset", wait_until="domcontentloaded")
-        self.page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=PATIENCE_MS)
-        self.page.wait_for_function(IDLE, timeout=PATIENCE_MS)
+        self.settle()
         if run:
             self.run_all()
+
+    def settle(self) -> None:
+        """Waits for the notebook and its kernel; where JupyterLab asks for the kernel, the notebook's own is taken."""
+        self.page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=PATIENCE_MS)
+        for _ in range(PATIENCE_MS // 1_000):
+            with contextlib.suppress(Exception):
+                self.page.wait_for_function(IDLE, timeout=1_000)
+                return
+            chosen = self.page.locator(".jp-Dialog button.jp-mod-accept")
+            if chosen.count():
+                chosen.first.click()
+        raise AssertionError("the kernel does not become idle")
 
     def run_all(self) -> None:
         """Runs all cells, and waits for the last one."""
@@ -80,6 +91,15 @@ class Visit:
                 self.page.wait_for_function(RAN, timeout=6_000)
                 break
         self.page.wait_for_function(DONE, timeout=PATIENCE_MS)
+
+    def reload(self) -> None:
+        """Saves the notebook and loads the page anew."""
+        self.page.keyboard.press("Control+s")
+        self.page.wait_for_function(
+            "() => !document.querySelector('.jp-mod-current.jp-mod-dirty')", timeout=PATIENCE_MS
+        )
+        self.page.reload(wait_until="domcontentloaded")
+        self.settle()
 
     def wait_drawn(self, revision: int | None = None, nth: int = 0) -> int:
         """Waits until a picture is drawn (as this revision, or a later one), and gives its revision."""

@@ -17,7 +17,7 @@ MINUTE = 60_000
 
 def clicks(count: int = 400, seed: int = 5) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
-    at = np.cumsum(rng.integers(0, 90_000, count)) - (rng.random(count) < 0.3) * rng.integers(0, 40 * MINUTE, count)
+    at = np.cumsum(rng.integers(0, 90_000, count)) - (rng.random(count) < 0.4) * rng.integers(0, 15 * MINUTE, count)
     return pd.DataFrame(
         {"user": rng.choice(["ana", "bo", "cy", "dee"], count), "at": np.maximum(at, 0), "price": rng.random(count)}
     )

@@ -1,0 +1,33 @@
+"""One Jupyter server for all tests in the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.lab import Server, Visit, serving, visiting
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A Jupyter server over an empty folder."""
+    pytest.importorskip("jupyterlab", reason="jupyterlab is not installed")
+    home = tmp_path_factory.mktemp("jupyter")
+    folder = home / "notebooks"
+    folder.mkdir()
+    with serving(folder, home) as running:
+        yield running
+
+
+@pytest.fixture
+def visit(server: Server, browser: Browser) -> Iterator[Visit]:
+    """A fresh page; at its end nothing was asked of another machine, and nothing went wrong on the console."""
+    with visiting(server, browser) as page:
+        yield page
+        assert page.outside == []
+        assert page.errors == []
