@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sessionkit.durations import show_duration
 from sessionkit.text import plural
 from sessionkit.views.charts.base import Lanes
-from sessionkit.views.charts.grammar import WIDTH, Frame
+from sessionkit.views.charts.grammar import WIDTH, Drawn, Frame
 from sessionkit.views.charts.history import session_size
 from sessionkit.views.charts.labels import flow, text_width
 from sessionkit.views.charts.rows import Size
 from sessionkit.views.charts.scene import LaneScene
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 SMALL = 11  # the size of words in the lanes
 
@@ -57,7 +53,7 @@ def lanes_subtitle(scene: Lanes) -> list[str]:
     return [*said, *flow([*notes, *scene.remarks], WIDTH - 40)]
 
 
-def sizes(scene: LaneScene, frame: Frame) -> go.Scatter:
+def sizes(scene: LaneScene, frame: Frame) -> Drawn:
     """Below each bar its size, or (in low lanes) beside it the number of its records: where there is room."""
     columns, windows = scene.trace.window_columns, scene.board.windows
     drop = scene.half + (0.2 if len(scene.former[0]) else 0.15) if scene.is_roomy else 0.0
@@ -109,7 +105,7 @@ def _enough(missing_ms: int) -> int:
     return -(-missing_ms // unit_ms) * unit_ms
 
 
-def graces(scene: Lanes, frame: Frame) -> go.Scatter:
+def graces(scene: Lanes, frame: Frame) -> Drawn:
     """Beside each drop the grace that it lacked, where no other drop is in the way."""
     times = scene.trace.batch.timestamp_ms
     marked_heights, marked_x = scene.height_of(scene.drops), frame.x(times[scene.drops])
@@ -127,19 +123,18 @@ def graces(scene: Lanes, frame: Frame) -> go.Scatter:
 
 def lane_text(
     scene: Lanes, frame: Frame, name: str, found: list[tuple[str, float, float]], colour: str, position: str
-) -> go.Scatter:
+) -> Drawn:
     """A trace of words at these places, given in pixels across."""
-    import plotly.graph_objects as go
-
     places = [round(frame.x_range_ms[0] + x * frame.ms_per_pixel) for _, x, _ in found]
-    return go.Scatter(
-        x=scene.axis.at(places),
-        y=[y for *_, y in found],
-        text=[text for text, *_ in found],
-        mode="text",
-        name=name,
-        textposition=position,
-        textfont={"size": SMALL if scene.is_roomy else SMALL - 1, "color": colour},
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    return {
+        "type": "scatter",
+        "x": scene.axis.at(places),
+        "y": [y for *_, y in found],
+        "text": [text for text, *_ in found],
+        "mode": "text",
+        "name": name,
+        "textposition": position,
+        "textfont": {"size": SMALL if scene.is_roomy else SMALL - 1, "color": colour},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }

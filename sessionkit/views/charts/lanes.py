@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sessionkit.session_trace import SessionTrace
 from sessionkit.views.charts.board import choose
-from sessionkit.views.charts.grammar import WIDTH, Frame, Theme, axis_title, dress, palette, time_axis
+from sessionkit.views.charts.grammar import Theme, axis_title, dressed, empty_figure, figure_of, palette, time_axis
 from sessionkit.views.charts.lane_words import graces, lanes_subtitle, lanes_title
 from sessionkit.views.charts.scene import LaneScene
 from sessionkit.views.charts.session_lanes import session_bars
@@ -46,8 +46,6 @@ def lanes(
         InvalidArgument: an unknown theme or order, or a span that ends before it starts.
         UnknownRecord: the run holds no such key.
     """
-    import plotly.graph_objects as go
-
     colours = palette(theme)
     trailing_only = getattr(window, "trailing_only", False)
     board = choose(trace, keys, most, sort, first_ms, last_ms, trailing_only)
@@ -55,17 +53,15 @@ def lanes(
     scene = kind(board, window, colours, time_axis(trace, window, clock))
     title, subtitle = lanes_title(scene), lanes_subtitle(scene)
     if not scene.board.lanes:
-        figure = go.Figure()
-        dress(figure, colours, Frame(WIDTH, 150, 78, 24, 110, 20, (0, 1), (0, 1)), title, subtitle)
-        return figure.update_layout(xaxis_visible=False, yaxis_visible=False)
+        return empty_figure(colours, title, subtitle)
     draft = scene.frame(10, subtitle)
     bars = window_bars(scene, draft) if isinstance(scene, WindowLanes) else session_bars(scene, draft)
-    figure = go.Figure([*bars, graces(scene, draft)])
-    frame = scene.frame(sum(bool(each.showlegend) for each in figure.data), subtitle)
-    dress(figure, colours, frame, title, subtitle)
-    figure.update_xaxes(title=axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms))
-    heights = list(range(len(scene.board.lanes)))[::-1]
+    drawn = [*bars, graces(scene, draft)]
+    frame = scene.frame(sum(each["showlegend"] for each in drawn), subtitle)
+    layout = dressed(colours, frame, title, subtitle)
+    layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
     low, high = frame.y_range
-    figure.update_yaxes(range=[low, high], minallowed=low, maxallowed=high, tickmode="array", tickvals=heights)
-    figure.update_yaxes(ticktext=[f"<b>{scene.name(lane)}</b>" for lane in scene.board.lanes], showgrid=True)
-    return figure
+    layout["yaxis"] |= {"range": [low, high], "minallowed": low, "maxallowed": high, "showgrid": True}
+    names = [f"<b>{scene.name(lane)}</b>" for lane in scene.board.lanes]
+    layout["yaxis"] |= {"tickmode": "array", "tickvals": list(range(len(names)))[::-1], "ticktext": names}
+    return figure_of(drawn, layout)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.session_trace import SessionTrace
 from sessionkit.views.charts import parts
-from sessionkit.views.charts.grammar import WIDTH, Frame, Theme, axis_title, dress, palette, time_axis
+from sessionkit.views.charts.grammar import Theme, axis_title, dressed, empty_figure, figure_of, palette, time_axis
 from sessionkit.views.charts.history import KeyHistory
 from sessionkit.views.charts.plane_words import plane_subtitle, plane_title
 from sessionkit.views.charts.playback import add_playback
@@ -60,21 +60,17 @@ def plane(
 
 
 def _drawn(scene: PlaneScene | WindowPlane, key: object, playback: bool) -> go.Figure:
-    import plotly.graph_objects as go
-
     colours, rows = scene.colours, scene.rows
     title, subtitle = plane_title(scene, key), plane_subtitle(scene)
     if not len(rows):
-        figure = go.Figure()
-        dress(figure, colours, Frame(WIDTH, 150, 78, 24, 110, 20, (0, 1), (0, 1)), title, subtitle)
-        return figure.update_layout(xaxis_visible=False, yaxis_visible=False)
-    figure = go.Figure(window_marks(scene) if isinstance(scene, WindowPlane) else session_marks(scene))
-    frame = scene.frame(sum(bool(each.showlegend) for each in figure.data), subtitle)
-    dress(figure, colours, frame, title, subtitle)
-    figure.update_xaxes(title=axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms))
-    figure.update_yaxes(title=axis_title("arrival order, by offset →", colours), **parts.offsets(scene, frame))
+        return empty_figure(colours, title, subtitle)
+    drawn = window_marks(scene) if isinstance(scene, WindowPlane) else session_marks(scene)
+    frame = scene.frame(sum(each["showlegend"] for each in drawn), subtitle)
+    layout = dressed(colours, frame, title, subtitle)
+    layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
+    layout["yaxis"] |= {"title": axis_title("arrival order, by offset →", colours), **parts.offsets(scene, frame)}
     placement = window_labels(scene, frame) if isinstance(scene, WindowPlane) else session_labels(scene, frame)
-    figure.update_layout(annotations=placement.annotations)
+    figure = figure_of(drawn, {**layout, "annotations": placement.annotations})
     if playback:
         add_playback(figure, colours, frame, placement, scene.trace.batch.offset[rows])
     return figure

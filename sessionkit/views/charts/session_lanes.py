@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sessionkit.decisions import LATE, MERGED
 from sessionkit.views.charts import lane_parts
-from sessionkit.views.charts.grammar import MOST_REASONS, Frame, Outline, lines, marks, reason
+from sessionkit.views.charts.grammar import MOST_REASONS, Drawn, Frame, Outline, lines, marks, reason
 from sessionkit.views.charts.lane_words import sizes
 from sessionkit.views.charts.rows import Rows
 from sessionkit.views.charts.scene import LaneScene
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
 _LONE_HALF_PIXELS = 2  # half the width of the bar of a session of a single moment
 
 
-def session_bars(scene: LaneScene, frame: Frame) -> list[go.Scatter | go.Scattergl]:
+def session_bars(scene: LaneScene, frame: Frame) -> list[Drawn]:
     """All that is drawn, from the back to the front."""
     return [*_areas(scene, frame), *_points(scene), *lane_parts.clocks(scene), sizes(scene, frame)]
 
@@ -32,7 +29,7 @@ def _bar(scene: LaneScene, start_ms: int, end_ms: int, frame: Frame, pad_ms: int
     return round(middle - least), round(middle + least)
 
 
-def _areas(scene: LaneScene, frame: Frame) -> list[go.Scatter]:
+def _areas(scene: LaneScene, frame: Frame) -> list[Drawn]:
     """Closed territory, reach, closed and open bars, brackets of former sessions."""
     colours, axis, columns = scene.colours, scene.axis, scene.trace.window_columns
     reach, closed, opened, former = (Outline() for _ in range(4))
@@ -63,7 +60,7 @@ def _areas(scene: LaneScene, frame: Frame) -> list[go.Scatter]:
     ]
 
 
-def _points(scene: LaneScene) -> list[go.Scatter | go.Scattergl]:
+def _points(scene: LaneScene) -> list[Drawn]:
     """Records by what they did, then the middles of bars (for hover only)."""
     trace, board, colours = scene.trace, scene.board, scene.colours
     gl = lane_parts.has_many(scene)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sessionkit.durations import show_duration
 from sessionkit.text import escape_label
 from sessionkit.views.charts import lane_parts
-from sessionkit.views.charts.grammar import Frame, Outline, cure, lines, marks
+from sessionkit.views.charts.grammar import Drawn, Frame, Outline, cure, lines, marks
 from sessionkit.views.charts.labels import text_width
 from sessionkit.views.charts.lane_words import SMALL, lane_text
 from sessionkit.views.charts.rows import Rows
 from sessionkit.views.charts.window_history import size_of
 from sessionkit.views.charts.window_scene import WindowLanes
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
 _LEAST_BAR = 12  # pixels of a bar with words in it
 
 
-def window_bars(scene: WindowLanes, frame: Frame) -> list[go.Scatter | go.Scattergl]:
+def window_bars(scene: WindowLanes, frame: Frame) -> list[Drawn]:
     """All that is drawn, from the back to the front."""
     rows = np.array(sorted(scene.sublane), np.int64)
     heights = scene.height_of_windows(rows)
@@ -38,7 +35,7 @@ def window_bars(scene: WindowLanes, frame: Frame) -> list[go.Scatter | go.Scatte
     ]
 
 
-def _bars(scene: WindowLanes, rows: Rows, spans: list[tuple[float, float]]) -> list[go.Scatter]:
+def _bars(scene: WindowLanes, rows: Rows, spans: list[tuple[float, float]]) -> list[Drawn]:
     """Closed and open windows."""
     closed, opened, colours = Outline(), Outline(), scene.colours
     columns, is_closed = scene.trace.window_columns, scene.trace.closed_by[rows] >= 0
@@ -53,7 +50,7 @@ def _bars(scene: WindowLanes, rows: Rows, spans: list[tuple[float, float]]) -> l
     ]
 
 
-def _points(scene: WindowLanes) -> list[go.Scatter | go.Scattergl]:
+def _points(scene: WindowLanes) -> list[Drawn]:
     """Records by what they did: those that count below the bars, dropped ones above."""
     trace, board, colours = scene.trace, scene.board, scene.colours
     rim = {"width": 0.8, "color": colours.background}
@@ -103,7 +100,7 @@ def _hover(scene: WindowLanes, row: int) -> str:
     return "<br>".join(said)
 
 
-def _sizes(scene: WindowLanes, frame: Frame, rows: Rows, middles: list[float]) -> go.Scatter:
+def _sizes(scene: WindowLanes, frame: Frame, rows: Rows, middles: list[float]) -> Drawn:
     """In each bar how many records it holds, where there is room."""
     columns = scene.trace.window_columns
     found = []
