@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,6 +47,7 @@ _LEGEND_ROW = 24
 _LEGEND_ENTRY = 308
 _LINE = 20  # of the subtitle
 _HOVER_LETTERS = 76
+_WRAPPER = textwrap.TextWrapper(_HOVER_LETTERS)
 
 
 @dataclass(frozen=True)
@@ -218,7 +220,11 @@ def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> go.Figure:
     """The figure of traces and a layout that are known to be right: plotly's checks cost more than all else here."""
     import plotly.graph_objects as go
 
-    figure = go.Figure({"data": drawn, "layout": layout}, _validate=False)
+    bare = [{"type": each["type"]} for each in drawn]
+    figure = go.Figure({"data": bare, "layout": layout}, _validate=False)
+    for kept, each in zip(figure._data, drawn, strict=True):
+        # plotly would copy every point; what it may change in place is what has to be a copy
+        kept.update({name: its if isinstance(its, list | np.ndarray) else deepcopy(its) for name, its in each.items()})
     for part in (figure, figure.layout, *figure.data):
         part._validate = True  # what its owner changes is checked as in any figure
     return figure
@@ -369,7 +375,7 @@ def marks(
 
 def reason(trace: SessionTrace, window: SessionWindows, row: int, missing_ms: int | None = None) -> str:
     """What one record did, in the words of `explain`, for a hover; for a drop also what would have kept it."""
-    told = textwrap.wrap(short_reason(trace, window, row), _HOVER_LETTERS)
+    told = _WRAPPER.wrap(short_reason(trace, window, row))
     said = [escape_label(line, _HOVER_LETTERS) for line in told]
     if missing_ms is not None:
         said.append(f"{show_duration(missing_ms)} short: {cure(window.grace_ms, missing_ms)}")

@@ -3,11 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from sessionkit.text import escape_label
 from sessionkit.views.charts.base import Lanes
 from sessionkit.views.charts.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks
 from sessionkit.views.charts.rows import Rows
+
+
+class Kind(NamedTuple):
+    """Records that did the same: which, how they are named, and how they look."""
+
+    mask: npt.NDArray[np.bool_]
+    name: str
+    rank: int  # in the legend
+    lift: float  # in lanes, from the middle of one
+    marker: dict[str, Any]
 
 
 def ground(scene: Lanes, frame: Frame) -> list[Drawn]:

@@ -28,8 +28,7 @@ def lanes_subtitle(scene: Lanes) -> list[str]:
     """How to read it, and what is left out."""
     board, trace = scene.board, scene.trace
     windows = scene.window.in_words().replace(", ", " · ")
-    bars = f"a lane for each key, a bar for each {scene.window.noun}: filled once closed, outlined while open"
-    said = [f"{windows} · {bars}"]
+    said = [f"{windows} · a lane for each key, {scene.bars}"]
     if not board.lanes:
         return [*said, "the run holds no records"]
     notes = []
@@ -109,14 +108,15 @@ def graces(scene: Lanes, frame: Frame) -> Drawn:
     """Beside each drop the grace that it lacked, where no other drop is in the way."""
     times = scene.trace.batch.timestamp_ms
     marked_heights, marked_x = scene.height_of(scene.drops), frame.x(times[scene.drops])
+    marked = [np.sort(marked_x[marked_heights == y]) for y in range(len(scene.board.lanes))]
     found = []
-    for row, missing_ms in scene.missing_ms.items():
-        y, x = int(scene.height_of(np.array([row]))[0]), float(frame.x(times[row]))
+    rows = np.array(list(scene.missing_ms), np.int64)
+    places = zip(scene.height_of(rows).tolist(), frame.x(times[rows]).tolist(), strict=True)
+    for (y, x), missing_ms in zip(places, scene.missing_ms.values(), strict=True):
         text = f"<b>+{show_duration(_enough(missing_ms))}</b>"
         end = x + 10 + text_width(text, SMALL)
-        others = marked_x[marked_heights == y]
-        same = int((others == x).sum())
-        if same == 1 and end <= frame.plot_width and not ((others > x) & (others < end + 8)).any():
+        low, high = np.searchsorted(marked[y], [x, end + 8])
+        if high - low == 1 and end <= frame.plot_width:
             found.append((text, x + 8, y + scene.above))
     return lane_text(scene, frame, "missing grace", found, scene.colours.drop, "middle right")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sessionkit.decisions import LATE, MERGED
@@ -60,21 +58,26 @@ def _areas(scene: LaneScene, frame: Frame) -> list[Drawn]:
     ]
 
 
+def session_kinds(scene: LaneScene) -> tuple[lane_parts.Kind, ...]:
+    """Records by what they did; the plain ones first."""
+    trace, colours, kind = scene.trace, scene.colours, lane_parts.Kind
+    late, merged, dropped = trace.late_but_kept, trace.decision == MERGED, trace.decision == LATE
+    saved = {"symbol": "triangle-up", "color": colours.saved}
+    return (
+        kind(trace.accepted & ~late & ~merged, "record", 1, 0.0, {"color": colours.record}),
+        kind(late & ~merged, "late, saved by an open session", 3, 0.0, saved),
+        kind(merged, "bridge: joins two sessions into one", 2, 0.0, {"symbol": "diamond", "color": colours.bridge}),
+        kind(dropped, "dropped (+ the grace it lacked)", 4, scene.above, {"symbol": "x", "color": colours.drop}),
+    )
+
+
 def _points(scene: LaneScene) -> list[Drawn]:
     """Records by what they did, then the middles of bars (for hover only)."""
-    trace, board, colours = scene.trace, scene.board, scene.colours
+    trace, board = scene.trace, scene.board
     gl = lane_parts.has_many(scene)
-    rim = {"width": 1.3 if scene.is_roomy else 0.8, "color": colours.background}
-    late, merged, dropped = trace.late_but_kept, trace.decision == MERGED, trace.decision == LATE
-    plain = trace.accepted & ~late & ~merged
+    rim = {"width": 1.3 if scene.is_roomy else 0.8, "color": scene.colours.background}
     found = []
-    kinds: tuple[tuple[Any, str, int, float, dict[str, Any]], ...] = (
-        (plain, "record", 1, 0.0, {"color": colours.record}),
-        (late & ~merged, "late, saved by an open session", 3, 0.0, {"symbol": "triangle-up", "color": colours.saved}),
-        (merged, "bridge: joins two sessions into one", 2, 0.0, {"symbol": "diamond", "color": colours.bridge}),
-        (dropped, "dropped (+ the grace it lacked)", 4, scene.above, {"symbol": "x", "color": colours.drop}),
-    )
-    for mask, name, rank, lift, marker in kinds:
+    for mask, name, rank, lift, marker in session_kinds(scene):
         size = (5 if name == "record" else 8) + (4 if scene.is_roomy else 0)
         rows = board.of(mask)
         heights = (scene.height_of(rows) + lift).tolist()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from sessionkit.decisions import LATE
 from sessionkit.durations import show_duration
 from sessionkit.text import escape_label
 from sessionkit.views.charts import lane_parts
@@ -50,37 +49,27 @@ def _bars(scene: WindowLanes, rows: Rows, spans: list[tuple[float, float]]) -> l
     ]
 
 
-def _points(scene: WindowLanes) -> list[Drawn]:
-    """Records by what they did: those that count below the bars, dropped ones above."""
-    trace, board, colours = scene.trace, scene.board, scene.colours
-    rim = {"width": 0.8, "color": colours.background}
-    late, some = trace.late_but_kept & ~board.late, board.late & trace.accepted
-    kinds: tuple[tuple[Any, str, int, float, dict[str, Any]], ...] = (
-        (trace.accepted & ~late & ~some, "record", 1, -scene.above, {"color": colours.record, "size": 6}),
-        (
-            late,
-            "late, but its window is still open",
-            2,
-            -scene.above,
-            {"symbol": "triangle-up", "color": colours.saved, "size": 8},
-        ),
-        (
-            some,
-            "too late for some of its windows",
-            3,
-            -scene.above,
-            {"symbol": "diamond", "color": colours.bridge, "size": 8},
-        ),
-        (
-            ~trace.accepted,
-            f"dropped (+ {scene.lacked})",
-            4,
-            scene.above,
-            {"symbol": "x", "color": colours.drop, "size": 8},
-        ),
+def window_kinds(scene: WindowLanes) -> tuple[lane_parts.Kind, ...]:
+    """Records by what they did; the plain ones first. Those that count are below the bars, dropped ones above."""
+    trace, colours, kind, low = scene.trace, scene.colours, lane_parts.Kind, -scene.above
+    late, some = trace.late_but_kept & ~scene.board.late, scene.board.late & trace.accepted
+    saved = {"symbol": "triangle-up", "color": colours.saved, "size": 8}
+    partly = {"symbol": "diamond", "color": colours.bridge, "size": 8}
+    drop = {"symbol": "x", "color": colours.drop, "size": 8}
+    return (
+        kind(trace.accepted & ~late & ~some, "record", 1, low, {"color": colours.record, "size": 6}),
+        kind(late, "late, but its window is still open", 2, low, saved),
+        kind(some, "too late for some of its windows", 3, low, partly),
+        kind(trace.decision == LATE, f"dropped (+ {scene.lacked})", 4, scene.above, drop),
     )
+
+
+def _points(scene: WindowLanes) -> list[Drawn]:
+    """Each record."""
+    trace, board = scene.trace, scene.board
+    rim = {"width": 0.8, "color": scene.colours.background}
     found = []
-    for mask, name, rank, lift, marker in kinds:
+    for mask, name, rank, lift, marker in window_kinds(scene):
         rows = board.of(mask)
         heights = (scene.height_of(rows) + lift).tolist()
         words = [_hover(scene, row) for row in rows.tolist()]
