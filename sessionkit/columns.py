@@ -46,6 +46,36 @@ def stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # typ
 
 
 @compiled
+def grouped(codes, size):  # type: ignore[no-untyped-def]
+    """(first, rows): the rows with code c, in order, are rows[first[c]:first[c + 1]]; codes below 0 are left out."""
+    first = np.zeros(size + 1, np.int64)
+    for code in codes:
+        if code >= 0:
+            first[code + 1] += 1
+    for c in range(size):
+        first[c + 1] += first[c]
+    following = first[:size].copy()
+    rows = np.empty(first[size], np.int64)
+    for i in range(codes.shape[0]):
+        code = codes[i]
+        if code >= 0:
+            rows[following[code]] = i
+            following[code] += 1
+    return first, rows
+
+
+@compiled
+def rows_in_view(mask, start_ms, end_ms, slot, lane_of, first_ms, last_ms):  # type: ignore[no-untyped-def]
+    """The rows under `mask` that reach into a span of time and whose slot has a lane."""
+    rows, count = np.empty(mask.shape[0], np.int64), 0
+    for i in range(mask.shape[0]):
+        if mask[i] and end_ms[i] >= first_ms and start_ms[i] <= last_ms and lane_of[slot[i]] >= 0:
+            rows[count] = i
+            count += 1
+    return rows[:count].copy()
+
+
+@compiled
 def bounds_after(window, timestamp_ms, merges, loaded_start_ms, loaded_end_ms, window_count):  # type: ignore[no-untyped-def]
     """(start, end) of each record's window once the record is in it; -1, -1 for a record that was dropped."""
     start = np.full(window_count, np.int64(2**63 - 1))

@@ -95,8 +95,8 @@ def show_duration(ms: int) -> str:
         return "-" + show_duration(-ms)
     parts = []
     for unit, length in _SHOWN:
-        count, ms = divmod(ms, length)
-        if count:
+        if ms >= length:
+            count, ms = divmod(ms, length)
             parts.append(f"{count:,} {unit}")
     return " ".join(parts) or "0 s"
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.columns import grouped
+from sessionkit.compiled import compiled_loop
 from sessionkit.decisions import LATE
 from sessionkit.session_trace import SessionTrace
+from sessionkit.windows.cells import empty_cells
 from sessionkit.windows.session import SessionWindows
-from sessionkit.windows.session_kernel import SessionKernel
+from sessionkit.windows.session_kernel import NO_SESSION, SESSION, SessionKernel, room_for, run_sessions
 
 Times = npt.NDArray[np.int64]
 NOTHING_LOADED = (np.empty(0, np.int64), np.empty(0, np.int64))
@@ -21,14 +24,16 @@ def missing_grace_ms(trace: SessionTrace, windows: SessionWindows, rows: npt.NDA
     """
     batch, columns, loaded = trace.batch, trace.window_columns, trace.window_columns.loaded_count
     missing = np.empty(len(rows), np.int64)
-    slot = batch.key * np.int64(max(1, len(batch.partitions))) + batch.partition
-    if batch.rejected is not None:
-        slot[batch.rejected != 0] = -1
-    for one in np.unique(slot[rows]).tolist():
-        records = np.flatnonzero(slot == one)
+    slot = trace.slot if batch.rejected is None else np.where(batch.rejected != 0, -1, trace.slot)
+    asked_slots, number = np.unique(slot[rows], return_inverse=True)
+    place = np.full(trace.slot_count + 1, -1, np.int32)  # the last is of what was rejected
+    place[asked_slots] = np.arange(len(asked_slots))
+    first, by_slot = grouped(place[slot], len(asked_slots))
+    for one in range(len(asked_slots)):
+        records = by_slot[first[one] : first[one + 1]]
         key, partition = batch.key[records[0]], batch.partition[records[0]]
         mine = np.flatnonzero((columns.key[:loaded] == key) & (columns.partition[:loaded] == partition))
-        asked = slot[rows] == one
+        asked = number == one
         missing[asked] = missing_grace_of_key(
             batch.timestamp_ms[records], trace.stream_time_ms[records], np.searchsorted(records, rows[asked]), windows,
             trace.retention_ms, (trace.loaded_start_ms[mine], trace.loaded_end_ms[mine]),
@@ -55,6 +60,37 @@ def missing_grace_of_key(
     return out
 
 
+def _search(times: Times, stair: Times, gap_ms: int, retention_ms: int, dropped: int, enough: int) -> int:
+    """The smallest grace that keeps the last record, compiled; -1 where a replay needs more than a short list."""
+    room = len(times)
+    slot, head, sessions = np.zeros(room, np.int32), np.empty(1, np.int32), np.empty(room, SESSION)
+    scratch = (head, sessions, empty_cells(), np.empty(room, np.uint8), np.empty(room, np.int32), room_for(room))
+    counters = np.zeros(5, np.int64)
+    return int(_smallest_grace(slot, times, stair, gap_ms, retention_ms, dropped, enough, *scratch, counters))
+
+
+@compiled_loop
+def _smallest_grace(  # type: ignore[no-untyped-def]
+    slot, times, stair, gap, retention, dropped, enough, head, sessions, cells, decision, window, events, counters
+):
+    """Bisects between a grace that drops the last record and one that keeps it; first just below the upper one."""
+    last = slot.shape[0] - 1
+    middle = enough - 1  # usually no session would have taken it in, and this drops it
+    while enough - dropped > 1:
+        head[0] = NO_SESSION
+        counters[:] = 0
+        reach = max(retention, gap + middle)
+        arrays = (slot, times, stair, gap, middle, reach, head, sessions, cells, decision, window, events, counters)
+        if run_sessions(0, *arrays) <= last:
+            return -1
+        if decision[last] < LATE:
+            enough = middle
+        else:
+            dropped = middle
+        middle = dropped + (enough - dropped) // 2
+    return enough
+
+
 def _chains(times: Times, gap_ms: int) -> Times:
     """A number for each record; records of different numbers are too far apart to meet, whatever the grace."""
     order = np.argsort(times, kind="stable")
@@ -79,6 +115,10 @@ def _bisect(times: Times, stair: Times, windows: SessionWindows, retention_ms: i
 
     # with the upper one the record is not late even if it stays alone
     dropped, enough = windows.grace_ms, int(stair[-1]) - windows.inactivity_gap_ms - int(times[-1])
+    if not len(loaded[0]):
+        found = _search(times, stair, windows.inactivity_gap_ms, retention_ms, dropped, enough)
+        if found >= 0:
+            return found - windows.grace_ms
     if not kept(enough - 1):  # no session would have taken it in: the usual case
         return enough - windows.grace_ms
     enough -= 1

@@ -210,18 +210,27 @@ class Run:
         from sessionkit.views.charts import plane
 
         key = self.most_eventful_key() if key is None else key
-        if key not in self.outcome.keys.to_pylist():
-            raise UnknownRecord(problem("this key is not in the run", repr(shorten(key)), "a key of run.table()"))
         return plane(self.trace, self._windows, key, partition=partition, theme=theme, **options)
 
     def lanes(self, *, theme: Theme = "light", **options: Any) -> go.Figure:
         """The windows of many keys, a lane each."""
         from sessionkit.views.charts import lanes
 
-        return lanes(self.trace, self._windows, theme=theme, **options)
+        return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **options)
+
+    @cached_property
+    def all_lanes(self) -> Any:
+        """What every picture of lanes of this run starts from."""
+        from sessionkit.views.charts.board import everything
+
+        return everything(self.trace, getattr(self._windows, "trailing_only", False))
 
     def most_eventful_key(self) -> Any:
         """The key with most drops, merges and rescues; of equal ones the first in the data."""
+        return self._most_eventful_key
+
+    @cached_property
+    def _most_eventful_key(self) -> Any:
         trace = self.trace
         weight = 3 * (trace.decision == LATE)
         if not isinstance(trace, WindowTrace):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.columns import bounds_after
+from sessionkit.columns import bounds_after, grouped
 from sessionkit.decisions import BAD_TIME, DECISIONS, LATE, MERGED, OPENED, REASONS
 from sessionkit.durations import INT64_MAX
 from sessionkit.keys import key_ranks
@@ -64,6 +64,24 @@ class SessionTrace(Trace):
         """(start, end) of the record's window once the record is in it; -1 for a dropped record."""
         loaded = (self.loaded_start_ms, self.loaded_end_ms)
         return bounds_after(self.window, self.batch.timestamp_ms, self.merges, *loaded, len(self.window_columns.key))
+
+    @cached_property
+    def _by_window(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        return grouped(self.window, len(self.window_columns.key))
+
+    def records_of(self, window: int) -> npt.NDArray[np.int64]:
+        """The records that went into a window, before and after it took in others."""
+        first, rows = self._by_window
+        return rows[first[window] : first[window + 1]]
+
+    def bounds_before(self, window: int, index: int) -> tuple[int, int]:
+        """Bounds of a window just before record `index`."""
+        rows = self.records_of(window)
+        earlier = int(np.searchsorted(rows, index))
+        if not earlier:
+            return int(self.loaded_start_ms[window]), int(self.loaded_end_ms[window])
+        last = rows[earlier - 1]
+        return int(self.bounds_after[0][last]), int(self.bounds_after[1][last])
 
     @cached_property
     def closes(self) -> Closes:

@@ -25,7 +25,7 @@ def shorten(text: object, length: int = LABEL_LENGTH) -> str:
     raw = str(text)
     if len(raw) > 4 * length:
         raw = raw[: 2 * length] + raw[-2 * length :]
-    line = "".join(_visible(character) for character in raw)
+    line = raw if raw.isprintable() else "".join(_visible(character) for character in raw)
     if len(line) <= length:
         return line
     half = (length - 1) // 2

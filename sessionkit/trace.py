@@ -76,6 +76,29 @@ class Trace:
         return len(self.decision)
 
     @cached_property
+    def slot(self) -> npt.NDArray[np.int64]:
+        """A number for the key and partition of each record; -1 where it has no key."""
+        numbers = self.batch.key * np.int64(max(1, len(self.batch.partitions))) + self.batch.partition
+        return np.where(self.batch.key >= 0, numbers, -1)
+
+    @cached_property
+    def window_slot(self) -> npt.NDArray[np.int64]:
+        """The same of each window."""
+        columns = self.window_columns
+        return columns.key * np.int64(max(1, len(self.batch.partitions))) + columns.partition
+
+    @cached_property
+    def is_standing(self) -> npt.NDArray[np.bool_]:
+        """True for each window that was neither absorbed, nor closed before the run."""
+        mask: npt.NDArray[np.bool_] = (self.window_columns.merged_into < 0) & (self.window_columns.closed_before < 0)
+        return mask
+
+    @cached_property
+    def slot_count(self) -> int:
+        """How many such numbers there are."""
+        return len(self.keys) * max(1, len(self.batch.partitions))
+
+    @cached_property
     def stream_time_ms(self) -> npt.NDArray[np.int64]:
         """Stream time of the record's partition once the record was seen, for each record."""
         out = np.empty(len(self), np.int64)
@@ -91,7 +114,7 @@ class Trace:
         np.maximum.at(last, self.batch.partition, self.stream_time_ms)
         return last
 
-    @property
+    @cached_property
     def close_time_ms(self) -> npt.NDArray[np.int64]:
         """The close line at each record: windows that end before it are final."""
         return self.stream_time_ms - self.close_lag_ms

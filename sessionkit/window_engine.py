@@ -128,6 +128,7 @@ def _window_columns(
 
 
 def _trace(windows: Any, feed: Feed, keys: pa.Array, columns: WindowColumns, state: FixedColumns) -> WindowTrace:
+    missed = getattr(windows.kernel(), "missed", None)
     again = Feed(feed.batch, feed.loaded, feed.slots, feed.first_stream_time_ms, keep=True)
     return WindowTrace(
         batch=feed.batch,
@@ -139,6 +140,7 @@ def _trace(windows: Any, feed: Feed, keys: pa.Array, columns: WindowColumns, sta
         length_ms=windows.length_ms,
         inclusive_end=windows.inclusive_end,
         find_touches=lambda: windows.kernel().touches(again),
+        find_missed=None if missed is None else lambda: missed(again),
         loaded_timestamp_ms=state.timestamp_ms,
     )
 

@@ -41,6 +41,7 @@ class WindowTrace(Trace):
     length_ms: int
     inclusive_end: bool  # the end belongs to the window (sliding), or does not (tumbling, hopping)
     find_touches: Callable[[], Touches]
+    find_missed: Callable[[], Touches] | None = None  # where they can be told without all the others
     loaded_timestamp_ms: npt.NDArray[np.int64]  # of the windows that came from a store, as they came
     noted_newest_ms: npt.NDArray[np.int64] | None = None  # a processor notes it: it may delete windows, and begin anew
 
@@ -52,7 +53,16 @@ class WindowTrace(Trace):
     @cached_property
     def missed(self) -> Touches:
         """The touches of closed windows: each is a drop, as Kafka counts them."""
+        if self.find_missed is not None:
+            return self.find_missed()
         return Touches(*(column[self.touches.effect == LATE] for column in self.touches))
+
+    @cached_property
+    def late_for_some(self) -> npt.NDArray[np.bool_]:
+        """True for each record that was dropped as late, or came too late for some of its windows."""
+        mask: npt.NDArray[np.bool_] = self.decision == LATE
+        mask[self.missed.record] = True
+        return mask
 
     @cached_property
     def newest_ms(self) -> npt.NDArray[np.int64]:

@@ -58,7 +58,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         *("views.charts.scene", "views.charts.window_scene", "views.charts.plane_words"),
         *("views.charts.parts", "views.charts.lane_parts"),
     ),
-    ("views.charts.lane_words",),
+    ("views.charts.lane_words", "views.charts.lane_density"),
     (
         "views.charts.session_plane",
         "views.charts.session_lanes",

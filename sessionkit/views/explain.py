@@ -125,20 +125,12 @@ def span_words(at: Callable[[int], str], start_ms: int, end_ms: int) -> str:
     return f"at {at(start_ms)}" if start_ms == end_ms else f"{at(start_ms)} to {at(end_ms)}"
 
 
-def bounds_before(trace: SessionTrace, row: int, index: int) -> tuple[int, int]:
-    """Bounds of a window just before record `index`."""
-    earlier = np.flatnonzero(trace.window[:index] == row)
-    if len(earlier):
-        return int(trace.bounds_after[0][earlier[-1]]), int(trace.bounds_after[1][earlier[-1]])
-    return int(trace.loaded_start_ms[row]), int(trace.loaded_end_ms[row])
-
-
 def _sessions_met(trace: SessionTrace, index: int) -> list[Met]:
     """The sessions that an accepted record joined, oldest first, as they were before it."""
     if trace.decision[index] == OPENED:
         return []
     rows = [int(trace.window[index]), *trace.merges.absorbed[trace.merges.at == index].tolist()]
-    return [Met(row, *bounds_before(trace, row, index)) for row in rows]
+    return [Met(row, *trace.bounds_before(row, index)) for row in rows]
 
 
 def _closed_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[str]:
@@ -172,7 +164,7 @@ def _sessions_near(trace: SessionTrace, windows: SessionWindows, index: int) -> 
     for row in rows.tolist():
         if row >= columns.loaded_count and opened[row - columns.loaded_count] >= index:
             continue
-        start, end = bounds_before(trace, row, index)
+        start, end = trace.bounds_before(row, index)
         if start <= time + gap and end >= time - gap:
             near.append((start, end))
     return near

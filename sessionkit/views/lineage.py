@@ -11,7 +11,7 @@ import pyarrow as pa
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.session_trace import SessionTrace
 from sessionkit.text import plural, shorten
-from sessionkit.views.explain import bounds_before, clock, span_words
+from sessionkit.views.explain import clock, span_words
 from sessionkit.views.explain_life import find_window
 from sessionkit.views.tables import frame_of
 
@@ -114,7 +114,7 @@ def _nodes(trace: SessionTrace, root: int) -> list[Node]:
     merges = trace.merges
 
     def finish(row: int, at: int) -> int:
-        bounds = bounds_before(trace, row, at)
+        bounds = trace.bounds_before(row, at)
         own = int(np.searchsorted(touched[row], at) - np.searchsorted(touched[row], begun[row]))
         bridge, children = made.get(row, (-1, ()))
         total = own + sum(nodes[child].total for child in children)

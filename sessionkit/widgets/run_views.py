@@ -103,7 +103,8 @@ class LanesView:
             return
         sort: Sort = self.sort.value
         chosen = self._kept or {"sort": sort, **({"first_ms": 0} if self.span.value == "all" else {})}
-        scene: Any = lane_scene(self._run.trace, self._run.plan.windows, theme=self.picture.theme, **chosen)
+        run, theme = self._run, self.picture.theme
+        scene: Any = lane_scene(run.trace, run.plan.windows, whole=run.all_lanes, theme=theme, **chosen)
         board = scene.board
         keys = list(dict.fromkeys(self._run.trace.keys[lane.key].as_py() for lane in board.lanes))
         if keys:

@@ -287,7 +287,7 @@ class SessionKernel:
         counters[MERGES] = counters[REOPENINGS] = 0
         events = self._events
         if events is None or len(events.merge_at) < len(slot):
-            events = self._events = _room_for(len(slot))
+            events = self._events = room_for(len(slot))
         at = 0
         while True:
             at = run_sessions(
@@ -334,7 +334,7 @@ class SessionKernel:
         self._cells = cells
 
 
-def _room_for(records: int) -> Events:
+def room_for(records: int) -> Events:
     """A record makes at most one merge and re-opens at most two sessions. Pages that are not used cost nothing."""
     longs = (np.empty(records, np.int64), *(np.empty(2 * records, np.int64) for _ in range(3)))
     ints = (np.empty(records, np.int32), np.empty(records, np.int32), np.empty(2 * records, np.int32))

@@ -290,20 +290,19 @@ class TimeKernel:
             for i, kind in enumerate((np.int64, np.int32, np.uint8))
         )
         start_ms = state.windows["index"][window] * self._limits[1]
-        missed, missed_start_ms = self._missed(feed)
-        none = np.full(len(missed), -1, np.int32)
+        missed, none, late, missed_start_ms, _ = self.missed(feed)
         # what a record missed is older than what it met, and goes before it
         order = np.argsort(np.concatenate([missed, record]), kind="stable")
         return Touches(
             np.concatenate([missed, record])[order],
             np.concatenate([none, window])[order],
-            np.concatenate([np.full(len(missed), LATE, np.uint8), effect])[order],
+            np.concatenate([late, effect])[order],
             np.concatenate([missed_start_ms, start_ms])[order],
             np.full(len(order), -1, np.int32),
         )
 
-    def _missed(self, feed: Feed) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """(record, start) of each window that was closed when its record came."""
+    def missed(self, feed: Feed) -> Touches:
+        """Every window that was closed when its record came: far fewer than what the records met."""
         size, advance, grace = self._limits
         columns = feed.whole()
         t, close = columns.timestamp_ms, columns.stream_time_ms - grace
@@ -312,4 +311,5 @@ class TimeKernel:
         count = np.where(columns.slot >= 0, np.minimum(oldest_open, highest + 1) - first, 0)
         record = np.repeat(np.arange(len(t)), count)
         place = np.arange(len(record)) - np.repeat(np.cumsum(count) - count, count)
-        return record, (first[record] + place) * advance
+        none = np.full(len(record), -1, np.int32)
+        return Touches(record, none, np.full(len(record), LATE, np.uint8), (first[record] + place) * advance, none)

@@ -650,3 +650,32 @@ def test_drawn_in_a_browser_marks_are_there_and_labels_do_not_overlap(browser: B
     page.wait_for_function("document.querySelector('.js-plotly-plot').layout.shapes[0].y0 < 4")
     assert page.evaluate("() => document.querySelectorAll('.scatterlayer .js-fill').length") >= 2  # fills are kept
     page.close()
+
+
+# ---- the figures themselves -----------------------------------------------------------------------------------------
+
+
+def test_plotly_finds_no_fault_with_the_figures(toy: SessionTrace, flights: sk.Run) -> None:
+    """They are built without its checks, which take longer than all else."""
+    playing = plane(toy, WINDOWS, "ana", theme="dark", playback=True)
+    for figure in (
+        playing,
+        plane(toy, WINDOWS, "bo"),
+        lanes(toy, WINDOWS),
+        flights.lanes(most=5),
+        lanes(run([]), WINDOWS),
+    ):
+        assert json.loads(go.Figure(figure.to_dict()).to_json()) == json.loads(figure.to_json())
+        with pytest.raises(ValueError, match="Invalid property"):
+            figure.update_layout(titel="x")
+
+
+def test_a_change_to_one_trace_of_a_figure_changes_no_other(toy: SessionTrace) -> None:
+    figure = lanes(toy, WINDOWS)
+    before = [each.to_plotly_json() for each in figure.data]
+    for each in figure.data:
+        if each.line.width is not None:
+            each.line.width = 77
+            break
+    after = [each.to_plotly_json() for each in figure.data]
+    assert sum(a != b for a, b in zip(before, after, strict=True)) == 1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import sessionkit as sk
 from sessionkit.decisions import LATE
 from sessionkit.errors import UnknownRecord
-from sessionkit.views.explain import bounds_before, clock, drop_summary, short_reason
+from sessionkit.views.explain import clock, drop_summary, short_reason
 
 MINUTE = 60_000
 PLAN = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop").windowed_by(
@@ -183,7 +183,7 @@ def test_state_of_an_earlier_run() -> None:
     assert "No session of its key, open or closed, is within the gap of it. It came 6 min short" in run.explain(
         offset=3
     )
-    assert bounds_before(run.trace, int(run.trace.window[1]), 1) == (10 * MINUTE, 10 * MINUTE)
+    assert run.trace.bounds_before(int(run.trace.window[1]), 1) == (10 * MINUTE, 10 * MINUTE)
 
 
 def test_a_long_or_strange_key_is_shortened() -> None:

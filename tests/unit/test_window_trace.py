@@ -484,3 +484,15 @@ def test_drops_are_counted_once_each(windows: Any, rows: list[tuple[str, int]]) 
     assert reasons == {"null_key": 1, "bad_time": 1}
     assert [row["offset"] for row in dropped] == sorted(row["offset"] for row in dropped)
     assert sum(run.table()["count"].to_pylist()) >= run.trace.accepted.sum()
+
+
+def test_what_was_missed_is_told_without_what_was_met() -> None:
+    rng = np.random.default_rng(3)
+    times = np.maximum(np.arange(400) * 1_000 - rng.integers(0, 90_000, 400), 0)
+    data = pd.DataFrame({"key": pd.array([f"k{each}" for each in rng.integers(0, 4, 400)], "string"), "at": times})
+    for windows in (sk.TimeWindows(size="20s", grace="5s"), sk.TimeWindows(size="20s", advance="3s", grace="5s")):
+        trace = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(windows).count().run(data).trace
+        missed = trace.missed
+        assert "touches" not in trace.__dict__ and len(missed.record)
+        late = trace.touches.effect == LATE
+        assert all(np.array_equal(one, all_of[late]) for one, all_of in zip(missed, trace.touches, strict=True))

@@ -53,8 +53,9 @@ class Plane:
         return [cap for cap in self.history.caps if self.rows[0] <= cap.at <= self.rows[-1]]
 
     def shown(self, records: Rows) -> Rows:
-        """Those of `records` that are among the rows."""
-        return records[np.isin(records, self.rows)]
+        """Those of `records` (which rise) that are among the rows."""
+        near = records[slice(*np.searchsorted(records, [self.rows[0], self.rows[-1] + 1]))]
+        return near[np.isin(near, self.rows)]
 
     def y(self, records: Rows) -> list[float]:
         """Heights of records that are among the rows."""
@@ -121,6 +122,11 @@ class Plane:
         return found
 
 
+def usual_pitch(lanes: int) -> int:
+    """Pixels of each of so many lanes."""
+    return min(max(_ALL_LANES // max(lanes, 1), _SMALLEST_PITCH), _LARGEST_PITCH)
+
+
 @dataclass(frozen=True)
 class Lanes:
     """What the lanes show, and what their traces and words are made of."""
@@ -136,7 +142,12 @@ class Lanes:
 
     @property
     def pitch(self) -> int:
-        return int(min(max(_ALL_LANES // max(len(self.board.lanes), 1), _SMALLEST_PITCH), _LARGEST_PITCH))
+        return usual_pitch(len(self.board.lanes))
+
+    @property
+    def bars(self) -> str:
+        """What a lane is made of."""
+        return f"a bar for each {self.window.noun}: filled once closed, outlined while open"
 
     @property
     def is_roomy(self) -> bool:
@@ -203,8 +214,7 @@ class Lanes:
         return heights
 
     def height_of(self, records: Rows) -> Rows:
-        batch = self.trace.batch
-        return self.board.heights(batch.key[records], batch.partition[records])
+        return len(self.board.lanes) - 1 - self.board.numbers(records)
 
     def frame(self, legend_entries: int, subtitle: list[str]) -> Frame:
         count = max(len(self.board.lanes), 1)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.columns import rows_in_view
 from sessionkit.decisions import LATE, MERGED
 from sessionkit.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, problem
@@ -76,41 +77,45 @@ class Board:
         number = self._lane_of[np.where(key < 0, -1, pair)]
         return np.where(number < 0, -1, len(self.lanes) - 1 - number)
 
+    def numbers(self, records: Rows) -> Rows:
+        """The place of each record's lane among the lanes; -1 where it has none."""
+        found: Rows = self._lane_of[self.trace.slot[records]]
+        return found
+
     @cached_property
     def records(self) -> Rows:
         """The records of the lanes that fall into the span and that the windows were asked about."""
-        batch, trace = self.trace.batch, self.trace
-        times = batch.timestamp_ms
-        in_span = (times >= self.first_ms) & (times <= self.last_ms) & (trace.decision <= LATE)
-        rows = np.flatnonzero(in_span)
-        found: Rows = rows[self.heights(batch.key[rows], batch.partition[rows]) >= 0]
-        return found
+        return self.of(self.trace.decision <= LATE)
 
     @cached_property
     def all_windows(self) -> Rows:
         """The windows of the lanes, without those that were absorbed, or closed before the run, or are no results."""
-        columns = self.trace.window_columns
-        mask = (columns.merged_into < 0) & (columns.closed_before < 0)
-        if isinstance(self.trace, WindowTrace):
-            mask &= results(self.trace, self.trailing_only)
-        rows = np.flatnonzero(mask)
-        found: Rows = rows[self.heights(columns.key[rows], columns.partition[rows]) >= 0]
-        return found
+        return self._windows_within(0, INT64_MAX)
 
     @cached_property
     def windows(self) -> Rows:
         """The windows of the lanes that reach into the span."""
-        columns, rows = self.trace.window_columns, self.all_windows
-        found: Rows = rows[(columns.end_ms[rows] >= self.first_ms) & (columns.start_ms[rows] <= self.last_ms)]
+        return self._windows_within(self.first_ms, self.last_ms)
+
+    def _windows_within(self, first_ms: int, last_ms: int) -> Rows:
+        trace, columns = self.trace, self.trace.window_columns
+        mask = trace.is_standing
+        if isinstance(trace, WindowTrace) and self.trailing_only:
+            mask = mask & results(trace, self.trailing_only)
+        found: Rows = rows_in_view(
+            mask, columns.start_ms, columns.end_ms, trace.window_slot, self._lane_of, first_ms, last_ms
+        )
         return found
 
     @cached_property
     def late(self) -> Mask:
         """True for each record that was dropped as late, or came too late for some of its windows."""
-        mask: Mask = self.trace.decision == LATE
-        if isinstance(self.trace, WindowTrace):
-            mask[self.trace.missed.record] = True
-        return mask
+        return self.trace.late_for_some if isinstance(self.trace, WindowTrace) else self.trace.decision == LATE
+
+    @cached_property
+    def most_eventful(self) -> tuple[int, int]:
+        """The whole extent where it can be read, else the part of it with most to see."""
+        return _most_eventful(replace(self, first_ms=self.extent[0], last_ms=self.extent[1]))
 
     @cached_property
     def whole(self) -> Board:
@@ -127,19 +132,24 @@ class Board:
         return (int(lows.min()), int(highs.max())) if len(lows) else (0, 0)
 
     def of(self, mask: Mask) -> Rows:
-        """Those of the records for which `mask` (over all records) holds."""
-        found: Rows = self.records[mask[self.records]]
+        """Those of the records for which `mask` (over all records that the windows were asked about) holds."""
+        times = self.trace.batch.timestamp_ms
+        found: Rows = rows_in_view(mask, times, times, self.trace.slot, self._lane_of, self.first_ms, self.last_ms)
         return found
 
 
+def everything(trace: Trace, trailing_only: bool = False) -> Board:
+    """All lanes over all times: what a run keeps for all its pictures."""
+    return Board(trace, _all_lanes(trace, None), 0, INT64_MAX, trailing_only=trailing_only)
+
+
 def choose(
-    trace: Trace,
+    whole: Board,
     keys: Iterable[object] | None,
     most: int,
     sort: str | None,
     first_ms: int | None,
     last_ms: int | None,
-    trailing_only: bool = False,
 ) -> Board:
     """The lanes to show and the span: what was asked for, or the part with most to see.
 
@@ -154,17 +164,17 @@ def choose(
         raise InvalidArgument(problem("most is a number of lanes", most, "1 or more"))
     if first_ms is not None and last_ms is not None and last_ms < first_ms:
         raise InvalidArgument(problem("the span ends before it starts", f"{first_ms} to {last_ms}", "swap them"))
-    asked = None if keys is None else list(dict.fromkeys(key_code(trace, key) for key in keys))
-    lanes = _all_lanes(trace, asked)
-    board = Board(trace, lanes, 0, INT64_MAX, trailing_only=trailing_only)
-    everything = replace(board, first_ms=board.extent[0], last_ms=board.extent[1])
+    board = whole
+    if keys is not None:
+        asked = list(dict.fromkeys(key_code(whole.trace, key) for key in keys))
+        board = replace(whole, lanes=_all_lanes(whole.trace, asked))
+    lanes, (first, last) = board.lanes, board.extent
     given = first_ms is not None or last_ms is not None
-    low = everything.first_ms if first_ms is None else max(first_ms, min(everything.first_ms, everything.last_ms))
-    high = everything.last_ms if last_ms is None else min(last_ms, max(everything.last_ms, low))
-    high = max(low, high)
+    low = first if first_ms is None else max(first_ms, first)
+    high = max(low, last if last_ms is None else min(last_ms, max(last, low)))
     if not given:
-        low, high = _most_eventful(everything)
-    before, after = low > everything.first_ms, high < everything.last_ms
+        low, high = board.most_eventful
+    before, after = low > first, high < last
     board = replace(board, first_ms=low, last_ms=high, more_before=before, more_after=after)
     if keys is None or sort is not None:
         lanes = tuple(lanes[number] for number in _ranked(board, order))
@@ -173,11 +183,10 @@ def choose(
 
 def _all_lanes(trace: Trace, asked: list[int] | None) -> tuple[Lane, ...]:
     """A lane for each key in each partition where it has records or windows, in the order asked for."""
-    columns, batch, size = trace.window_columns, trace.batch, max(len(trace.batch.partitions), 1)
-    used = batch.key >= 0
-    records = batch.key[used].astype(np.int64) * size + batch.partition[used]
-    windows = columns.key.astype(np.int64) * size + columns.partition
-    pairs = np.union1d(records, windows[columns.closed_before < 0])
+    size = max(len(trace.batch.partitions), 1)
+    seen = np.zeros(trace.slot_count + 1, np.bool_)
+    seen[trace.slot] = seen[trace.window_slot[trace.window_columns.closed_before < 0]] = True
+    pairs = np.flatnonzero(seen[:-1])  # the last is of records without a key
     if asked is None:
         return tuple(Lane(*divmod(pair, size)) for pair in pairs.tolist())
     by_key: dict[int, list[Lane]] = {key: [] for key in asked}
@@ -221,13 +230,11 @@ def _trimmed(board: Board, low: int, high: int) -> tuple[int, int]:
 
 def _ranked(board: Board, sort: str) -> list[int]:
     """Numbers of the lanes in the order asked for; what they have equally often is ordered by records, then by key."""
-    trace, batch = board.trace, board.trace.batch
+    trace = board.trace
     names = trace.keys.to_pylist()
 
     def count(mask: Mask) -> list[int]:
-        rows = board.of(mask)
-        height = board.heights(batch.key[rows], batch.partition[rows])
-        per_lane: list[int] = np.bincount(len(board.lanes) - 1 - height, minlength=len(board.lanes)).tolist()
+        per_lane: list[int] = np.bincount(board.numbers(board.of(mask)), minlength=len(board.lanes)).tolist()
         return per_lane
 
     decision = trace.decision

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -28,6 +29,7 @@ Theme = Literal["light", "dark"]
 Numbers = Sequence[int] | npt.NDArray[np.int64]
 Coordinates = list[float | int | None]
 Notes = list[dict[str, Any]]
+Drawn = dict[str, Any]  # a trace, as plotly.js takes it
 
 WIDTH = 1120
 FONT = "Inter, 'Segoe UI', 'DejaVu Sans', sans-serif"
@@ -46,6 +48,7 @@ _LEGEND_ROW = 24
 _LEGEND_ENTRY = 308
 _LINE = 20  # of the subtitle
 _HOVER_LETTERS = 76
+_WRAPPER = textwrap.TextWrapper(_HOVER_LETTERS)
 
 
 @dataclass(frozen=True)
@@ -220,18 +223,53 @@ def top_margin(subtitle: Sequence[str]) -> int:
     return 60 + _LINE * len(subtitle)
 
 
+def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> go.Figure:
+    """The figure of traces and a layout that are known to be right: plotly's checks cost more than all else here."""
+    import plotly.graph_objects as go
+
+    bare = [{"type": each["type"]} for each in drawn]
+    figure = go.Figure({"data": bare, "layout": layout}, _validate=False)
+    for kept, each in zip(figure._data, drawn, strict=True):
+        # plotly would copy every point; what it may change in place is what has to be a copy
+        kept.update({name: its if isinstance(its, list | np.ndarray) else deepcopy(its) for name, its in each.items()})
+    for part in (figure, figure.layout, *figure.data):
+        part._validate = True  # what its owner changes is checked as in any figure
+    return figure
+
+
+def empty_figure(colours: Palette, title: str, subtitle: Sequence[str]) -> go.Figure:
+    """A title, with nothing below it."""
+    layout = dressed(colours, Frame(WIDTH, 150, 78, 24, 110, 20, (0, 1), (0, 1)), title, subtitle)
+    for axis in ("xaxis", "yaxis"):
+        layout[axis]["visible"] = False
+    return figure_of([], layout)
+
+
 def dress(figure: go.Figure, colours: Palette, frame: Frame, title: str, subtitle: Sequence[str]) -> None:
     """Sets size, fonts, title, legend and grid."""
+    figure.update_layout(dressed(colours, frame, title, subtitle))
+
+
+def dressed(colours: Palette, frame: Frame, title: str, subtitle: Sequence[str]) -> dict[str, Any]:
+    """A layout with size, fonts, title, legend and grid."""
     words = "<br>".join(f"<span style='font-size:13px;color:{colours.mute}'>{line}</span>" for line in subtitle)
-    figure.update_layout(
-        template="none",
-        width=frame.width,
-        height=frame.height,
-        autosize=False,
-        paper_bgcolor=colours.background,
-        plot_bgcolor=colours.background,
-        font={"family": FONT, "size": 13, "color": colours.ink},
-        title={
+    quiet = {
+        "gridcolor": colours.grid,
+        "zeroline": False,
+        "linecolor": colours.grid,
+        "tickcolor": colours.grid,
+        "ticks": "",
+        "automargin": False,
+    }
+    return {
+        "template": {"data": {"scatter": [{"type": "scatter"}]}},  # plotly's "none"
+        "width": frame.width,
+        "height": frame.height,
+        "autosize": False,
+        "paper_bgcolor": colours.background,
+        "plot_bgcolor": colours.background,
+        "font": {"family": FONT, "size": 13, "color": colours.ink},
+        "title": {
             "text": f"<b>{title}</b><br>{words}",
             "x": 16 / frame.width,
             "xref": "container",
@@ -241,15 +279,15 @@ def dress(figure: go.Figure, colours: Palette, frame: Frame, title: str, subtitl
             "yanchor": "top",
             "font": {"size": 19, "color": colours.ink},
         },
-        margin={"l": frame.left, "r": frame.right, "t": frame.top, "b": frame.bottom, "autoexpand": False},
-        hovermode="closest",
-        hoverlabel={
+        "margin": {"l": frame.left, "r": frame.right, "t": frame.top, "b": frame.bottom, "autoexpand": False},
+        "hovermode": "closest",
+        "hoverlabel": {
             "bgcolor": colours.background,
             "font": {"color": colours.ink, "family": FONT, "size": 13},
             "bordercolor": colours.mute,
             "align": "left",
         },
-        legend={
+        "legend": {
             "orientation": "h",
             "x": 0,
             "y": -58 / frame.plot_height,
@@ -261,17 +299,9 @@ def dress(figure: go.Figure, colours: Palette, frame: Frame, title: str, subtitl
             "entrywidthmode": "pixels",
             "itemsizing": "trace",
         },
-    )
-    quiet = {
-        "gridcolor": colours.grid,
-        "zeroline": False,
-        "linecolor": colours.grid,
-        "tickcolor": colours.grid,
-        "ticks": "",
-        "automargin": False,
+        "xaxis": dict(quiet),
+        "yaxis": dict(quiet),
     }
-    figure.update_xaxes(**quiet)
-    figure.update_yaxes(**quiet)
 
 
 def axis_title(text: str, colours: Palette) -> dict[str, Any]:
@@ -323,42 +353,36 @@ class Outline:
         self.add((start_ms, end_ms, end_ms, start_ms, start_ms), (low, low, high, high, low))
 
 
-def lines(axis: TimeAxis, outline: Outline, name: str, line: dict[str, Any], **options: Any) -> go.Scatter:
+def lines(axis: TimeAxis, outline: Outline, name: str, line: dict[str, Any], **options: Any) -> Drawn:
     """A trace of lines (or, with `fillcolor`, of filled polygons) that takes no hover."""
-    import plotly.graph_objects as go
-
     if "fillcolor" in options:
         options["fill"] = "toself"
     shown = options.pop("showlegend", True) and bool(outline.y)
-    x = axis.at(outline.x_ms)
-    return go.Scatter(
-        x=x, y=outline.y, mode="lines", line=line, name=name, hoverinfo="skip", showlegend=shown, **options
-    )
+    look = {"mode": "lines", "line": line, "name": name, "hoverinfo": "skip", "showlegend": shown, **options}
+    return {"type": "scatter", "x": axis.at(outline.x_ms), "y": outline.y, **look}
 
 
 def marks(
     axis: TimeAxis, x_ms: Numbers, y: Sequence[float], words: Sequence[str], name: str, gl: bool, **options: Any
-) -> go.Scatter | go.Scattergl:
+) -> Drawn:
     """A trace of points; `words` are shown on hover and must be escaped already."""
-    import plotly.graph_objects as go
-
-    kind = go.Scattergl if gl else go.Scatter
     shown = options.pop("showlegend", True) and len(x_ms) > 0
-    return kind(
-        x=axis.at(np.asarray(x_ms, np.int64).tolist()),
-        y=list(y),
-        mode="markers",
-        name=name,
-        hovertext=list(words),
-        hovertemplate="%{hovertext}<extra></extra>",
-        showlegend=shown,
+    return {
+        "type": "scattergl" if gl else "scatter",
+        "x": axis.at(np.asarray(x_ms, np.int64).tolist()),
+        "y": list(y),
+        "mode": "markers",
+        "name": name,
+        "hovertext": list(words),
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "showlegend": shown,
         **options,
-    )
+    }
 
 
 def reason(trace: SessionTrace, window: SessionWindows, row: int, missing_ms: int | None = None) -> str:
     """What one record did, in the words of `explain`, for a hover; for a drop also what would have kept it."""
-    told = textwrap.wrap(short_reason(trace, window, row), _HOVER_LETTERS)
+    told = _WRAPPER.wrap(short_reason(trace, window, row))
     said = [escape_label(line, _HOVER_LETTERS) for line in told]
     if missing_ms is not None:
         said.append(f"{show_duration(missing_ms)} short: {cure(window.grace_ms, missing_ms)}")

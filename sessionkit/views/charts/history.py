@@ -89,14 +89,19 @@ class KeyHistory(KeyRows):
                 spans[window].append((since, never, "open"))
         return spans
 
-    def steps(self, windows: list[int]) -> dict[int, list[tuple[int, int, int]]]:
+    def steps(self, windows: list[int], first: int, last: int) -> dict[int, list[tuple[int, int, int]]]:
         """(record, start, end) each time that a window took a record, after its bounds when it was loaded."""
         trace = self.trace
         found: dict[int, list[tuple[int, int, int]]] = {window: [] for window in windows}
         for window, its in found.items():
             if window < trace.window_columns.loaded_count:
                 its.append((-1, int(trace.loaded_start_ms[window]), int(trace.loaded_end_ms[window])))
-        rows = self.own[np.isin(trace.window[self.own], windows)]
+        parts = [np.empty(0, np.int64)]
+        for window in windows:
+            mine = trace.records_of(window)
+            low, high = np.searchsorted(mine, [first, last + 1])
+            parts.append(mine[max(low - 1, 0) : high])
+        rows = np.concatenate(parts)
         starts, ends = (bound[rows].tolist() for bound in trace.bounds_after)
         for row, window, start_ms, end_ms in zip(rows.tolist(), trace.window[rows].tolist(), starts, ends, strict=True):
             found[window].append((row, start_ms, end_ms))

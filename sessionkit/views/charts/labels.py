@@ -153,9 +153,8 @@ class Placement:
         marks = _near(self._marks, around)
         allowed = self._inside(boxes) & ~_overlap(boxes, self._taken).any(axis=1)
         allowed &= ~_overlap(boxes, marks).any(axis=1) & ~_overlap(boxes, _near(self._strokes, around)).any(axis=1)
-        allowed &= ~np.array(
-            [any(_hits(line[None], box[None]).any() for line in self._leaders) for box in boxes], np.bool_
-        )
+        if self._leaders:
+            allowed &= ~_hits(np.array(self._leaders), boxes).any(axis=0)
         cost = np.arange(len(boxes)) * 1.5
         cost += _CROSSED_LINE_COST * _overlap(boxes, _near(self._lines, around)).sum(axis=1)
         cost += _COVERED_DOT_COST * _overlap(boxes, _near(self._dots, around)).sum(axis=1)

@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from sessionkit.text import escape_label
 from sessionkit.views.charts.base import Lanes
-from sessionkit.views.charts.grammar import MOST_SVG_POINTS, Frame, Outline, lines, marks
+from sessionkit.views.charts.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks
 from sessionkit.views.charts.rows import Rows
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
+
+class Kind(NamedTuple):
+    """Records that did the same: which, how they are named, and how they look."""
+
+    mask: npt.NDArray[np.bool_]
+    name: str
+    rank: int  # in the legend
+    lift: float  # in lanes, from the middle of one
+    marker: dict[str, Any]
 
 
-def ground(scene: Lanes, frame: Frame) -> list[go.Scatter]:
+def ground(scene: Lanes, frame: Frame) -> list[Drawn]:
     """Bands that tell the lanes apart, and the area that the close line has passed."""
     colours, axis, low_ms = scene.colours, scene.axis, scene.x_range_ms[0]
     territory, bands, line_ms = Outline(), Outline(), scene.clocks_ms[0]
@@ -34,7 +44,7 @@ def has_many(scene: Lanes) -> bool:
     return len(scene.board.records) > MOST_SVG_POINTS
 
 
-def middles(scene: Lanes, windows: Rows, heights: Sequence[float]) -> go.Scatter | go.Scattergl:
+def middles(scene: Lanes, windows: Rows, heights: Sequence[float]) -> Drawn:
     """Invisible points in the bars that say what they are on hover."""
     trace, columns = scene.trace, scene.trace.window_columns
     words = []
@@ -50,7 +60,7 @@ def middles(scene: Lanes, windows: Rows, heights: Sequence[float]) -> go.Scatter
     return marks(*place, marker=marker, showlegend=False)
 
 
-def clocks(scene: Lanes) -> list[go.Scatter]:
+def clocks(scene: Lanes) -> list[Drawn]:
     """The close line and stream time, as they stand at the end of the run."""
     close, stream = Outline(), Outline()
     low, high = -0.55, len(scene.board.lanes) - 0.45

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sessionkit.durations import show_duration
 from sessionkit.text import plural
 from sessionkit.views.charts.base import Lanes
-from sessionkit.views.charts.grammar import WIDTH, Frame
+from sessionkit.views.charts.grammar import WIDTH, Drawn, Frame
 from sessionkit.views.charts.history import session_size
 from sessionkit.views.charts.labels import flow, text_width
 from sessionkit.views.charts.rows import Size
 from sessionkit.views.charts.scene import LaneScene
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 SMALL = 11  # the size of words in the lanes
 
@@ -32,8 +28,7 @@ def lanes_subtitle(scene: Lanes) -> list[str]:
     """How to read it, and what is left out."""
     board, trace = scene.board, scene.trace
     windows = scene.window.in_words().replace(", ", " · ")
-    bars = f"a lane for each key, a bar for each {scene.window.noun}: filled once closed, outlined while open"
-    said = [f"{windows} · {bars}"]
+    said = [f"{windows} · a lane for each key, {scene.bars}"]
     if not board.lanes:
         return [*said, "the run holds no records"]
     notes = []
@@ -57,7 +52,7 @@ def lanes_subtitle(scene: Lanes) -> list[str]:
     return [*said, *flow([*notes, *scene.remarks], WIDTH - 40)]
 
 
-def sizes(scene: LaneScene, frame: Frame) -> go.Scatter:
+def sizes(scene: LaneScene, frame: Frame) -> Drawn:
     """Below each bar its size, or (in low lanes) beside it the number of its records: where there is room."""
     columns, windows = scene.trace.window_columns, scene.board.windows
     drop = scene.half + (0.2 if len(scene.former[0]) else 0.15) if scene.is_roomy else 0.0
@@ -109,37 +104,37 @@ def _enough(missing_ms: int) -> int:
     return -(-missing_ms // unit_ms) * unit_ms
 
 
-def graces(scene: Lanes, frame: Frame) -> go.Scatter:
+def graces(scene: Lanes, frame: Frame) -> Drawn:
     """Beside each drop the grace that it lacked, where no other drop is in the way."""
     times = scene.trace.batch.timestamp_ms
     marked_heights, marked_x = scene.height_of(scene.drops), frame.x(times[scene.drops])
+    marked = [np.sort(marked_x[marked_heights == y]) for y in range(len(scene.board.lanes))]
     found = []
-    for row, missing_ms in scene.missing_ms.items():
-        y, x = int(scene.height_of(np.array([row]))[0]), float(frame.x(times[row]))
+    rows = np.array(list(scene.missing_ms), np.int64)
+    places = zip(scene.height_of(rows).tolist(), frame.x(times[rows]).tolist(), strict=True)
+    for (y, x), missing_ms in zip(places, scene.missing_ms.values(), strict=True):
         text = f"<b>+{show_duration(_enough(missing_ms))}</b>"
         end = x + 10 + text_width(text, SMALL)
-        others = marked_x[marked_heights == y]
-        same = int((others == x).sum())
-        if same == 1 and end <= frame.plot_width and not ((others > x) & (others < end + 8)).any():
+        low, high = np.searchsorted(marked[y], [x, end + 8])
+        if high - low == 1 and end <= frame.plot_width:
             found.append((text, x + 8, y + scene.above))
     return lane_text(scene, frame, "missing grace", found, scene.colours.drop, "middle right")
 
 
 def lane_text(
     scene: Lanes, frame: Frame, name: str, found: list[tuple[str, float, float]], colour: str, position: str
-) -> go.Scatter:
+) -> Drawn:
     """A trace of words at these places, given in pixels across."""
-    import plotly.graph_objects as go
-
     places = [round(frame.x_range_ms[0] + x * frame.ms_per_pixel) for _, x, _ in found]
-    return go.Scatter(
-        x=scene.axis.at(places),
-        y=[y for *_, y in found],
-        text=[text for text, *_ in found],
-        mode="text",
-        name=name,
-        textposition=position,
-        textfont={"size": SMALL if scene.is_roomy else SMALL - 1, "color": colour},
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    return {
+        "type": "scatter",
+        "x": scene.axis.at(places),
+        "y": [y for *_, y in found],
+        "text": [text for text, *_ in found],
+        "mode": "text",
+        "name": name,
+        "textposition": position,
+        "textfont": {"size": SMALL if scene.is_roomy else SMALL - 1, "color": colour},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }

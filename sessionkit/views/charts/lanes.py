@@ -6,12 +6,23 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from sessionkit.session_trace import SessionTrace
-from sessionkit.views.charts.board import choose
-from sessionkit.views.charts.grammar import WIDTH, Frame, Theme, axis_title, dress, palette, time_axis
+from sessionkit.views.charts.board import Board, choose, everything
+from sessionkit.views.charts.grammar import (
+    Drawn,
+    Frame,
+    Theme,
+    axis_title,
+    dressed,
+    empty_figure,
+    figure_of,
+    palette,
+    time_axis,
+)
+from sessionkit.views.charts.lane_density import SessionDensity, WindowDensity, density, has_too_many
 from sessionkit.views.charts.lane_words import graces, lanes_subtitle, lanes_title
 from sessionkit.views.charts.scene import LaneScene
-from sessionkit.views.charts.session_lanes import session_bars
-from sessionkit.views.charts.window_lanes import window_bars
+from sessionkit.views.charts.session_lanes import session_bars, session_kinds
+from sessionkit.views.charts.window_lanes import window_bars, window_kinds
 from sessionkit.views.charts.window_scene import WindowLanes
 from sessionkit.window_trace import WindowTrace
 
@@ -32,6 +43,7 @@ def lanes(
     last_ms: int | None = None,
     theme: Theme = "light",
     clock: str | None = None,
+    whole: Board | None = None,
 ) -> go.Figure:
     """The windows of many keys, a lane each: filled once closed, outlined while open.
 
@@ -40,8 +52,11 @@ def lanes(
         keys: which; all of them (at most `most`, those with most to see) if it is not given.
         sort: order of the lanes, top first: by "drops", "merges", "activity" (records) or "key". Keys that were asked
             for stay in the order given unless this is too; otherwise "drops".
-        first_ms, last_ms: the span of event time; without them all, or the part with most to see.
+        first_ms, last_ms: the span of event time; without them all, or the part with most to see. What lies beyond the
+            data is cut off, so that `first_ms=0` shows all of it. A span of more records than can be drawn one by
+            one is shown as density; drops, merges and rescues keep their marks.
         clock: name of the clock that the times were read from, for the axis.
+        whole: all lanes of the trace, if they were looked up before.
     Raises:
         InvalidArgument: an unknown theme or order, or a span that ends before it starts.
         UnknownRecord: the run holds no such key.
@@ -56,6 +71,7 @@ def lanes(
         last_ms=last_ms,
         theme=theme,
         clock=clock,
+        whole=whole,
     )
     return draw_lanes(scene)
 
@@ -71,32 +87,38 @@ def lane_scene(
     last_ms: int | None = None,
     theme: Theme = "light",
     clock: str | None = None,
+    whole: Board | None = None,
 ) -> LaneScene | WindowLanes:
     """What the lanes show, before they are drawn; for the arguments see `lanes`."""
-    trailing_only = getattr(window, "trailing_only", False)
-    board = choose(trace, keys, most, sort, first_ms, last_ms, trailing_only)
-    kind = WindowLanes if isinstance(trace, WindowTrace) else LaneScene
+    whole = everything(trace, getattr(window, "trailing_only", False)) if whole is None else whole
+    board = choose(whole, keys, most, sort, first_ms, last_ms)
+    fixed, dense = isinstance(trace, WindowTrace), has_too_many(board)
+    kind = (WindowDensity if dense else WindowLanes) if fixed else (SessionDensity if dense else LaneScene)
     return kind(board, window, palette(theme), time_axis(trace, window, clock))
 
 
 def draw_lanes(scene: LaneScene | WindowLanes) -> go.Figure:
     """The figure of the lanes."""
-    import plotly.graph_objects as go
-
     colours = scene.colours
     title, subtitle = lanes_title(scene), lanes_subtitle(scene)
     if not scene.board.lanes:
-        figure = go.Figure()
-        dress(figure, colours, Frame(WIDTH, 150, 78, 24, 110, 20, (0, 1), (0, 1)), title, subtitle)
-        return figure.update_layout(xaxis_visible=False, yaxis_visible=False)
+        return empty_figure(colours, title, subtitle)
     draft = scene.frame(10, subtitle)
-    bars = window_bars(scene, draft) if isinstance(scene, WindowLanes) else session_bars(scene, draft)
-    figure = go.Figure([*bars, graces(scene, draft)])
-    frame = scene.frame(sum(bool(each.showlegend) for each in figure.data), subtitle)
-    dress(figure, colours, frame, title, subtitle)
-    figure.update_xaxes(title=axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms))
-    heights = list(range(len(scene.board.lanes)))[::-1]
+    drawn = _drawn(scene, draft)
+    frame = scene.frame(sum(each["showlegend"] for each in drawn), subtitle)
+    layout = dressed(colours, frame, title, subtitle)
+    layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
     low, high = frame.y_range
-    figure.update_yaxes(range=[low, high], minallowed=low, maxallowed=high, tickmode="array", tickvals=heights)
-    figure.update_yaxes(ticktext=[f"<b>{scene.name(lane)}</b>" for lane in scene.board.lanes], showgrid=True)
-    return figure
+    layout["yaxis"] |= {"range": [low, high], "minallowed": low, "maxallowed": high, "showgrid": True}
+    names = [f"<b>{scene.name(lane)}</b>" for lane in scene.board.lanes]
+    layout["yaxis"] |= {"tickmode": "array", "tickvals": list(range(len(names)))[::-1], "ticktext": names}
+    return figure_of(drawn, layout)
+
+
+def _drawn(scene: LaneScene | WindowLanes, frame: Frame) -> list[Drawn]:
+    if isinstance(scene, SessionDensity):
+        return density(scene, frame, session_kinds(scene))
+    if isinstance(scene, WindowDensity):
+        return density(scene, frame, window_kinds(scene))
+    bars = window_bars(scene, frame) if isinstance(scene, WindowLanes) else session_bars(scene, frame)
+    return [*bars, graces(scene, frame)]

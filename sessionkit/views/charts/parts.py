@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from sessionkit.decisions import LATE
 from sessionkit.text import escape_label
 from sessionkit.views.charts.base import Plane
-from sessionkit.views.charts.grammar import MOST_SVG_POINTS, Frame, Outline, lines, marks
+from sessionkit.views.charts.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks
 from sessionkit.views.charts.rows import Rows
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 
 def offsets(scene: Plane, frame: Frame) -> dict[str, Any]:
@@ -40,7 +37,7 @@ def _tick_steps() -> Iterator[int]:
     return (digit * 10**zeros for zeros in count() for digit in (1, 2, 5))
 
 
-def territory(scene: Plane) -> go.Scatter:
+def territory(scene: Plane) -> Drawn:
     """The area that the close line has passed."""
     behind, line = Outline(), scene.close_line
     if line.y:
@@ -54,7 +51,7 @@ def territory(scene: Plane) -> go.Scatter:
     return lines(scene.axis, behind, "closed territory", {"width": 0}, fillcolor=fill, legendrank=60)
 
 
-def clocks(scene: Plane, close_line: str) -> list[go.Scatter]:
+def clocks(scene: Plane, close_line: str) -> list[Drawn]:
     """Stream time, and the close line under its name."""
     mute = {"width": 1.4, "dash": "dash", "color": scene.colours.stream}
     thick = {"width": 3, "color": scene.colours.line}
@@ -64,13 +61,13 @@ def clocks(scene: Plane, close_line: str) -> list[go.Scatter]:
     ]
 
 
-def caps(scene: Plane, width: float = 5) -> go.Scatter:
+def caps(scene: Plane, width: float = 5) -> Drawn:
     """A line over each window where it was closed."""
     line = {"width": width, "color": scene.colours.ink}
     return lines(scene.axis, scene.cap_lines, "closed: the result is final", line, legendrank=25)
 
 
-def tether_lines(scene: Plane, tethers: tuple[Outline, Outline]) -> list[go.Scatter]:
+def tether_lines(scene: Plane, tethers: tuple[Outline, Outline]) -> list[Drawn]:
     """From each drop to the end of what it came too late for, and from there (dotted) to the close line."""
     drop = {"width": 1.2, "color": scene.colours.drop}
     away, missing = tethers
@@ -85,9 +82,7 @@ def mark_size(scene: Plane) -> int:
     return 11 if len(scene.rows) <= 40 else 9 if len(scene.rows) <= 80 else 8
 
 
-def points(
-    scene: Plane, records: Rows, name: str, rank: int, words: list[str], **marker: Any
-) -> go.Scatter | go.Scattergl:
+def points(scene: Plane, records: Rows, name: str, rank: int, words: list[str], **marker: Any) -> Drawn:
     """A mark for each of these records, with a rim that keeps it apart from lines unless it has its own."""
     rim = {"width": 1.6 if mark_size(scene) > 9 else 1.1, "color": scene.colours.background}
     marker["line"] = {**rim, **marker.get("line", {})}
@@ -100,7 +95,7 @@ def has_many(scene: Plane) -> bool:
     return len(scene.rows) > MOST_SVG_POINTS
 
 
-def other_keys(scene: Plane) -> go.Scatter | go.Scattergl:
+def other_keys(scene: Plane) -> Drawn:
     """Small dots for the records of other keys."""
     batch, trace = scene.trace.batch, scene.trace
     other = scene.rows[(batch.key[scene.rows] != scene.history.key) & (trace.decision[scene.rows] <= LATE)]
@@ -108,7 +103,7 @@ def other_keys(scene: Plane) -> go.Scatter | go.Scattergl:
     return points(scene, other, "other keys (they move stream time too)", 70, _other_words(scene, other), **dots)
 
 
-def cap_middles(scene: Plane) -> go.Scatter | go.Scattergl:
+def cap_middles(scene: Plane) -> Drawn:
     """Invisible points in the caps that say on hover what was closed."""
     middles = np.array([(cap.start_ms + cap.end_ms) // 2 for cap in scene.caps], np.int64)
     words = [

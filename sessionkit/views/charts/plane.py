@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessionkit.session_trace import SessionTrace
 from sessionkit.views.charts import parts
-from sessionkit.views.charts.grammar import WIDTH, Frame, Theme, axis_title, dress, palette, time_axis
+from sessionkit.views.charts.grammar import (
+    WIDTH,
+    Frame,
+    Theme,
+    axis_title,
+    dressed,
+    empty_figure,
+    figure_of,
+    palette,
+    time_axis,
+)
 from sessionkit.views.charts.history import KeyHistory
 from sessionkit.views.charts.labels import Placement
 from sessionkit.views.charts.plane_words import plane_subtitle, plane_title
@@ -92,20 +102,16 @@ def draw_plane(scene: PlaneScene | WindowPlane, *, playback: bool = False) -> go
 
 def compose(scene: PlaneScene | WindowPlane) -> Composed:
     """The figure of a plane, with its frame and its labels."""
-    import plotly.graph_objects as go
-
     colours, rows = scene.colours, scene.rows
     title, subtitle = plane_title(scene, scene.trace.keys[scene.history.key].as_py()), plane_subtitle(scene)
     if not len(rows):
-        figure, frame = go.Figure(), Frame(WIDTH, 150, 78, 24, 110, 20, (0, 1), (0, 1))
-        dress(figure, colours, frame, title, subtitle)
-        figure.update_layout(xaxis_visible=False, yaxis_visible=False)
-        return Composed(figure, frame, Placement(frame, scene.axis, colours))
-    figure = go.Figure(window_marks(scene) if isinstance(scene, WindowPlane) else session_marks(scene))
-    frame = scene.frame(sum(bool(each.showlegend) for each in figure.data), subtitle)
-    dress(figure, colours, frame, title, subtitle)
-    figure.update_xaxes(title=axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms))
-    figure.update_yaxes(title=axis_title("arrival order, by offset →", colours), **parts.offsets(scene, frame))
+        nowhere = Frame(WIDTH, 0, 0, 0, 0, 0, (0, 1), (0, 1))
+        return Composed(empty_figure(colours, title, subtitle), nowhere, Placement(nowhere, scene.axis, colours))
+    drawn = window_marks(scene) if isinstance(scene, WindowPlane) else session_marks(scene)
+    frame = scene.frame(sum(each["showlegend"] for each in drawn), subtitle)
+    layout = dressed(colours, frame, title, subtitle)
+    layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
+    layout["yaxis"] |= {"title": axis_title("arrival order, by offset →", colours), **parts.offsets(scene, frame)}
     placement = window_labels(scene, frame) if isinstance(scene, WindowPlane) else session_labels(scene, frame)
-    figure.update_layout(annotations=placement.annotations)
+    figure = figure_of(drawn, {**layout, "annotations": placement.annotations})
     return Composed(figure, frame, placement)

@@ -132,8 +132,9 @@ class KeyRows:
         """How many windows of the key lie over one another at most."""
 
     @abstractmethod
-    def steps(self, windows: list[int]) -> dict[int, list[tuple[int, int, int]]]:
-        """(record, start, end) each time that the bounds of a window changed; -1: before the run."""
+    def steps(self, windows: list[int], first: int, last: int) -> dict[int, list[tuple[int, int, int]]]:
+        """(record, start, end) each time that the bounds of a window changed from record `first` to `last`, and the
+        last time before; -1: before the run."""
 
     @cached_property
     def drops(self) -> Rows:
@@ -159,18 +160,21 @@ class KeyRows:
         )
 
     @cached_property
-    def _telling(self) -> Rows:
-        """The key's records and the closures of its windows, with as many movers of stream time as it takes to see it
-        move: the first of each small step, and the one that had moved it for each record of the key."""
-        must = np.union1d(self.own, self.trace.closes.at[self.closes])
+    def _telling(self) -> npt.NDArray[np.bool_]:
+        """True for the key's records and the closures of its windows, with as many movers of stream time as it takes
+        to see it move: the first of each small step, and the one that had moved it for each record of the key."""
+        must = np.concatenate([self.own, self.trace.closes.at[self.closes]])
         movers, step_ms = self._movers, max(self.wait_ms // _STEPS_OF_THE_LINE, 1)
-        _, first = np.unique(self.trace.stream_time_ms[movers] // step_ms, return_index=True)
+        step = self.trace.stream_time_ms[movers] // step_ms
         before = np.searchsorted(movers, must, side="right") - 1
-        return np.unique(np.concatenate([must, movers[first], movers[before[before >= 0]]]))
+        mask = np.zeros(len(self.trace), np.bool_)
+        mask[must] = mask[movers[before[before >= 0]]] = True
+        mask[movers[np.diff(step, prepend=-1) > 0]] = True  # stream time never falls
+        return mask
 
     def telling(self, rows: Rows) -> Rows:
         """`rows` without the records of other keys that moved little or nothing."""
-        return self._where(rows, np.isin(rows, self._telling, assume_unique=True))
+        return self._where(rows, self._telling[rows])
 
     def choose(self, first: int | None, last: int | None) -> Rows:
         """The records to show: those between two offsets, or all that fit, or the stretch with most to see."""
@@ -213,15 +217,16 @@ class KeyRows:
 
     def _alive_at(self, rows: Rows) -> npt.NDArray[np.float64]:
         """How many windows of the key live on from before each of `rows`."""
-        change = np.zeros(len(rows) + 1)
-        for begin, end, _ in (span for window in self.windows.tolist() for span in self.spans[window]):
-            change[min(int(np.searchsorted(rows, begin)) + 1, len(rows))] += 1
-            change[max(int(np.searchsorted(rows, end)), 0)] -= 1
-        return np.maximum(np.cumsum(change)[:-1], 0)
+        spans = [span[:2] for window in self.windows.tolist() for span in self.spans[window]]
+        begin, end = np.searchsorted(rows, np.array(spans, np.int64).reshape(-1, 2).T)
+        born = np.bincount(np.minimum(begin + 1, len(rows)), minlength=len(rows) + 1)
+        change = born - np.bincount(end, minlength=len(rows) + 1)
+        return np.maximum(np.cumsum(change)[:-1], 0).astype(np.float64)
 
     def _trimmed(self, rows: Rows) -> Rows:
         """`rows` without a long stretch at either end in which nothing of the key happens."""
-        own = np.flatnonzero(np.isin(rows, self.own))
+        batch = self.trace.batch
+        own = np.flatnonzero((batch.key[rows] == self.key) & (batch.partition[rows] == self.partition))
         ends = np.flatnonzero(np.isin(rows, self.trace.closes.at[self.closes]))
         if not len(own):
             return rows
@@ -241,7 +246,7 @@ class KeyRows:
             for span in self.spans[window]
             if span[0] <= last and span[1] >= first
         ]
-        steps = self.steps([window for window, *_ in alive])
+        steps = self.steps([window for window, *_ in alive], first, last)
         found = (self._life(span, steps, rows) for span in alive)
         return [life for life in found if life is not None]
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from sessionkit.decisions import LATE, MERGED
 from sessionkit.grace import missing_grace_ms
@@ -166,19 +165,5 @@ class LaneScene(Lanes):
         at = dict(zip(taking.tolist(), trace.merges.at[first].tolist(), strict=True))
         for number, window in enumerate(parts.tolist()):
             if window in at:
-                start[number], end[number] = self._bounds_before(window, at[window])
+                start[number], end[number] = trace.bounds_before(window, at[window])
         return parts.astype(np.int64), start, end
-
-    def _bounds_before(self, window: int, at: int) -> tuple[int, int]:
-        order, sorted_windows = self._by_window
-        low, high = np.searchsorted(sorted_windows, [window, window + 1])
-        before = order[low:high][order[low:high] < at]
-        if not len(before):
-            return int(self.trace.loaded_start_ms[window]), int(self.trace.loaded_end_ms[window])
-        return int(self.trace.bounds_after[0][before[-1]]), int(self.trace.bounds_after[1][before[-1]])
-
-    @cached_property
-    def _by_window(self) -> tuple[Rows, npt.NDArray[np.int32]]:
-        rows = np.flatnonzero(np.isin(self.trace.window, self.trace.merges.into))
-        order = rows[np.argsort(self.trace.window[rows], kind="stable")]
-        return order, self.trace.window[order]

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
 from sessionkit.decisions import LATE, MERGED
 from sessionkit.views.charts import lane_parts
-from sessionkit.views.charts.grammar import MOST_REASONS, Frame, Outline, lines, marks, reason
+from sessionkit.views.charts.grammar import MOST_REASONS, Drawn, Frame, Outline, lines, marks, reason
 from sessionkit.views.charts.lane_words import sizes
 from sessionkit.views.charts.rows import Rows
 from sessionkit.views.charts.scene import LaneScene
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
 _LONE_HALF_PIXELS = 2  # half the width of the bar of a session of a single moment
 
 
-def session_bars(scene: LaneScene, frame: Frame) -> list[go.Scatter | go.Scattergl]:
+def session_bars(scene: LaneScene, frame: Frame) -> list[Drawn]:
     """All that is drawn, from the back to the front."""
     return [*_areas(scene, frame), *_points(scene), *lane_parts.clocks(scene), sizes(scene, frame)]
 
@@ -32,7 +27,7 @@ def _bar(scene: LaneScene, start_ms: int, end_ms: int, frame: Frame, pad_ms: int
     return round(middle - least), round(middle + least)
 
 
-def _areas(scene: LaneScene, frame: Frame) -> list[go.Scatter]:
+def _areas(scene: LaneScene, frame: Frame) -> list[Drawn]:
     """Closed territory, reach, closed and open bars, brackets of former sessions."""
     colours, axis, columns = scene.colours, scene.axis, scene.trace.window_columns
     reach, closed, opened, former = (Outline() for _ in range(4))
@@ -63,21 +58,26 @@ def _areas(scene: LaneScene, frame: Frame) -> list[go.Scatter]:
     ]
 
 
-def _points(scene: LaneScene) -> list[go.Scatter | go.Scattergl]:
-    """Records by what they did, then the middles of bars (for hover only)."""
-    trace, board, colours = scene.trace, scene.board, scene.colours
-    gl = lane_parts.has_many(scene)
-    rim = {"width": 1.3 if scene.is_roomy else 0.8, "color": colours.background}
+def session_kinds(scene: LaneScene) -> tuple[lane_parts.Kind, ...]:
+    """Records by what they did; the plain ones first."""
+    trace, colours, kind = scene.trace, scene.colours, lane_parts.Kind
     late, merged, dropped = trace.late_but_kept, trace.decision == MERGED, trace.decision == LATE
-    plain = trace.accepted & ~late & ~merged
-    found = []
-    kinds: tuple[tuple[Any, str, int, float, dict[str, Any]], ...] = (
-        (plain, "record", 1, 0.0, {"color": colours.record}),
-        (late & ~merged, "late, saved by an open session", 3, 0.0, {"symbol": "triangle-up", "color": colours.saved}),
-        (merged, "bridge: joins two sessions into one", 2, 0.0, {"symbol": "diamond", "color": colours.bridge}),
-        (dropped, "dropped (+ the grace it lacked)", 4, scene.above, {"symbol": "x", "color": colours.drop}),
+    saved = {"symbol": "triangle-up", "color": colours.saved}
+    return (
+        kind(trace.accepted & ~late & ~merged, "record", 1, 0.0, {"color": colours.record}),
+        kind(late & ~merged, "late, saved by an open session", 3, 0.0, saved),
+        kind(merged, "bridge: joins two sessions into one", 2, 0.0, {"symbol": "diamond", "color": colours.bridge}),
+        kind(dropped, "dropped (+ the grace it lacked)", 4, scene.above, {"symbol": "x", "color": colours.drop}),
     )
-    for mask, name, rank, lift, marker in kinds:
+
+
+def _points(scene: LaneScene) -> list[Drawn]:
+    """Records by what they did, then the middles of bars (for hover only)."""
+    trace, board = scene.trace, scene.board
+    gl = lane_parts.has_many(scene)
+    rim = {"width": 1.3 if scene.is_roomy else 0.8, "color": scene.colours.background}
+    found = []
+    for mask, name, rank, lift, marker in session_kinds(scene):
         size = (5 if name == "record" else 8) + (4 if scene.is_roomy else 0)
         rows = board.of(mask)
         heights = (scene.height_of(rows) + lift).tolist()

@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from sessionkit.durations import show_duration
 from sessionkit.views.charts import parts
-from sessionkit.views.charts.grammar import MOST_REASONS, Frame, Outline, cure, growing, lines, reason
+from sessionkit.views.charts.grammar import MOST_REASONS, Drawn, Frame, Outline, cure, growing, lines, reason
 from sessionkit.views.charts.labels import Placement
 from sessionkit.views.charts.plane_words import label_caps, label_records, start_labels
 from sessionkit.views.charts.rows import Cap, Rows
 from sessionkit.views.charts.scene import PlaneScene
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
 CLOSE_LINE = "close line = stream time \N{MINUS SIGN} gap \N{MINUS SIGN} grace"
 
 
-def session_marks(scene: PlaneScene) -> list[go.Scatter | go.Scattergl]:
+def session_marks(scene: PlaneScene) -> list[Drawn]:
     """All that is drawn, from the back to the front."""
     return [*_areas(scene), *_lines(scene), *_points(scene)]
 
 
-def _areas(scene: PlaneScene) -> list[go.Scatter]:
+def _areas(scene: PlaneScene) -> list[Drawn]:
     """Closed territory, reach and bodies: one trace of polygons each."""
     colours, axis, none = scene.colours, scene.axis, {"width": 0}
     reach = Outline()
@@ -39,7 +34,7 @@ def _areas(scene: PlaneScene) -> list[go.Scatter]:
     ]
 
 
-def _lines(scene: PlaneScene) -> list[go.Scatter]:
+def _lines(scene: PlaneScene) -> list[Drawn]:
     """Stream time, close line, caps, merge bars, tethers."""
     colours, axis = scene.colours, scene.axis
     retained = Outline()
@@ -66,7 +61,7 @@ def _add_retained(scene: PlaneScene, cap: Cap, retained: Outline) -> None:
         retained.add((edge, edge), (low, min(high, scene.top)))
 
 
-def _points(scene: PlaneScene) -> list[go.Scatter | go.Scattergl]:
+def _points(scene: PlaneScene) -> list[Drawn]:
     """Other keys, then the key's own records by what they did, then the middles of caps (for hover only)."""
     history, colours = scene.history, scene.colours
     size = parts.mark_size(scene)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.decisions import LATE
 from sessionkit.views.charts.rows import Cap, KeyRows, Rows, Size, Span
 from sessionkit.window_trace import WindowTrace
 from sessionkit.windows.timed import TimeWindows
@@ -79,23 +78,20 @@ class WindowHistory(KeyRows):
     @cached_property
     def caps(self) -> list[Cap]:
         """Each closure, oldest first."""
-        trace, closes = self.trace, self.trace.closes
-        found = []
-        for row in self.closes.tolist():
-            window = int(closes.window[row])
-            bounds = (int(closes.start_ms[row]), int(closes.end_ms[row]))
-            found.append(Cap(window, int(closes.at[row]), *bounds, size_of(trace, window)))
-        return found
+        trace, closes, mine = self.trace, self.trace.closes, self.closes
+        windows = closes.window[mine]
+        had_more = (windows < trace.window_columns.loaded_count).tolist()
+        sizes = (Size(*each) for each in zip(trace.sizes[windows].tolist(), had_more, strict=True))
+        columns = (closes.window, closes.at, closes.start_ms, closes.end_ms)
+        return [Cap(*each) for each in zip(*(column[mine].tolist() for column in columns), sizes, strict=True)]
 
     @cached_property
     def _born(self) -> dict[int, int]:
         """The record that made each window; -1: it was there before the run."""
-        trace, touches = self.trace, self.trace.touches
-        at = np.flatnonzero(np.isin(touches.record, self.own) & (touches.effect != LATE))
-        window, first = np.unique(touches.window[at], return_index=True)
-        born = dict(zip(window.tolist(), touches.record[at[first]].tolist(), strict=True))
-        loaded = trace.window_columns.loaded_count
-        return {window: -1 if window < loaded else born[window] for window in self.windows.tolist()}
+        columns, offset = self.trace.window_columns, self.trace.batch.offset[self.own]
+        made = self.windows[self.windows >= columns.loaded_count]
+        records = self.own[np.searchsorted(offset, columns.opened_by[made])]
+        return {**dict.fromkeys(self.windows.tolist(), -1), **dict(zip(made.tolist(), records.tolist(), strict=True))}
 
     @cached_property
     def spans(self) -> dict[int, list[Span]]:
@@ -107,7 +103,7 @@ class WindowHistory(KeyRows):
             for window, since in self._born.items()
         }
 
-    def steps(self, windows: list[int]) -> dict[int, list[tuple[int, int, int]]]:
+    def steps(self, windows: list[int], first: int, last: int) -> dict[int, list[tuple[int, int, int]]]:
         """(record, start, end) of each window: its bounds never change."""
         columns = self.trace.window_columns
         return {

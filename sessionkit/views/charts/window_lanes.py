@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 
+from sessionkit.decisions import LATE
 from sessionkit.durations import show_duration
 from sessionkit.text import escape_label
 from sessionkit.views.charts import lane_parts
-from sessionkit.views.charts.grammar import Frame, Outline, cure, lines, marks
+from sessionkit.views.charts.grammar import Drawn, Frame, Outline, cure, lines, marks
 from sessionkit.views.charts.labels import text_width
 from sessionkit.views.charts.lane_words import SMALL, lane_text
 from sessionkit.views.charts.rows import Rows
 from sessionkit.views.charts.window_history import size_of
 from sessionkit.views.charts.window_scene import WindowLanes
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
 _LEAST_BAR = 12  # pixels of a bar with words in it
 
 
-def window_bars(scene: WindowLanes, frame: Frame) -> list[go.Scatter | go.Scattergl]:
+def window_bars(scene: WindowLanes, frame: Frame) -> list[Drawn]:
     """All that is drawn, from the back to the front."""
     rows = np.array(sorted(scene.sublane), np.int64)
     heights = scene.height_of_windows(rows)
@@ -38,7 +34,7 @@ def window_bars(scene: WindowLanes, frame: Frame) -> list[go.Scatter | go.Scatte
     ]
 
 
-def _bars(scene: WindowLanes, rows: Rows, spans: list[tuple[float, float]]) -> list[go.Scatter]:
+def _bars(scene: WindowLanes, rows: Rows, spans: list[tuple[float, float]]) -> list[Drawn]:
     """Closed and open windows."""
     closed, opened, colours = Outline(), Outline(), scene.colours
     columns, is_closed = scene.trace.window_columns, scene.trace.closed_by[rows] >= 0
@@ -53,37 +49,27 @@ def _bars(scene: WindowLanes, rows: Rows, spans: list[tuple[float, float]]) -> l
     ]
 
 
-def _points(scene: WindowLanes) -> list[go.Scatter | go.Scattergl]:
-    """Records by what they did: those that count below the bars, dropped ones above."""
-    trace, board, colours = scene.trace, scene.board, scene.colours
-    rim = {"width": 0.8, "color": colours.background}
-    late, some = trace.late_but_kept & ~board.late, board.late & trace.accepted
-    kinds: tuple[tuple[Any, str, int, float, dict[str, Any]], ...] = (
-        (trace.accepted & ~late & ~some, "record", 1, -scene.above, {"color": colours.record, "size": 6}),
-        (
-            late,
-            "late, but its window is still open",
-            2,
-            -scene.above,
-            {"symbol": "triangle-up", "color": colours.saved, "size": 8},
-        ),
-        (
-            some,
-            "too late for some of its windows",
-            3,
-            -scene.above,
-            {"symbol": "diamond", "color": colours.bridge, "size": 8},
-        ),
-        (
-            ~trace.accepted,
-            f"dropped (+ {scene.lacked})",
-            4,
-            scene.above,
-            {"symbol": "x", "color": colours.drop, "size": 8},
-        ),
+def window_kinds(scene: WindowLanes) -> tuple[lane_parts.Kind, ...]:
+    """Records by what they did; the plain ones first. Those that count are below the bars, dropped ones above."""
+    trace, colours, kind, low = scene.trace, scene.colours, lane_parts.Kind, -scene.above
+    late, some = trace.late_but_kept & ~scene.board.late, scene.board.late & trace.accepted
+    saved = {"symbol": "triangle-up", "color": colours.saved, "size": 8}
+    partly = {"symbol": "diamond", "color": colours.bridge, "size": 8}
+    drop = {"symbol": "x", "color": colours.drop, "size": 8}
+    return (
+        kind(trace.accepted & ~late & ~some, "record", 1, low, {"color": colours.record, "size": 6}),
+        kind(late, "late, but its window is still open", 2, low, saved),
+        kind(some, "too late for some of its windows", 3, low, partly),
+        kind(trace.decision == LATE, f"dropped (+ {scene.lacked})", 4, scene.above, drop),
     )
+
+
+def _points(scene: WindowLanes) -> list[Drawn]:
+    """Each record."""
+    trace, board = scene.trace, scene.board
+    rim = {"width": 0.8, "color": scene.colours.background}
     found = []
-    for mask, name, rank, lift, marker in kinds:
+    for mask, name, rank, lift, marker in window_kinds(scene):
         rows = board.of(mask)
         heights = (scene.height_of(rows) + lift).tolist()
         words = [_hover(scene, row) for row in rows.tolist()]
@@ -103,7 +89,7 @@ def _hover(scene: WindowLanes, row: int) -> str:
     return "<br>".join(said)
 
 
-def _sizes(scene: WindowLanes, frame: Frame, rows: Rows, middles: list[float]) -> go.Scatter:
+def _sizes(scene: WindowLanes, frame: Frame, rows: Rows, middles: list[float]) -> Drawn:
     """In each bar how many records it holds, where there is room."""
     columns = scene.trace.window_columns
     found = []

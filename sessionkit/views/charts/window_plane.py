@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sessionkit.durations import show_duration
 from sessionkit.text import plural
 from sessionkit.views.charts import parts
-from sessionkit.views.charts.grammar import Frame, Outline, cure, fainter, lines, marks
+from sessionkit.views.charts.grammar import Drawn, Frame, Outline, cure, fainter, lines, marks
 from sessionkit.views.charts.labels import Placement
 from sessionkit.views.charts.plane_words import label_caps, label_records, start_labels
 from sessionkit.views.charts.rows import Rows
 from sessionkit.views.charts.window_scene import MOST_LAYERS, Met, WindowPlane
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
 CLOSE_LINE = "close line = stream time \N{MINUS SIGN} grace"
 _BODY = "window, from its first record on"
 
 
-def window_marks(scene: WindowPlane) -> list[go.Scatter | go.Scattergl]:
+def window_marks(scene: WindowPlane) -> list[Drawn]:
     """All that is drawn, from the back to the front."""
     return [
         parts.territory(scene),
@@ -33,7 +30,7 @@ def window_marks(scene: WindowPlane) -> list[go.Scatter | go.Scattergl]:
     ]
 
 
-def _bodies(scene: WindowPlane) -> list[go.Scatter]:
+def _bodies(scene: WindowPlane) -> list[Drawn]:
     """The windows: as columns, lighter where they lie over one another, or (many) as their feet and ends."""
     colours, axis = scene.colours, scene.axis
     if scene.deep > MOST_LAYERS:
@@ -52,7 +49,7 @@ def _bodies(scene: WindowPlane) -> list[go.Scatter]:
     return [lines(axis, layer, _BODY, legendrank=20, showlegend=not n, **look) for n, layer in enumerate(filled)]
 
 
-def _missed_ends(scene: WindowPlane) -> go.Scatter | go.Scattergl:
+def _missed_ends(scene: WindowPlane) -> Drawn:
     """A tick at the end of each window that a record came too late for, where there is room for one."""
     mine = scene.ticked
     records, ends = scene.trace.missed.record[mine], scene.ends_ms(mine)
@@ -68,7 +65,7 @@ def _missed_ends(scene: WindowPlane) -> go.Scatter | go.Scattergl:
     return marks(scene.axis, *place, marker=marker, legendrank=6)
 
 
-def _points(scene: WindowPlane) -> list[go.Scatter | go.Scattergl]:
+def _points(scene: WindowPlane) -> list[Drawn]:
     """Other keys, then the key's own records by what they did, then the middles of caps (for hover only)."""
     history, colours, size = scene.history, scene.colours, parts.mark_size(scene)
     kinds: tuple[tuple[Rows, str, int, dict[str, Any]], ...] = (

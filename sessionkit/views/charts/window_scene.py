@@ -125,9 +125,11 @@ class WindowPlane(Plane):
     def met(self) -> dict[int, Met]:
         """What became of each of the key's records that are shown."""
         touches = self.trace.touches
-        mine = np.isin(touches.record, self.shown(self.history.timed))
-        counts = mine & (touches.effect != COPIED) & np.isin(touches.window, self.history.windows)
-        pairs = np.unique(np.column_stack([touches.record[counts], touches.window[counts]]), axis=0)
+        near = slice(*np.searchsorted(touches.record, [self.rows[0], self.rows[-1] + 1]))  # in order of arrival
+        record, window, effect = touches.record[near], touches.window[near], touches.effect[near]
+        mine = np.isin(record, self.shown(self.history.timed))
+        counts = mine & (effect != COPIED) & np.isin(window, self.history.windows)
+        pairs = np.unique(np.column_stack([record[counts], window[counts]]), axis=0)
         record, count = np.unique(pairs[:, 0], return_counts=True)
         counted = dict(zip(record.tolist(), count.tolist(), strict=True))
         missing: dict[int, list[int]] = {}
