@@ -174,7 +174,8 @@ class Emissions:
     def closes_in_words(self, closes_at_ms: int, at: Callable[[int], str]) -> str:
         """ "after 10:07, 5 min from now" where the end belongs to the window, else "at 10:07, …"."""
         word, moment = ("after", closes_at_ms - 1) if self.windows.inclusive_end else ("at", closes_at_ms)
-        return f"{word} {at(moment)}, {show_duration(moment - self.now_ms)} from now"
+        wait_ms = moment - self.now_ms
+        return f"{word} {at(moment)}, {f'{show_duration(wait_ms)} from now' if wait_ms else 'which is now'}"
 
     def __repr__(self) -> str:
         return " ".join([f"{self.title}:", *self.words()])

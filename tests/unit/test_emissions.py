@@ -190,6 +190,21 @@ def test_a_window_of_one_length_closes_at_its_end() -> None:
     assert "would have been 2 updates." in repr(found)
 
 
+def test_any_later_time_closes_it() -> None:
+    found = run(rows=[("ana", 0), ("bo", 15)]).emissions("ana")
+    assert "it closes after 15 min, which is now" in repr(found)
+    notes = [note.text for note in found.figure().layout.annotations]
+    assert "closes after 15 min<br>any later time closes it" in notes
+
+
+def test_what_closes_much_later_stands_at_the_edge() -> None:
+    found = run("on_window_close", sk.SessionWindows(inactivity_gap="1m", grace="9h"), [("ana", 0)]).emissions("ana")
+    figure = found.figure()
+    assert "→ closes later than the picture goes" in figure.layout.title.text
+    assert "→ closes after 9 h 1 min<br>9 h 1 min of stream time to go" in [n.text for n in figure.layout.annotations]
+    assert figure.layout.xaxis.range[1] < 9 * 60 * MINUTE
+
+
 def test_what_is_never_closed_is_pending_for_ever() -> None:
     found = run(windows=sk.SessionWindows.until(inactivity_gap="5m", retention="1h")).emissions("cy")
     assert "1 session is pending for ever" in repr(found)

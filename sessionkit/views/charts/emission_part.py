@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.durations import show_duration
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem
 from sessionkit.text import plural
 from sessionkit.views.charts.grammar import TimeAxis, time_axis
@@ -220,7 +219,13 @@ def left_out(part: Part) -> list[str]:
     return [f"shown: {windows} ({rows}{cut}); most=, first=, last= show others"]
 
 
-def gap_in_words(part: Part, lane: int) -> str:
-    """How much stream time is missing until a pending window closes."""
-    closes_at = part.found.closes_at_ms(part.found.lanes[lane]) - (1 if part.found.windows.inclusive_end else 0)
-    return show_duration(closes_at - part.found.now_ms)
+def wait_in_words(part: Part, lane: int, say: Callable[[int], str]) -> str:
+    """What a pending window waits for, in two lines; escaped, as there is nothing in it but times."""
+    found = part.found
+    if not found.windows.is_ever_closed:
+        return "never closes"
+    closes_at = found.closes_at_ms(found.lanes[lane])
+    when, left = found.closes_in_words(closes_at, say).rsplit(", ", 1)
+    arrow = "→ " if part.closes_beyond(lane) else ""
+    more = left.replace("from now", "of stream time to go").replace("which is now", "any later time closes it")
+    return f"{arrow}closes {when}<br>{more}"

@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sessionkit.text import escape_label, shorten
-from sessionkit.views.charts.emission_part import Part, gap_in_words, left_out, short_clock
+from sessionkit.views.charts.emission_part import Part, left_out, short_clock, wait_in_words
 from sessionkit.views.charts.grammar import WIDTH, Frame, Palette, legend_height, top_margin
 from sessionkit.views.charts.labels import flow, text_width
 from sessionkit.views.explain import lower_first
 
-LANE, LEAST_HEIGHT = 44, 132
+LANE, LANE_WITH_SPANS, LEAST_HEIGHT = 44, 56, 132
+BODY = 0.3  # half the height of a window's span
 SMALL = 11
-RIGHT, RIGHT_OF_PENDING = 26, 214
+RIGHT = 26
 MOST_LETTERS = 14  # of a value beside its mark
 NAMED = 2  # aggregations whose values stand beside a mark; the others are shown on hover
 
@@ -46,8 +47,11 @@ class Scene:
         self.notes = flow([escape_label(line, 400) for line in self._said()], WIDTH - 40)
         self.labels = {lane: self.bounds(lane) for lane in part.lanes}
         left = 40 + max([text_width(label, 12) for label in self.labels.values()], default=40)
-        height = max(LANE * len(part.lanes), LEAST_HEIGHT)
-        right = RIGHT_OF_PENDING if part.is_pending else RIGHT
+        height = max((LANE if part.is_by_arrival else LANE_WITH_SPANS) * len(part.lanes), LEAST_HEIGHT)
+        waiting = {int(self.found.lane[row]) for row in part.marked("pending")}
+        self.waits = {lane: wait_in_words(part, lane, self.say) for lane in waiting}
+        lines = [line for text in self.waits.values() for line in text.split("<br>")]
+        right = RIGHT + int(max((text_width(line, SMALL) for line in lines), default=0))
         top, bottom = top_margin(self.notes) + 14, legend_height(6, WIDTH - int(left) - right) + 14
         y_range = (-0.7, len(part.lanes) - 0.3)
         self.frame = Frame(WIDTH, height + top + bottom, int(left), right, top, bottom, (0, 1), y_range)
@@ -86,7 +90,16 @@ class Scene:
         hidden = len(part.rows) - len({(found.lane[r], found.what[r], self.mark_x(r)) for r in part.rows.tolist()})
         if hidden:
             said.append(f"{hidden:,} marks are hidden by others of the same moment: over='arrival' parts them")
+        if any(part.closes_beyond(int(found.lane[row])) for row in part.marked("pending")):
+            said.append("→ closes later than the picture goes")
         return [*said, *left_out(part)]
+
+    def value_shift(self, what: str) -> float:
+        """How many pixels above its lane a value stands: over a window's span, if there is one around the mark."""
+        if self.part.is_by_arrival or what != "update":
+            return 15
+        low, high = self.frame.y_range
+        return round(BODY * self.frame.plot_height / (high - low) + 9)
 
     def mark_x(self, row: int) -> float:
         """Where the mark of a row stands."""
@@ -137,11 +150,16 @@ def value_notes(scene: Scene) -> list[dict[str, Any]]:
             text = so_far + " · ".join(escape_label(value) for value in values)
             x, half = scene.mark_x(row), text_width(text, SMALL) / 2 + 3
             pixel = (x - part.span[0]) / scene.per_pixel
+            moved = max(pixel + half + 4 - scene.frame.plot_width, 0.0)  # what waits is told to the right of the plot
+            pixel -= moved
             if pixel + half > left or pixel - half < 0:
                 continue
             left = pixel - half
             colour = colours.mute if so_far else colours.ink
-            notes.append(_note(scene.at([x])[0], part.y(lane), text, colour) | {"yshift": 15})
+            notes.append(
+                _note(scene.at([x])[0], part.y(lane), text, colour)
+                | {"yshift": scene.value_shift(what), "xshift": -round(moved)}
+            )
     return notes
 
 
@@ -150,14 +168,8 @@ def wait_notes(scene: Scene) -> list[dict[str, Any]]:
     part, colours, notes = scene.part, scene.colours, []
     for row in part.marked("pending").tolist():
         lane = int(scene.found.lane[row])
-        if scene.found.windows.is_ever_closed:
-            closes = scene.found.closes_in_words(scene.found.closes_at_ms(scene.found.lanes[lane]), scene.say)
-            arrow = "→ " if part.closes_beyond(lane) else ""
-            text = f"{arrow}closes {closes.rsplit(',', 1)[0]}<br>{gap_in_words(part, lane)} of stream time to go"
-        else:
-            text = "never closes"
         side = {"xref": "paper", "xanchor": "left", "xshift": 8, "align": "left"}
-        notes.append(_note(1, part.y(lane), text, colours.ink) | side)
+        notes.append(_note(1, part.y(lane), scene.waits[lane], colours.ink) | side)
     if part.is_pending and not part.is_by_arrival:
         text = f"now: stream time is {scene.say(scene.found.now_ms)}"
         top = {"yref": "paper", "yanchor": "bottom", "yshift": 2}

@@ -9,7 +9,7 @@ import numpy as np
 
 from sessionkit.text import escape_label
 from sessionkit.views.charts.emission_part import Part, choose
-from sessionkit.views.charts.emission_scene import KINDS, SMALL, Scene, hover, value_notes, wait_notes
+from sessionkit.views.charts.emission_scene import BODY, KINDS, SMALL, Scene, hover, value_notes, wait_notes
 from sessionkit.views.charts.grammar import WIDTH, Frame, Theme, axis_title, dress, palette
 from sessionkit.views.charts.labels import text_width
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 Segment = tuple[int, float, float]  # of a lane, from one place to another
-BODY = 0.3  # half the height of a window's span
 CAP = 0.22
 BESIDE = 10  # pixels
 
@@ -160,7 +159,7 @@ def _caps(scene: Scene) -> go.Scatter:
         line={"width": 4, "color": scene.colours.ink},
         name="closed, but nothing went out"
         if scene.found.strategy == "on_window_close"
-        else "closed: nothing more comes",
+        else "closed: no message says so",
         hovertext=[each for text in said for each in (text, text, "")],
         hovertemplate="%{hovertext}<extra></extra>",
         showlegend=bool(shown),
