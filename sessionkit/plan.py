@@ -255,7 +255,7 @@ class Plan(Exports):
             refused=done.refused,
             how=how,
             store=done.store,
-            emissions=done.emissions,
+            looks=done.emissions,
             clock_ms=done.clock_ms,
         )
 

@@ -18,6 +18,7 @@ from sessionkit.grace import missing_grace_ms
 from sessionkit.processing import Deployment, Emission, Forwarded
 from sessionkit.text import plural, shorten
 from sessionkit.views import tables
+from sessionkit.views.emissions import Emissions, emissions_of
 from sessionkit.views.explain import Explanation, explain_record
 from sessionkit.views.explain_life import explain_life
 from sessionkit.views.explain_windows import explain_touches
@@ -47,7 +48,7 @@ class Run:
     forwarded: Sequence[Forwarded] | None = None  # rules="kafka": what the processor sent on
     refused: tuple[int, ...] = ()  # rules="kafka": the record of each result that was forwarded, but not kept
     how: Deployment | None = None  # rules="kafka": the deployment
-    emissions: Sequence[Emission] | None = None  # rules="kafka": each look for final results
+    looks: Sequence[Emission] | None = None  # rules="kafka": each look for final results
     clock_ms: Sequence[int] | None = None  # rules="kafka": the wall clock at each record, if one was passed in
     store: Any = None  # what a query would have asked at the end: the store, with the cache in front of it
 
@@ -147,7 +148,7 @@ class Run:
         at = at[self.trace.decision[at] != REPLAYED]
         dropped = np.concatenate([at, np.asarray(self.refused, np.intp)])
         finals = np.asarray(self._changelog["partition"] if self.plan.strategy == "on_window_close" else [])
-        table = kafka_metrics(self.outcome.batch, dropped, finals, self.emissions, self.clock_ms, level)
+        table = kafka_metrics(self.outcome.batch, dropped, finals, self.looks, self.clock_ms, level)
         return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
 
     def explain(
@@ -184,6 +185,25 @@ class Run:
             InvalidArgument: the windows of this run do not merge.
         """
         return lineage_of(self.trace, key, int(window_start_ms), partition)
+
+    def emissions(self, key: Any = None, *, partition: int | None = None) -> Emissions:
+        """What went downstream for one key, and what is pending: which answers were taken back, which are awaited.
+
+        Without `key`, of the most eventful one.
+
+        Raises:
+            UnknownRecord: the run holds no such key, or several partitions hold it and none is named.
+            InvalidArgument: no such partition.
+            NotKept: the run was started with `trace=False`.
+        Source:
+            KIP-825 (emit strategies); SessionTupleForwarder's tombstones.
+        Example:
+            >>> run = plan.run(monday)
+            >>> run.emissions("ada").table()["what"].tolist()
+            ['update', 'tombstone', 'update', 'pending']
+        """
+        chosen = self.most_eventful_key() if key is None else key
+        return emissions_of(self, self.outcome, self._changelog, chosen, partition, chosen=key is None)
 
     def latency(self) -> Latency:
         """How long after its end each window became final: when one could have known."""

@@ -56,9 +56,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("views.charts.audit", "views.charts.choosing", "views.charts.held", "views.charts.lineage"),
     (
         *("views.charts.scene", "views.charts.window_scene", "views.charts.plane_words"),
-        *("views.charts.parts", "views.charts.lane_parts"),
+        *("views.charts.parts", "views.charts.lane_parts", "views.charts.emission_part"),
     ),
-    ("views.charts.lane_words", "views.charts.lane_density"),
+    ("views.charts.lane_words", "views.charts.lane_density", "views.charts.emission_scene"),
     (
         "views.charts.session_plane",
         "views.charts.session_lanes",
@@ -67,8 +67,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("views.charts.plane", "views.charts.lanes"),
     ("views.charts",),
-    ("views.charts.comparison", "views.charts.over_time"),
-    ("comparing", "views.lineage", "views.over_time"),
+    ("views.charts.comparison", "views.charts.over_time", "views.charts.emissions"),
+    ("comparing", "views.lineage", "views.over_time", "views.emissions"),
     ("run",),
     ("exports.request",),
     ("exports.java", "exports.ksql", "exports.flink", "exports.spark"),

@@ -83,7 +83,7 @@ def _origin(trace: Any, row: int, at: Callable[[int], str]) -> list[str]:
 
 
 def _closed(trace: Any, windows: Any, row: int, closed_by: int, at: Callable[[int], str]) -> str:
-    closes_ms = _closing_time_ms(trace, windows, row)
+    closes_ms = closing_time_ms(windows, int(trace.window_columns.end_ms[row]))
     code = trace.window_columns.partition[row]
     found = np.flatnonzero((trace.batch.partition == code) & (trace.batch.offset == closed_by))
     if not len(found):
@@ -100,7 +100,7 @@ def _open(trace: Any, windows: Any, row: int, at: Callable[[int], str]) -> str:
     now = int(trace.last_stream_time_ms[code])
     if not windows.is_ever_closed:
         return f"It never closes; {windows.forgets_in_words()}. Stream time is {at(now)}."
-    closes_ms = _closing_time_ms(trace, windows, row)
+    closes_ms = closing_time_ms(windows, int(trace.window_columns.end_ms[row]))
     mine = np.flatnonzero(trace.batch.partition == code)
     since = ""
     if len(mine):
@@ -115,10 +115,9 @@ def _open(trace: Any, windows: Any, row: int, at: Callable[[int], str]) -> str:
     )
 
 
-def _closing_time_ms(trace: Any, windows: Any, row: int) -> int:
-    """The stream time at which it is closed."""
-    end_ms = int(trace.window_columns.end_ms[row])
-    return end_ms + windows.close_lag_ms + (1 if windows.inclusive_end else 0)
+def closing_time_ms(windows: Any, end_ms: int) -> int:
+    """The stream time at which a window that ends then is closed."""
+    return end_ms + int(windows.close_lag_ms) + (1 if windows.inclusive_end else 0)
 
 
 def _lag(windows: Any) -> str:

@@ -157,6 +157,7 @@ def shown(text: str) -> Iterator[tuple[str, str]]:
     yield "trace", done.trace._repr_html_()
     for offset in range(5):
         yield f"explanation {offset}", done.explain(offset=offset)._repr_html_()
+    yield "emissions", done.emissions(text)._repr_html_()
     yield "kafka's rules", run(text, rules="kafka")._repr_html_()
     yield "store", store(text)._repr_html_()
 
@@ -169,7 +170,7 @@ def harmless() -> dict[str, list[tuple[Any, ...]]]:
 
 def test_the_harmless_text_shows_all_there_is_to_show(harmless: dict[str, list[tuple[Any, ...]]]) -> None:
     assert len(PAYLOADS) >= 40 and len(set(PAYLOADS)) == len(PAYLOADS)
-    assert len(harmless) == 10
+    assert len(harmless) == 11
     for name, html in shown(HARMLESS):
         assert name == "trace" or HARMLESS in Parts(html).words  # the test sees the text where it is shown
     assert "was dropped" in dict(shown(HARMLESS))["explanation 4"]
