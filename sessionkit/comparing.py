@@ -23,7 +23,7 @@ from sessionkit.window_trace import WindowTrace
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.grammar import Theme
+    from sessionkit.views.charts.palettes import Theme
 
 SAME, CHANGED, SPLIT, JOINED, REGROUPED, LOST, GAINED = CHANGES = (
     "same",

@@ -14,8 +14,21 @@ PACKAGE = Path(__file__).parent.parent / "sessionkit"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("errors", "text", "compiled", "exports", "views", "windows"),
     (
-        *("durations", "columns", "decisions", "fold_loops", "contracts", "files", "keys", "samples", "java", "typed"),
         *(
+            "durations",
+            "columns",
+            "decisions",
+            "fold_loops",
+            "views.charts.palettes",
+            "contracts",
+            "files",
+            "keys",
+            "samples",
+            "java",
+            "typed",
+        ),
+        *(
+            "views.charts.palettes",
             "stores.binding",
             "stores.byte_loops",
             "stores.read_only",

@@ -80,14 +80,17 @@ function listen(Plotly, model, place) {
 // ---- drawing
 
 function render({ model, el }) {
+  const room = document.createElement("div"); // as wide as there is room; the picture in it may be made smaller
   const place = document.createElement("div");
+  room.className = "sessionkit-room";
   place.className = "sessionkit-picture";
   place.setAttribute("role", "img");
   place.tabIndex = 0;
-  el.append(place);
+  room.append(place);
+  el.append(room);
   let drawing = false;
   let again = false;
-  let drawn = 0;
+  let drawn = false;
 
   async function draw() {
     again = drawing;
@@ -104,7 +107,8 @@ function render({ model, el }) {
         const layout = { ...figure.layout, ...JSON.parse(model.get("patch") || "{}") };
         await Plotly.react(place, figure.data, layout, { displaylogo: false, scrollZoom: model.get("can_scroll") });
         if (!drawn) listen(Plotly, model, place);
-        place.dataset.drawn = ++drawn;
+        drawn = true;
+        fit();
         place.dataset.revision = model.get("revision");
       } catch (error) {
         place.textContent = `This picture could not be drawn: ${error.message}`;
@@ -120,6 +124,25 @@ function render({ model, el }) {
     place.dataset.revision = model.get("revision");
   }
 
+  // What is still too wide is shown smaller as a whole.
+  function fit() {
+    const { width, height } = place._fullLayout;
+    const scale = Math.min(1, room.clientWidth / width);
+    if (!room.clientWidth) return;
+    place.style.width = `${width}px`;
+    place.style.transform = scale < 1 ? `scale(${scale})` : "";
+    room.style.height = `${Math.ceil(height * scale)}px`;
+  }
+
+  function followWidth() {
+    const width = Math.floor(room.clientWidth / 20) * 20;
+    if (!width) return; // not shown now
+    if (drawn) fit();
+    if (width === model.get("width")) return;
+    model.set("width", width);
+    model.save_changes();
+  }
+
   function followTheme() {
     if (model.get("theme") === theme()) return;
     model.set("theme", theme());
@@ -127,12 +150,15 @@ function render({ model, el }) {
   }
   const watcher = new MutationObserver(followTheme);
   watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"] });
+  const measure = new ResizeObserver(followWidth);
+  measure.observe(room);
   model.on("change:figure", draw);
   model.on("change:patch", patch);
   followTheme();
   draw();
   return () => {
     watcher.disconnect();
+    measure.disconnect();
     model.off("change:figure", draw);
     model.off("change:patch", patch);
     shared.loaded?.purge(place);

@@ -27,7 +27,7 @@ from sessionkit.views.tables import Column, frame_of, is_result, table_rows, win
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.grammar import Theme
+    from sessionkit.views.charts.palettes import Theme
 
 Rows = npt.NDArray[np.int64]
 Over = Literal["arrival", "stream_time"]

@@ -18,7 +18,7 @@ from sessionkit.views.tables import frame_of
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.grammar import Theme
+    from sessionkit.views.charts.palettes import Theme
 
 MOST_NAMED = 40  # of a tree in words
 

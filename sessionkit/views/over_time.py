@@ -19,7 +19,7 @@ from sessionkit.views.tables import frame_of
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.grammar import Theme
+    from sessionkit.views.charts.palettes import Theme
 
 
 @dataclass(frozen=True, repr=False)

@@ -18,6 +18,7 @@ from sessionkit.durations import duration_ms, show_duration
 from sessionkit.errors import InvalidArgument
 from sessionkit.text import escape_html, html_block
 from sessionkit.tuning import Count
+from sessionkit.views.charts.grammar import LEAST_WIDTH, WIDTH
 
 Click = Callable[[float | str, float | str, str], None]
 Zoom = Callable[[list[Any], list[Any]], None]
@@ -48,6 +49,7 @@ class Picture(anywidget.AnyWidget):
     label = traitlets.Unicode().tag(sync=True)  # for a screen reader
     revision = traitlets.Int().tag(sync=True)
     theme: Any = traitlets.Enum(["light", "dark"], "light").tag(sync=True)  # set by the browser
+    width = traitlets.Int(WIDTH).tag(sync=True)  # set by the browser: the room that there is
     zoomed = traitlets.Dict().tag(sync=True)  # set by the browser: what the axes show
     can_scroll = traitlets.Bool(False).tag(sync=True)
 
@@ -57,6 +59,11 @@ class Picture(anywidget.AnyWidget):
         self._on_zoom = on_zoom
         self.on_msg(self._answer)
         self.observe(self._note_zoom, "zoomed")
+
+    @property
+    def look(self) -> dict[str, Any]:
+        """The theme and the width of what is drawn."""
+        return {"theme": self.theme, "width": min(max(self.width, LEAST_WIDTH), WIDTH)}
 
     def show(self, figure: go.Figure, label: str) -> None:
         """Draws another figure; `label` says what it shows."""

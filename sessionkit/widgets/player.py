@@ -39,8 +39,7 @@ class Player(ipywidgets.VBox):
         super().__init__([ipywidgets.HBox([play, self.arrivals]), self._counts, self._picture, self._words])
         play.value = self.arrivals.place
         self.arrivals.observe(lambda _: self._lift(), "place")
-        self._picture.observe(lambda _: self._compose(), "theme")
-        self._picture.observe(lambda _: self._lift(), "theme")
+        self._picture.observe(lambda _: self._draw_anew(), ["theme", "width"])
         self._lift()
 
     def __repr__(self) -> str:
@@ -49,9 +48,13 @@ class Player(ipywidgets.VBox):
     def _compose(self) -> None:
         """Draws all of the plane: the curtain is laid over it."""
         trace, windows = self.run.trace, self.run.plan.windows
-        self._scene = plane_scene(trace, windows, self.key, theme=self._picture.theme, **self._options)
+        self._scene = plane_scene(trace, windows, self.key, **self._picture.look, **self._options)
         self._composed = compose(self._scene)
         self._picture.show(self._composed.figure, f"The plane of key {shorten(self.key)}, arrival by arrival")
+
+    def _draw_anew(self) -> None:
+        self._compose()
+        self._lift()
 
     def _steps(self) -> list[str]:
         """The name of each arrival: its offset, its key, its time."""

@@ -28,7 +28,7 @@ class PlaneView:
         self._run: Run | None = None
         self._key: Any = None
         self._stretch: dict[str, Any] = {}
-        self.picture.observe(lambda _: self._draw(), "theme")
+        self.picture.observe(lambda _: self._draw(), ["theme", "width"])
 
     def show(self, run: Run, key: Any) -> None:
         """Draws the plane of `key` as it is in `run`."""
@@ -40,8 +40,8 @@ class PlaneView:
     def _draw(self) -> None:
         if self._run is None:
             return
-        trace, theme = self._run.trace, self.picture.theme
-        scene: Any = plane_scene(trace, self._run.plan.windows, self._key, theme=theme, **self._stretch)
+        trace = self._run.trace
+        scene: Any = plane_scene(trace, self._run.plan.windows, self._key, **self.picture.look, **self._stretch)
         if len(scene.rows):
             offset = trace.batch.offset[scene.rows]
             partition = int(trace.batch.partitions[scene.history.partition])
@@ -71,6 +71,29 @@ class PlaneView:
         return run.explain(**numbers)
 
 
+class SentView:
+    """What goes downstream for one key, and what waits."""
+
+    def __init__(self) -> None:
+        self.picture, self.words = Picture(), Words()
+        self.box = ipywidgets.VBox([self.words, self.picture])
+        self._shown: tuple[Run, Any] | None = None
+        self.picture.observe(lambda _: self._draw(), "theme")
+
+    def show(self, run: Run, key: Any) -> None:
+        """Draws what goes downstream for `key` in `run`."""
+        self._shown = (run, key)
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._shown is None:
+            return
+        run, key = self._shown
+        sent = run.emissions(key)
+        self.words.say(*sent.words())
+        self.picture.show(sent.figure(theme=self.picture.theme), sent.title)
+
+
 class LanesView:
     """The lanes of many keys. Keys and span stay while settings change; zooming shows more of less."""
 
@@ -85,7 +108,7 @@ class LanesView:
         self._scene: Any = None
         self._run: Run | None = None
         self._kept: dict[str, Any] = {}
-        self.picture.observe(lambda _: self._draw(), "theme")
+        self.picture.observe(lambda _: self._draw(), ["theme", "width"])
         self.sort.observe(lambda _: self._anew(), "value")
         self.span.observe(lambda _: self._anew(), "value")
 
@@ -103,8 +126,8 @@ class LanesView:
             return
         sort: Sort = self.sort.value
         chosen = self._kept or {"sort": sort, **({"first_ms": 0} if self.span.value == "all" else {})}
-        run, theme = self._run, self.picture.theme
-        scene: Any = lane_scene(run.trace, run.plan.windows, whole=run.all_lanes, theme=theme, **chosen)
+        run = self._run
+        scene: Any = lane_scene(run.trace, run.plan.windows, whole=run.all_lanes, **self.picture.look, **chosen)
         board = scene.board
         keys = list(dict.fromkeys(self._run.trace.keys[lane.key].as_py() for lane in board.lanes))
         if keys:

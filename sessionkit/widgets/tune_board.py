@@ -16,15 +16,16 @@ from sessionkit.plan import Plan
 from sessionkit.run import Run
 from sessionkit.text import shorten
 from sessionkit.tuning import Tuner, ladder, plan_code
-from sessionkit.views.charts.grammar import palette
+from sessionkit.views.charts.palettes import palette
 from sessionkit.widgets.parts import ROW, Code, DurationSlider, Picture, Words, buttons
-from sessionkit.widgets.run_views import LanesView, PlaneView
+from sessionkit.widgets.run_views import LanesView, PlaneView, SentView
 
 MOST_KEYS = 300  # in the list; the rest are found by their letters
 LOSERS = 12
 _VIEWS = {
     "plane": "one key",
     "lanes": "many keys",
+    "sent": "what is sent",
     "costs": "what settings cost",
     "losses": "who loses most",
     "change": "against the snapshot",
@@ -59,7 +60,7 @@ class TuneBoard(ipywidgets.VBox):
         self._keep = ipywidgets.Button(description="keep as snapshot", tooltip="later numbers are held against these")
         self._view = buttons("show", [(words, name) for name, words in _VIEWS.items()])
         self._counts, self._refused = Words(), Words()
-        self._plane, self._lanes = PlaneView(), LanesView()
+        self._plane, self._lanes, self._sent = PlaneView(), LanesView(), SentView()
         self._costs, self._losses, self._change = _Costs(self.set), Words(), _Change()
         self._code = _CodeView()
         self._shown = ipywidgets.VBox()
@@ -143,6 +144,9 @@ class TuneBoard(ipywidgets.VBox):
         elif view == "lanes":
             self._show(self._lanes.box)
             self._lanes.show(run)
+        elif view == "sent" and self._key.value is not None:
+            self._show(self._sent.box)
+            self._sent.show(run, self._key.value)
         elif view == "costs":
             self._show(self._costs.box)
             self._costs.show(self._tuner)

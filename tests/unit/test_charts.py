@@ -21,9 +21,9 @@ from sessionkit.errors import InvalidArgument, UnknownRecord
 from sessionkit.grace import missing_grace_ms
 from sessionkit.session_trace import SessionTrace
 from sessionkit.views.charts import lanes, plane
-from sessionkit.views.charts.grammar import PALETTES
 from sessionkit.views.charts.history import KeyHistory
 from sessionkit.views.charts.labels import flow, text_size, text_width
+from sessionkit.views.charts.palettes import PALETTES
 from sessionkit.views.charts.rows import MOST_ROWS
 
 if TYPE_CHECKING:

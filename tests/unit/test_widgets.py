@@ -18,7 +18,7 @@ from sessionkit.widgets.parts import DurationSlider, Picture, Words
 from sessionkit.widgets.tune_board import TuneBoard
 from tests.unit.test_tuning import KINDS, SESSIONS, clicks, plan_of
 
-VIEWS = ("plane", "lanes", "costs", "losses", "change", "code")
+VIEWS = ("plane", "lanes", "sent", "costs", "losses", "change", "code")
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.decisions import LATE
 from sessionkit.errors import InvalidArgument, UnknownRecord
-from sessionkit.views.charts.grammar import PALETTES
+from sessionkit.views.charts.palettes import PALETTES
 from sessionkit.views.charts.rows import MOST_ROWS
 from sessionkit.views.charts.window_history import depth, every_nth, places, results
 from tests.unit.test_charts import HOSTILE, MINUTE, TOY, _unit, assert_apart, boxes, labels, named, pieces, points

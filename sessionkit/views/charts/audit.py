@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from sessionkit.durations import show_duration
 from sessionkit.text import escape_label
-from sessionkit.views.charts.grammar import Palette, Theme, axis_title, legend_height, palette
+from sessionkit.views.charts.grammar import axis_title, legend_height
+from sessionkit.views.charts.palettes import Palette, Theme, palette
 from sessionkit.views.charts.plain import PLAIN_WIDTH, axis_type, dress_plain
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from sessionkit.decisions import LATE
 from sessionkit.text import escape_label
 from sessionkit.trace import Trace
 from sessionkit.views.charts.board import Board, Lane
-from sessionkit.views.charts.grammar import WIDTH, Frame, Outline, Palette, TimeAxis, legend_height, stair, top_margin
+from sessionkit.views.charts.grammar import WIDTH, Frame, Outline, TimeAxis, legend_height, stair, top_margin
 from sessionkit.views.charts.labels import text_size
+from sessionkit.views.charts.palettes import Palette
 from sessionkit.views.charts.rows import Cap, KeyRows, Life, Rows
 
 _CAP_HALF_PIXELS = 5  # half the least width of a cap: a session may be a single moment
@@ -35,6 +36,7 @@ class Plane:
     rows: Rows
     colours: Palette
     axis: TimeAxis
+    width: int = WIDTH
 
     @property
     def trace(self) -> Trace:
@@ -89,8 +91,8 @@ class Plane:
         y_range = (-0.8, self.top + _HEAD_PIXELS * (self.top + 0.8) / (plot - _HEAD_PIXELS))
         widest = max(text_size(f"{self.trace.batch.offset[row]:,}", 13)[0] for row in self.rows[[0, -1]])
         left = round(46 + widest)
-        top, bottom = top_margin(subtitle), legend_height(legend_entries, WIDTH - left - 24)
-        return Frame(WIDTH, plot + top + bottom, left, 24, top, bottom, self.x_range_ms, y_range)
+        top, bottom = top_margin(subtitle), legend_height(legend_entries, self.width - left - 24)
+        return Frame(self.width, plot + top + bottom, left, 24, top, bottom, self.x_range_ms, y_range)
 
     def _stair(self, lag_ms: int) -> Outline:
         times, found = self.trace.stream_time_ms[self.rows], Outline()
@@ -115,7 +117,7 @@ class Plane:
     def cap_lines(self) -> Outline:
         """A line over each window where it was closed, with a least width to be seen."""
         found = Outline()
-        least = round(_CAP_HALF_PIXELS * (self.x_range_ms[1] - self.x_range_ms[0]) / (WIDTH - 100))
+        least = round(_CAP_HALF_PIXELS * (self.x_range_ms[1] - self.x_range_ms[0]) / (self.width - 100))
         for cap in self.caps:
             wider = max(least - (cap.end_ms - cap.start_ms) // 2, 0)
             found.add((cap.start_ms - wider, cap.end_ms + wider), (self.y_of(cap.at),) * 2)
@@ -135,6 +137,7 @@ class Lanes:
     window: Any  # the window kind
     colours: Palette
     axis: TimeAxis
+    width: int = WIDTH
 
     @property
     def trace(self) -> Trace:
@@ -220,9 +223,9 @@ class Lanes:
         count = max(len(self.board.lanes), 1)
         names = max((text_size(f"<b>{self.name(lane)}</b>", 13)[0] for lane in self.board.lanes), default=40)
         left = round(22 + names)
-        top, bottom = top_margin(subtitle), legend_height(legend_entries, WIDTH - left - 24)
+        top, bottom = top_margin(subtitle), legend_height(legend_entries, self.width - left - 24)
         height = count * self.pitch + top + bottom
-        return Frame(WIDTH, height, left, 24, top, bottom, self.x_range_ms, (-0.55, count - 0.45))
+        return Frame(self.width, height, left, 24, top, bottom, self.x_range_ms, (-0.55, count - 0.45))
 
     def name(self, lane: Lane) -> str:
         """What a lane is called: its key, and its partition where the key is in several."""

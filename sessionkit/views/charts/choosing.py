@@ -9,7 +9,8 @@ import numpy as np
 from sessionkit.durations import show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.text import escape_label
-from sessionkit.views.charts.grammar import Theme, axis_title, palette
+from sessionkit.views.charts.grammar import axis_title
+from sessionkit.views.charts.palettes import Theme, palette
 from sessionkit.views.charts.plain import dress_plain
 
 if TYPE_CHECKING:

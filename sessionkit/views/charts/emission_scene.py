@@ -9,8 +9,9 @@ import numpy as np
 
 from sessionkit.text import escape_label, shorten
 from sessionkit.views.charts.emission_part import Part, left_out, short_clock, wait_in_words
-from sessionkit.views.charts.grammar import WIDTH, Frame, Palette, legend_height, top_margin
+from sessionkit.views.charts.grammar import WIDTH, Frame, legend_height, top_margin
 from sessionkit.views.charts.labels import flow, text_width
+from sessionkit.views.charts.palettes import Palette
 from sessionkit.views.explain import lower_first
 
 LANE, LANE_WITH_SPANS, LEAST_HEIGHT = 44, 56, 132

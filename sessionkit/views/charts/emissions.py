@@ -10,8 +10,9 @@ import numpy as np
 from sessionkit.text import escape_label
 from sessionkit.views.charts.emission_part import Part, choose
 from sessionkit.views.charts.emission_scene import BODY, KINDS, SMALL, Scene, hover, value_notes, wait_notes
-from sessionkit.views.charts.grammar import WIDTH, Frame, Theme, axis_title, dress, palette
+from sessionkit.views.charts.grammar import WIDTH, Frame, axis_title, dress
 from sessionkit.views.charts.labels import text_width
+from sessionkit.views.charts.palettes import Theme, palette
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

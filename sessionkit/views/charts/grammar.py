@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.session_trace import SessionTrace
 from sessionkit.text import escape_label
 from sessionkit.trace import Trace
+from sessionkit.views.charts.palettes import Palette
 from sessionkit.views.explain import SHORT_HISTORY_MS, short_reason
 from sessionkit.views.explain import clock as spoken_clock
 
@@ -25,13 +26,12 @@ if TYPE_CHECKING:
 
     from sessionkit.windows.session import SessionWindows
 
-Theme = Literal["light", "dark"]
 Numbers = Sequence[int] | npt.NDArray[np.int64]
 Coordinates = list[float | int | None]
 Notes = list[dict[str, Any]]
 Drawn = dict[str, Any]  # a trace, as plotly.js takes it
 
-WIDTH = 1120
+WIDTH, LEAST_WIDTH = 1120, 700
 FONT = "Inter, 'Segoe UI', 'DejaVu Sans', sans-serif"
 MOST_SVG_POINTS = 5_000  # above, points are drawn by WebGL: SVG takes 0.5 s a redraw at 10,000
 MOST_REASONS = 300  # records whose reason and missing grace are worked out: each costs a replay
@@ -51,89 +51,15 @@ _HOVER_LETTERS = 76
 _WRAPPER = textwrap.TextWrapper(_HOVER_LETTERS)
 
 
-@dataclass(frozen=True)
-class Palette:
-    """Colours of one theme; any two status colours are apart for every kind of sight."""
-
-    background: str
-    ink: str
-    mute: str
-    grid: str
-    stream: str
-    record: str
-    bridge: str
-    saved: str
-    drop: str
-    line: str
-    body: str
-    edge: str
-    solid: str
-    reach: str
-    reach_edge: str
-    territory: str
-    band: str
-    other: str
-
-
-PALETTES: dict[str, Palette] = {
-    "light": Palette(
-        background="#ffffff",
-        ink="#1f2933",
-        mute="#5f6b78",
-        grid="#e9edf1",
-        stream="#8a94a0",
-        record="#005A9C",
-        bridge="#882255",
-        saved="#2E9E5B",
-        drop="#B3261E",
-        line="#C27A00",
-        body="rgba(0,90,156,0.19)",
-        edge="#005A9C",
-        solid="#6699C4",
-        reach="rgba(86,180,233,0.15)",
-        reach_edge="rgba(0,114,178,0.45)",
-        territory="rgba(90,100,112,0.075)",
-        band="rgba(90,100,112,0.045)",
-        other="#9aa5b1",
-    ),
-    "dark": Palette(
-        background="#12161c",
-        ink="#e6ebf0",
-        mute="#9aa7b5",
-        grid="#222a34",
-        stream="#8b97a5",
-        record="#A9D8FF",
-        bridge="#B48CFF",
-        saved="#2FC48D",
-        drop="#F2542D",
-        line="#FFD54A",
-        body="rgba(86,180,233,0.24)",
-        edge="#56B4E9",
-        solid="#3C77A1",
-        reach="rgba(86,180,233,0.09)",
-        reach_edge="rgba(86,180,233,0.45)",
-        territory="rgba(150,160,175,0.10)",
-        band="rgba(150,160,175,0.055)",
-        other="#647180",
-    ),
-}
-
-
-def palette(theme: str) -> Palette:
-    """The colours of `theme`.
+def checked_width(width: int) -> int:
+    """The width of a picture, in pixels.
 
     Raises:
-        InvalidArgument: there is no such theme.
+        InvalidArgument: words would not fit into it.
     """
-    if theme not in PALETTES:
-        raise InvalidArgument(problem("theme must be a known one", repr(theme), f"one of {list(PALETTES)}"))
-    return PALETTES[theme]
-
-
-def fainter(colour: str, share: float) -> str:
-    """An rgba colour with this share of its opacity."""
-    front, opacity = colour.removesuffix(")").rsplit(",", 1)
-    return f"{front},{float(opacity) * share:.3f})"
+    if width < LEAST_WIDTH:
+        raise InvalidArgument(problem("a picture needs room for its words", width, f"{LEAST_WIDTH} pixels or more"))
+    return width
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sessionkit.text import escape_label, plural
-from sessionkit.views.charts.grammar import LAST_DATE_MS, Theme, axis_title, palette
+from sessionkit.views.charts.grammar import LAST_DATE_MS, axis_title
+from sessionkit.views.charts.palettes import Theme, palette
 from sessionkit.views.charts.plain import axis_type, dress_plain
 
 if TYPE_CHECKING:

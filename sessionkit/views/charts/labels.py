@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.views.charts.grammar import Frame, Outline, Palette, TimeAxis
+from sessionkit.views.charts.grammar import Frame, Outline, TimeAxis
+from sessionkit.views.charts.palettes import Palette
 
 Boxes = npt.NDArray[np.float64]  # rows of (left, top, right, bottom) in pixels of the plot
 

@@ -17,8 +17,9 @@ from sessionkit.text import plural
 from sessionkit.views.charts import lane_parts
 from sessionkit.views.charts.base import Lanes, usual_pitch
 from sessionkit.views.charts.board import Board
-from sessionkit.views.charts.grammar import MOST_SVG_POINTS, Drawn, Frame, Palette, marks
+from sessionkit.views.charts.grammar import MOST_SVG_POINTS, Drawn, Frame, marks
 from sessionkit.views.charts.lane_parts import Kind
+from sessionkit.views.charts.palettes import Palette
 from sessionkit.views.charts.rows import Rows
 from sessionkit.views.charts.scene import LaneScene
 from sessionkit.views.charts.window_scene import WindowLanes

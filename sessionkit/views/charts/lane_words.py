@@ -9,7 +9,7 @@ import numpy as np
 from sessionkit.durations import show_duration
 from sessionkit.text import plural
 from sessionkit.views.charts.base import Lanes
-from sessionkit.views.charts.grammar import WIDTH, Drawn, Frame
+from sessionkit.views.charts.grammar import Drawn, Frame
 from sessionkit.views.charts.history import session_size
 from sessionkit.views.charts.labels import flow, text_width
 from sessionkit.views.charts.rows import Size
@@ -49,7 +49,7 @@ def lanes_subtitle(scene: Lanes) -> list[str]:
         notes.append(f"none is ever closed; {scene.window.forgets_in_words()}")
     elif scene.stream_time_ms is not None and scene.stream_time_ms - trace.close_lag_ms > scene.x_range_ms[1]:
         notes.append("the close line has passed all of it")
-    return [*said, *flow([*notes, *scene.remarks], WIDTH - 40)]
+    return [*said, *flow([*notes, *scene.remarks], scene.width - 40)]
 
 
 def sizes(scene: LaneScene, frame: Frame) -> Drawn:

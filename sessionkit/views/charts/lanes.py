@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Any, Literal
 from sessionkit.session_trace import SessionTrace
 from sessionkit.views.charts.board import Board, choose, everything
 from sessionkit.views.charts.grammar import (
+    WIDTH,
     Drawn,
     Frame,
-    Theme,
     axis_title,
+    checked_width,
     dressed,
     empty_figure,
     figure_of,
-    palette,
     time_axis,
 )
 from sessionkit.views.charts.lane_density import SessionDensity, WindowDensity, density, has_too_many
 from sessionkit.views.charts.lane_words import graces, lanes_subtitle, lanes_title
+from sessionkit.views.charts.palettes import Theme, palette
 from sessionkit.views.charts.scene import LaneScene
 from sessionkit.views.charts.session_lanes import session_bars, session_kinds
 from sessionkit.views.charts.window_lanes import window_bars, window_kinds
@@ -43,6 +44,7 @@ def lanes(
     last_ms: int | None = None,
     theme: Theme = "light",
     clock: str | None = None,
+    width: int = WIDTH,
     whole: Board | None = None,
 ) -> go.Figure:
     """The windows of many keys, a lane each: filled once closed, outlined while open.
@@ -56,6 +58,7 @@ def lanes(
             data is cut off, so that `first_ms=0` shows all of it. A span of more records than can be drawn one by
             one is shown as density; drops, merges and rescues keep their marks.
         clock: name of the clock that the times were read from, for the axis.
+        width: of the picture, in pixels; 700 or more.
         whole: all lanes of the trace, if they were looked up before.
     Raises:
         InvalidArgument: an unknown theme or order, or a span that ends before it starts.
@@ -71,6 +74,7 @@ def lanes(
         last_ms=last_ms,
         theme=theme,
         clock=clock,
+        width=width,
         whole=whole,
     )
     return draw_lanes(scene)
@@ -87,6 +91,7 @@ def lane_scene(
     last_ms: int | None = None,
     theme: Theme = "light",
     clock: str | None = None,
+    width: int = WIDTH,
     whole: Board | None = None,
 ) -> LaneScene | WindowLanes:
     """What the lanes show, before they are drawn; for the arguments see `lanes`."""
@@ -94,7 +99,7 @@ def lane_scene(
     board = choose(whole, keys, most, sort, first_ms, last_ms)
     fixed, dense = isinstance(trace, WindowTrace), has_too_many(board)
     kind = (WindowDensity if dense else WindowLanes) if fixed else (SessionDensity if dense else LaneScene)
-    return kind(board, window, palette(theme), time_axis(trace, window, clock))
+    return kind(board, window, palette(theme), time_axis(trace, window, clock), checked_width(width))
 
 
 def draw_lanes(scene: LaneScene | WindowLanes) -> go.Figure:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.durations import show_duration
 from sessionkit.text import escape_label, plural
-from sessionkit.views.charts.grammar import Palette, Theme, axis_title, legend_height, palette
+from sessionkit.views.charts.grammar import axis_title, legend_height
+from sessionkit.views.charts.palettes import Palette, Theme, palette
 from sessionkit.views.charts.plain import PLAIN_WIDTH, axis_type, dress_plain
 
 if TYPE_CHECKING:

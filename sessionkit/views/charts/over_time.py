@@ -9,7 +9,8 @@ import numpy as np
 
 from sessionkit.durations import show_duration
 from sessionkit.text import plural
-from sessionkit.views.charts.grammar import Theme, axis_title, palette
+from sessionkit.views.charts.grammar import axis_title
+from sessionkit.views.charts.palettes import Theme, palette
 from sessionkit.views.charts.plain import axis_type, dress_plain
 
 if TYPE_CHECKING:

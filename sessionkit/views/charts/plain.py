@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sessionkit.text import escape_label
-from sessionkit.views.charts.grammar import Frame, Palette, dress, top_margin
+from sessionkit.views.charts.grammar import Frame, dress, top_margin
 from sessionkit.views.charts.labels import flow
+from sessionkit.views.charts.palettes import Palette
 from sessionkit.views.explain import SHORT_HISTORY_MS
 
 if TYPE_CHECKING:

@@ -9,16 +9,16 @@ from sessionkit.views.charts import parts
 from sessionkit.views.charts.grammar import (
     WIDTH,
     Frame,
-    Theme,
     axis_title,
+    checked_width,
     dressed,
     empty_figure,
     figure_of,
-    palette,
     time_axis,
 )
 from sessionkit.views.charts.history import KeyHistory
 from sessionkit.views.charts.labels import Placement
+from sessionkit.views.charts.palettes import Theme, palette
 from sessionkit.views.charts.plane_words import plane_subtitle, plane_title
 from sessionkit.views.charts.playback import add_playback
 from sessionkit.views.charts.rows import key_code, partition_code
@@ -44,6 +44,7 @@ def plane(
     last: int | None = None,
     playback: bool = False,
     clock: str | None = None,
+    width: int = WIDTH,
 ) -> go.Figure:
     """The history of one key: its windows as bodies, the close line, merges, drops and rescues.
 
@@ -53,11 +54,13 @@ def plane(
         first, last: offsets to show only a part; without them all, or the stretch with most to see.
         playback: adds a slider that replays the arrivals.
         clock: name of the clock that the times were read from, for the axis.
+        width: of the picture, in pixels; 700 or more.
     Raises:
         UnknownRecord: the run holds no such key, or no record between these offsets.
         InvalidArgument: no such partition or theme.
     """
-    scene = plane_scene(trace, window, key, partition=partition, first=first, last=last, theme=theme, clock=clock)
+    part = {"partition": partition, "first": first, "last": last}
+    scene = plane_scene(trace, window, key, **part, theme=theme, clock=clock, width=width)
     return draw_plane(scene, playback=playback)
 
 
@@ -71,16 +74,17 @@ def plane_scene(
     last: int | None = None,
     theme: Theme = "light",
     clock: str | None = None,
+    width: int = WIDTH,
 ) -> PlaneScene | WindowPlane:
     """What a plane shows, before it is drawn; for the arguments see `plane`."""
     colours, code = palette(theme), key_code(trace, key)
     at = (code, partition_code(trace, code, partition))
-    axis = time_axis(trace, window, clock)
+    axis, width = time_axis(trace, window, clock), checked_width(width)
     if isinstance(trace, WindowTrace):
         mine = WindowHistory(trace, *at, trailing_only=getattr(window, "trailing_only", False))
-        return WindowPlane(mine, window, mine.choose(first, last), colours, axis)
+        return WindowPlane(mine, window, mine.choose(first, last), colours, axis, width)
     history = KeyHistory(trace, *at)
-    return PlaneScene(history, window, history.choose(first, last), colours, axis)
+    return PlaneScene(history, window, history.choose(first, last), colours, axis, width)
 
 
 class Composed(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 from sessionkit.decisions import LATE
 from sessionkit.text import escape_label, plural
 from sessionkit.views.charts.base import Plane
-from sessionkit.views.charts.grammar import WIDTH, Frame, Outline
+from sessionkit.views.charts.grammar import Frame, Outline
 from sessionkit.views.charts.labels import Label, Placement, around, flow, spread, text_size
 from sessionkit.views.charts.rows import Rows, partition_counts
 
@@ -55,7 +55,7 @@ def plane_subtitle(scene: Plane) -> list[str]:
     without_place = int((trace.decision[history.own] > LATE).sum())
     if without_place:
         notes.append(f"{without_place:,} of the dropped have no usable time, or came a second time: not drawn")
-    return [*said, *flow(notes, WIDTH - 40)]
+    return [*said, *flow(notes, scene.width - 40)]
 
 
 def start_labels(scene: Plane, frame: Frame, fixed: Iterable[Outline], crossed: Iterable[Outline]) -> Placement:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.views.charts.grammar import Frame, Palette
+from sessionkit.views.charts.grammar import Frame
 from sessionkit.views.charts.labels import Placement
+from sessionkit.views.charts.palettes import Palette
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -7,8 +7,9 @@ from typing import Any
 from sessionkit.durations import show_duration
 from sessionkit.text import plural
 from sessionkit.views.charts import parts
-from sessionkit.views.charts.grammar import Drawn, Frame, Outline, cure, fainter, lines, marks
+from sessionkit.views.charts.grammar import Drawn, Frame, Outline, cure, lines, marks
 from sessionkit.views.charts.labels import Placement
+from sessionkit.views.charts.palettes import fainter
 from sessionkit.views.charts.plane_words import label_caps, label_records, start_labels
 from sessionkit.views.charts.rows import Rows
 from sessionkit.views.charts.window_scene import MOST_LAYERS, Met, WindowPlane

@@ -12,7 +12,7 @@ from sessionkit.decisions import COPIED
 from sessionkit.text import plural
 from sessionkit.views.charts.base import Lanes, Plane
 from sessionkit.views.charts.board import Board
-from sessionkit.views.charts.grammar import WIDTH, Outline, growing
+from sessionkit.views.charts.grammar import Outline, growing
 from sessionkit.views.charts.rows import Cap, Life, Rows
 from sessionkit.views.charts.window_history import WindowHistory, depth, every_nth, places, size_of
 from sessionkit.window_trace import WindowTrace
@@ -115,7 +115,7 @@ class WindowPlane(Plane):
     def ticked(self) -> Rows:
         """The missed windows whose ends are marked: not beside the record itself, nor many of one record."""
         mine, records = self.missed, self.trace.missed.record[self.missed]
-        room_ms = (self.x_range_ms[1] - self.x_range_ms[0]) * _TICK_ROOM // WIDTH
+        room_ms = (self.x_range_ms[1] - self.x_range_ms[0]) * _TICK_ROOM // self.width
         apart = self.ends_ms(mine) - self.trace.batch.timestamp_ms[records] > room_ms
         many = np.bincount(records, minlength=len(self.trace))[records] > _MOST_TICKS
         found: Rows = mine[apart & (~many | np.isin(mine, self._first_missed))]
