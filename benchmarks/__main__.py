@@ -12,11 +12,12 @@ import platform
 import statistics
 from typing import Any
 
+from benchmarks import widgets
 from benchmarks.data import one_busy_key, steady, visits
 from benchmarks.jobs import run
 
 ROUNDS = 3
-WHAT = ["finals", "trace", "busy-key", "windows", "sliding", "state", "sweep", "spark", "start"]
+WHAT = ["finals", "trace", "busy-key", "windows", "sliding", "state", "sweep", "widgets", "spark", "start"]
 
 
 def _pair(one: str, other: str, path: str, rounds: int, repeats: int) -> list[dict[str, Any]]:
@@ -108,6 +109,8 @@ def main() -> None:
         for name, records in (("sweep_flights", 28_491), ("sweep_million", 1_000_000)):
             seconds = min(run(name, str(visits(1_000_000)), 2)["seconds"])
             print(f"  {records:,} records: {seconds:.1f} s, {seconds / 400 * 1e3:.1f} ms a run", flush=True)
+    if "widgets" in what:
+        widgets.measure()
     if "spark" in what:
         sides = _pair("spark_sessionkit", "spark_session_window", path, 2, 2)
         _show("Spark, local[2]: exact sessions, against Spark's own session_window", sides, memory=False)

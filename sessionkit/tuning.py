@@ -16,6 +16,7 @@ from sessionkit.plan import Plan
 from sessionkit.replaying import Replay
 from sessionkit.run import Run
 from sessionkit.sweeping import Sweep, sweep_replay
+from sessionkit.views.tables import sent_count
 from sessionkit.window_trace import WindowTrace
 
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
@@ -194,7 +195,7 @@ def _counts(run: Run, usable: int) -> list[Count]:
         counts.append(Count("late but kept", int(run.trace.late_but_kept.sum()), "they touched an open session"))
     lag_ms, inclusive = run.plan.windows.close_lag_ms, "after its last record" if noun == "session" else "after its end"
     counts.append(Count("until final", lag_ms, f"{inclusive}, in stream time", is_duration=True))
-    sent = len(run.changelog_columns["offset"])
+    sent = sent_count(run.outcome, run.plan.strategy)
     word = "finals, one a window" if run.plan.strategy == "on_window_close" else "updates and tombstones"
     counts.append(Count("sent", sent, word))
     return counts

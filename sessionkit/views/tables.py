@@ -76,6 +76,16 @@ def final_count(outcome: Outcome) -> int:
     return int(is_result(outcome)[outcome.kept_trace.closes.window].sum())
 
 
+def sent_count(outcome: Outcome, strategy: str) -> int:
+    """How many rows the changelog has under this emit strategy."""
+    trace = outcome.kept_trace
+    if strategy == "on_window_close":
+        return final_count(outcome)
+    if isinstance(trace, WindowTrace):
+        return int((trace.touches.effect != LATE).sum())
+    return int(count_updates(trace.window, trace.decision, trace.batch.timestamp_ms, *trace.bounds_after))
+
+
 def closed_count(outcome: Outcome) -> int:
     """How many of the results are closed at the end of the run."""
     return int((outcome.closed & is_result(outcome)).sum())

@@ -14,6 +14,7 @@ from sessionkit.views.charts.lanes import Sort, draw_lanes, lane_scene
 from sessionkit.views.charts.plane import draw_plane, plane_scene
 from sessionkit.widgets.parts import ROW, Picture, Words, buttons
 
+MOST_DRAWN = 6_000  # records one by one: a browser redraws them in a third of a second
 _ASK = "Click a mark to read why it is there. Keys in the picture: + and − zoom, ← and → move."
 
 
@@ -75,8 +76,7 @@ class SentView:
     """What goes downstream for one key, and what waits."""
 
     def __init__(self) -> None:
-        self.picture, self.words = Picture(), Words()
-        self.box = ipywidgets.VBox([self.words, self.picture])
+        self.picture = self.box = Picture()
         self._shown: tuple[Run, Any] | None = None
         self.picture.observe(lambda _: self._draw(), "theme")
 
@@ -86,12 +86,10 @@ class SentView:
         self._draw()
 
     def _draw(self) -> None:
-        if self._shown is None:
-            return
-        run, key = self._shown
-        sent = run.emissions(key)
-        self.words.say(*sent.words())
-        self.picture.show(sent.figure(theme=self.picture.theme), sent.title)
+        if self._shown is not None:
+            run, key = self._shown
+            sent = run.emissions(key)
+            self.picture.show(sent.figure(theme=self.picture.theme), " ".join([sent.title, *sent.words()]))
 
 
 class LanesView:
@@ -127,7 +125,8 @@ class LanesView:
         sort: Sort = self.sort.value
         chosen = self._kept or {"sort": sort, **({"first_ms": 0} if self.span.value == "all" else {})}
         run = self._run
-        scene: Any = lane_scene(run.trace, run.plan.windows, whole=run.all_lanes, **self.picture.look, **chosen)
+        shared = {"whole": run.all_lanes, "most_drawn": MOST_DRAWN, **self.picture.look}
+        scene: Any = lane_scene(run.trace, run.plan.windows, **shared, **chosen)
         board = scene.board
         keys = list(dict.fromkeys(self._run.trace.keys[lane.key].as_py() for lane in board.lanes))
         if keys:

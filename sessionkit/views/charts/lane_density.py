@@ -38,10 +38,11 @@ _SHADES = 9
 _LIFTS = {"x": 0.38, "diamond": -0.14, "triangle-up": -0.36}
 
 
-def has_too_many(board: Board) -> bool:
-    """True if records and windows are too many to draw each of them."""
+def has_too_many(board: Board, most: int | None = None) -> bool:
+    """True if records and windows are too many to draw each of them; `most` records can be, if it is given."""
     each = _A_SESSION if isinstance(board.trace, SessionTrace) else _A_WINDOW
-    most = MOST_DRAWN * (_CHOSEN if board.was_chosen else 1)
+    if most is None:
+        most = MOST_DRAWN * (_CHOSEN if board.was_chosen else 1)
     return len(board.records) + each * len(board.windows) > most
 
 

@@ -93,11 +93,15 @@ def lane_scene(
     clock: str | None = None,
     width: int = WIDTH,
     whole: Board | None = None,
+    most_drawn: int | None = None,
 ) -> LaneScene | WindowLanes:
-    """What the lanes show, before they are drawn; for the arguments see `lanes`."""
+    """What the lanes show, before they are drawn; for the arguments see `lanes`.
+
+    More records than `most_drawn` are shown as density.
+    """
     whole = everything(trace, getattr(window, "trailing_only", False)) if whole is None else whole
     board = choose(whole, keys, most, sort, first_ms, last_ms)
-    fixed, dense = isinstance(trace, WindowTrace), has_too_many(board)
+    fixed, dense = isinstance(trace, WindowTrace), has_too_many(board, most_drawn)
     kind = (WindowDensity if dense else WindowLanes) if fixed else (SessionDensity if dense else LaneScene)
     return kind(board, window, palette(theme), time_axis(trace, window, clock), checked_width(width))
 

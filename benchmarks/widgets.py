@@ -1,0 +1,98 @@
+"""How long the board of `sk.tune` takes in JupyterLab: from a key press to the changed picture, and to a zoomed one."""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import tempfile
+from pathlib import Path
+
+from benchmarks.data import visits
+from tests.browser.lab import Visit, serving, visiting
+from tests.conftest import CHROMIUM_ARGUMENTS, CHROMIUM_NAMES
+
+STEPS = 12
+FLIGHTS = """import sessionkit as sk
+data = sk.load_sample("flights")
+plan = (sk.group_by_key("carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC")
+        .windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="1h")).count())"""
+VISITS = """import pyarrow.parquet as pq, sessionkit as sk
+data = pq.read_table({path!r})
+plan = (sk.group_by_key("key", timestamp="ts", unit="ms", partition="partition", offset="offset")
+        .windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="60s")).count())"""
+# When the newest revision was drawn and painted, and when the key was pressed, by the page's own clock.
+WATCH = """() => {
+  const place = document.querySelector('.sessionkit-picture');
+  addEventListener('keydown', () => { window.pressed = performance.now(); }, true);
+  new MutationObserver(() => requestAnimationFrame(() => setTimeout(() => { window.painted = performance.now(); })))
+    .observe(place, { attributes: true, attributeFilter: ['data-revision'] });
+}"""
+
+
+def measure() -> None:
+    """Prints the median of some steps for each size."""
+    from playwright.sync_api import sync_playwright
+
+    chromium = next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
+    if chromium is None:
+        print("\nThe widgets were not measured: there is no Chromium")
+        return
+    print("\nsk.tune in JupyterLab, from a key press to the painted picture (median, and the range)")
+    with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
+        folder = Path(home) / "notebooks"
+        folder.mkdir()
+        with serving(folder, Path(home)) as server:
+            browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
+            for records, head in (
+                (28_491, FLIGHTS),
+                (1_000_000, VISITS.format(path=str(visits(1_000_000)))),
+                (3_000_000, VISITS.format(path=str(visits(3_000_000)))),
+            ):
+                name = server.write(f"tune-{records}.ipynb", head, "sk.tune(plan, data)")
+                with visiting(server, browser) as visit:
+                    visit.open_lab(name)
+                    visit.wait_drawn()
+                    _print_steps(visit, records)
+            browser.close()
+
+
+def _print_steps(visit: Visit, records: int) -> None:
+    visit.page.wait_for_timeout(2_000)
+    visit.page.evaluate(WATCH)
+    slider = visit.page.locator(".sessionkit-slider input[type=range]").nth(1)
+    slider.focus()
+    _say(records, "a step of the slider, one key", _steps(visit))
+    visit.page.get_by_role("button", name="many keys", exact=True).click()
+    visit.page.get_by_role("button", name="everything", exact=True).click()
+    visit.page.wait_for_timeout(5_000)
+    visit.page.evaluate(WATCH)
+    slider.focus()
+    _say(records, "a step of the slider, many keys", _steps(visit))
+    visit.page.locator(".sessionkit-picture").focus()
+    _say(
+        records,
+        "zooming and moving",
+        [_press(visit, key) for key in ["+", "+", "ArrowRight", "+", "ArrowLeft", "+", "-"]],
+    )
+
+
+def _steps(visit: Visit) -> list[float]:
+    """Each step is a length that was not tried before: nothing is known of it."""
+    visit.page.keyboard.press("Home")
+    visit.page.wait_for_timeout(3_000)
+    return [_press(visit, "ArrowRight") for _ in range(STEPS)]
+
+
+def _press(visit: Visit, key: str) -> float:
+    before = visit.page.evaluate("() => window.painted ?? 0")
+    visit.page.keyboard.press(key)
+    visit.page.wait_for_function("before => window.painted > before", arg=before, timeout=60_000, polling=20)
+    visit.page.wait_for_timeout(300)
+    return float(visit.page.evaluate("() => window.painted - window.pressed"))
+
+
+def _say(records: int, what: str, ms: list[float]) -> None:
+    print(
+        f"  {records:>9,} records  {what:<32} {statistics.median(ms):5.0f} ms ({min(ms):.0f}-{max(ms):.0f})",
+        flush=True,
+    )
