@@ -164,7 +164,7 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 @contextlib.contextmanager
 def visiting(server: Server, browser: Browser, **options: object) -> Iterator[Visit]:
     """A fresh page."""
-    context = browser.new_context(viewport={"width": 1300, "height": 1100}, **options)  # type: ignore[arg-type]
+    context = browser.new_context(**{"viewport": {"width": 1300, "height": 1100}, **options})  # type: ignore[arg-type]
     page = context.new_page()
     visit = Visit(server, page)
     home = (server.origin, server.origin.replace("http", "ws"), "data:", "blob:")
