@@ -124,6 +124,17 @@ class Run:
             table = table.append_column("enough_grace_ms", pa.array(missing + self._windows.grace_ms, mask=~late))
         return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
 
+    def losses(self, most: int | None = None) -> Any:
+        """Which keys lose most: a row each with key, records, late, share (late of the records) and merges.
+
+        Of windows of one length a record is late if it missed one, though it may count in others.
+
+        Args:
+            most: so many keys at most; all if it is not given.
+        """
+        table = tables.losses(self.trace, most)
+        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
+
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names (`dropped-records-total`, `window-aggregate-final-emit-total`, …) and our own."""
         finals = 0

@@ -6,10 +6,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-import pyarrow as pa
-
-from sessionkit.decisions import LATE, MERGED
+from sessionkit.decisions import LATE
 from sessionkit.durations import Duration, duration_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan
@@ -102,20 +99,6 @@ class Tuner:
             return now
         before = {count.name: count.value for count in _counts(self.snapshot, self.replay.usable)}
         return [count._replace(before=before.get(count.name)) for count in now]
-
-    def losses(self, most: int) -> pa.Table:
-        """The keys that lose most under the settings of now: key, records, late, share, merges; at most so many."""
-        trace = self.run.trace
-        known = trace.batch.key >= 0
-        key, size = trace.batch.key[known], len(trace.keys)
-        late, merged = (trace.decision[known] == what for what in (LATE, MERGED))
-        if isinstance(trace, WindowTrace):
-            late = np.bincount(trace.missed.record, minlength=len(trace.decision))[known] > 0
-        records, dropped, merges = (np.bincount(key[mask], minlength=size) for mask in (key >= 0, late, merged))
-        order = np.lexsort((np.arange(size), -records, -dropped))[:most]
-        share = np.divide(dropped, records, out=np.zeros(size), where=records > 0)
-        columns = {"records": records, "late": dropped, "share": share, "merges": merges}
-        return pa.table({"key": trace.keys.take(pa.array(order)), **{n: each[order] for n, each in columns.items()}})
 
     def sweep(self) -> Sweep:
         """What settings around those of now cost: a grid of the first and the last length of the windows."""

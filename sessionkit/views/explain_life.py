@@ -28,6 +28,7 @@ def explain_life(trace: Any, windows: Any, key: Any, start_ms: int, partition: i
     span = at(bounds[0]) if bounds[0] == bounds[1] else f"{at(bounds[0])} to {at(bounds[1])}"
     words = [f"{windows.noun.capitalize()} of key {shorten(key)}, {span}: {_size(trace, row)}."]
     words += _origin(trace, row, at)
+    words += _longest_pause(trace, row, at)
     closed_by = int(trace.closed_by[row])
     words.append(_closed(trace, windows, row, closed_by, at) if closed_by >= 0 else _open(trace, windows, row, at))
     return Explanation(" ".join(words))
@@ -80,6 +81,19 @@ def _origin(trace: Any, row: int, at: Callable[[int], str]) -> list[str]:
     became = plural(len(named) + 1, "session")
     words.append(f"It is {became} that became one, by {', '.join(named[:NAMED_MERGES])}{more}.")
     return words
+
+
+def _longest_pause(trace: Any, row: int, at: Callable[[int], str]) -> list[str]:
+    """Where a smaller gap would have cut a session first: why it is so long."""
+    if not isinstance(trace, SessionTrace) or row < trace.window_columns.loaded_count:
+        return []
+    times = np.sort(trace.batch.timestamp_ms[trace.survivor == row])
+    pauses = np.diff(times)
+    if not len(pauses) or not pauses.max():
+        return []
+    longest = int(np.argmax(pauses))
+    said = show_duration(int(pauses[longest]))
+    return [f"Its longest pause is {said}, after {at(int(times[longest]))}: a gap below that would cut it there."]
 
 
 def _closed(trace: Any, windows: Any, row: int, closed_by: int, at: Callable[[int], str]) -> str:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.columns import count_updates, last_touches, order_by_place, update_rows
-from sessionkit.decisions import ADDED, BAD_TIME, LATE, NULL_VALUE, REASONS, REPLAYED
+from sessionkit.decisions import ADDED, BAD_TIME, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.durations import INT64_MAX
 from sessionkit.engine import Outcome
 from sessionkit.errors import UnsupportedData, problem
@@ -357,6 +357,20 @@ def dropped_touches(trace: WindowTrace) -> pa.Table:
         }
     )
     return table.take(pa.array(np.argsort(at, kind="stable")))
+
+
+def losses(trace: Any, most: int | None = None) -> pa.Table:
+    """key, records, late, share, merges of each key: those that lose most first, then those with most records."""
+    known = trace.batch.key >= 0
+    key, size = trace.batch.key[known], len(trace.keys)
+    late, merged = trace.decision[known] == LATE, trace.decision[known] == MERGED
+    if isinstance(trace, WindowTrace):
+        late |= np.bincount(trace.missed.record, minlength=len(trace))[known] > 0
+    records, lost, merges = (np.bincount(key[mask], minlength=size) for mask in (key >= 0, late, merged))
+    order = np.lexsort((np.arange(size), -records, -lost))[:most]
+    share = np.divide(lost, records, out=np.zeros(size), where=records > 0)
+    columns = {"records": records, "late": lost, "share": share, "merges": merges}
+    return pa.table({"key": trace.keys.take(pa.array(order)), **{name: each[order] for name, each in columns.items()}})
 
 
 def metrics(outcome: Outcome, final_count: int, refused_count: int, *, null_values: bool = False) -> dict[str, int]:

@@ -17,6 +17,7 @@ from sessionkit.run import Run
 from sessionkit.text import shorten
 from sessionkit.tuning import Tuner, ladder, plan_code
 from sessionkit.views.charts.palettes import palette
+from sessionkit.views.tables import losses
 from sessionkit.widgets.parts import ROW, Code, DurationSlider, Picture, Words, buttons
 from sessionkit.widgets.run_views import LanesView, PlaneView, SentView
 
@@ -173,7 +174,7 @@ class TuneBoard(ipywidgets.VBox):
         """Lists the keys whose names hold the letters, those that lose most first."""
         letters, chosen = self._letters.value.casefold(), self._key.value
         most = len(self.run.trace.keys) if letters else MOST_KEYS
-        keys = self._tuner.losses(most)["key"].to_pylist()
+        keys = losses(self.run.trace, most)["key"].to_pylist()
         found = [key for key in keys if letters in str(key).casefold()][:MOST_KEYS]
         self._is_quiet = True
         self._key.options = [(shorten(key), key) for key in found]
@@ -187,7 +188,7 @@ class TuneBoard(ipywidgets.VBox):
         self._draw()
 
     def _show_losses(self) -> None:
-        table = self._tuner.losses(most=LOSERS)
+        table = losses(self.run.trace, LOSERS)
         if not len(table):
             self._losses.say("There are no keys.")
             return

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import sessionkit as sk
+from sessionkit.durations import duration_ms
 from sessionkit.errors import InvalidArgument, UnknownRecord
 
 MINUTE = 60_000
@@ -24,9 +27,29 @@ def test_a_session_that_was_bridged_and_closed() -> None:
     done = run([("ada", 0), ("ada", 8), ("ada", 4), ("bob", 24)])
     assert done.explain(key="ada", window_start_ms=0) == (
         "Session of key ada, 0 s to 8 min: 3 records. It was opened by record 0. It is 2 sessions that became one, by "
-        "record 2 (at 4 min). It closed once stream time reached 23 min 1 ms (past its end + gap 5 min + grace 10 "
-        "min): record 3 (key bob) moved it to 24 min."
+        "record 2 (at 4 min). Its longest pause is 4 min, after 0 s: a gap below that would cut it there. It closed "
+        "once stream time reached 23 min 1 ms (past its end + gap 5 min + grace 10 min): record 3 (key bob) moved it "
+        "to 24 min."
     )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_gap_below_the_longest_pause_cuts_there(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    at = np.maximum(np.cumsum(rng.integers(0, 4, 60)) - (rng.random(60) < 0.3) * rng.integers(0, 12, 60), 0)
+    rows = list(zip(rng.choice(["ada", "bob"], 60).tolist(), at.tolist(), strict=True))
+    wide = run(rows)
+    table = wide.table()
+    for key, start_ms in zip(table["key"], table["window_start_ms"], strict=True):
+        found = re.search(
+            r"Its longest pause is (\d+) min, after ([^:]+):", wide.explain(key=key, window_start_ms=start_ms)
+        )
+        if found is None:
+            continue
+        pause_ms, after_ms = int(found[1]) * MINUTE, duration_ms(found[2], "time")
+        cut = run(rows, sk.SessionWindows(inactivity_gap=pause_ms - 1, grace="10m")).table().query("key == @key")
+        across = (cut["window_start_ms"] <= after_ms) & (cut["window_end_ms"] >= after_ms + pause_ms)
+        assert not across.any()
 
 
 def test_why_a_session_is_open() -> None:

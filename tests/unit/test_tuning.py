@@ -81,18 +81,6 @@ def test_what_is_refused_changes_nothing() -> None:
     assert tuner.plan is before
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_losses_add_up(kind: str) -> None:
-    data, plan = clicks(), plan_of(KINDS[kind]).with_windows(grace="0s")
-    table = Tuner(plan, data).losses(10).to_pandas()
-    lost = plan.run(data).dropped(**({"missing_grace": False} if kind == "session" else {}))
-    expected = lost.drop_duplicates("offset").groupby("key").size()
-    assert dict(zip(table["key"], table["late"], strict=True)) == {k: expected.get(k, 0) for k in table["key"]}
-    assert table["records"].sum() == len(data)
-    assert list(table["late"]) == sorted(table["late"], reverse=True)
-    assert len(Tuner(plan, data).losses(2)) == 2
-
-
 def test_the_grid_holds_the_settings_of_now() -> None:
     for grace in ("0s", "90s"):
         plan = plan_of(SESSIONS).with_windows(grace=grace)

@@ -1,0 +1,52 @@
+"""The committed notebooks: small, without widget state, and readable as a page where no script runs."""
+
+from __future__ import annotations
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import nbformat
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
+PLOTLY = "application/vnd.plotly.v1+json"
+
+
+def test_there_are_enough() -> None:
+    assert len(NOTEBOOKS) >= 7
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+class TestEach:
+    def test_it_is_small_and_holds_no_widget_state(self, path: Path) -> None:
+        assert path.stat().st_size < 1_000_000
+        assert "widgets" not in nbformat.read(path, 4).metadata
+
+    def test_its_links_lead_to_files(self, path: Path) -> None:
+        for cell in nbformat.read(path, 4).cells:
+            if cell.cell_type == "markdown":
+                for target in (part.split(")")[0] for part in cell.source.split("](")[1:]):
+                    assert target.startswith("https://") or (path.parent / target).exists(), target
+
+    def test_as_a_page_it_shows_every_figure_as_a_picture(self, path: Path) -> None:
+        nbconvert = pytest.importorskip("nbconvert")
+        notebook = nbformat.read(path, 4)
+        outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+        figures = sum(PLOTLY in output.get("data", {}) for output in outputs)
+        page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
+        found = _Pictures(page).found
+        assert len([source for source in found if source.startswith("data:image/png;base64,")]) == figures
+        assert not [source for source in found if source.startswith(("http:", "https:", "//"))]
+
+
+class _Pictures(HTMLParser):
+    """The sources of a page's pictures."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "img":
+            self.found.append(dict(attrs).get("src") or "")
