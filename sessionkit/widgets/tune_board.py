@@ -7,13 +7,16 @@ from typing import Any
 
 import ipywidgets
 import plotly.graph_objects as go
+import traitlets
 
+from sessionkit.comparing import Comparison
 from sessionkit.contracts import EMIT_STRATEGIES
 from sessionkit.durations import Duration, duration_ms, show_duration
 from sessionkit.errors import InvalidArgument, SessionkitError, problem
 from sessionkit.exports.export import Export
 from sessionkit.plan import Plan
 from sessionkit.run import Run
+from sessionkit.sweeping import Sweep
 from sessionkit.text import shorten
 from sessionkit.tuning import Tuner, ladder, plan_code
 from sessionkit.views.charts.palettes import palette
@@ -64,6 +67,9 @@ class TuneBoard(ipywidgets.VBox):
         self._plane, self._lanes, self._sent = PlaneView(), LanesView(), SentView()
         self._costs, self._losses, self._change = _Costs(self.set), Words(), _Change()
         self._code = _CodeView()
+        pictures = [*(view.picture for view in (self._plane, self._lanes, self._sent, self._change))]
+        for picture in (*pictures[1:], self._costs.grid, self._costs.pareto):
+            traitlets.link((pictures[0], "theme"), (picture, "theme"))
         self._shown = ipywidgets.VBox()
         self._is_quiet = True  # while the board itself moves its controls
         super().__init__(
@@ -209,30 +215,35 @@ class _Costs:
     """The grid of settings around those of now; a click on a cell sets them."""
 
     def __init__(self, choose: Callable[..., None]) -> None:
-        self._grid = Picture(on_click=self._clicked)
-        self._pareto = Picture()
+        self.grid, self.pareto = Picture(on_click=self._clicked), Picture()
         self._words = Words()
-        self.box = ipywidgets.VBox([self._words, self._grid, self._pareto])
+        self.box = ipywidgets.VBox([self._words, self.grid, self.pareto])
         self._choose = choose
-        self._values: Mapping[str, tuple[int, ...]] = {}
+        self._sweep: Sweep | None = None
+        self._settings: Mapping[str, int] = {}
+        self.grid.observe(lambda _: self._draw(), "theme")
 
     def show(self, tuner: Tuner) -> None:
         """Sweeps settings around those of now."""
-        sweep = tuner.sweep()
-        self._values = sweep.values
-        theme: Any = self._grid.theme
-        now = ", ".join(f"{name.replace('_', ' ')} {show_duration(ms)}" for name, ms in tuner.settings.items())
-        if len(sweep.values) == 2:
-            figure = sweep.heat_map(theme=theme)
-            _mark(figure, [(sweep.values[name].index(tuner.settings[name])) for name in sweep.values], theme)
-            self._grid.show(figure, f"Share of dropped records for settings around {now}")
-            self._words.say(f"The frame is what is set now: {now}. Click a cell to set it.")
-        self._pareto.show(sweep.pareto(theme=theme), f"What waiting buys, for settings around {now}")
+        self._sweep, self._settings = tuner.sweep(), tuner.settings
+        self._draw()
+
+    def _draw(self) -> None:
+        sweep, theme = self._sweep, self.grid.theme
+        if sweep is None:
+            return
+        now = ", ".join(f"{name.replace('_', ' ')} {show_duration(ms)}" for name, ms in self._settings.items())
+        figure = sweep.heat_map(theme=theme)
+        _mark(figure, [values.index(self._settings[name]) for name, values in sweep.values.items()], theme)
+        self.grid.show(figure, f"Share of dropped records for settings around {now}")
+        self._words.say(f"The frame is what is set now: {now}. Click a cell to set it.")
+        self.pareto.show(sweep.pareto(theme=theme), f"What waiting buys, for settings around {now}")
 
     def _clicked(self, x: float | str, y: float | str, name: str) -> None:
-        across, up = ({show_duration(ms): ms for ms in values} for values in self._values.values())
-        if x in across and y in up:
-            self._choose(**dict(zip(self._values, (across[x], up[y]), strict=True)))
+        if self._sweep is not None:
+            across, up = ({show_duration(ms): ms for ms in values} for values in self._sweep.values.values())
+            if x in across and y in up:
+                self._choose(**dict(zip(self._sweep.values, (across[x], up[y]), strict=True)))
 
 
 def _mark(figure: go.Figure, cell: list[int], theme: str) -> None:
@@ -248,17 +259,24 @@ class _Change:
     """What differs between the snapshot and now."""
 
     def __init__(self) -> None:
-        self._picture, self._words = Picture(), Words()
-        self.box = ipywidgets.VBox([self._words, self._picture])
+        self.picture, self._words = Picture(), Words()
+        self.box = ipywidgets.VBox([self._words, self.picture])
+        self._comparison: Comparison | None = None
+        self.picture.observe(lambda _: self._draw(), "theme")
 
     def show(self, before: Run | None, after: Run) -> None:
         """Compares the two runs."""
         if before is None:
             self._words.say(_NO_SNAPSHOT)
             return
-        comparison = before.compare(after)
-        self._words.say(*comparison.words())
-        self._picture.show(comparison.figure(theme=self._picture.theme), " ".join(comparison.words()))
+        self._comparison = before.compare(after)
+        self._words.say(*self._comparison.words())
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._comparison is not None:
+            figure = self._comparison.figure(theme=self.picture.theme)
+            self.picture.show(figure, " ".join(self._comparison.words()))
 
 
 class _CodeView:

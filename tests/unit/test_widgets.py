@@ -41,6 +41,10 @@ def marks(picture: Picture, name: str) -> int:
     return sum(len(trace["x"]) for trace in found)
 
 
+def _all_of(widget: Any) -> list[Any]:
+    return [widget, *(each for child in getattr(widget, "children", ()) for each in _all_of(child))]
+
+
 class TestTune:
     @pytest.mark.parametrize("kind", KINDS)
     def test_every_view_is_drawn(self, data: Any, kind: str) -> None:
@@ -116,11 +120,21 @@ class TestTune:
     def test_a_cell_of_the_grid_sets_both(self, data: Any) -> None:
         board = board_of(data)
         board._view.value = "costs"
-        values = board._costs._values
+        values = board._costs._sweep.values
         gap, grace = values["inactivity_gap"][0], values["grace"][-1]
         shown = [show_duration(ms) for ms in (gap, grace)]
-        board._costs._grid._answer(None, {"kind": "click", "x": shown[0], "y": shown[1], "name": ""}, [])
+        board._costs.grid._answer(None, {"kind": "click", "x": shown[0], "y": shown[1], "name": ""}, [])
         assert (board.plan.windows.inactivity_gap_ms, board.plan.windows.grace_ms) == (gap, grace)
+
+    @pytest.mark.parametrize("view", ["plane", "lanes", "sent", "costs", "change"])
+    def test_every_picture_follows_the_theme(self, data: Any, view: str) -> None:
+        board = board_of(data)
+        board._keep.click()
+        board._view.value = view
+        pictures = [each for each in _all_of(board._shown) if isinstance(each, Picture)]
+        assert pictures
+        pictures[0].theme = "dark"
+        assert {json.loads(each.figure)["layout"]["paper_bgcolor"] for each in pictures} == {"#12161c"}
 
     def test_keys_are_found_by_letters(self, data: Any) -> None:
         board = board_of(data)
