@@ -72,7 +72,6 @@ function listen(Plotly, model, place) {
     const step = KEYS[event.key];
     if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
     event.preventDefault();
-    event.stopPropagation(); // the notebook has its own ideas of these keys
     zoom(Plotly, place, ...step);
   });
 }
@@ -150,6 +149,7 @@ function render({ model, el }) {
   }
   const watcher = new MutationObserver(followTheme);
   watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"] });
+  const release = keepPlainKeys(place);
   const measure = new ResizeObserver(followWidth);
   measure.observe(room);
   model.on("change:figure", draw);
@@ -159,6 +159,7 @@ function render({ model, el }) {
   return () => {
     watcher.disconnect();
     measure.disconnect();
+    release();
     model.off("change:figure", draw);
     model.off("change:patch", patch);
     shared.loaded?.purge(place);

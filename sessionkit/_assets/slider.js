@@ -37,14 +37,13 @@ function render({ model, el }) {
     send("place", slider.valueAsNumber);
   });
   typed.addEventListener("change", () => send("typed", typed.value));
-  for (const input of [slider, typed]) {
-    input.addEventListener("keydown", (event) => {
-      if (!event.ctrlKey && !event.metaKey) event.stopPropagation(); // the notebook has its own ideas of plain keys
-    });
-  }
+  const release = keepPlainKeys(el);
   for (const name of ["words", "place", "refused"]) model.on(`change:${name}`, show);
   show();
-  return () => model.off(null, show);
+  return () => {
+    release();
+    model.off(null, show);
+  };
 }
 
 export default { render };

@@ -42,7 +42,7 @@ class Picture(anywidget.AnyWidget):
     (A FigureWidget in a box is empty after a reload, and saves 4.8 MB of script in the notebook.)
     """
 
-    _esm = _asset("picture.js")
+    _esm = _asset("keys.js") + _asset("picture.js")
     _css = _asset("widgets.css")
     figure = traitlets.Unicode().tag(sync=True)  # plotly's JSON
     patch = traitlets.Unicode().tag(sync=True)  # settings of the layout that are laid over it, as JSON
@@ -98,7 +98,7 @@ class Picture(anywidget.AnyWidget):
 class Steps(anywidget.AnyWidget):
     """A slider over steps that have names; a screen reader says the name, an arrow key goes to the next one."""
 
-    _esm = _asset("slider.js")
+    _esm = _asset("keys.js") + _asset("slider.js")
     _css = _asset("widgets.css")
     name = traitlets.Unicode().tag(sync=True)
     words = traitlets.List(traitlets.Unicode()).tag(sync=True)

@@ -68,10 +68,9 @@ def comes_to(visit: Visit, marked: dict[str, int]) -> None:
 
 def press(visit: Visit, keys: list[str], slider: int) -> None:
     """Keys on a slider."""
-    visit.page.locator(".sessionkit-slider input[type=range]").nth(slider).focus()
+    handle = visit.page.locator(".sessionkit-slider input[type=range]").nth(slider)
     for key in keys:
-        visit.page.keyboard.press(key)
-    visit.page.wait_for_timeout(200)
+        handle.press(key)
 
 
 def length(visit: Visit, slider: int) -> str:
