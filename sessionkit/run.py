@@ -166,12 +166,14 @@ class Run:
 
         Raises:
             UnknownRecord: it is not in this run, or there are several partitions and none is named.
-            InvalidArgument: neither an offset nor a key and a start.
+            InvalidArgument: neither an offset alone, nor a key and a start.
         """
         trace = self.trace
-        if (offset is None) == (key is None or window_start_ms is None):
+        of_window = [each for each in (key, window_start_ms) if each is not None]
+        if len(of_window) != (2 if offset is None else 0):
             got = f"offset={offset!r}, key={shorten(repr(key))}, window_start_ms={window_start_ms!r}"
-            raise InvalidArgument(problem("explain takes a record or a window", got, "offset=, or both of the others"))
+            want = "offset= alone, or key= and window_start_ms="
+            raise InvalidArgument(problem("explain takes a record or a window", got, want))
         if offset is None:
             return explain_life(trace, self._windows, key, int(window_start_ms or 0), partition)
         explain = explain_touches if isinstance(trace, WindowTrace) else explain_record

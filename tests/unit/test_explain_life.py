@@ -92,7 +92,8 @@ def test_windows_that_are_not_there() -> None:
     for asked in ({"key": "eve", "window_start_ms": 0}, {"key": "ada", "window_start_ms": 1}):
         with pytest.raises(UnknownRecord, match="the run has no such window"):
             done.explain(**asked)
-    for wrong in ({}, {"key": "ada"}, {"offset": 0, "key": "ada", "window_start_ms": 0}):
+    half = ({"offset": 0, "key": "ada"}, {"offset": 0, "window_start_ms": 0}, {"window_start_ms": 0})
+    for wrong in ({}, {"key": "ada"}, {"offset": 0, "key": "ada", "window_start_ms": 0}, *half):
         with pytest.raises(InvalidArgument, match="explain takes a record or a window"):
             done.explain(**wrong)
 
