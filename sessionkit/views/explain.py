@@ -70,10 +70,14 @@ def explain_record(trace: SessionTrace, windows: SessionWindows, index: int) -> 
         words.append(
             f"It came {show_duration(missing)} short: with grace {enough} instead of {grace} it would have been kept."
         )
-    elif code == OPENED and not windows.is_ever_closed:
-        words += _forgotten_near(trace, windows, index)
+    elif code == OPENED:
+        words += _gone_near(trace, windows, index)
     elif time < close:
-        words.append(f"It was late, as {line}, but it was kept: it touches a session that was still open.")
+        behind = show_duration(close - time)
+        words.append(
+            f"It was late, {behind} behind the close line: {line}. But it was kept, as it touches a session that was "
+            "still open."
+        )
     words.append(who_moved(trace, index))
     return Explanation(" ".join(words))
 
@@ -101,7 +105,7 @@ def _decision(trace: SessionTrace, windows: SessionWindows, index: int) -> str:
     if code == LATE:
         return "was dropped: too late"
     if code == OPENED:
-        return f"opened a new session, as no session of its key within the gap of {gap} was left to join"
+        return f"opened a new session, as it found none of its key to join within the gap of {gap}"
     start, end = (int(bound[index]) for bound in trace.bounds_after)
     met = _sessions_met(trace, index)
     if code == MERGED:
@@ -142,13 +146,19 @@ def _closed_near(trace: SessionTrace, windows: SessionWindows, index: int) -> li
     return [f"The session {span} would have taken it, but was closed already."]
 
 
-def _forgotten_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[str]:
-    """Words for the session that a record would have joined, had it not been forgotten."""
+def _gone_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[str]:
+    """Words for the session that a record would have joined, had it not been closed or forgotten; none if none is."""
     near = _sessions_near(trace, windows, index)
     if not near:
         return []
-    span = span_words(clock(trace), *max(near, key=lambda bounds: bounds[1]))
-    return [f"The session {span} would have taken it, but was forgotten: {windows.forgets_in_words()}."]
+    at, (start, end), close = clock(trace), max(near, key=lambda bounds: bounds[1]), int(trace.close_time_ms[index])
+    if not windows.is_ever_closed:
+        gone = f"was forgotten: {windows.forgets_in_words()}"
+    elif end < close:
+        gone = f"was closed already: what ended before {at(close)} was"
+    else:
+        gone = "the store had forgotten it"
+    return [f"The session {span_words(at, start, end)} would have taken it, but {gone}."]
 
 
 def _sessions_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[tuple[int, int]]:
