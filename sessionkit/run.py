@@ -24,7 +24,7 @@ from sessionkit.views.explain_life import explain_life
 from sessionkit.views.explain_windows import explain_touches
 from sessionkit.views.kafka_metrics import kafka_metrics
 from sessionkit.views.lineage import Lineage, lineage_of
-from sessionkit.views.over_time import Latency, open_windows
+from sessionkit.views.over_time import Latency, OpenWindows
 from sessionkit.window_trace import WindowTrace
 
 if TYPE_CHECKING:
@@ -211,11 +211,9 @@ class Run:
         """How long after its end each window became final: when one could have known."""
         return Latency(self.trace, self._windows)
 
-    def open_windows(self, *, theme: Theme = "light") -> go.Figure:
+    def open_windows(self) -> OpenWindows:
         """How many windows are open after each record: what a store has to hold."""
-        from sessionkit.views.charts.over_time import open_figure
-
-        return open_figure(self.trace, self._windows, open_windows(self.trace), theme=theme)
+        return OpenWindows(self.trace, self._windows)
 
     def compare(self, other: Run) -> Comparison:
         """What changes from this run to another one of the same records: records, windows, values.
