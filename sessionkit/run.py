@@ -19,7 +19,7 @@ from sessionkit.processing import Deployment, Emission, Forwarded
 from sessionkit.text import plural, shorten
 from sessionkit.views import tables
 from sessionkit.views.emissions import Emissions, emissions_of
-from sessionkit.views.explain import Explanation, explain_record
+from sessionkit.views.explain import MANY_LATE, Explanation, explain_record, far_ahead
 from sessionkit.views.explain_life import explain_life
 from sessionkit.views.explain_windows import explain_touches
 from sessionkit.views.kafka_metrics import kafka_metrics
@@ -277,10 +277,16 @@ class Run:
         ]
         return f"{' · '.join(parts)} · {windows.in_words()}"
 
+    def remarks(self) -> list[str]:
+        """What in the records is likely to be a mistake: one that lies far ahead of all others, and made them late."""
+        if self.outcome.kept_trace is None or self.outcome.dropped.get(LATE, 0) < MANY_LATE:
+            return []
+        return far_ahead(self.trace)
+
     def __repr__(self) -> str:
-        return f"Run: {self.summary()}"
+        return "\n".join([f"Run: {self.summary()}", *self.remarks()])
 
     def _repr_html_(self) -> str:
         from sessionkit.views.html import run_html
 
-        return run_html(self.summary(), self._table)
+        return run_html(self.summary(), self._table, self.remarks())

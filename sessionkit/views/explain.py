@@ -16,6 +16,7 @@ from sessionkit.trace import Trace
 from sessionkit.windows.session import SessionWindows
 
 SHORT_HISTORY_MS = 30 * 86_400_000  # toy data counts from the epoch: "27 min" reads better than a date in 1970
+MANY_LATE = 10  # records after one far ahead: so many are worth a remark
 PLAIN = {
     NULL_KEY: "was dropped: its key is null. It does not move stream time (Kafka drops it before it looks at the time)",
     BAD_TIME: 'was dropped: it has no time, and the plan says on_bad_time="drop"',
@@ -199,6 +200,36 @@ def who_moved(trace: Trace, index: int) -> str:
 def lower_first(name: str) -> str:
     """A name of a record inside a sentence."""
     return name[0].lower() + name[1:]
+
+
+def far_ahead(trace: Trace) -> list[str]:
+    """A sentence for each partition in which one record lies so far ahead of all others that these came too late.
+
+    Told only where the newest record is further ahead of the second newest than windows take to close, and than the
+    second newest is of the oldest; and where many came too late after it.
+    """
+    batch = trace.batch
+    found: list[str] = []
+    if np.count_nonzero(trace.decision == LATE) < MANY_LATE:
+        return found
+    usable = np.ones(len(trace), np.bool_) if batch.rejected is None else batch.rejected == 0
+    for p in range(len(batch.partitions)):
+        rows = np.flatnonzero((batch.partition == p) & usable)
+        if len(rows) <= MANY_LATE:
+            continue
+        times = batch.timestamp_ms[rows]
+        second, newest = np.argpartition(times, len(rows) - 2)[-2:]
+        rest = max(int(times[second]), int(trace.first_stream_time_ms[p]))
+        ahead = int(times[newest]) - rest
+        late = int(np.count_nonzero(trace.decision[rows[newest + 1 :]] == LATE))
+        if ahead > max(trace.close_lag_ms, rest - int(times.min())) and late >= MANY_LATE:
+            name, after = record_name(trace, int(rows[newest])), plural(len(rows) - 1 - int(newest), "record")
+            where = " of its partition" if len(batch.partitions) > 1 else ""
+            found.append(
+                f"{name} lies {show_duration(ahead)} ahead of all others{where}: it moved stream time to "
+                f"{clock(trace)(int(times[newest]))}, and {late:,} of the {after} after it came too late."
+            )
+    return found
 
 
 def drop_summary(trace: Trace) -> str:

@@ -136,6 +136,39 @@ def test_summary_of_drops(run: sk.Run) -> None:
     assert drop_summary(nothing.trace) == "no record dropped"
 
 
+def test_a_record_far_ahead_of_all_others_is_remarked() -> None:
+    """A mistyped year closes everything; nothing in the run's summary gave a hint."""
+    flights = sk.load_sample("flights").head(900)
+    plan = sk.group_by_key(
+        "carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset", partition="partition"
+    )
+    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count()
+    assert plan.run(flights).remarks() == []
+    mistyped = flights.copy()
+    mistyped.loc[400, "scheduled"] = pd.Timestamp("2031-07-01 12:50")
+    found = plan.run(mistyped)
+    (said,) = found.remarks()
+    assert said == (
+        "Record 400 (key DL@LGA) lies 6,573 d 6 h 45 min ahead of all others: it moved stream time to 2031-07-01 12:50:00, "
+        "and 499 of the 499 records after it came too late."
+    )
+    assert said in repr(found) and said in found._repr_html_()
+    assert plan.with_windows(grace="8000d").run(mistyped).remarks() == []
+
+
+@pytest.mark.parametrize(("gap", "grace"), [("1m", 0), ("1h", 0), ("1h", "30m"), ("6h", "4h")])
+@pytest.mark.parametrize("partitions", [None, 4])
+def test_the_flights_of_a_month_give_no_false_alarm(gap: str, grace: str, partitions: int | None) -> None:
+    source = {"partition": "partition", "offset": "offset"} if partitions is None else {"partitions": partitions}
+    plan = sk.group_by_key("carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", **source)
+    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap=gap, grace=grace)).count()
+    flights = sk.load_sample("flights")
+    assert plan.run(flights).remarks() == []
+    departed = flights["departed"].dt.day
+    for day in (1, 2, 7, 31):
+        assert plan.run(flights[departed == day]).remarks() == []
+
+
 def test_dates_are_said_as_dates() -> None:
     flights = sk.load_sample("flights").head(50)
     plan = sk.group_by_key(
