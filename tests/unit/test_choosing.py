@@ -240,6 +240,12 @@ def test_the_legend_of_a_pareto_chart_has_room_for_every_gap() -> None:
     assert layout.margin.b >= 58 + 21 * rows
 
 
+def test_a_picture_does_not_carry_the_template_of_plotly() -> None:
+    swept = sk.sweep(by("dest"), FLIGHTS[:500], inactivity_gap=["1h", "2h"], grace=[0, "1h"])
+    for figure in (swept.pareto(), swept.heat_map()):
+        assert figure.layout.template.to_plotly_json() == {"data": {"scatter": [{"type": "scatter"}]}}
+
+
 def test_one_dropped_record_is_not_drawn_as_none() -> None:
     at = [0, 10_000, *range(10_000, 30_000)]
     frame = pd.DataFrame({"key": ["a"] * len(at), "at": [*at[:2], 5_000, *at[3:]]})
