@@ -67,7 +67,7 @@ class GapSuggestion:
         if self.gap_ms is not None:
             gap = show_duration(self.gap_ms)
             said.append(
-                f"gap {gap}: pauses of about {gap} are rare, shorter and longer ones {self.depth:.1f} times as frequent"
+                f"gap {gap}: pauses of about {gap} are rare, shorter and longer ones {self.depth:.2f} times as frequent"
                 f" (by {self.keys}; {self.pauses:,} pauses)."
             )
         elif self.valleys:

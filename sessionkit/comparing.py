@@ -266,23 +266,42 @@ def compare(before: Any, after: Any) -> Comparison:
     Raises:
         InvalidArgument: the records are not the same, or the windows are of different kinds.
     """
-    one, other = before.outcome.batch, after.outcome.batch
-    is_same = len(one) == len(other) and all(
-        np.array_equal(a, b)
-        for a, b in ((one.key, other.key), (one.timestamp_ms, other.timestamp_ms), (one.partition, other.partition))
-    )
-    if not is_same or not one.keys.equals(other.keys):
-        got = f"{len(one):,} records and {len(other):,}"
-        raise InvalidArgument(problem("only runs of the same records can be compared", got, "run both on one frame"))
+    differing = _difference(before.outcome.batch, after.outcome.batch)
+    if differing:
+        want = "run both on one frame, with the same key, times and partitions"
+        raise InvalidArgument(problem("only runs of the same records can be compared", differing, want))
     if type(before.trace) is not type(after.trace):
         got = f"{before.plan.windows!r} and {after.plan.windows!r}"
         raise InvalidArgument(problem("only windows of one kind can be compared", got, "sessions with sessions"))
     return Comparison(before, after)
 
 
+def _difference(one: Any, other: Any) -> str:
+    """In what the records of two runs differ, in words; "" if they are the same."""
+    if len(one) != len(other):
+        return f"{plural(len(one), 'record')} and {len(other):,}"
+    here, there = (batch.partitions[batch.partition] for batch in (one, other))
+    if not np.array_equal(here, there):
+        counts = len(np.unique(here)), len(np.unique(there))
+        if counts[0] != counts[1]:
+            return f"the records in {plural(counts[0], 'partition')} and in {counts[1]:,}"
+        return f"{_how_many(here != there)} in another partition"
+    if not one.keys.equals(other.keys) or not np.array_equal(one.key, other.key):
+        names = [np.array([*batch.keys.to_pylist(), None], object)[batch.key] for batch in (one, other)]
+        return f"{_how_many(names[0] != names[1])} with another key"
+    if not np.array_equal(one.timestamp_ms, other.timestamp_ms):
+        return f"{_how_many(one.timestamp_ms != other.timestamp_ms)} with another time"
+    return ""
+
+
+def _how_many(differs: npt.NDArray[np.bool_]) -> str:
+    return f"{np.count_nonzero(differs):,} of {plural(len(differs), 'record')}"
+
+
 def _places(run: Any) -> list[npt.NDArray[np.signedinteger[Any]]]:
     columns = run.outcome.window_columns
-    return [columns.partition, columns.key, columns.start_ms, columns.end_ms]
+    partition = run.outcome.batch.partitions[columns.partition]
+    return [partition, columns.key, columns.start_ms, columns.end_ms]
 
 
 def _components(pairs: npt.NDArray[np.int64], shift: int) -> dict[tuple[int, int], int]:

@@ -19,12 +19,12 @@ from sessionkit.processing import Deployment, Emission, Forwarded
 from sessionkit.text import plural, shorten
 from sessionkit.views import tables
 from sessionkit.views.emissions import Emissions, emissions_of
-from sessionkit.views.explain import Explanation, explain_record
+from sessionkit.views.explain import MANY_LATE, Explanation, explain_record, far_ahead
 from sessionkit.views.explain_life import explain_life
 from sessionkit.views.explain_windows import explain_touches
 from sessionkit.views.kafka_metrics import kafka_metrics
 from sessionkit.views.lineage import Lineage, lineage_of
-from sessionkit.views.over_time import Latency, open_windows
+from sessionkit.views.over_time import Latency, OpenWindows
 from sessionkit.window_trace import WindowTrace
 
 if TYPE_CHECKING:
@@ -177,12 +177,14 @@ class Run:
 
         Raises:
             UnknownRecord: it is not in this run, or there are several partitions and none is named.
-            InvalidArgument: neither an offset nor a key and a start.
+            InvalidArgument: neither an offset alone, nor a key and a start.
         """
         trace = self.trace
-        if (offset is None) == (key is None or window_start_ms is None):
+        of_window = [each for each in (key, window_start_ms) if each is not None]
+        if len(of_window) != (2 if offset is None else 0):
             got = f"offset={offset!r}, key={shorten(repr(key))}, window_start_ms={window_start_ms!r}"
-            raise InvalidArgument(problem("explain takes a record or a window", got, "offset=, or both of the others"))
+            want = "offset= alone, or key= and window_start_ms="
+            raise InvalidArgument(problem("explain takes a record or a window", got, want))
         if offset is None:
             return explain_life(trace, self._windows, key, int(window_start_ms or 0), partition)
         explain = explain_touches if isinstance(trace, WindowTrace) else explain_record
@@ -220,11 +222,9 @@ class Run:
         """How long after its end each window became final: when one could have known."""
         return Latency(self.trace, self._windows)
 
-    def open_windows(self, *, theme: Theme = "light") -> go.Figure:
+    def open_windows(self) -> OpenWindows:
         """How many windows are open after each record: what a store has to hold."""
-        from sessionkit.views.charts.over_time import open_figure
-
-        return open_figure(self.trace, self._windows, open_windows(self.trace), theme=theme)
+        return OpenWindows(self.trace, self._windows)
 
     def compare(self, other: Run) -> Comparison:
         """What changes from this run to another one of the same records: records, windows, values.
@@ -288,10 +288,16 @@ class Run:
         ]
         return f"{' · '.join(parts)} · {windows.in_words()}"
 
+    def remarks(self) -> list[str]:
+        """What in the records is likely to be a mistake: one that lies far ahead of all others, and made them late."""
+        if self.outcome.kept_trace is None or self.outcome.dropped.get(LATE, 0) < MANY_LATE:
+            return []
+        return far_ahead(self.trace)
+
     def __repr__(self) -> str:
-        return f"Run: {self.summary()}"
+        return "\n".join([f"Run: {self.summary()}", *self.remarks()])
 
     def _repr_html_(self) -> str:
         from sessionkit.views.html import run_html
 
-        return run_html(self.summary(), self._table)
+        return run_html(self.summary(), self._table, self.remarks())

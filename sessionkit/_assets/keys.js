@@ -2,7 +2,7 @@
 function keepPlainKeys(element) {
   const note = (event) => {
     if (!element.contains(event.target)) return;
-    element.toggleAttribute("data-lm-suppress-shortcuts", !(event.ctrlKey || event.metaKey));
+    event.target.toggleAttribute("data-lm-suppress-shortcuts", !(event.ctrlKey || event.metaKey));
   };
   window.addEventListener("keydown", note, true); // before the notebook's own listener, which is the document's
   return () => window.removeEventListener("keydown", note, true);

@@ -112,7 +112,8 @@ def _why_changed(settings: Any, counts: Mapping[str, int]) -> str:
     why = "a record met a window that the store had forgotten already, and began it anew"
     if settings.caching:
         why += "; with the cache on, entries stay readable that the store has expired"
-    return f"Why changed ({counts['only_in_kafka'] + counts['other_value']:,}): {why}."
+    how_many = " + ".join(f"{counts[name]:,}" for name in ("other_value", "only_in_kafka") if counts[name])
+    return f"Why changed ({how_many}): {why}."
 
 
 def _cure(settings: Any, cure: tuple[Any, Mapping[str, int]] | None) -> list[str]:

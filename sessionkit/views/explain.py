@@ -16,6 +16,7 @@ from sessionkit.trace import Trace
 from sessionkit.windows.session import SessionWindows
 
 SHORT_HISTORY_MS = 30 * 86_400_000  # toy data counts from the epoch: "27 min" reads better than a date in 1970
+MANY_LATE = 10  # records after one far ahead: so many are worth a remark
 PLAIN = {
     NULL_KEY: "was dropped: its key is null. It does not move stream time (Kafka drops it before it looks at the time)",
     BAD_TIME: 'was dropped: it has no time, and the plan says on_bad_time="drop"',
@@ -70,10 +71,14 @@ def explain_record(trace: SessionTrace, windows: SessionWindows, index: int) -> 
         words.append(
             f"It came {show_duration(missing)} short: with grace {enough} instead of {grace} it would have been kept."
         )
-    elif code == OPENED and not windows.is_ever_closed:
-        words += _forgotten_near(trace, windows, index)
+    elif code == OPENED:
+        words += _gone_near(trace, windows, index)
     elif time < close:
-        words.append(f"It was late, as {line}, but it was kept: it touches a session that was still open.")
+        behind = show_duration(close - time)
+        words.append(
+            f"It was late, {behind} behind the close line: {line}. But it was kept, as it touches a session that was "
+            "still open."
+        )
     words.append(who_moved(trace, index))
     return Explanation(" ".join(words))
 
@@ -101,7 +106,7 @@ def _decision(trace: SessionTrace, windows: SessionWindows, index: int) -> str:
     if code == LATE:
         return "was dropped: too late"
     if code == OPENED:
-        return f"opened a new session, as no session of its key within the gap of {gap} was left to join"
+        return f"opened a new session, as it found none of its key to join within the gap of {gap}"
     start, end = (int(bound[index]) for bound in trace.bounds_after)
     met = _sessions_met(trace, index)
     if code == MERGED:
@@ -142,13 +147,19 @@ def _closed_near(trace: SessionTrace, windows: SessionWindows, index: int) -> li
     return [f"The session {span} would have taken it, but was closed already."]
 
 
-def _forgotten_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[str]:
-    """Words for the session that a record would have joined, had it not been forgotten."""
+def _gone_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[str]:
+    """Words for the session that a record would have joined, had it not been closed or forgotten; none if none is."""
     near = _sessions_near(trace, windows, index)
     if not near:
         return []
-    span = span_words(clock(trace), *max(near, key=lambda bounds: bounds[1]))
-    return [f"The session {span} would have taken it, but was forgotten: {windows.forgets_in_words()}."]
+    at, (start, end), close = clock(trace), max(near, key=lambda bounds: bounds[1]), int(trace.close_time_ms[index])
+    if not windows.is_ever_closed:
+        gone = f"was forgotten: {windows.forgets_in_words()}"
+    elif end < close:
+        gone = f"was closed already: what ended before {at(close)} was"
+    else:
+        gone = "the store had forgotten it"
+    return [f"The session {span_words(at, start, end)} would have taken it, but {gone}."]
 
 
 def _sessions_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[tuple[int, int]]:
@@ -189,6 +200,36 @@ def who_moved(trace: Trace, index: int) -> str:
 def lower_first(name: str) -> str:
     """A name of a record inside a sentence."""
     return name[0].lower() + name[1:]
+
+
+def far_ahead(trace: Trace) -> list[str]:
+    """A sentence for each partition in which one record lies so far ahead of all others that these came too late.
+
+    Told only where the newest record is further ahead of the second newest than windows take to close, and than the
+    second newest is of the oldest; and where many came too late after it.
+    """
+    batch = trace.batch
+    found: list[str] = []
+    if np.count_nonzero(trace.decision == LATE) < MANY_LATE:
+        return found
+    usable = np.ones(len(trace), np.bool_) if batch.rejected is None else batch.rejected == 0
+    for p in range(len(batch.partitions)):
+        rows = np.flatnonzero((batch.partition == p) & usable)
+        if len(rows) <= MANY_LATE:
+            continue
+        times = batch.timestamp_ms[rows]
+        second, newest = np.argpartition(times, len(rows) - 2)[-2:]
+        rest = max(int(times[second]), int(trace.first_stream_time_ms[p]))
+        ahead = int(times[newest]) - rest
+        late = int(np.count_nonzero(trace.decision[rows[newest + 1 :]] == LATE))
+        if ahead > max(trace.close_lag_ms, rest - int(times.min())) and late >= MANY_LATE:
+            name, after = record_name(trace, int(rows[newest])), plural(len(rows) - 1 - int(newest), "record")
+            where = " of its partition" if len(batch.partitions) > 1 else ""
+            found.append(
+                f"{name} lies {show_duration(ahead)} ahead of all others{where}: it moved stream time to "
+                f"{clock(trace)(int(times[newest]))}, and {late:,} of the {after} after it came too late."
+            )
+    return found
 
 
 def drop_summary(trace: Trace) -> str:

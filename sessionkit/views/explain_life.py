@@ -26,7 +26,7 @@ def explain_life(trace: Any, windows: Any, key: Any, start_ms: int, partition: i
     at, columns = clock(trace), trace.window_columns
     bounds = int(columns.start_ms[row]), int(columns.end_ms[row])
     span = at(bounds[0]) if bounds[0] == bounds[1] else f"{at(bounds[0])} to {at(bounds[1])}"
-    words = [f"{windows.noun.capitalize()} of key {shorten(key)}, {span}: {_size(trace, row)}."]
+    words = [f"{windows.noun.capitalize()} of key {shorten(key)}{_where(trace, row)}, {span}: {_size(trace, row)}."]
     words += _origin(trace, row, at)
     words += _longest_pause(trace, row, at)
     closed_by = int(trace.closed_by[row])
@@ -65,18 +65,29 @@ def _size(trace: Any, row: int) -> str:
     return f"{plural(count, 'record')}{had}"
 
 
+def _where(trace: Any, row: int, then: str = "") -> str:
+    """The partition of a window, where there are several: an offset is known only with it. In brackets or `then`."""
+    numbers = trace.batch.partitions
+    if len(numbers) <= 1:
+        return ""
+    partition = f"partition {numbers[trace.window_columns.partition[row]]}"
+    return partition + then if then else f" ({partition})"
+
+
 def _origin(trace: Any, row: int, at: Callable[[int], str]) -> list[str]:
     """What opened it, and the sessions that it absorbed."""
     columns = trace.window_columns
     words = []
     if row >= columns.loaded_count:
-        words.append(f"It was opened by record {int(columns.opened_by[row])}.")
+        words.append(f"It was opened by record {int(columns.opened_by[row])}{_where(trace, row)}.")
     if not isinstance(trace, SessionTrace):
         return words
     bridges = trace.merges.at[trace.ended_in[trace.merges.into] == row]
     if not len(bridges):
         return words
-    named = [f"record {trace.batch.offset[i]} (at {at(int(trace.batch.timestamp_ms[i]))})" for i in bridges.tolist()]
+    where = _where(trace, row, ", ")
+    times = [at(int(trace.batch.timestamp_ms[i])) for i in bridges.tolist()]
+    named = [f"record {trace.batch.offset[i]} ({where}at {time})" for i, time in zip(bridges, times, strict=True)]
     more = f" and {len(named) - NAMED_MERGES:,} more" if len(named) > NAMED_MERGES else ""
     became = plural(len(named) + 1, "session")
     words.append(f"It is {became} that became one, by {', '.join(named[:NAMED_MERGES])}{more}.")
@@ -101,7 +112,7 @@ def _closed(trace: Any, windows: Any, row: int, closed_by: int, at: Callable[[in
     code = trace.window_columns.partition[row]
     found = np.flatnonzero((trace.batch.partition == code) & (trace.batch.offset == closed_by))
     if not len(found):
-        return f"It was closed in an earlier run, by the record at offset {closed_by}."
+        return f"It was closed in an earlier run, by the record at offset {closed_by}{_where(trace, row)}."
     i = int(found[0])
     return (
         f"It closed once stream time reached {at(closes_ms)} ({_lag(windows)}): "
@@ -121,7 +132,7 @@ def _open(trace: Any, windows: Any, row: int, at: Callable[[int], str]) -> str:
         mover = int(mine[np.searchsorted(trace.stream_time_ms[mine], trace.stream_time_ms[mine[-1]])])
         behind = len(mine) - 1 - int(np.searchsorted(mine, mover))
         later = f"; the {plural(behind, 'record')} after it did not move it on" if behind else ""
-        since = f" Record {trace.batch.offset[mover]} was the last to move it{later}."
+        since = f" Record {trace.batch.offset[mover]}{_where(trace, row)} was the last to move it{later}."
     return (
         f"It is still open: stream time is {at(now)}; it closes when stream time reaches {at(closes_ms)} "
         f"({_lag(windows)}), {show_duration(closes_ms - now)} from now.{since} Only records of its partition move "

@@ -40,6 +40,11 @@ def explain_touches(trace: WindowTrace, windows: Any, index: int) -> Explanation
         words.append(f"It also makes the window {_spans(trace, at, starts[COPIED])}, {what}.")
     if starts[LATE]:
         words.append(_missed(trace, windows, index, starts[LATE], at))
+    elif time < trace.close_time_ms[index]:
+        behind, grace = show_duration(int(trace.close_time_ms[index]) - time), show_duration(windows.grace_ms)
+        line = f"the close line ({at(int(trace.stream_time_ms[index]))} − grace {grace})"
+        kept = "its window was still open" if len(counted) == 1 else "its windows were still open"
+        words.append(f"It was late, {behind} behind {line}, but {kept}.")
     words.append(who_moved(trace, index))
     return Explanation(" ".join(words))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sessionkit.durations import show_time
@@ -13,11 +13,12 @@ _TIMES = ("window_start_ms", "window_end_ms")  # other names are the user's
 _CELL = "text-align:left;padding:2px 10px 2px 0"
 
 
-def run_html(summary: str, columns: Mapping[str, Any]) -> str:
-    """The summary and the first windows; times as people read them."""
+def run_html(summary: str, columns: Mapping[str, Any], remarks: Sequence[str] = ()) -> str:
+    """The summary, remarks and the first windows; times as people read them."""
     total = len(columns["window_start_ms"])
     shown = {name: _head(column) for name, column in columns.items()}
-    return html_block(f"<p><b>{escape_html(summary)}</b></p>{table_html(shown)}{_more(total)}")
+    said = "".join(f"<p>{escape_html(remark)}</p>" for remark in remarks)
+    return html_block(f"<p><b>{escape_html(summary)}</b></p>{said}{table_html(shown)}{_more(total)}")
 
 
 def _more(total: int) -> str:

@@ -27,7 +27,8 @@ class Node(NamedTuple):
     """A session between two merges: as it was opened, or as a bridge made it, until the next bridge or the end.
 
     `own` counts the records that came to it as such, `total` those of the sessions that it was made of as well.
-    `bridge` is the offset of the record that made it, -1 where none did; `children` are places in the list of nodes.
+    `bridge` is the offset of the record that made it, -1 where none did, `bridge_ms` its time; `children` are places in
+    the list of nodes.
     """
 
     start_ms: int
@@ -37,6 +38,7 @@ class Node(NamedTuple):
     bridge: int
     children: tuple[int, ...]
     depth: int  # merges below it
+    bridge_ms: int = -1
 
 
 @dataclass(frozen=True, repr=False)
@@ -110,7 +112,7 @@ def _nodes(trace: SessionTrace, root: int) -> list[Node]:
     touched = {row: np.flatnonzero(trace.window == row) for row in rows.tolist()}
     nodes: list[Node] = []
     begun = dict.fromkeys(rows.tolist(), 0)  # the record from which the present node of a row counts
-    made: dict[int, tuple[int, tuple[int, ...]]] = {}  # bridge and children of the present node of a row
+    made: dict[int, tuple[int, tuple[int, ...]]] = {}  # bridge (its row) and children of the present node of a row
     merges = trace.merges
 
     def finish(row: int, at: int) -> int:
@@ -119,12 +121,13 @@ def _nodes(trace: SessionTrace, root: int) -> list[Node]:
         bridge, children = made.get(row, (-1, ()))
         total = own + sum(nodes[child].total for child in children)
         depth = 1 + max((nodes[child].depth for child in children), default=-1)
-        nodes.append(Node(*bounds, own, total, bridge, children, depth))
+        told = (-1, -1) if bridge < 0 else (int(trace.batch.offset[bridge]), int(trace.batch.timestamp_ms[bridge]))
+        nodes.append(Node(*bounds, own, total, told[0], children, depth, told[1]))
         return len(nodes) - 1
 
     for k in np.flatnonzero(trace.ended_in[merges.into] == root).tolist():
         at, into, absorbed = int(merges.at[k]), int(merges.into[k]), int(merges.absorbed[k])
         children = finish(into, at), finish(absorbed, at)
-        made[into], begun[into] = (int(trace.batch.offset[at]), children), at
+        made[into], begun[into] = (at, children), at
     finish(root, len(trace))
     return nodes

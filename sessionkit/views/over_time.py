@@ -14,6 +14,7 @@ from sessionkit.decisions import OPENED
 from sessionkit.durations import show_duration
 from sessionkit.session_trace import SessionTrace
 from sessionkit.text import escape_html, html_block, plural
+from sessionkit.views.explain import clock
 from sessionkit.views.tables import frame_of
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class Latency:
 
     def words(self) -> list[str]:
         """The delays in a sentence, and what has no result yet."""
-        open_count = int(open_windows(self.trace)[-1]) if len(self.trace) else 0
+        open_count = OpenWindows(self.trace, self.windows).at_end
         noun = self.windows.noun
         verb, them = ("is", "it") if open_count == 1 else ("are", "them")
         left = f"{plural(open_count, noun)} {verb} still open: nothing has closed {them}."
@@ -92,6 +93,73 @@ class Latency:
 
     def _repr_html_(self) -> str:
         return html_block(f"<p>{escape_html(repr(self))}</p>")
+
+
+@dataclass(frozen=True, repr=False)
+class OpenWindows:
+    """How many windows are open after each record: what a store has to hold.
+
+    In a notebook it shows its picture; `figure()` gives it.
+
+    Example:
+        >>> held = waves.run(flights).open_windows()
+        >>> held.most, held.at_end
+        (31, 7)
+    """
+
+    trace: Any
+    windows: Any
+
+    @cached_property
+    def counts(self) -> npt.NDArray[np.int64]:
+        """The number after each record."""
+        return open_windows(self.trace)
+
+    @property
+    def most(self) -> int:
+        """The largest number at once."""
+        return int(self.counts.max(initial=0))
+
+    @property
+    def at_end(self) -> int:
+        """The number after the last record: what nothing has closed."""
+        return int(self.counts[-1]) if len(self.counts) else 0
+
+    def table(self) -> Any:
+        """One row a record: partition, offset, stream_time_ms, open_count (in all partitions)."""
+        batch = self.trace.batch
+        found = {
+            "partition": batch.partitions[batch.partition],
+            "offset": batch.offset,
+            "stream_time_ms": self.trace.stream_time_ms,
+            "open_count": self.counts,
+        }
+        return frame_of(found, batch.frame)
+
+    def figure(self, *, theme: Theme = "light") -> go.Figure:
+        """The number after each record, over stream time."""
+        from sessionkit.views.charts.over_time import open_figure
+
+        return open_figure(self, theme=theme)
+
+    def words(self) -> list[str]:
+        """The largest number and when it was reached, and the last, in a sentence."""
+        noun = self.windows.noun
+        if not self.most:
+            return [f"No {noun} was ever open."]
+        first = int(np.argmax(self.counts))
+        when = clock(self.trace)(int(self.trace.stream_time_ms[first]))
+        verb = "was" if self.most == 1 else "were"
+        return [
+            f"At most {plural(self.most, noun)} {verb} open at once, first at stream time {when}; "
+            f"{self.at_end:,} at the end."
+        ]
+
+    def __repr__(self) -> str:
+        return " ".join(self.words())
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return {**self.figure()._repr_mimebundle_(), "text/plain": repr(self)}
 
 
 def open_windows(trace: Any) -> npt.NDArray[np.int64]:

@@ -24,7 +24,10 @@ from sessionkit.window_trace import WindowTrace
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 NO_VALUE = -2  # where a row replaces no value
-RESULT_COLUMNS = ("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms", "status")
+RESULT_COLUMNS = (
+    *("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms", "status"),
+    *("stream_time_ms", "closes_at_ms"),  # of run.emissions()
+)
 
 
 def frame_of(columns: Mapping[str, Column], frame: FrameKind) -> Any:

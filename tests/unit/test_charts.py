@@ -223,7 +223,7 @@ def test_plane_says_it_in_words(toy: SessionTrace) -> None:
     ]
     assert labels(figure, "open") == ["still open"]
     assert labels(figure, "bridge") == ["<b>bridge</b>: two sessions become one"]
-    assert "2 min behind" in labels(figure, "late but kept")[0]
+    assert "2 min behind<br>the close line" in labels(figure, "late but kept")[0]
     assert figure.layout.xaxis.title.text == "event time, minutes"
     hover = named(figure, "dropped").hovertext[0]
     assert "dropped" in hover and "grace 5 min → 12 min would keep it" in hover

@@ -231,6 +231,32 @@ def test_pictures_draw_what_was_found(theme: Any) -> None:
     assert sum(greyed) == int(swept.is_dominated.sum())
 
 
+def test_the_legend_of_a_pareto_chart_has_room_for_every_gap() -> None:
+    """Six gaps and the stair were seven entries in three rows of three, and the third row was cut off."""
+    swept = sk.sweep(by("dest"), FLIGHTS[:2_000], inactivity_gap=["30m", "1h", "2h", "3h", "4h", "6h"], grace=[0])
+    layout = swept.pareto().layout
+    columns = (layout.width - layout.margin.l - layout.margin.r) // (layout.legend.entrywidth + 46)
+    rows = -(-7 // columns)
+    assert layout.margin.b >= 58 + 21 * rows
+
+
+def test_a_picture_does_not_carry_the_template_of_plotly() -> None:
+    swept = sk.sweep(by("dest"), FLIGHTS[:500], inactivity_gap=["1h", "2h"], grace=[0, "1h"])
+    for figure in (swept.pareto(), swept.heat_map()):
+        assert figure.layout.template.to_plotly_json() == {"data": {"scatter": [{"type": "scatter"}]}}
+
+
+def test_one_dropped_record_is_not_drawn_as_none() -> None:
+    at = [0, 10_000, *range(10_000, 30_000)]
+    frame = pd.DataFrame({"key": ["a"] * len(at), "at": [*at[:2], 5_000, *at[3:]]})
+    plan = sk.group_by_key("key", timestamp="at", unit="ms")
+    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap=1_000, grace=0)).count()
+    swept = sk.sweep(plan, frame, inactivity_gap=[1_000], grace=[0, 60_000])
+    assert [cell.dropped for cell in swept.cells] == [1, 0]
+    one, none = swept.pareto().data[0].y
+    assert none <= one / 2
+
+
 def test_a_heat_map_has_two_sides() -> None:
     swept = sk.sweep(by("dest"), FLIGHTS, grace=[0, "1h"])
     with pytest.raises(InvalidArgument, match="a heat map has two sides"):

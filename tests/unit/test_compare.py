@@ -108,6 +108,28 @@ def test_only_the_same_records_can_be_compared() -> None:
         one.compare(hopping)
 
 
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"key": ["a", "b", "b"]}, "got 1 of 3 records with another key;"),
+        ({"key": ["a", "b", None]}, "got 1 of 3 records with another key;"),
+        ({"at": [0, 9, 3]}, "got 1 of 3 records with another time;"),
+        ({"p": [0, 0, 2]}, "got the records in 1 partition and in 2;"),
+        ({"p": [1, 1, 1]}, "got 3 of 3 records in another partition;"),
+        ({"key": ["a"], "at": [0], "p": [0]}, "got 3 records and 1;"),
+    ],
+)
+def test_what_differs_between_the_records_is_named(other: dict[str, Any], told: str) -> None:
+    """Of the same records over four partitions it said "got 28,491 records and 28,491"."""
+    same = {"key": ["a", "b", "a"], "at": [0, 8, 3], "p": [0, 0, 0]}
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p")
+    found = keyed.windowed_by(sk.SessionWindows(inactivity_gap=5, grace=0)).count()
+    before, after = found.run(pd.DataFrame(same)), found.run(pd.DataFrame(same | other))
+    with pytest.raises(InvalidArgument, match=told):
+        before.compare(after)
+    assert before.compare(found.run(pd.DataFrame(same))).counts()["records_kept_by_both"] == 3
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_the_picture_has_a_bar_for_each_window_of_its_keys(theme: Any) -> None:
     rows = data(("a", 0), ("a", 8), ("<b>x", 3), ("<b>x", 11), ("c", 0))

@@ -49,8 +49,8 @@ def run() -> sk.Run:
     [
         (
             0,
-            "Record 0 (key ada), event time 10 min, opened a new session, as no session of its key within the gap of 5 min "
-            "was left to join. It moved stream time to 10 min itself.",
+            "Record 0 (key ada), event time 10 min, opened a new session, as it found none of its key to join within the "
+            "gap of 5 min. It moved stream time to 10 min itself.",
         ),
         (
             1,
@@ -76,8 +76,8 @@ def run() -> sk.Run:
         (
             7,
             "Record 7 (key ada), event time 6 min, joined the session 8 min to 18 min: its start moved from 8 min to 6 min. "
-            "It was late, as sessions that ended before 11 min were closed (18 min − gap 5 min − grace 2 min), but it was kept: "
-            "it touches a session that was still open. What had moved stream time to 18 min was record 4 (key bob), another key: "
+            "It was late, 5 min behind the close line: sessions that ended before 11 min were closed (18 min − gap 5 min − grace "
+            "2 min). But it was kept, as it touches a session that was still open. What had moved stream time to 18 min was record 4 (key bob), another key: "
             "stream time belongs to the partition.",
         ),
         (
@@ -114,7 +114,7 @@ def test_words(run: sk.Run, offset: int, words: str) -> None:
     [
         (
             0,
-            "Record 0 (key ada), 10 min, opened a new session, as no session of its key within the gap of 5 min was left to join",
+            "Record 0 (key ada), 10 min, opened a new session, as it found none of its key to join within the gap of 5 min",
         ),
         (
             7,
@@ -136,6 +136,39 @@ def test_summary_of_drops(run: sk.Run) -> None:
     assert drop_summary(nothing.trace) == "no record dropped"
 
 
+def test_a_record_far_ahead_of_all_others_is_remarked() -> None:
+    """A mistyped year closes everything; nothing in the run's summary gave a hint."""
+    flights = sk.load_sample("flights").head(900)
+    plan = sk.group_by_key(
+        "carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset", partition="partition"
+    )
+    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count()
+    assert plan.run(flights).remarks() == []
+    mistyped = flights.copy()
+    mistyped.loc[400, "scheduled"] = pd.Timestamp("2031-07-01 12:50")
+    found = plan.run(mistyped)
+    (said,) = found.remarks()
+    assert said == (
+        "Record 400 (key DL@LGA) lies 6,573 d 6 h 45 min ahead of all others: it moved stream time to 2031-07-01 12:50:00, "
+        "and 499 of the 499 records after it came too late."
+    )
+    assert said in repr(found) and said in found._repr_html_()
+    assert plan.with_windows(grace="8000d").run(mistyped).remarks() == []
+
+
+@pytest.mark.parametrize(("gap", "grace"), [("1m", 0), ("1h", 0), ("1h", "30m"), ("6h", "4h")])
+@pytest.mark.parametrize("partitions", [None, 4])
+def test_the_flights_of_a_month_give_no_false_alarm(gap: str, grace: str, partitions: int | None) -> None:
+    source = {"partition": "partition", "offset": "offset"} if partitions is None else {"partitions": partitions}
+    plan = sk.group_by_key("carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", **source)
+    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap=gap, grace=grace)).count()
+    flights = sk.load_sample("flights")
+    assert plan.run(flights).remarks() == []
+    departed = flights["departed"].dt.day
+    for day in (1, 2, 7, 31):
+        assert plan.run(flights[departed == day]).remarks() == []
+
+
 def test_dates_are_said_as_dates() -> None:
     flights = sk.load_sample("flights").head(50)
     plan = sk.group_by_key(
@@ -145,6 +178,27 @@ def test_dates_are_said_as_dates() -> None:
     assert clock(run.trace)(1_372_655_700_000) == "2013-07-01 05:15:00"
     assert run.explain(offset=0).startswith("Record 0 (key ")
     assert ", event time 2013-06-30 22:31:00, opened" in run.explain(offset=0)
+
+
+def toy(rows: list[tuple[str, int]], **options: object) -> sk.Run:
+    frame = pd.DataFrame({"user": [user for user, _ in rows], "at": [minute * MINUTE for _, minute in rows]})
+    return PLAN.count().run(frame, **options)
+
+
+def test_a_record_that_opens_tells_what_had_been_near() -> None:
+    """It said "none was left to join" of a key's first record, too, though there never was one near."""
+    rows = [("ada", 10), ("bob", 18), ("ada", 15), ("ada", 30)]
+    found = toy(rows)
+    assert "near" not in found.explain(offset=0) and "would have" not in found.explain(offset=0)
+    assert "would have" not in found.explain(offset=3)
+    assert (
+        "opened a new session, as it found none of its key to join within the gap of 5 min. The session at 10 min would "
+        "have taken it, but was closed already: what ended before 11 min was. What had moved" in found.explain(offset=2)
+    )
+    still_open = [("ada", 10), ("bob", 17), ("ada", 15)]
+    assert "joined the session at 10 min" in toy(still_open).explain(offset=2)
+    by_kafka = toy(still_open, rules="kafka")
+    assert "The session at 10 min would have taken it, but the store had forgotten it." in by_kafka.explain(offset=2)
 
 
 def test_a_partition_is_named_where_there_are_several() -> None:

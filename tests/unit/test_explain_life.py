@@ -115,7 +115,8 @@ def test_windows_that_are_not_there() -> None:
     for asked in ({"key": "eve", "window_start_ms": 0}, {"key": "ada", "window_start_ms": 1}):
         with pytest.raises(UnknownRecord, match="the run has no such window"):
             done.explain(**asked)
-    for wrong in ({}, {"key": "ada"}, {"offset": 0, "key": "ada", "window_start_ms": 0}):
+    half = ({"offset": 0, "key": "ada"}, {"offset": 0, "window_start_ms": 0}, {"window_start_ms": 0})
+    for wrong in ({}, {"key": "ada"}, {"offset": 0, "key": "ada", "window_start_ms": 0}, *half):
         with pytest.raises(InvalidArgument, match="explain takes a record or a window"):
             done.explain(**wrong)
 
@@ -126,3 +127,17 @@ def test_several_partitions() -> None:
     with pytest.raises(UnknownRecord, match=r"several partitions hold such a window; got key 'a'; partition= one of"):
         plan.run(frame).explain(key="a", window_start_ms=5)
     assert "1 record" in plan.run(frame).explain(key="a", window_start_ms=5, partition=1)
+
+
+def test_with_several_partitions_every_record_is_named_with_its_own() -> None:
+    rows = [("a", 0, 3), ("b", 0, 4), ("a", 8, 3), ("a", 4, 3), ("a", 24, 3)]
+    frame = pd.DataFrame(rows, columns=["key", "at", "p"])
+    frame["at"] *= MINUTE
+    plan = sk.group_by_key("key", timestamp="at", unit="ms", partition="p").windowed_by(SESSIONS).count()
+    done = plan.run(frame)
+    assert done.explain(key="a", window_start_ms=0) == (
+        "Session of key a (partition 3), 0 s to 8 min: 3 records. It was opened by record 0 (partition 3). It is 2 "
+        "sessions that became one, by record 2 (partition 3, at 4 min). It closed once stream time reached 23 min 1 ms "
+        "(past its end + gap 5 min + grace 10 min): record 3 (partition 3, key a) moved it to 24 min."
+    )
+    assert "Record 0 (partition 4) was the last to move it" in done.explain(key="b", window_start_ms=0)

@@ -301,7 +301,8 @@ def test_state_of_an_earlier_run() -> None:
     )
     out_of_the_store = "Stream time 14 min came out of the store, from an earlier run."
     assert run.explain(offset=2) == (
-        f"Record 2 (key bob), event time 12 min, counts in 1 window: 10 min to 20 min. {out_of_the_store}"
+        f"Record 2 (key bob), event time 12 min, counts in 1 window: 10 min to 20 min. It was late, 2 min behind "
+        f"the close line (14 min − grace 0 s), but its window was still open. {out_of_the_store}"
     )
     assert run.explain(offset=3) == (
         "Record 3 (key ada), event time 1 min, was dropped. It came too late "
@@ -338,3 +339,13 @@ def test_with_the_grace_that_is_named_a_record_misses_nothing(rows: list[tuple[s
             again = run_of(run.plan.with_windows(grace=grace).windows, rows, unit_ms=1).dropped().to_pylist()
             left = mine & {(row["offset"], row["window_start_ms"]) for row in again}
             assert bool(left) is still_missed
+
+
+def test_a_late_record_that_counts_tells_how_late_it_was() -> None:
+    done = run_of(sk.TimeWindows(size="10m", grace="3m"), [("ada", 2), ("bob", 11), ("ada", 4)])
+    assert done.explain(offset=2) == (
+        "Record 2 (key ada), event time 4 min, counts in 1 window: 0 s to 10 min. It was late, 4 min behind the close line "
+        "(11 min − grace 3 min), but its window was still open. What had moved stream time to 11 min was record 1 (key bob), "
+        "another key: stream time belongs to the partition."
+    )
+    assert "late" not in done.explain(offset=1)

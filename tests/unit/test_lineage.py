@@ -66,13 +66,18 @@ def test_records_sum_up_through_every_merge(seed: int) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_a_bar_for_each_session_of_the_tree(theme: Any) -> None:
     lineage = run([("<b>x", at) for _, at in ROWS]).lineage("<b>x", 0)
-    joins, opened, bridged = lineage.figure(theme=theme).data
+    joins, opened, bridged, bridges = lineage.figure(theme=theme).data
     assert (len(opened.y), len(bridged.y)) == (3, 2)
+    assert list(zip(bridges.x, bridges.y, strict=True)) == [(4 * MINUTE, 1), (12 * MINUTE, 2)]
+    written = [each.text for each in lineage.figure().layout.annotations]
+    assert {"5 records: 2 + 2 + the bridge", "8 records: 5 + 1 + 2 from the bridge on"} < set(written)
+    moment = list(opened.y).index(0) + 1
+    assert opened.base[moment] + opened.x[moment] / 2 == pytest.approx(8 * MINUTE, abs=1)  # in the middle of its bar
     assert len(joins.x) == 3 * 4
     assert "<b>x" not in lineage.figure().layout.title.text.replace("<b>S", "")
     alone = run([("ada", 0)]).lineage("ada", 0).figure()
     assert "never joined with another session" in alone.layout.title.text
-    assert [len(trace.y) for trace in alone.data] == [0, 1, 0]
+    assert [len(trace.y) for trace in alone.data] == [0, 1, 0, 0]
 
 
 def test_a_long_chain_is_told_in_part() -> None:

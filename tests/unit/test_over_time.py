@@ -69,6 +69,30 @@ def test_words() -> None:
     assert repr(nothing.latency()) == "No window became final. 1 window is still open: nothing has closed it."
 
 
+def test_open_windows_as_numbers_and_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = pd.DataFrame({"key": list("abca"), "time": [0, 3, 4, 40]})
+    done = sk.group_by_key("key", timestamp="time", unit="ms").windowed_by(WINDOWS[0]).count().run(frame)
+    held = done.open_windows()
+    assert (held.most, held.at_end) == (3, 1)
+    assert held.table().to_dict("list") == {
+        "partition": [0] * 4,
+        "offset": [0, 1, 2, 3],
+        "stream_time_ms": [0, 3, 4, 40],
+        "open_count": [1, 2, 3, 1],
+    }
+    assert repr(held) == "At most 3 sessions were open at once, first at stream time 4 ms; 1 at the end."
+    assert repr(held) in held.figure().layout.title.text
+    monkeypatch.setattr("plotly.io.renderers.default", "plotly_mimetype")
+    shown = held._repr_mimebundle_()  # a picture, where a notebook shows it
+    assert shown["application/vnd.plotly.v1+json"]["data"][0]["name"] == "open"
+    assert shown["text/plain"] == repr(held)
+    one = sk.group_by_key("key", timestamp="time", unit="ms").windowed_by(WINDOWS[0]).count()
+    assert repr(one.run(frame[:1]).open_windows()) == (
+        "At most 1 session was open at once, first at stream time 0 s; 1 at the end."
+    )
+    assert repr(one.run(frame[:0]).open_windows()) == "No session was ever open."
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", [0, 1, 30, 20_000])
@@ -79,7 +103,7 @@ def test_pictures(size: int, theme: Any) -> None:
         done = sk.group_by_key("key", timestamp="time", unit="ms").windowed_by(windows).count().run(frame)
         (bars,) = done.latency().figure(theme=theme).data
         assert sum(bars.y) == len(done.latency().delay_ms)
-        (line,) = done.open_windows(theme=theme).data
+        (line,) = done.open_windows().figure(theme=theme).data
         counts = open_windows(done.trace)
         assert len(line.y) <= 4_001
         assert max(line.y, default=0) == counts.max(initial=0)  # no peak is lost

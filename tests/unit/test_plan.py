@@ -186,6 +186,8 @@ def test_value_columns_are_named_once() -> None:
             "this name is taken by a column of the results; got 'key'; another",
         ),
         (lambda plan: plan.aggregate(status=sk.count()), "this name is taken by a column of the results; got 'status'"),
+        (lambda plan: plan.aggregate(stream_time_ms=sk.count()), "by a column of the results; got 'stream_time_ms'"),
+        (lambda plan: plan.aggregate(closes_at_ms=sk.last("v")), "by a column of the results; got 'closes_at_ms'"),
         (lambda plan: plan.run(CLICKS), "the plan has no windows; got sk.group_by_key("),
         (lambda plan: plan.windowed_by(WINDOWS).run(CLICKS), "the plan has no aggregation; got ("),
         (lambda plan: plan.windowed_by(WINDOWS).aggregate().run(CLICKS), "the plan has no aggregation"),

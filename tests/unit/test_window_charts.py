@@ -178,7 +178,9 @@ def test_plane_of_hopping_windows_says_it_in_words() -> None:
     assert labels(figure, "dropped") == [f"<b>dropped</b>: too late for 2 windows<br>{cure}"]
     there = "<b>too late for 1 window</b>, counts in 1<br>grace 5 min → 8 min 1 ms would keep it there too"
     assert labels(figure, "partly late") == [there]
-    assert labels(figure, "late but kept") == ["<b>late but kept</b>: 2 min behind,<br>but its window is still open"]
+    assert labels(figure, "late but kept") == [
+        "<b>late but kept</b>: 2 min behind<br>the close line; its window is open"
+    ]
     assert "still open" in labels(figure, "open")
     ends = [(ms + 1, y) for ms, y in points(named(figure, "end of a window"))]  # the last instant: 1 ms before
     assert ends == [(30 * MINUTE, 13), (40 * MINUTE, 13), (50 * MINUTE, 15)]

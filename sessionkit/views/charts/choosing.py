@@ -9,9 +9,9 @@ import numpy as np
 from sessionkit.durations import show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.text import escape_label
-from sessionkit.views.charts.grammar import axis_title
+from sessionkit.views.charts.grammar import axis_title, legend_height
 from sessionkit.views.charts.palettes import Theme, palette
-from sessionkit.views.charts.plain import dress_plain
+from sessionkit.views.charts.plain import PLAIN_WIDTH, dress_plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -21,6 +21,10 @@ PLOT_HEIGHT, CELL_HEIGHT = 340, 26
 TICKS_MS = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000)
 LEAST_SHARE = 3e-5  # where nothing is dropped, on a logarithmic axis
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "pentagon")
+SHARES = {
+    **{1e-6: "0.0001 %", 1e-5: "0.001 %", 1e-4: "0.01 %", 1e-3: "0.1 %"},
+    **{1e-2: "1 %", 1e-1: "10 %", 1: "all"},
+}
 MEASURES = {
     "dropped_share": "dropped",
     "windows": "windows",
@@ -165,6 +169,7 @@ def pareto(found: Any, *, theme: Theme) -> go.Figure:
 
     colours = palette(theme)
     first, beaten = next(iter(found.values)), found.is_dominated
+    nothing = _below_all(found)
     statuses = [colours.record, colours.bridge, colours.saved, colours.drop, colours.line]
     figure = go.Figure()
     best = [cell for cell, is_beaten in zip(found.cells, beaten.tolist(), strict=True) if not is_beaten]
@@ -172,7 +177,7 @@ def pareto(found: Any, *, theme: Theme) -> go.Figure:
     figure.add_trace(
         go.Scatter(
             x=[_hours(cell.delay_ms) for cell in best],
-            y=[max(cell.dropped_share, LEAST_SHARE) for cell in best],
+            y=[cell.dropped_share or nothing for cell in best],
             mode="lines",
             line={"color": colours.mute, "width": 1.4, "shape": "hv", "dash": "dot"},
             name="the best for each delay",
@@ -185,7 +190,7 @@ def pareto(found: Any, *, theme: Theme) -> go.Figure:
         figure.add_trace(
             go.Scatter(
                 x=[_hours(found.cells[i].delay_ms) for i in mine],
-                y=[max(found.cells[i].dropped_share, LEAST_SHARE) for i in mine],
+                y=[found.cells[i].dropped_share or nothing for i in mine],
                 mode="markers",
                 name=f"{first} {show_duration(value)}",
                 marker={
@@ -200,16 +205,22 @@ def pareto(found: Any, *, theme: Theme) -> go.Figure:
             )
         )
     said = ["each mark is one setting, an exact run; grey: another setting drops no more and waits no longer"]
-    bottom = 70 + 21 * -(-(len(found.values[first]) + 1) // 4)
+    bottom = legend_height(len(figure.data), PLAIN_WIDTH - 110)
+    shares = {share: said for share, said in SHARES.items() if share > nothing}
     dress_plain(figure, colours, "What waiting buys", said, PLOT_HEIGHT, bottom=bottom)
     figure.update_xaxes(title=axis_title("hours until a result is final, after a window's last moment", colours))
     figure.update_yaxes(
         title=axis_title("records dropped", colours),
         type="log",
-        tickvals=[LEAST_SHARE, 1e-4, 1e-3, 1e-2, 1e-1, 1],
-        ticktext=["none", "0.01 %", "0.1 %", "1 %", "10 %", "all"],
+        tickvals=[nothing, *shares],
+        ticktext=["none", *shares.values()],
     )
     return figure
+
+
+def _below_all(found: Any) -> float:
+    """Where "none" stands on a logarithmic axis: well below the smallest share that is dropped."""
+    return min((cell.dropped_share for cell in found.cells if cell.dropped), default=LEAST_SHARE) / 3
 
 
 def _hover(cell: Any) -> str:

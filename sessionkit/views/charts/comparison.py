@@ -45,7 +45,7 @@ def comparison_figure(found: Any, *, theme: Theme, most: int) -> go.Figure:
     figure = go.Figure([_bars(what, bars[what], least_ms, colours) for what in _STYLES if what in bars])
     notes = found.words()
     if any(not low_ms <= start <= high_ms for mine in bars.values() for _, start, _, _ in mine):
-        notes = [*notes, f"shown: the stretch with most changes of {plural(len(keys), 'key')}; zoom out for the rest"]
+        notes = [*notes, f"shown: of {plural(len(keys), 'key')} the stretch with most changes; table() has all"]
     bottom = legend_height(len(bars), PLAIN_WIDTH - 180)
     dress_plain(figure, colours, "What changes", notes, max(len(lanes), 2) * LANE, bottom=bottom, left=170)
     figure.update_layout(barmode="overlay", bargap=0.25)

@@ -173,7 +173,9 @@ def empty_figure(colours: Palette, title: str, subtitle: Sequence[str]) -> go.Fi
 
 def dress(figure: go.Figure, colours: Palette, frame: Frame, title: str, subtitle: Sequence[str]) -> None:
     """Sets size, fonts, title, legend and grid."""
-    figure.update_layout(dressed(colours, frame, title, subtitle))
+    look = dressed(colours, frame, title, subtitle)
+    figure.layout.template = look.pop("template")  # an update would leave plotly's own in it, 7 kB a picture
+    figure.update_layout(look)
 
 
 def dressed(colours: Palette, frame: Frame, title: str, subtitle: Sequence[str]) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def lineage_figure(found: Any, *, theme: Theme) -> go.Figure:
         figure.add_trace(
             go.Bar(
                 orientation="h",
-                base=[node.start_ms for node in chosen],
+                base=[node.start_ms - _missing(node, least) // 2 for node in chosen],
                 y=[node.depth for node in chosen],
                 width=0.32,
                 x=[max(node.end_ms - node.start_ms, least) for node in chosen],
@@ -62,6 +62,19 @@ def lineage_figure(found: Any, *, theme: Theme) -> go.Figure:
                 hovertemplate="%{customdata}<extra></extra>",
             )
         )
+    bridged = [node for node in nodes if node.bridge >= 0]
+    figure.add_trace(
+        go.Scatter(
+            x=[node.bridge_ms for node in bridged],
+            y=[node.depth for node in bridged],
+            mode="markers",
+            marker={"symbol": "diamond", "size": 11, "color": colours.bridge},
+            name="the bridge, a record of its own",
+            hovertemplate="%{customdata}<extra></extra>",
+            customdata=[f"the bridge, record {node.bridge}" for node in bridged],
+            showlegend=bool(bridged),
+        )
+    )
     _name_sizes(figure, nodes, colours)
     _dress_tree(figure, found, colours)
     return figure
@@ -71,7 +84,7 @@ def _dress_tree(figure: go.Figure, found: Any, colours: Palette) -> None:
     root = found.nodes[-1]
     height = LEVEL * max(min(root.depth + 1, MOST_LEVELS), 2)
     title = escape_label(found.title, 160)
-    dress_plain(figure, colours, title, _notes(found), height, bottom=legend_height(3, PLAIN_WIDTH - 110))
+    dress_plain(figure, colours, title, _notes(found), height, bottom=legend_height(4, PLAIN_WIDTH - 110))
     figure.update_layout(barmode="overlay")
     pad = max((root.end_ms - root.start_ms) // 30, 1)
     figure.update_xaxes(
@@ -91,8 +104,22 @@ def _notes(found: Any) -> list[str]:
     merges = len(found.nodes) - leaves
     return [
         f"{plural(root.total, 'record')}, in {plural(leaves, 'session')} that became one by {plural(merges, 'merge')}",
-        "read upwards: the bars below are what a bridge joined",
+        "read upwards: the bars below are what a bridge joined; a bar of one moment is drawn wider, to be seen",
     ]
+
+
+def _missing(node: Any, least: int) -> int:
+    """What a bar is drawn longer than its session, to be seen: half of it to each side."""
+    return max(least - (node.end_ms - node.start_ms), 0)
+
+
+def _sum(node: Any, nodes: Any) -> str:
+    """The records of a session; of one that a bridge made, where they came from."""
+    if not node.children:
+        return plural(node.total, "record")
+    before = " + ".join(f"{nodes[child].total:,}" for child in node.children)
+    since = "the bridge" if node.own == 1 else f"{node.own:,} from the bridge on"
+    return f"{plural(node.total, 'record')}: {before} + {since}"
 
 
 def _said(node: Any) -> str:
@@ -112,7 +139,7 @@ def _name_sizes(figure: go.Figure, nodes: Any, colours: Any) -> None:
                 x=(node.start_ms + node.end_ms) // 2,
                 y=depth,
                 yshift=18,
-                text=plural(node.total, "record"),
+                text=_sum(node, nodes),
                 showarrow=False,
                 bgcolor=colours.background,
                 font={"size": 11, "color": colours.mute},

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sessionkit.durations import show_duration
-from sessionkit.text import plural
 from sessionkit.views.charts.grammar import axis_title
 from sessionkit.views.charts.palettes import Theme, palette
 from sessionkit.views.charts.plain import axis_type, dress_plain
@@ -68,11 +67,11 @@ def latency_figure(found: Any, *, theme: Theme) -> go.Figure:
     return figure
 
 
-def open_figure(trace: Any, windows: Any, counts: Any, *, theme: Theme) -> go.Figure:
+def open_figure(found: Any, *, theme: Theme) -> go.Figure:
     """How many windows are open after each record: what a store has to hold."""
     import plotly.graph_objects as go
 
-    colours = palette(theme)
+    colours, trace, counts = palette(theme), found.trace, found.counts
     rows = np.arange(len(counts))
     if len(rows) > MOST_POINTS:  # of each stretch its smallest and largest, so that no peak is lost
         pieces = np.array_split(rows, MOST_POINTS // 2)
@@ -93,11 +92,10 @@ def open_figure(trace: Any, windows: Any, counts: Any, *, theme: Theme) -> go.Fi
             name="open",
         )
     )
-    peak = int(counts.max(initial=0))
-    said = [f"at most {plural(peak, windows.noun)} at once; {int(counts[-1]) if len(counts) else 0:,} at the end"]
+    said = found.words()
     if len(trace.batch.partitions) > 1:
         said.append("several partitions: each has a stream time of its own, so the line goes back and forth")
-    dress_plain(figure, colours, f"Open {windows.noun}s", said, PLOT_HEIGHT, bottom=64)
+    dress_plain(figure, colours, f"Open {found.windows.noun}s", said, PLOT_HEIGHT, bottom=64)
     figure.update_xaxes(title=axis_title("stream time", colours), type=kind)
     figure.update_yaxes(title=axis_title("open after the record", colours), tickformat=",d", rangemode="tozero")
     return figure

@@ -131,4 +131,4 @@ def _words_for(scene: PlaneScene, kind: str, row: int) -> str:
     if kind == "reopened":
         return "<b>re-opened</b>: it was closed<br>but still retained"
     behind = int(scene.trace.close_time_ms[row] - scene.trace.batch.timestamp_ms[row])
-    return f"<b>late but kept</b>: {show_duration(behind)} behind,<br>but it touches an open session"
+    return f"<b>late but kept</b>: {show_duration(behind)} behind<br>the close line; its session is open"

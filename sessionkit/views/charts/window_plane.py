@@ -145,7 +145,7 @@ def _label(scene: WindowPlane, row: int) -> str:
     met = scene.met[row]
     if not met.missing_ms:
         behind = int(scene.trace.close_time_ms[row] - scene.trace.batch.timestamp_ms[row])
-        return f"<b>late but kept</b>: {show_duration(behind)} behind,<br>but its window is still open"
+        return f"<b>late but kept</b>: {show_duration(behind)} behind<br>the close line; its window is open"
     missed = plural(len(met.missing_ms), "window")
     if met.counted:
         return f"<b>too late for {missed}</b>, counts in {met.counted:,}<br>{_cure(scene, met)}"
