@@ -13,10 +13,11 @@ function render({ model, el }) {
   const said = document.createElement("output");
   el.append(label, slider, model.get("can_type") ? typed : said, refused);
 
+  let isEditing = false; // what is being typed is not overwritten
   const tell = (step) => {
     slider.setAttribute("aria-valuetext", step);
     said.textContent = step;
-    if (document.activeElement !== typed || !model.get("refused")) typed.value = step.replaceAll(",", "");
+    if (!isEditing && !model.get("refused")) typed.value = step.replaceAll(",", "");
   };
   function show() {
     const words = model.get("words");
@@ -36,7 +37,11 @@ function render({ model, el }) {
     tell(model.get("words")[slider.valueAsNumber]);
     send("place", slider.valueAsNumber);
   });
-  typed.addEventListener("change", () => send("typed", typed.value));
+  typed.addEventListener("input", () => (isEditing = true));
+  typed.addEventListener("change", () => {
+    isEditing = false;
+    send("typed", typed.value);
+  });
   const release = keepPlainKeys(el);
   for (const name of ["words", "place", "refused"]) model.on(`change:${name}`, show);
   show();

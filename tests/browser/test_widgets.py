@@ -152,14 +152,11 @@ class TestTune:
         everything = expected(**self.settings(visit))
         assert set(everything) == {"bridge", "dropped", "late", "record"}
         comes_to(visit, everything)
-        visit.page.locator(".sessionkit-picture").focus()
-        visit.page.keyboard.press("+")
-        board_span = (
-            "() => document.querySelector('.sessionkit-picture').data.flatMap(t => t.mode === 'markers' ? t.x : [])"
-        )
-        visit.page.wait_for_function(
-            f"most => ({board_span})().length < most", arg=len(visit.page.evaluate(board_span))
-        )
+        drawn_x = """() => document.querySelector('.sessionkit-picture').data
+          .flatMap(trace => trace.mode === 'markers' ? trace.x : []).length"""
+        before = visit.page.evaluate(drawn_x)
+        visit.page.locator(".sessionkit-picture").press("+")
+        visit.page.wait_for_function(f"before => ({drawn_x})() < before", arg=before)
         assert 0 < sum(marks(visit).values()) < sum(everything.values())
 
     def test_a_click_says_why(self, visit: Visit) -> None:

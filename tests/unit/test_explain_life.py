@@ -137,7 +137,8 @@ def test_with_several_partitions_every_record_is_named_with_its_own() -> None:
     done = plan.run(frame)
     assert done.explain(key="a", window_start_ms=0) == (
         "Session of key a (partition 3), 0 s to 8 min: 3 records. It was opened by record 0 (partition 3). It is 2 "
-        "sessions that became one, by record 2 (partition 3, at 4 min). It closed once stream time reached 23 min 1 ms "
+        "sessions that became one, by record 2 (partition 3, at 4 min). Its longest pause is 4 min, after 0 s: a gap "
+        "below that would cut it there. It closed once stream time reached 23 min 1 ms "
         "(past its end + gap 5 min + grace 10 min): record 3 (partition 3, key a) moved it to 24 min."
     )
     assert "Record 0 (partition 4) was the last to move it" in done.explain(key="b", window_start_ms=0)
