@@ -1,10 +1,13 @@
-// Plain keys in this element are its own: notebooks bind arrows to commands. With Ctrl or ⌘ they are the notebook's.
+// Plain keys in this element are its own: notebooks bind arrows and Enter to commands. With Ctrl or ⌘ they are theirs.
 function keepPlainKeys(element) {
+  const isPlain = (event) => !(event.ctrlKey || event.metaKey);
   const note = (event) => {
-    if (!element.contains(event.target)) return;
-    event.target.toggleAttribute("data-lm-suppress-shortcuts", !(event.ctrlKey || event.metaKey));
+    if (element.contains(event.target)) event.target.toggleAttribute("data-lm-suppress-shortcuts", isPlain(event));
   };
-  window.addEventListener("keydown", note, true); // before the notebook's own listener, which is the document's
+  window.addEventListener("keydown", note, true); // before the commands' own listener, which is the document's
+  element.addEventListener("keydown", (event) => {
+    if (isPlain(event)) event.stopPropagation(); // a notebook also listens to what comes up from its cells
+  });
   return () => window.removeEventListener("keydown", note, true);
 }
 

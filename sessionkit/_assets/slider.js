@@ -38,12 +38,15 @@ function render({ model, el }) {
     send("place", slider.valueAsNumber);
   });
   typed.addEventListener("input", () => (isEditing = true));
-  typed.addEventListener("change", () => {
+  const commit = () => {
+    if (!isEditing) return;
     isEditing = false;
     send("typed", typed.value);
-  });
+  };
+  typed.addEventListener("blur", commit);
+  typed.addEventListener("keydown", (event) => event.key === "Enter" && commit());
   const release = keepPlainKeys(el);
-  for (const name of ["words", "place", "refused"]) model.on(`change:${name}`, show);
+  for (const name of ["words", "place", "typed", "refused"]) model.on(`change:${name}`, show);
   show();
   return () => {
     release();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import ipywidgets
@@ -240,10 +241,10 @@ class _Costs:
         self.pareto.show(sweep.pareto(theme=theme), f"What waiting buys, for settings around {now}")
 
     def _clicked(self, x: float | str, y: float | str, name: str) -> None:
-        if self._sweep is not None:
-            across, up = ({show_duration(ms): ms for ms in values} for values in self._sweep.values.values())
-            if x in across and y in up:
-                self._choose(**dict(zip(self._sweep.values, (across[x], up[y]), strict=True)))
+        if self._sweep is not None and isinstance(x, str) and isinstance(y, str):
+            shown = (x.replace(",", ""), y.replace(",", ""))
+            with suppress(InvalidArgument):  # no length of time: not a cell
+                self._choose(**dict(zip(self._sweep.values, shown, strict=True)))
 
 
 def _mark(figure: go.Figure, cell: list[int], theme: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from sessionkit.decisions import LATE, MERGED
+from sessionkit.durations import duration_ms, show_duration
 from tests.browser.lab import PACKAGE, Server, Visit, visiting
 from tests.hostile.test_markup import PAYLOADS
 from tests.unit.test_tuning import SESSIONS, clicks, plan_of
@@ -31,6 +32,7 @@ DRAWN = """nth => {
   }
   return found;
 }"""
+FIELDS = "() => [...document.querySelectorAll('.sessionkit-slider input[type=text]')].map(field => field.value)"
 RAN = """() => [...document.querySelectorAll('.jp-OutputArea')].flatMap(area => [
   ...area.querySelectorAll('img[src="x"], iframe, object, embed, video, form[action], base, marquee, details'),
   ...[...area.querySelectorAll('*')].filter(e => [...e.attributes].some(a =>
@@ -106,6 +108,8 @@ class TestTune:
             field = visit.page.locator(".sessionkit-slider input[type=text]").nth(slider)
             field.fill(text)
             field.press("Enter")
+        said = [show_duration(duration_ms(text, "length")) for text in (gap, grace)]
+        visit.page.wait_for_function(f"said => ({FIELDS})().every((text, i) => text === said[i])", arg=said)
         self.show(visit, view)
 
     def test_the_plane_follows_the_keyboard(self, visit: Visit) -> None:
@@ -125,7 +129,6 @@ class TestTune:
     def test_a_slider_is_named_and_says_its_length(self, visit: Visit) -> None:
         self.start(visit, "5m", "15m", "one key")
         slider = visit.page.get_by_label("grace", exact=True)
-        visit.page.wait_for_function("() => document.querySelectorAll('[type=range]')[1].ariaValueText === '15 min'")
         said = slider.get_attribute("aria-valuetext")
         press(visit, ["ArrowRight"], slider=1)
         assert (said, slider.get_attribute("aria-valuetext")) == ("15 min", "20 min")
@@ -177,11 +180,8 @@ class TestTune:
         box = visit.page.locator(".sessionkit-picture .nsewdrag").first.bounding_box()
         assert box is not None
         visit.page.mouse.click(box["x"] + 8, box["y"] + 8)  # the cell in the corner: smallest gap, largest grace
-        visit.page.wait_for_function(
-            "before => [...document.querySelectorAll('.sessionkit-slider input[type=text]')]"
-            ".every((field, i) => field.value !== before[i])",
-            arg=[*before.values()],
-        )
+        changed = f"before => ({FIELDS})().every((text, i) => text !== before[i])"
+        visit.page.wait_for_function(changed, arg=[*before.values()])
         self.show(visit, "one key")
         comes_to(visit, expected(self.key(visit), **self.settings(visit)))
 
