@@ -33,6 +33,14 @@ hypothesis.settings.register_profile("sessionkit", deadline=None, print_blob=Tru
 hypothesis.settings.load_profile("sessionkit")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Where tests are spread over processes, one has the Spark session and one has the browser."""
+    for item in items:
+        for shared in ("spark", "browser"):
+            if item.get_closest_marker(shared):
+                item.add_marker(pytest.mark.xdist_group(shared))
+
+
 def skipped_in_ci(config: pytest.Config) -> list[str]:
     """Names of the tests that were skipped although this is CI, where every tool has to be there."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
