@@ -34,11 +34,13 @@ hypothesis.settings.load_profile("sessionkit")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests are spread over processes, one has the Spark session and one has the browser."""
+    """Where tests are spread over processes, one has the Spark session and one has the browser; they begin."""
+    shared = ("spark", "browser")
     for item in items:
-        for shared in ("spark", "browser"):
-            if item.get_closest_marker(shared):
-                item.add_marker(pytest.mark.xdist_group(shared))
+        for group in shared:
+            if item.get_closest_marker(group):
+                item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, shared)))
 
 
 def skipped_in_ci(config: pytest.Config) -> list[str]:
