@@ -34,13 +34,11 @@ hypothesis.settings.load_profile("sessionkit")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests are spread over processes, one has the Spark session and one has the browser; they begin."""
-    shared = ("spark", "browser")
+    """Where tests are spread over processes, one has the Spark session; as it takes longest, it begins."""
     for item in items:
-        for group in shared:
-            if item.get_closest_marker(group):
-                item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: not any(map(item.get_closest_marker, shared)))
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
 
 
 def skipped_in_ci(config: pytest.Config) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,7 @@ PLACE = {module: height for height, layer in enumerate(LAYERS) for module in lay
 UPWARD = {("plan", "spark")}
 
 
+@cache
 def _modules() -> dict[str, Path]:
     found = {}
     for file in sorted(PACKAGE.rglob("*.py")):
@@ -112,9 +114,14 @@ def _modules() -> dict[str, Path]:
     return found
 
 
+@cache
+def _tree(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
 def _imports(file: Path, modules: dict[str, Path]) -> Iterator[str]:
     """The modules of the package that a file imports, also inside functions."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(_tree(file)):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "sessionkit":
             base = (node.module or "").removeprefix("sessionkit").lstrip(".")
             for alias in node.names:
@@ -143,7 +150,7 @@ def test_files_and_functions_stay_short() -> None:
     for module, file in _modules().items():
         text = file.read_text(encoding="utf-8")
         assert text.count("\n") <= 400, f"{module}: more than 400 lines"
-        for node in ast.walk(ast.parse(text)):
+        for node in ast.walk(_tree(file)):
             if isinstance(node, ast.FunctionDef) and node.name not in long_functions:
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 assert lines <= 60, f"{module}.{node.name}: {lines} lines"
@@ -152,7 +159,7 @@ def test_files_and_functions_stay_short() -> None:
 def test_nothing_in_the_package_runs_code_from_data() -> None:
     forbidden = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
     for module, file in _modules().items():
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(file)):
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not forbidden & {name.partition(".")[0] for name in names}, module
@@ -165,7 +172,7 @@ def test_a_late_session_record_is_dropped_in_one_place() -> None:
     callers = {
         module
         for module, file in _modules().items()
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        for node in ast.walk(_tree(file))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "session_is_late"
     }
     assert callers == {"windows.session", "windows.session_kernel"}

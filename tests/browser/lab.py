@@ -71,7 +71,7 @@ class Visit:
             self.run_all()
 
     def settle(self) -> None:
-        """Waits for the notebook and its kernel; where JupyterLab asks for the kernel, the notebook's own is taken."""
+        """Waits for the notebook and its kernel."""
         self.page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=PATIENCE_MS)
         for _ in range(PATIENCE_MS // 1_000):
             with contextlib.suppress(Exception):
@@ -173,6 +173,8 @@ def visiting(server: Server, browser: Browser, **options: object) -> Iterator[Vi
     page.on("console", lambda line: visit.errors.append(line.text[:300]) if line.type == "error" else None)
     page.on("pageerror", lambda error: visit.errors.append(str(error)[:300]))
     page.on("dialog", lambda dialog: dialog.accept())
+    # a slow machine is asked which kernel to use: the notebook's own
+    page.add_locator_handler(page.locator(".jp-Dialog button.jp-mod-accept"), lambda button: button.first.click())
     try:
         yield visit
     finally:

@@ -46,7 +46,9 @@ def _all_of(widget: Any) -> list[Any]:
 
 
 class TestTune:
-    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize(
+        "kind", [kind if kind == "session" else pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS]
+    )
     def test_every_view_is_drawn(self, data: Any, kind: str) -> None:
         board = board_of(data, KINDS[kind])
         for view in VIEWS:
@@ -126,15 +128,15 @@ class TestTune:
         board._costs.grid._answer(None, {"kind": "click", "x": shown[0], "y": shown[1], "name": ""}, [])
         assert (board.plan.windows.inactivity_gap_ms, board.plan.windows.grace_ms) == (gap, grace)
 
-    @pytest.mark.parametrize("view", ["plane", "lanes", "sent", "costs", "change"])
-    def test_every_picture_follows_the_theme(self, data: Any, view: str) -> None:
+    def test_every_picture_follows_the_theme(self, data: Any) -> None:
         board = board_of(data)
         board._keep.click()
-        board._view.value = view
-        pictures = [each for each in _all_of(board._shown) if isinstance(each, Picture)]
-        assert pictures
-        pictures[0].theme = "dark"
-        assert {json.loads(each.figure)["layout"]["paper_bgcolor"] for each in pictures} == {"#12161c"}
+        for theme, ground in (("light", "#ffffff"), ("dark", "#12161c"), ("light", "#ffffff")):
+            board._plane.picture.theme = theme
+            for view in ("plane", "lanes", "sent", "costs", "change"):
+                board._view.value = view
+                pictures = [each for each in _all_of(board._shown) if isinstance(each, Picture)]
+                assert {json.loads(each.figure)["layout"]["paper_bgcolor"] for each in pictures} == {ground}
 
     def test_keys_are_found_by_letters(self, data: Any) -> None:
         board = board_of(data)
@@ -205,9 +207,9 @@ class TestExplaining:
         view.picture.zoomed = {"x": view._scene.axis.at([low + 60_000, high - 60_000]), "y": [0, 1]}
         assert (view._kept["first_ms"], view._kept["last_ms"]) == (low + 60_000, high - 60_000)
 
-    @pytest.mark.parametrize(
-        "message",
-        [
+    def test_what_a_browser_sends_breaks_nothing(self, data: Any) -> None:
+        board = board_of(data)
+        messages = (
             None,
             "click",
             {"kind": "click"},
@@ -216,16 +218,19 @@ class TestExplaining:
             {"kind": "click", "x": "not a date", "y": 0, "name": "closure"},
             {"kind": "click", "x": "2013-07-01", "y": "cell", "name": "closure"},
             {"kind": "other"},
-        ],
-    )
-    def test_what_a_browser_sends_breaks_nothing(self, data: Any, message: Any) -> None:
-        board = board_of(data)
-        for view, picture in (("plane", board._plane.picture), ("lanes", board._lanes.picture)):
+        )
+        for view, picture in (
+            ("plane", board._plane.picture),
+            ("lanes", board._lanes.picture),
+            ("costs", board._costs.grid),
+        ):
             board._view.value = view
-            picture._answer(None, message, [])
+            for message in messages:
+                picture._answer(None, message, [])
         board._view.value = "lanes"
         for zoomed in ({}, {"x": [], "y": []}, {"x": ["a", "b"], "y": [0, 1]}, {"x": [None, 5], "y": [0, 1]}):
             board._lanes.picture.zoomed = zoomed
+        assert board.plan == plan_of(SESSIONS)
 
 
 class TestPlay:
