@@ -193,6 +193,7 @@ def test_importing_loads_nothing_heavy() -> None:
     assert [name for name in _loaded_by("import sessionkit") if name in HEAVY] == []
 
 
+@pytest.mark.slow
 def test_an_arrow_run_loads_little() -> None:
     """Arrow itself looks for pandas when it is given a list."""
     code = """
@@ -206,6 +207,7 @@ run.table(), run.changelog(), run.dropped(), run.metrics(), run.explain(offset=0
     assert [name for name in _loaded_by(code) if name in HEAVY and name != "pandas"] == []
 
 
+@pytest.mark.slow
 def test_importing_prints_nothing_and_starts_nothing() -> None:
     code = "import sessionkit, threading; print(threading.active_count())"
     done = subprocess.run(

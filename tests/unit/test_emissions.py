@@ -126,6 +126,7 @@ def random_run(windows: Any, seed: int, emit: str, **options: Any) -> sk.Run:
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("emit", ["on_window_update", "on_window_close"])
 @pytest.mark.parametrize("windows", WINDOWS, ids=repr)
 def test_as_many_marks_as_rows(windows: Any, emit: str) -> None:

@@ -141,6 +141,7 @@ def test_a_part_that_nobody_asked_for_is_drawn_record_by_record(runs: dict[str, 
     assert not is_density(figure) and "the part with most to see" in figure.layout.title.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_plotly_finds_no_fault_with_the_density(runs: dict[str, sk.Run], theme: Any) -> None:
     for kind in WINDOWS:
