@@ -48,8 +48,7 @@ demo: $(READY) ## sessions of a month of flights on Spark, and a report: out/rep
 
 .PHONY: test
 test: $(READY) ## all tests, with Spark and a browser, and all notebooks
-	$(PYTHON) -m pytest -n 2 --dist worksteal -m "not spark and not browser and not kafka"
-	$(PYTHON) -m pytest -n 2 --dist loadgroup -m "(spark or kafka) and not browser"
+	$(PYTHON) -m pytest -n 2 --dist loadgroup -m "not browser"
 	$(PYTHON) -m pytest -m browser
 	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 

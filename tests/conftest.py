@@ -33,12 +33,10 @@ hypothesis.settings.register_profile("sessionkit", deadline=None, print_blob=Tru
 hypothesis.settings.load_profile("sessionkit")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests are spread over processes, one has the Spark session; as it takes longest, it begins."""
-    for item in items:
-        if item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))
-    items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Where tests are spread over processes, one has the Spark session."""
+    if item.get_closest_marker("spark"):
+        item.add_marker(pytest.mark.xdist_group("spark"))
 
 
 def skipped_in_ci(config: pytest.Config) -> list[str]:
@@ -81,6 +79,7 @@ def spark() -> Iterator["SparkSession"]:
         .appName("sessionkit tests")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "4")

@@ -185,7 +185,7 @@ def values_of(column: str) -> st.SearchStrategy[list[Any]]:
 
 
 @pytest.mark.parametrize(("name", "column"), LAWFUL)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_an_empty_window_changes_nothing(name: str, column: str, data: st.DataObject) -> None:
     built_in = aggregation(name)
@@ -195,7 +195,7 @@ def test_an_empty_window_changes_nothing(name: str, column: str, data: st.DataOb
 
 
 @pytest.mark.parametrize(("name", "column"), LAWFUL)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_two_parts_merge_to_the_whole(name: str, column: str, data: st.DataObject) -> None:
     built_in, older, newer = aggregation(name), data.draw(values_of(column)), data.draw(values_of(column))
@@ -203,7 +203,7 @@ def test_two_parts_merge_to_the_whole(name: str, column: str, data: st.DataObjec
 
 
 @pytest.mark.parametrize(("name", "column"), LAWFUL)
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_merging_is_associative(name: str, column: str, data: st.DataObject) -> None:
     built_in = aggregation(name)

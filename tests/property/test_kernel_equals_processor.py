@@ -19,7 +19,7 @@ from sessionkit.stores.memory import MemorySessionStore
 from sessionkit.views import tables
 from tests.property.streams import AGGREGATIONS, Stream, draw
 
-SEEDS = range(2_200)
+SEEDS = range(2_000)
 GROUP = 100
 VIEWS = (("on_window_update", tables.updates), ("on_window_close", tables.finals))
 BUILT_INS = {name: a for name, a in AGGREGATIONS.items() if a.accumulators}
@@ -86,7 +86,7 @@ def _last_seen(traces: list[SessionTrace]) -> dict[tuple[int, int], dict[str, An
     return seen
 
 
-@pytest.mark.parametrize("first", range(0, 600, GROUP))
+@pytest.mark.parametrize("first", range(0, 300, GROUP))
 def test_any_split_gives_the_same_trace(first: int) -> None:
     for seed in range(first, first + GROUP):
         stream = draw(seed)
@@ -106,7 +106,7 @@ def test_any_split_gives_the_same_trace(first: int) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 7])
 def test_the_chunk_does_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(200):
+    for seed in range(100):
         stream = draw(seed)
         whole, trace = _kernel(stream, BUILT_INS)
         monkeypatch.setattr(engine, "CHUNK", chunk)
@@ -120,7 +120,7 @@ def test_the_chunk_does_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch) 
 def test_many_open_sessions_of_one_key() -> None:
     """Long walks move a key to the cells; the answers stay those of the processor."""
     aggregations = {"count": AGGREGATIONS["count"], "collect": AGGREGATIONS["collect"]}
-    for seed in range(60):
+    for seed in range(20):
         stream = draw(seed, most=10)
         rng = np.random.default_rng(seed)
         size, gap = 700, int(rng.choice([0, 1, 3, 10]))

@@ -138,7 +138,7 @@ STATES = {"memory": lambda: memory_store(TimeWindows(size=1, grace=0), None), "c
 @pytest.mark.parametrize("kind", [_times, _sliding])
 def test_any_cut_into_batches_gives_the_same(kind: Any, state: str) -> None:
     """What comes out of the batches, put together, is what comes out of one run, whatever the state between them."""
-    for seed in range(200):
+    for seed in range(100):
         windows, stream = kind(seed), draw(seed)
         rng = np.random.default_rng([seed, 3])
         cuts = sorted(rng.integers(0, len(stream.table) + 1, int(rng.integers(1, 5))).tolist())

@@ -25,7 +25,7 @@ SLIDING = st.builds(sk.SlidingWindows, time_difference=st.integers(1, 12), grace
 SESSIONS = st.builds(sk.SessionWindows, inactivity_gap=st.integers(0, 12), grace=GRACE)
 NOTHING_IS_LATE = 1_000
 NOTHING_EXPIRES = 10**9
-laws = settings(max_examples=200)
+laws = settings(max_examples=100)
 
 
 def table_of(rows: Rows) -> pa.Table:

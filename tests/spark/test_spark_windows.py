@@ -51,8 +51,9 @@ def assert_all_views(run: SparkRun, local: sk.Run) -> None:
     assert run.metrics() == local.metrics()
 
 
-@pytest.mark.parametrize("partitions", [1, 2, 7])
-@pytest.mark.parametrize("kind", WINDOWS)
+@pytest.mark.parametrize(
+    ("kind", "partitions"), [("hopping", 1), ("tumbling", 2), ("sliding", 2), ("hopping", 7), ("sliding", 7)]
+)
 def test_every_view_is_the_local_one(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str, partitions: int
 ) -> None:

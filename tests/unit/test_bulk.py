@@ -94,7 +94,7 @@ def listed(state: Any) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize("retention", [None, 150_000])
 @pytest.mark.parametrize("of", ["sessions", "windows"])
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_equals_row_by_row(
     monkeypatch_module: pytest.MonkeyPatch, of: str, retention: int | None, form: dict[str, Any], data: st.DataObject

@@ -7,11 +7,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from sessionkit.errors import SparkUnavailable
 from sessionkit.java import JavaRuntime, find_java, is_accepted, parse_version, use_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 SPARK_JOB = """
 import os, sys
@@ -181,7 +185,6 @@ def test_a_cache_that_cannot_be_written_is_named(no_system_java, tmp_path, monke
 
 
 def run_spark_job() -> list[str]:
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
     root = str(Path(__file__).parents[2])
     command = [sys.executable, "-c", SPARK_JOB]
     job = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=root, check=False)
@@ -202,11 +205,8 @@ def test_spark_runs_on_the_java_of_the_wheel(no_system_java) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.slow
-def test_spark_runs_on_the_java_of_the_system() -> None:
-    if find_java().source != "system":
+def test_spark_runs_on_the_java_of_the_system(spark: "SparkSession") -> None:
+    java = find_java()
+    if java.source != "system":
         pytest.skip("no Java of version 17, 21 or 25.0.3 in JAVA_HOME or on PATH")
-    source, version, running, total = run_spark_job()
-    assert source == "system"
-    assert version == running
-    assert total == "999000"
+    assert spark._jvm.System.getProperty("java.specification.version") == str(java.version)

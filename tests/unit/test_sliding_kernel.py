@@ -331,13 +331,8 @@ def check_stream(stream: Stream, seed: int) -> None:
     check_touches(structure, rows, values)
 
 
-def parts(count: int) -> list[Any]:
-    """Numbers of test parts: two for every day, and some more for when there is time."""
-    return [pytest.param(part, marks=[pytest.mark.slow] if part > 1 else []) for part in range(count)]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("part", parts(20))
+@pytest.mark.parametrize("part", range(8))
 def test_random_streams_follow_the_rules(part: int) -> None:
     for seed in range(part * 250, part * 250 + 250):
         try:
@@ -473,7 +468,7 @@ def run_in_batches(stream: Stream, values: Values, cuts: list[int]) -> tuple[lis
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", parts(10))
+@pytest.mark.parametrize("part", range(5))
 def test_any_cut_into_batches_gives_the_same(part: int) -> None:
     for seed in range(part * 100, part * 100 + 100):
         stream, rng = random_stream(seed), random.Random(-seed)
