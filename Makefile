@@ -3,6 +3,8 @@
 SHELL := /bin/bash
 PYTHON := .venv/bin/python
 READY := .venv/.ready
+# nbval takes three seconds to load, in each process; only the notebooks need it
+PYTEST := $(PYTHON) -m pytest -p no:nbval
 
 # The first of these that really starts (a pyenv shim may not) and is a version that numba knows.
 CANDIDATES := python3.13 python3.12 python3.11 python3 python
@@ -48,8 +50,8 @@ demo: $(READY) ## sessions of a month of flights on Spark, and a report: out/rep
 
 .PHONY: test
 test: $(READY) ## all tests, with Spark and a browser, and all notebooks
-	$(PYTHON) -m pytest -n 2 --dist loadgroup -m "not browser"
-	$(PYTHON) -m pytest -m browser
+	$(PYTEST) -n 2 --dist loadgroup -m "not browser"
+	$(PYTEST) -m browser
 	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
 .PHONY: check
@@ -57,7 +59,7 @@ check: $(READY) ## format, lint, types, layers, unit tests: under a minute
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
-	$(PYTHON) -m pytest -q -n 2 --dist worksteal -m "not spark and not browser and not slow" tests/test_layers.py tests/test_public.py tests/unit
+	$(PYTEST) -q -n 2 --dist worksteal -m "not spark and not browser and not slow" tests/test_layers.py tests/test_public.py tests/unit
 
 .PHONY: format
 format: $(READY) ## format the code and sort the imports
