@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.assets import read_asset
 from sessionkit.decisions import LATE, REASONS
 from sessionkit.durations import show_duration
 from sessionkit.grace import missing_grace_ms
@@ -61,7 +61,7 @@ def page(findings: Findings) -> str:
     elif len(findings.local.trace):
         parts += [_pictures(findings), _dropped(findings, findings.local), _losers(findings.local)]
     parts.append(_code(findings.plan))
-    style, script, plotly = _asset("report.css"), _asset("report.js"), _plotly()
+    style, script, plotly = read_asset("report.css"), read_asset("report.js"), _plotly()
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -69,10 +69,6 @@ def page(findings: Findings) -> str:
         f"<style>{style}</style></head><body><main><h1>{title}</h1>{''.join(parts)}</main>"
         f"<script>{plotly}</script><script>{script}</script></body></html>"
     )
-
-
-def _asset(name: str) -> str:
-    return resources.files("sessionkit").joinpath("_assets", name).read_text(encoding="utf-8")
 
 
 def _plotly() -> str:

@@ -237,14 +237,34 @@ class Run:
     def plane(
         self, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any
     ) -> go.Figure:
-        """The history of one key: event time across, arrival upward. Without `key`, of the most eventful one."""
+        """The history of one key: event time across, arrival upward. Without `key`, of the most eventful one.
+
+        Args:
+            partition: where to look; the one with most of the key's records if it is not given.
+            theme: "light" or "dark".
+            options: `first` and `last` (offsets) show only a part; `playback=True` adds a slider that replays the
+                arrivals, also in a saved page; `clock` names the clock of the axis; `width` is in pixels, 700 or more.
+        Raises:
+            UnknownRecord: the run holds no such key, or no record between these offsets.
+            InvalidArgument: no such partition or theme.
+        """
         from sessionkit.views.charts import plane
 
         key = self.most_eventful_key() if key is None else key
         return plane(self.trace, self._windows, key, partition=partition, theme=theme, **options)
 
     def lanes(self, *, theme: Theme = "light", **options: Any) -> go.Figure:
-        """The windows of many keys, a lane each."""
+        """The windows of many keys, a lane each.
+
+        Args:
+            theme: "light" or "dark".
+            options: `keys` names them, or `most` (40) says how many; `sort` is "drops", "merges", "activity" or "key";
+                `first_ms` and `last_ms` are the span of event time (without them, the part with most to see;
+                `first_ms=0` shows everything); `clock` names the clock of the axis; `width` is in pixels, 700 or more.
+        Raises:
+            InvalidArgument: an unknown theme or order, or a span that ends before it starts.
+            UnknownRecord: the run holds no such key.
+        """
         from sessionkit.views.charts import lanes
 
         return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **options)

@@ -55,6 +55,7 @@ class Tuner:
         plan.check()
         self.plan = plan
         self.snapshot: Run | None = None
+        self._before: dict[str, int] = {}  # the snapshot's numbers
         self.replay = Replay.of(plan, data)
         self._runs: OrderedDict[str, Run] = OrderedDict()
 
@@ -72,7 +73,8 @@ class Tuner:
     @property
     def settings(self) -> dict[str, int]:
         """The windows' lengths of time by name, in ms."""
-        return settings_of(self.plan)
+        lengths: Mapping[str, Any] = self.plan.windows.arguments()[1]
+        return {name: int(value) for name, value in lengths.items() if not isinstance(value, bool)}
 
     def set(self, **changed: Duration) -> None:
         """Changes lengths of the windows.
@@ -91,14 +93,12 @@ class Tuner:
     def keep(self) -> None:
         """Keeps the run of now as the snapshot that later ones are held against."""
         self.snapshot = self.run
+        self._before = {count.name: count.value for count in _counts(self.run, self.replay.usable)}
 
     def counts(self) -> list[Count]:
         """The numbers of the run of now, with those of the snapshot beside them."""
         now = _counts(self.run, self.replay.usable)
-        if self.snapshot is None:
-            return now
-        before = {count.name: count.value for count in _counts(self.snapshot, self.replay.usable)}
-        return [count._replace(before=before.get(count.name)) for count in now]
+        return [count._replace(before=self._before.get(count.name)) for count in now]
 
     def sweep(self) -> Sweep:
         """What settings around those of now cost: a grid of the first and the last length of the windows."""
@@ -122,12 +122,6 @@ class Tuner:
 def plan_code(plan: Plan) -> str:
     """A plan as code to paste into a cell."""
     return f"import sessionkit as sk\n\nplan = {plan!r}"
-
-
-def settings_of(plan: Plan) -> dict[str, int]:
-    """The lengths of time of a plan's windows by name, in ms."""
-    values: Mapping[str, Any] = plan.windows.arguments()[1]
-    return {name: int(value) for name, value in values.items() if not isinstance(value, bool)}
 
 
 def ladder(value_ms: int, around_ms: int, span: tuple[Duration, Duration] | None, name: str) -> list[int]:
@@ -176,8 +170,8 @@ def _counts(run: Run, usable: int) -> list[Count]:
     counts.append(Count("dropped", late, share))
     if not isinstance(run.trace, WindowTrace):
         counts.append(Count("late but kept", int(run.trace.late_but_kept.sum()), "they touched an open session"))
-    lag_ms, inclusive = run.plan.windows.close_lag_ms, "after its last record" if noun == "session" else "after its end"
-    counts.append(Count("until final", lag_ms, f"{inclusive}, in stream time", is_duration=True))
+    lag_ms, since = run.plan.windows.close_lag_ms, "after its last record" if noun == "session" else "after its end"
+    counts.append(Count("until final", lag_ms, f"{since}, in stream time", is_duration=True))
     sent = sent_count(run.outcome, run.plan.strategy)
     word = "finals, one a window" if run.plan.strategy == "on_window_close" else "updates and tombstones"
     counts.append(Count("sent", sent, word))

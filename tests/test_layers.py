@@ -13,14 +13,13 @@ PACKAGE = Path(__file__).parent.parent / "sessionkit"
 
 # From the ground up. Members of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "text", "compiled", "exports", "views", "windows"),
+    ("errors", "text", "assets", "compiled", "exports", "views", "windows"),
     (
         *(
             "durations",
             "columns",
             "decisions",
             "fold_loops",
-            "views.charts.palettes",
             "contracts",
             "files",
             "keys",

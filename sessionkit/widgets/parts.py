@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any
 
 import anywidget
@@ -14,6 +13,7 @@ import plotly.graph_objects as go
 import traitlets
 from plotly.offline import get_plotlyjs
 
+from sessionkit.assets import read_asset
 from sessionkit.durations import duration_ms, show_duration
 from sessionkit.errors import InvalidArgument
 from sessionkit.text import escape_html, html_block
@@ -27,10 +27,6 @@ Zoom = Callable[[list[Any], list[Any]], None]
 ROW = ipywidgets.Layout(align_items="flex-end", flex_flow="row wrap")
 
 
-def _asset(name: str) -> str:
-    return resources.files("sessionkit").joinpath("_assets", name).read_text(encoding="utf-8")
-
-
 @cache
 def _plotly_script() -> bytes:
     return gzip.compress(get_plotlyjs().encode(), 6)
@@ -42,8 +38,8 @@ class Picture(anywidget.AnyWidget):
     (A FigureWidget in a box is empty after a reload, and saves 4.8 MB of script in the notebook.)
     """
 
-    _esm = _asset("keys.js") + _asset("picture.js")
-    _css = _asset("widgets.css")
+    _esm = read_asset("keys.js") + read_asset("picture.js")
+    _css = read_asset("widgets.css")
     figure = traitlets.Unicode().tag(sync=True)  # plotly's JSON
     patch = traitlets.Unicode().tag(sync=True)  # settings of the layout that are laid over it, as JSON
     label = traitlets.Unicode().tag(sync=True)  # for a screen reader
@@ -98,8 +94,8 @@ class Picture(anywidget.AnyWidget):
 class Steps(anywidget.AnyWidget):
     """A slider over steps that have names; a screen reader says the name, an arrow key goes to the next one."""
 
-    _esm = _asset("keys.js") + _asset("slider.js")
-    _css = _asset("widgets.css")
+    _esm = read_asset("keys.js") + read_asset("slider.js")
+    _css = read_asset("widgets.css")
     name = traitlets.Unicode().tag(sync=True)
     words = traitlets.List(traitlets.Unicode()).tag(sync=True)
     place = traitlets.Int().tag(sync=True)
@@ -148,8 +144,8 @@ class DurationSlider(Steps):
 class Code(anywidget.AnyWidget):
     """Code as text, with a button that copies it."""
 
-    _esm = _asset("code.js")
-    _css = _asset("widgets.css")
+    _esm = read_asset("code.js")
+    _css = read_asset("widgets.css")
     text = traitlets.Unicode().tag(sync=True)
     label = traitlets.Unicode("code").tag(sync=True)
 

@@ -76,7 +76,7 @@ class SentView:
     """What goes downstream for one key, and what waits."""
 
     def __init__(self) -> None:
-        self.picture = self.box = Picture()
+        self.picture = Picture()
         self._shown: tuple[Run, Any] | None = None
         self.picture.observe(lambda _: self._draw(), "theme")
 

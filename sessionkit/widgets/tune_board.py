@@ -153,7 +153,7 @@ class TuneBoard(ipywidgets.VBox):
             self._show(self._lanes.box)
             self._lanes.show(run)
         elif view == "sent" and self._key.value is not None:
-            self._show(self._sent.box)
+            self._show(self._sent.picture)
             self._sent.show(run, self._key.value)
         elif view == "costs":
             self._show(self._costs.box)

@@ -33,51 +33,9 @@ if TYPE_CHECKING:
 Sort = Literal["drops", "merges", "activity", "key"]
 
 
-def lanes(
-    trace: SessionTrace | WindowTrace,
-    window: Any,
-    *,
-    keys: Iterable[object] | None = None,
-    most: int = 40,
-    sort: Sort | None = None,
-    first_ms: int | None = None,
-    last_ms: int | None = None,
-    theme: Theme = "light",
-    clock: str | None = None,
-    width: int = WIDTH,
-    whole: Board | None = None,
-) -> go.Figure:
-    """The windows of many keys, a lane each: filled once closed, outlined while open.
-
-    Args:
-        window: the windows that the trace is of.
-        keys: which; all of them (at most `most`, those with most to see) if it is not given.
-        sort: order of the lanes, top first: by "drops", "merges", "activity" (records) or "key". Keys that were asked
-            for stay in the order given unless this is too; otherwise "drops".
-        first_ms, last_ms: the span of event time; without them all, or the part with most to see. What lies beyond the
-            data is cut off, so that `first_ms=0` shows all of it. A span of more records than can be drawn one by
-            one is shown as density; drops, merges and rescues keep their marks.
-        clock: name of the clock that the times were read from, for the axis.
-        width: of the picture, in pixels; 700 or more.
-        whole: all lanes of the trace, if they were looked up before.
-    Raises:
-        InvalidArgument: an unknown theme or order, or a span that ends before it starts.
-        UnknownRecord: the run holds no such key.
-    """
-    scene = lane_scene(
-        trace,
-        window,
-        keys=keys,
-        most=most,
-        sort=sort,
-        first_ms=first_ms,
-        last_ms=last_ms,
-        theme=theme,
-        clock=clock,
-        width=width,
-        whole=whole,
-    )
-    return draw_lanes(scene)
+def lanes(trace: SessionTrace | WindowTrace, window: Any, **options: Any) -> go.Figure:
+    """The windows of many keys, a lane each: filled once closed, outlined while open. Options: see `lane_scene`."""
+    return draw_lanes(lane_scene(trace, window, **options))
 
 
 def lane_scene(
@@ -95,9 +53,23 @@ def lane_scene(
     whole: Board | None = None,
     most_drawn: int | None = None,
 ) -> LaneScene | WindowLanes:
-    """What the lanes show, before they are drawn; for the arguments see `lanes`.
+    """What the lanes show, before they are drawn.
 
-    More records than `most_drawn` are shown as density.
+    Args:
+        window: the windows that the trace is of.
+        keys: which; all of them (at most `most`, those with most to see) if it is not given.
+        sort: order of the lanes, top first: by "drops", "merges", "activity" (records) or "key". Keys that were asked
+            for stay in the order given unless this is too; otherwise "drops".
+        first_ms, last_ms: the span of event time; without them all, or the part with most to see. What lies beyond the
+            data is cut off, so that `first_ms=0` shows all of it. A span of more records than can be drawn one by
+            one is shown as density; drops, merges and rescues keep their marks.
+        clock: name of the clock that the times were read from, for the axis.
+        width: of the picture, in pixels; 700 or more.
+        whole: all lanes of the trace, if they were looked up before.
+        most_drawn: more records than this are shown as density.
+    Raises:
+        InvalidArgument: an unknown theme or order, or a span that ends before it starts.
+        UnknownRecord: the run holds no such key.
     """
     whole = everything(trace, getattr(window, "trailing_only", False)) if whole is None else whole
     board = choose(whole, keys, most, sort, first_ms, last_ms)

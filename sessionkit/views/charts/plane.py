@@ -34,34 +34,13 @@ if TYPE_CHECKING:
 
 
 def plane(
-    trace: SessionTrace | WindowTrace,
-    window: Any,
-    key: object,
-    *,
-    theme: Theme = "light",
-    partition: int | None = None,
-    first: int | None = None,
-    last: int | None = None,
-    playback: bool = False,
-    clock: str | None = None,
-    width: int = WIDTH,
+    trace: SessionTrace | WindowTrace, window: Any, key: object, *, playback: bool = False, **options: Any
 ) -> go.Figure:
     """The history of one key: its windows as bodies, the close line, merges, drops and rescues.
 
-    Args:
-        window: the windows that the trace is of.
-        partition: where to look; the partition with most of the key's records if it is not given.
-        first, last: offsets to show only a part; without them all, or the stretch with most to see.
-        playback: adds a slider that replays the arrivals.
-        clock: name of the clock that the times were read from, for the axis.
-        width: of the picture, in pixels; 700 or more.
-    Raises:
-        UnknownRecord: the run holds no such key, or no record between these offsets.
-        InvalidArgument: no such partition or theme.
+    With `playback` a slider replays the arrivals; for the other options see `plane_scene`.
     """
-    part = {"partition": partition, "first": first, "last": last}
-    scene = plane_scene(trace, window, key, **part, theme=theme, clock=clock, width=width)
-    return draw_plane(scene, playback=playback)
+    return draw_plane(plane_scene(trace, window, key, **options), playback=playback)
 
 
 def plane_scene(
@@ -76,7 +55,18 @@ def plane_scene(
     clock: str | None = None,
     width: int = WIDTH,
 ) -> PlaneScene | WindowPlane:
-    """What a plane shows, before it is drawn; for the arguments see `plane`."""
+    """What a plane shows, before it is drawn.
+
+    Args:
+        window: the windows that the trace is of.
+        partition: where to look; the partition with most of the key's records if it is not given.
+        first, last: offsets to show only a part; without them all, or the stretch with most to see.
+        clock: name of the clock that the times were read from, for the axis.
+        width: of the picture, in pixels; 700 or more.
+    Raises:
+        UnknownRecord: the run holds no such key, or no record between these offsets.
+        InvalidArgument: no such partition or theme.
+    """
     colours, code = palette(theme), key_code(trace, key)
     at = (code, partition_code(trace, code, partition))
     axis, width = time_axis(trace, window, clock), checked_width(width)
