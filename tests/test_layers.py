@@ -45,7 +45,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         *("aggregations", "partitioner", "source", "views.html"),
         *("stores.columns", "stores.cache", "stores.codec", "stores.segments"),
     ),
-    ("stores.in_memory", "stores.database", "windows.sliding_places"),
+    ("stores.in_memory", "stores.database", "stores.chunks", "windows.sliding_places"),
     ("stores.memory", "stores.memory_windows", "stores.scan", "windows.sliding_steps"),
     ("stores.column_codec", "stores.persistent", "windows.sliding_kernel"),
     ("stores.bulk", "windows.sliding_folds"),

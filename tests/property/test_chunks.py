@@ -1,0 +1,133 @@
+"""A log of chunks, read again, holds what the state held when it was sealed; and it does not grow without end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sessionkit.contracts import FixedColumns, SessionColumns, Snapshot
+from sessionkit.errors import StoreCorrupted
+from sessionkit.stores import chunks
+from sessionkit.stores.chunks import Chunk, ChunkedState
+
+KINDS: dict[str, Any] = {"sessions": SessionColumns, "windows": FixedColumns}
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", 7)
+    monkeypatch.setattr(chunks, "MOST_CHUNKS", 3)
+    monkeypatch.setattr(chunks, "MOVED_ROWS", 4)
+
+
+def columns(of: str, rows: list[tuple[str, int, int]], first: int, *, python: bool) -> Any:
+    start = np.array([row[1] for row in rows], np.int64)
+    own = np.empty(len(rows), object)
+    own[:] = [{"seen": [key, None], "n": n} for key, _, n in rows]
+    return KINDS[of](
+        pa.array([row[0] for row in rows], pa.large_string()),
+        np.full(len(rows), 3),
+        start,
+        start + np.array([row[2] for row in rows], np.int64),
+        np.arange(first, first + len(rows)),
+        np.full(len(rows), -1),
+        {
+            "count": pa.array([row[2] for row in rows], pa.int64(), mask=np.array([row[2] == 5 for row in rows], bool)),
+            "mean": pa.StructArray.from_arrays([pa.array([row[2] / 3 for row in rows], pa.float64())], ["sum"]),
+            **({"own": own} if python else {}),
+        },
+    )
+
+
+def listed(state: ChunkedState) -> list[Any]:
+    held = state._held
+    if held is None:
+        return []
+    values = [c.to_pylist() if isinstance(c, pa.Array) else c.tolist() for c in held.aggregates.values()]
+    return sorted(zip(held.key.to_pylist(), *(c.tolist() for c in held[1:6]), *values, strict=True), key=repr)
+
+
+keys = st.sampled_from(["a", "b", "c", "é", ""])
+rows = st.lists(st.tuples(keys, st.integers(0, 90), st.integers(0, 9)), max_size=12)
+steps = st.lists(st.tuples(st.lists(keys, max_size=3, unique=True), st.integers(-1, 90), rows, st.booleans()))
+
+
+@pytest.mark.parametrize("of", KINDS)
+@settings(max_examples=150)
+@given(steps=steps, python=st.booleans())
+def test_what_is_read_is_what_was_sealed(of: str, steps: Any, python: bool, tmp_path_factory: Any) -> None:
+    file: Path = tmp_path_factory.getbasetemp() / f"state-{of}.arrow"
+    state, log, first = ChunkedState(of, 3), {}, 0
+    for place, (asked, until_ms, puts, is_sealed) in enumerate(steps):
+        names = ("count", "mean", *(["own"] if python else []))
+        loaded = state.load(pa.array(asked, pa.large_string()), {3: until_ms}, names)
+        state.commit(loaded, columns(of, puts, first, python=python), {3: Snapshot(place, place * 2, place - 1)})
+        first += len(puts)
+        if not is_sealed:
+            continue
+        change = state.seal()
+        log |= {chunk.number: chunk for chunk in change.written}
+        for number in change.forgotten:
+            del log[number]
+        again = ChunkedState.read(of, 3, log.values(), state.snapshot(3))
+        state.save(file)
+        mapped = ChunkedState.opened(of, 3, file)
+        for other in (again, mapped):
+            assert listed(other) == listed(state)
+            assert other.snapshots == state.snapshots
+            assert other._written == state._written == {n: again._written[n] for n in log}
+        again_at, at = (sorted(zip(s._chunk.tolist(), s._row.tolist(), strict=True)) for s in (again, state))
+        assert again_at == at == sorted(zip(mapped._chunk.tolist(), mapped._row.tolist(), strict=True))
+        state = (state, again, mapped)[place % 3]
+
+
+def test_it_does_not_grow() -> None:
+    """Ten live rows that are written again and again."""
+    state, log = ChunkedState("sessions", 3), {}
+    for step in range(200):
+        rows = [("a", place, step % 10) for place in range(10)]
+        loaded = state.load(pa.array(["a"], pa.large_string()), {3: 0}, ("count", "mean"))
+        state.commit(loaded, columns("sessions", rows, 0, python=False), {3: Snapshot(step)})
+        change = state.seal()
+        log |= {chunk.number: chunk for chunk in change.written}
+        for number in change.forgotten:
+            del log[number]
+        assert len(log) <= 8 and sum(state._written.values()) <= 10 + 5 + 4 + 20
+
+
+def test_a_large_first_chunk_is_moved_piece_by_piece() -> None:
+    """What has to be written at a time is bounded by what is new, not by what is there."""
+    state = ChunkedState("sessions", 3)
+    rows = [(f"k{place}", place, 1) for place in range(700)]
+    state.commit(state._none(pa.large_string(), ("count", "mean")), columns("sessions", rows, 0, python=False), {})
+    assert len(state.seal().written) == 100
+    for step in range(50):
+        asked = [f"k{place}" for place in range(step * 10, step * 10 + 10)]
+        loaded = state.load(pa.array(asked, pa.large_string()), {3: 0}, ("count", "mean"))
+        assert len(loaded.key) == 10
+        state.commit(loaded, columns("sessions", [(key, 1, 2) for key in asked], 0, python=False), {})
+        written = sum(chunks._of_bytes(chunk.rows).num_rows for chunk in state.seal().written)
+        assert 10 <= written <= 10 + 10 + 7
+    assert len(state) == 700
+
+
+def test_a_chunk_that_is_none_is_refused() -> None:
+    state = ChunkedState("sessions", 3)
+    state.commit(
+        state._none(pa.large_string(), ("count", "mean")), columns("sessions", [("a", 1, 1)], 0, python=False), {}
+    )
+    (chunk,) = state.seal().written
+    for wrong in (
+        Chunk(0, chunk.rows[:40], chunk.gone),
+        Chunk(0, chunk.rows, chunk.gone[:20]),
+        Chunk(0, chunk.rows, chunks._to_bytes(pa.table({"chunk": [0], "row": [4]}))),
+        Chunk(0, chunks._to_bytes(pa.table({"key": ["a"]})), chunk.gone),
+    ):
+        with pytest.raises(StoreCorrupted):
+            ChunkedState.read("sessions", 3, [wrong], Snapshot())
