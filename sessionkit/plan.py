@@ -185,7 +185,7 @@ class Plan(Exports):
             emit_interval: final results are looked for at most this often, by `wall_clock`.
             wall_clock: the wall clock (ms) at each record, or a function that tells it: for throttle and metrics.
         Returns:
-            A `Run`; for a Spark DataFrame a `SparkRun` with the same views.
+            A `Run`; for a Spark DataFrame a `SparkRun` with the same views, for a streaming one a `StreamRun`.
         """
         one_of("rules", rules, RULES)
         self.check()
@@ -193,9 +193,9 @@ class Plan(Exports):
         options = (commit_every, emit_interval, wall_clock)
         self.check_rules(rules, only_kafka=bool(caching) or any(option is not None for option in options))
         if is_spark_frame(data):
-            from sessionkit.spark import SparkRun
+            from sessionkit.spark import start
 
-            return SparkRun.start(self, data, rules=rules, store=store, retention=retention)
+            return start(self, data, rules=rules, store=store, retention=retention)
         batch = read_records(data, self.source, self.value_columns())
         windows, kafka = self._windows(), rules == "kafka"
         if not kafka:
@@ -231,7 +231,7 @@ class Plan(Exports):
         keep_trace = trace or store is not None
         outcome = run_kernel(windows, named, batch, retention_ms=retention_ms, store=store, keep_trace=keep_trace)
         if store is not None:
-            store.bind(self._bound())
+            store.bind(self.bound())
             commit(outcome, store, windows, retention_ms)
         return Run(self, outcome, store=store)
 
@@ -240,14 +240,14 @@ class Plan(Exports):
         keep_trace = trace or store is not None
         outcome = run_window_kernel(windows, named, batch, store=store, keep_trace=keep_trace)
         if store is not None:
-            store.bind(self._bound())
+            store.bind(self.bound())
             commit_windows(outcome, store, windows)
         return Run(self, outcome, store=store)
 
     def _run_processor(self, batch: RecordBatch, store: Any, how: Deployment) -> Run:
         windows, named = self._windows(), dict(self.aggregations)
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
-        done = run_processor(windows, named, batch, state, how, self._bound())
+        done = run_processor(windows, named, batch, state, how, self.bound())
         return Run(
             self,
             done.outcome,
@@ -283,9 +283,9 @@ class Plan(Exports):
             want = "the store itself"
             raise InvalidArgument(problem("a plan writes to its store", shorten(repr(store)), want))
         store.check_names(dict(self.aggregations))
-        store.check_windows(self._bound())
+        store.check_windows(self.bound())
 
-    def _bound(self) -> dict[str, str]:
+    def bound(self) -> dict[str, str]:
         """What a store notes of the plan that keeps its windows there: nothing of it may change from run to run."""
         results = {f"result {name}": aggregation.code for name, aggregation in self.aggregations}
         return {"windows": repr(self._windows()), "keys": ", ".join(self.source.keys), **results}

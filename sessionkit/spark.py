@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 
-from sessionkit import steps
 from sessionkit.durations import Duration
-from sessionkit.errors import (
-    InvalidArgument,
-    InvalidData,
-    NotBuilt,
-    UnknownRecord,
-    UnsupportedData,
-    problem,
-)
+from sessionkit.errors import InvalidData, NotBuilt, UnknownRecord, problem
+from sessionkit.key_grace import add_missing_grace
 from sessionkit.plan import Plan
-from sessionkit.records import check_columns
 from sessionkit.run import Run, Theme
-from sessionkit.spark_types import arrow_schema, column, declared_types, readable_errors, spark_schema
+from sessionkit.spark_input import SparkInput, check_built
+from sessionkit.spark_types import column, readable_errors, spark_schema
+from sessionkit.steps import Job
+from sessionkit.streaming import StreamRun
 from sessionkit.text import escape_html, html_block, plural
 from sessionkit.typed import type_of
 from sessionkit.views.explain import Explanation
@@ -34,7 +27,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["SparkRun", "SparkTrace", "readable_errors"]
+__all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start"]
 LOCAL_RECORDS = 5_000_000  # what one process is asked to hold, to explain and to draw
 # How Spark hands rows to Python. It weighs its batch after every row, in Spark 4.2, unless bytes have no limit: without
 # it a run takes about 60 % of the time, and a batch is limited by its number of rows.
@@ -53,56 +46,24 @@ class Extent(NamedTuple):
     last: int
 
 
-@dataclass(frozen=True, repr=False)
-class SparkRun:
+def start(plan: Plan, df: Any, *, rules: str, store: Any, retention: Duration | None) -> SparkRun | StreamRun:
+    """The run of a plan over a DataFrame, streaming or not; nothing runs yet.
+
+    Raises:
+        InvalidArgument: the plan does not name a partition and an offset column.
+        NotBuilt: rules="kafka", or a store.
+    """
+    check_built(df, rules, store)
+    return (StreamRun if df.isStreaming else SparkRun).of(plan, df, retention)
+
+
+class SparkRun(SparkInput):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 
     The records of a source partition go through one task in offset order, whatever the parallelism, as its stream time
     is shared by all its keys. The first view asks Spark for the smallest and largest partition number, one job over
     one column.
     """
-
-    plan: Plan
-    frame: DataFrame  # only the columns that the plan names, called c0, c1, …
-    columns: tuple[str, ...]  # what they are called in the input
-    retention_ms: int
-    empty: Run = field(compare=False)  # the plan over no records: the columns of every view, and their types
-    types: Mapping[str, str] = field(default_factory=dict)
-
-    @classmethod
-    def start(
-        cls, plan: Plan, df: Any, *, rules: str = "sessionkit", store: Any = None, retention: Duration | None = None
-    ) -> SparkRun:
-        """Checks the plan against the columns; nothing runs yet.
-
-        Raises:
-            InvalidArgument: the plan does not name a partition and an offset column.
-            NotBuilt: rules="kafka", a store, or a streaming DataFrame.
-        """
-        _check_built(df, rules, store)
-        source = plan.source
-        if source.partition is None or source.offset is None:
-            want = 'group_by_key(…, partition="partition", offset="offset"): rows on Spark come in no order of arrival'
-            got = f"partition={source.partition!r}, offset={source.offset!r}"
-            raise InvalidArgument(problem("a Spark input names its partition and its offset column", got, want))
-        wanted = list(dict.fromkeys([*source.columns(), *plan.value_columns()]))
-        check_columns(df.columns, wanted)
-        # mapInArrow takes columns by name and trips over a dot or a backtick in one
-        frame = df.select(*[column(name).alias(f"c{place}") for place, name in enumerate(wanted)])
-        empty = plan.run(arrow_schema(frame, wanted).empty_table(), retention=retention)
-        return cls(plan, frame, tuple(wanted), plan.windows.retention_ms(retention), empty)
-
-    def with_types(self, **types: str) -> SparkRun:
-        """The run with the Spark types of results of Python functions declared; else a sample of records tells them.
-
-        Example:
-            >>> plan.run(spark_df).with_types(longest="string")  # doctest: +SKIP
-        """
-        known = [name for name, _ in self.plan.aggregations]
-        for name in types:
-            if name not in known:
-                raise InvalidArgument(problem("with_types names aggregations", repr(name), f"one of {known}"))
-        return dataclasses.replace(self, types={**self.types, **types})
 
     # ---- views
 
@@ -136,7 +97,7 @@ class SparkRun:
         assert source.offset is not None
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return steps.add_missing_grace(batches, windows, retention_ms, schema)
+            return add_missing_grace(batches, windows, retention_ms, schema)
 
         return self._by_partition(history.mapInArrow(task, spark_schema(schema)), "offset", shuffle=True)
 
@@ -159,7 +120,7 @@ class SparkRun:
         if partition not in self._locals:
             source = self.plan.source
             assert source.partition is not None and source.offset is not None
-            frame = self.frame if partition is None else self.frame.where(self._input(source.partition) == partition)
+            frame = self.frame if partition is None else self.frame.where(self.input(source.partition) == partition)
             with readable_errors():
                 count = self._extent.records if partition is None else frame.count()
                 if count > LOCAL_RECORDS:
@@ -229,7 +190,7 @@ class SparkRun:
         from pyspark.sql import functions as F
 
         name = str(self.plan.source.partition)
-        number = self._input(name)
+        number = self.input(name)
         with readable_errors():
             row = self.frame.agg(F.count(F.lit(1)), F.count(number), F.min(number), F.max(number)).collect()[0]
         records, given, first, last = (int(value or 0) for value in row)
@@ -249,10 +210,6 @@ class SparkRun:
     @property
     def _task_count(self) -> int:
         return -(-(self._extent.last - self._extent.first + 1) // self._width)
-
-    def _input(self, name: str) -> Column:
-        """The column of the input that the plan calls `name`."""
-        return column(f"c{self.columns.index(name)}")
 
     def _by_partition(
         self, df: DataFrame, *order: str | Column, shuffle: bool = False, partition: Column | None = None
@@ -274,46 +231,21 @@ class SparkRun:
     def _sorted(self) -> DataFrame:
         source = self.plan.source
         assert source.partition is not None and source.offset is not None
-        partition, offset = self._input(source.partition), self._input(source.offset)
+        partition, offset = self.input(source.partition), self.input(source.offset)
         return self._by_partition(self.frame, offset, shuffle=True, partition=partition)
 
     def _view(self, view: str, schema: pa.Schema) -> DataFrame:
-        plan, schema = self.plan, self._typed(schema)
-        job = steps.Job(
-            columns=self.columns,
-            source=plan.source,
-            windows=plan.windows,
-            aggregations=plan.aggregations,
-            strategy=plan.strategy,
-            retention_ms=self.retention_ms,
-            view=view,
-            schema=schema,
-            step_records=steps.STEP_RECORDS,
-        )
-        return self._sorted.mapInArrow(_task(job), spark_schema(schema))
+        job = self.job(view, schema)
+        return self._sorted.mapInArrow(_task(job), spark_schema(job.schema))
 
-    def _typed(self, schema: pa.Schema) -> pa.Schema:
-        """The schema with the types of what Python functions return."""
-        fields = [
-            field.with_type(self._result_types[field.name]) if pa.types.is_null(field.type) else field
-            for field in schema
-        ]
-        return pa.schema(fields)
-
-    @cached_property
-    def _result_types(self) -> dict[str, pa.DataType]:
-        python = [name for name, a in self.plan.aggregations if not a.accumulators]
-        declared = declared_types(self.frame, self.types)
-        missing = [name for name in python if name not in declared]
-        if missing:
-            source = self.plan.source
-            with readable_errors():
-                sample = self.frame.limit(SAMPLE_RECORDS).toArrow().rename_columns(list(self.columns))
-            sample = sample.sort_by([(source.partition, "ascending"), (source.offset, "ascending")])
-            outcome = self.plan.run(sample, retention=self.retention_ms).outcome
-            rows = table_rows(outcome)
-            declared |= {name: type_of(name, list(outcome.folds[name].results(rows))) for name in missing}
-        return declared
+    def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
+        source = self.plan.source
+        with readable_errors():
+            sample = self.frame.limit(SAMPLE_RECORDS).toArrow().rename_columns(list(self.columns))
+        sample = sample.sort_by([(source.partition, "ascending"), (source.offset, "ascending")])
+        outcome = self.plan.run(sample, retention=self.retention_ms).outcome
+        rows = table_rows(outcome)
+        return {name: type_of(name, list(outcome.folds[name].results(rows))) for name in names}
 
     def _key_order(self) -> list[Column | str]:
         """Order of key bytes: negative integers come last, as in Kafka's stores."""
@@ -370,25 +302,8 @@ class SparkTrace:
         return "SparkTrace: .records() and .windows() are DataFrames"
 
 
-def _task(job: steps.Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _task(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return job.run(batches)
 
     return task
-
-
-def _check_built(df: Any, rules: str, store: Any) -> None:
-    from pyspark.sql import DataFrame
-
-    if not isinstance(df, DataFrame):
-        want = "a pyspark.sql.DataFrame; of a pandas-on-Spark frame, .to_spark()"
-        raise UnsupportedData(problem("these are not records on Spark", type(df).__name__, want))
-    if rules == "kafka":
-        want = 'rules="sessionkit"; or run the records of one partition locally'
-        raise NotBuilt(problem('rules="kafka" goes record by record and does not run on Spark yet', repr(rules), want))
-    if store is not None:
-        raise NotBuilt(problem("a run on Spark keeps its state for itself so far", repr(store), "leave out store="))
-    if df.isStreaming:
-        raise NotBuilt(
-            problem("streaming DataFrames are not built yet", "isStreaming=True", "a batch DataFrame, spark.read…")
-        )

@@ -13,13 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sessionkit.aggregations import Aggregation
 from sessionkit.commit import alive, commit, commit_windows, findable, findable_windows
 from sessionkit.engine import Outcome, run_kernel
 from sessionkit.errors import BrokenTrace, InvalidData, problem
-from sessionkit.grace import missing_grace_of_key
 from sessionkit.processing import without_null_values
 from sessionkit.records import RecordBatch, read_records
 from sessionkit.source import Source
@@ -50,12 +48,17 @@ class Job:
     schema: pa.Schema
     step_records: int = STEP_RECORDS
 
+    @property
+    def holds(self) -> str:
+        """What the state is of: "sessions", or "windows" of one length."""
+        return "sessions" if isinstance(self.windows, SessionWindows) else "windows"
+
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The view's rows; `batches` hold whole partitions one after another, each in offset order."""
         done: set[int] = set()
-        partition: _Partition | None = None
+        partition: PartitionRun | None = None
         named = (batch.rename_columns(list(self.columns)) for batch in batches)
-        for number, table in _cut(named, str(self.source.partition), self.step_records):
+        for number, table in cut(named, str(self.source.partition), self.step_records):
             if partition is None or number != partition.number:
                 if partition is not None:
                     yield from partition.finish()
@@ -64,13 +67,13 @@ class Job:
                     raise BrokenTrace(
                         problem("the records of a partition are not together", number, "this is a bug in sessionkit")
                     )
-                partition = _Partition(self, number)
+                partition = PartitionRun(self, number)
             yield from partition.step(table)
         if partition is not None:
             yield from partition.finish()
 
 
-def _cut(batches: Iterator[pa.RecordBatch], name: str, step_records: int) -> Iterator[tuple[int, pa.Table]]:
+def cut(batches: Iterator[pa.RecordBatch], name: str, step_records: int) -> Iterator[tuple[int, pa.Table]]:
     """(partition, its next records): small batches joined, and cut where the partition changes."""
     held: list[pa.RecordBatch] = []
     number, count, size = -1, 0, 0
@@ -92,13 +95,17 @@ def _cut(batches: Iterator[pa.RecordBatch], name: str, step_records: int) -> Ite
         yield number, pa.Table.from_batches(held)
 
 
-class _Partition:
-    """One partition of the task: its state, and the view that is made of it."""
+class PartitionRun:
+    """One partition of the task: its state, and the view that is made of it.
 
-    def __init__(self, job: Job, number: int) -> None:
+    Args:
+        state: what earlier records of the partition left behind; none if it is not given.
+    """
+
+    def __init__(self, job: Job, number: int, state: ColumnState | None = None) -> None:
         self.number = number
         self._of_sessions = isinstance(job.windows, SessionWindows)
-        self._state = ColumnState("sessions" if self._of_sessions else "windows")
+        self._state = ColumnState(job.holds) if state is None else state
         self._job, self._view = job, VIEWS[job.view](job)
         self._values: tuple[str, ...] = tuple(dict.fromkeys(c for _, a in job.aggregations for c in a.columns))
         self._last: RecordBatch | None = None
@@ -165,54 +172,6 @@ def _none_of(batch: RecordBatch) -> RecordBatch:
         given_offset=batch.offset[:0],
         values={name: column[:0] for name, column in batch.values.items()},
     )
-
-
-# ---- missing grace: not a step of the engine, but a replay of each key, after a shuffle by key
-
-
-def add_missing_grace(
-    batches: Iterator[pa.RecordBatch], windows: SessionWindows, retention_ms: int, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    """The dropped ones of these records, with the grace that they lacked; `batches` go by partition, key and offset."""
-    rest: pa.Table | None = None
-    for _, table in _cut(batches, "partition", STEP_RECORDS):
-        table = table if rest is None else pa.concat_tables([rest, table])
-        last = _key_starts(table)[-1]
-        rest = table.slice(last)
-        yield from _dropped_with_grace(table.slice(0, last), windows, retention_ms, schema)
-    if rest is not None:
-        yield from _dropped_with_grace(rest, windows, retention_ms, schema)
-
-
-def _key_starts(table: pa.Table) -> npt.NDArray[np.intp]:
-    """First row of each (partition, key)."""
-    code = table["key"].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    partition = table["partition"].to_numpy()
-    starts = (code[1:] != code[:-1]) | (partition[1:] != partition[:-1])
-    return np.append(0, np.flatnonzero(starts) + 1)
-
-
-def _dropped_with_grace(
-    table: pa.Table, windows: SessionWindows, retention_ms: int, schema: pa.Schema
-) -> Iterator[pa.RecordBatch]:
-    if not table.num_rows:
-        return
-    starts = _key_starts(table)
-    ends = np.append(starts[1:], table.num_rows)
-    late = np.asarray(pc.equal(table["reason"], "late").fill_null(False))
-    counted = np.asarray(pc.or_(pc.is_null(table["reason"]), pc.equal(table["reason"], "late").fill_null(False)))
-    times = table["timestamp_ms"].fill_null(-1).to_numpy()
-    stair = table["stream_time_ms"].to_numpy()
-    missing = np.zeros(table.num_rows, np.int64)
-    for key in np.unique(np.searchsorted(starts, np.flatnonzero(late), "right") - 1).tolist():
-        here = starts[key] + np.flatnonzero(counted[starts[key] : ends[key]])
-        asked = np.flatnonzero(late[here])
-        missing[here[asked]] = missing_grace_of_key(times[here], stair[here], asked, windows, retention_ms)
-    columns = columns_of(table)
-    columns["missing_grace_ms"] = pa.array(missing, mask=~late)
-    columns["enough_grace_ms"] = pa.array(missing + windows.grace_ms, mask=~late)
-    dropped = pa.table(columns).filter(pc.is_valid(table["reason"]))
-    yield from fit(columns_of(dropped), schema).to_batches(max_chunksize=BATCH_RECORDS)
 
 
 # ---- views: what each step gives, and what the end of the partition adds
@@ -322,6 +281,32 @@ class WindowsView:
         return pa.ListArray.from_arrays(pa.array(np.append(0, ends), pa.int32()), pa.array(absorbed[places]))
 
 
+class EventsView:
+    """What goes downstream and what was dropped, together, in order of the records."""
+
+    needs_trace, needs_values = True, True
+
+    def __init__(self, job: Job) -> None:
+        self._strategy, self._schema = job.strategy, job.schema
+
+    def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        trace = trace_of(outcome)
+        sent = self._fitted(tables.changelog(outcome, self._strategy))
+        dropped = tables.dropped_touches(trace) if isinstance(trace, WindowTrace) else tables.dropped_records(trace)
+        what = pa.array(["dropped"] * len(dropped), pa.string())
+        events = pa.concat_tables([sent, self._fitted({**columns_of(dropped), "what": what})])
+        order = np.argsort(events["offset"].to_numpy(), kind="stable")
+        return columns_of(events.take(pa.array(order)))
+
+    def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        return None
+
+    def _fitted(self, columns: Mapping[str, Any]) -> pa.Table:
+        size = len(columns["offset"])
+        missing = {field.name: pa.nulls(size, field.type) for field in self._schema if field.name not in columns}
+        return fit({**columns, **missing}, self._schema)
+
+
 class MetricsView:
     """The counters of `Run.metrics()`, as name and number; the partitions' numbers are to be added up."""
 
@@ -361,6 +346,7 @@ VIEWS: dict[str, type[Any]] = {
     "windows": WindowsView,
     "dropped": DroppedView,
     "touched": TouchedView,
+    "events": EventsView,
     "metrics": MetricsView,
 }
 

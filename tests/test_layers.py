@@ -17,6 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         *(
             "durations",
+            "packing",
             "columns",
             "decisions",
             "fold_loops",
@@ -65,6 +66,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("views.tables", "views.charts.grammar", "views.explain_windows", "views.explain_life"),
     ("views.audit_words", "views.kafka_metrics"),
     ("steps", "spark_types", "views.charts.labels"),
+    ("key_grace",),
     ("views.charts.base", "views.charts.playback", "views.charts.plain"),
     ("views.charts.audit", "views.charts.choosing", "views.charts.held", "views.charts.lineage"),
     (
@@ -88,6 +90,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("exports.methods",),
     ("plan", "sent_results"),
     ("replaying",),
+    ("spark_input", "spark_state"),
+    ("streaming",),
     ("spark", "auditing", "choosing", "sweeping"),
     ("tuning",),
     ("widgets.parts",),

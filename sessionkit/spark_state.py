@@ -1,0 +1,170 @@
+"""The engine inside Spark's state: one group a source partition, its windows as chunks in Spark's state store.
+
+Loaded by workers, so it imports pyspark; the rest of sessionkit does not need it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import json
+import os
+import shutil
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from sessionkit.contracts import Snapshot
+from sessionkit.errors import InvalidData, problem
+from sessionkit.packing import Packed, in_order, to_stream
+from sessionkit.steps import Job, PartitionRun
+from sessionkit.stores.binding import check_bound
+from sessionkit.stores.chunks import Chunk, ChunkedState
+
+HEAD = (
+    "partition long, token string, position long, stream_time_ms long, last_close_time_ms long, records long, "
+    "windows long, holds string, bound string"
+)
+CHUNK_NUMBER, CHUNK = "number long", "rows binary, gone binary"
+RESULT = "data binary"
+_FORGOTTEN_S = 86_400.0  # a folder that nobody has written to for so long belongs to a query that is gone
+_KEPT_FILES = 2  # of a partition: a task that is tried again goes on from the one before
+
+
+class PartitionProcessor(StatefulProcessor):
+    """One source partition: its records by offset, through the engine, over the state of the micro-batch before.
+
+    What Spark keeps is `head` (how far it came) and `chunks` (the windows). Decoded, they stand in a file in shared
+    memory, named by a token that is part of the head: so any worker of the machine goes on from it, and a task that is
+    tried again, or runs elsewhere, reads the chunks.
+    """
+
+    def __init__(self, job: Job, bound: Mapping[str, str], run: str) -> None:
+        self._job, self._bound, self._run = job, dict(bound), run
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Names the state."""
+        self._head = handle.getValueState("head", HEAD)
+        self._chunks = handle.getMapState("chunks", CHUNK_NUMBER, CHUNK)
+        self._files = SharedFiles(self._run)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
+        """One micro-batch of one partition."""
+        job = self._job
+        assert job.source.offset is not None
+        place = job.columns.index(job.source.offset)
+        runs = [Packed(*row) for frame in rows for row in zip(*(frame[name] for name in Packed._fields), strict=True)]
+        records = in_order(runs, place, job.source.offset)
+        partition = int(runs[0].partition)
+        state = self._state(partition)
+        check_follows(partition, state.snapshot(partition).position, int(records.column(place)[0].as_py()))
+        run = PartitionRun(job, partition, state)
+        for first in range(0, records.num_rows, job.step_records):
+            step = records.slice(first, job.step_records).rename_columns(list(job.columns))
+            events = list(run.step(step))
+            if events:
+                yield pd.DataFrame({"data": [to_stream(events)]})
+        self._keep(state, records.num_rows)
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _state(self, partition: int) -> ChunkedState:
+        """The partition as the last committed micro-batch left it."""
+        head = self._head.get() if self._head.exists() else None
+        if head is None:
+            self._records = 0
+            return ChunkedState(self._job.holds, partition)
+        _, token, position, stream_time_ms, close_time_ms, self._records, _, _, bound = head
+        check_bound("the checkpoint's state", json.loads(bound), self._bound)
+        with contextlib.suppress(OSError, pa.ArrowInvalid):
+            return self._files.open(self._job.holds, partition, token)
+        chunks = (Chunk(number, bytes(rows), bytes(gone)) for (number,), (rows, gone) in self._chunks.iterator())
+        return ChunkedState.read(self._job.holds, partition, chunks, Snapshot(position, stream_time_ms, close_time_ms))
+
+    def _keep(self, state: ChunkedState, records: int) -> None:
+        change, token, partition = state.seal(), uuid.uuid4().hex, state.partition
+        for number in change.forgotten:
+            self._chunks.removeKey((number,))
+        for chunk in change.written:
+            self._chunks.updateValue((chunk.number,), (chunk.rows, chunk.gone))
+        counts = (self._records + records, len(state))
+        told = (self._job.holds, json.dumps(self._bound))
+        self._head.update((partition, token, *state.snapshot(partition), *counts, *told))
+        self._files.save(state, token)
+
+
+def check_follows(partition: int, position: int, first: int) -> None:
+    """Refuses records from before those that are already in the state.
+
+    Raises:
+        InvalidData: with both offsets.
+    """
+    if first <= position:
+        got = f"offset {first} of partition {partition} comes after offset {position} was processed"
+        want = (
+            "a source that hands each partition over in rising offsets, such as Kafka; files: one range of offsets each"
+        )
+        raise InvalidData(problem("the records step back", got, want))
+
+
+class SharedFiles:
+    """The decoded states of one run on this machine."""
+
+    def __init__(self, run: str) -> None:
+        self._folder = shared_folder() / run
+
+    def open(self, of: str, partition: int, token: str) -> ChunkedState:
+        """The state of a partition after the micro-batch of this token.
+
+        Raises:
+            OSError: it is not there, or the folder is another user's.
+        """
+        self._check_ours()
+        return ChunkedState.opened(of, partition, self._file(partition, token))
+
+    def save(self, state: ChunkedState, token: str) -> None:
+        """Writes it, and removes older ones of the partition. Where there is no room, nothing is kept."""
+        new = not self._folder.exists()
+        with contextlib.suppress(OSError):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._check_ours()
+            state.save(self._file(state.partition, token))
+            files = sorted(self._folder.glob(f"{state.partition}-*.arrow"), key=lambda file: file.stat().st_mtime_ns)
+            for file in files[:-_KEPT_FILES]:
+                file.unlink(missing_ok=True)
+        if new:
+            _sweep(self._folder.parent)
+
+    def remove(self) -> None:
+        """Removes them all."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _file(self, partition: int, token: str) -> Path:
+        return self._folder / f"{partition}-{token}.arrow"
+
+    def _check_ours(self) -> None:
+        if self._folder.parent.stat().st_uid != os.getuid():
+            raise PermissionError(f"{self._folder.parent} belongs to another user")
+
+
+def shared_folder() -> Path:
+    """Memory that all workers of a machine share, or else a temporary folder; only this user can read it."""
+    memory = Path("/dev/shm")  # noqa: S108 (the folder in it is checked to be ours)
+    root = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
+    return root / f"sessionkit-{getpass.getuser()}"
+
+
+def _sweep(folder: Path) -> None:
+    """Removes what runs that were killed left behind."""
+    with contextlib.suppress(OSError):
+        for run in folder.iterdir():
+            if time.time() - run.stat().st_mtime > _FORGOTTEN_S:
+                shutil.rmtree(run, ignore_errors=True)
