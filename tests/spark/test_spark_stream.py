@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,8 +15,12 @@ import pytest
 
 import sessionkit as sk
 from sessionkit import steps
-from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData
+from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, StoreMismatch, UnsupportedData
+from sessionkit.spark_types import readable_errors
 from tests.spark.test_spark_batch import BASE, FUNCTIONS, in_order, records
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+from sessionkit.spark_state import SharedFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,8 +52,6 @@ def write_files(table: pa.Table, folder: Path, cuts: list[int], *, seed: int = 3
         pq.write_table(part.take(pa.array(rng.permutation(len(part)))), folder / f"{number:05}.parquet")
     for number, file in enumerate(sorted(folder.iterdir())):
         stamp = 1_700_000_000 + number
-        import os
-
         os.utime(file, (stamp, stamp))
     return folder
 
@@ -73,6 +76,11 @@ def collected(df: DataFrame, checkpoint: Path) -> Iterator[list[pa.Table]]:
         yield batches
     finally:
         query.stop()
+
+
+def run_through(df: DataFrame, checkpoint: Path) -> None:
+    with readable_errors(), collected(df, checkpoint):
+        pass
 
 
 def assert_events(run: StreamRun, local: sk.Run, checkpoint: Path) -> int:
@@ -120,3 +128,75 @@ def test_events_are_those_of_the_local_run(
     folder = write_files(table, tmp_path / "in", cuts)
     run = plan.run(read_stream(spark, folder))
     assert assert_events(run, plan.run(table), tmp_path / "checkpoint") == files
+
+
+def test_a_query_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also without what it kept in shared memory, and in another run of the plan."""
+    table, plan = records(2), plan_of(WINDOWS["session"], "on_window_update")
+    folder = write_files(table.slice(0, 500), tmp_path / "in", [250])
+    rest = write_files(table.slice(500), tmp_path / "rest", [300])
+    first = plan.run(read_stream(spark, folder))
+    with collected(first.changelog(), tmp_path / "checkpoint") as batches:
+        sent = [*batches]
+    SharedFiles(first._name).remove()
+    for number, file in enumerate(sorted(rest.iterdir())):
+        file.rename(folder / f"later-{number}.parquet")
+    with collected(plan.run(read_stream(spark, folder)).changelog(), tmp_path / "checkpoint") as batches:
+        sent += batches
+    changelog = in_order(plan.run(table).changelog(), "partition", "offset")
+    assert in_order(pa.concat_tables(sent), "partition").select(changelog.column_names).to_pydict() == (
+        changelog.cast(sent[0].schema).to_pydict()
+    )
+
+
+def test_another_plan_over_the_same_state_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    folder = write_files(records(1).slice(0, 100), tmp_path / "in", [50])
+    checkpoint = tmp_path / "checkpoint"
+    plan = plan_of(WINDOWS["session"], "on_window_update")
+    run_through(plan.run(read_stream(spark, folder)).events(), checkpoint)
+    write_files(records(1).slice(100, 50), tmp_path / "more", [])
+    (tmp_path / "more" / "00000.parquet").rename(folder / "later.parquet")
+    other = plan.windowed_by(sk.SessionWindows(inactivity_gap=6_000, grace=8_000))
+    with pytest.raises(StoreMismatch, match=r"windows .*5s.* in it, .*6s.* asked for"):
+        run_through(other.run(read_stream(spark, folder)).events(), checkpoint)
+    with collected(plan.run(read_stream(spark, folder)).events(), checkpoint) as batches:
+        assert len(batches) == 1
+
+
+def test_files_whose_offsets_interleave_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    table = records(1)
+    odd = np.arange(len(table)) % 2 == 1
+    folder = tmp_path / "in"
+    folder.mkdir()
+    pq.write_table(table.filter(pa.array(~odd)), folder / "0.parquet")
+    pq.write_table(table.filter(pa.array(odd)), folder / "1.parquet")
+    run = BASE.count().run(read_stream(spark, folder))
+    with pytest.raises(
+        InvalidData, match=r"the records step back; got offset \d+ of partition 2 comes after offset \d+"
+    ):
+        run_through(run.events(), tmp_path / "checkpoint")
+
+
+def test_what_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
+    stream = read_stream(spark, write_files(records(1).slice(0, 10), tmp_path / "in", []))
+    run = BASE.count().run(stream)
+    with pytest.raises(NotBuilt, match=r"a stream has no table of all its windows.*changelog\(\)"):
+        run.table()
+    with pytest.raises(InvalidArgument, match="sends no finals"):
+        run.finals()
+    with pytest.raises(NotBuilt, match='rules="kafka"'):
+        BASE.count().run(stream, rules="kafka")
+    with pytest.raises(UnsupportedData, match=r"are declared.*with_types\(longest="):
+        FUNCTIONS.run(stream).events()
+    assert "state by partition, in order of offset" in repr(run)
+    assert "<code>.events()</code>" in run._repr_html_()
+
+
+def test_python_functions_with_declared_types(spark: SparkSession, tmp_path: Path) -> None:
+    table = records(2, seed=5).slice(0, 400)
+    folder = write_files(table, tmp_path / "in", [100, 250])
+    plan = FUNCTIONS.emit("on_window_close")
+    run = plan.run(read_stream(spark, folder)).with_types(
+        longest="string", span="struct<n: bigint, sum: double>", smallest="bigint"
+    )
+    assert assert_events(run, plan.run(table), tmp_path / "checkpoint") == 3
