@@ -73,6 +73,12 @@ CASES := 20000
 differential: $(READY) ## random cases beside Kafka Streams itself (needs a JDK and Maven): CASES=20000 SEED=1 KINDS=session
 	$(PYTHON) -m tests.differential --cases $(CASES) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS))
 
+KILLS := 30
+
+.PHONY: fault
+fault: $(READY) ## a stream on Spark whose driver is killed again and again: KILLS=30
+	SESSIONKIT_KILLS=$(KILLS) $(PYTEST) -s tests/fault/test_stream_faults.py
+
 .PHONY: bench
 bench: $(READY) ## speed and memory beside Polars and Spark's own windows
 	$(PYTHON) -m benchmarks
