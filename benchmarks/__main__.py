@@ -12,12 +12,12 @@ import platform
 import statistics
 from typing import Any
 
-from benchmarks import widgets
+from benchmarks import stream, widgets
 from benchmarks.data import one_busy_key, steady, visits
 from benchmarks.jobs import run
 
 ROUNDS = 3
-WHAT = ["finals", "trace", "busy-key", "windows", "sliding", "state", "sweep", "widgets", "spark", "start"]
+WHAT = ["finals", "trace", "busy-key", "windows", "sliding", "state", "sweep", "widgets", "spark", "stream", "start"]
 
 
 def _pair(one: str, other: str, path: str, rounds: int, repeats: int) -> list[dict[str, Any]]:
@@ -111,6 +111,8 @@ def main() -> None:
             print(f"  {records:,} records: {seconds:.1f} s, {seconds / 400 * 1e3:.1f} ms a run", flush=True)
     if "widgets" in what:
         widgets.measure()
+    if "stream" in what:
+        stream.measure(2)
     if "spark" in what:
         sides = _pair("spark_sessionkit", "spark_session_window", path, 2, 2)
         _show("Spark, local[2]: exact sessions, against Spark's own session_window", sides, memory=False)

@@ -51,6 +51,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("stores.column_codec", "stores.persistent", "windows.sliding_kernel"),
     ("stores.bulk", "windows.sliding_folds"),
     ("stores.rocksdb", "stores.rocksdb_windows"),
+    ("spark_store",),
     ("times", "stores"),
     ("records",),
     ("trace",),

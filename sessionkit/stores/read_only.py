@@ -13,7 +13,7 @@ READS = (
     *("find_sessions", "backward_find_sessions", "find_sessions_in_keys", "backward_find_sessions_in_keys"),
     *("fetch_session", "fetch", "backward_fetch", "fetch_window", "fetch_in_keys", "backward_fetch_in_keys"),
     *("fetch_all", "backward_fetch_all", "all", "backward_all"),
-    *("to_pandas", "rows", "facts", "name", "noun", "retention_ms"),
+    *("to_pandas", "rows", "facts", "snapshot", "name", "noun", "retention_ms"),
 )
 
 

@@ -200,3 +200,25 @@ def test_python_functions_with_declared_types(spark: SparkSession, tmp_path: Pat
         longest="string", span="struct<n: bigint, sum: double>", smallest="bigint"
     )
     assert assert_events(run, plan.run(table), tmp_path / "checkpoint") == 3
+
+
+@pytest.mark.parametrize("kind", ["session", "hopping"])
+def test_a_store_over_the_checkpoint(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+    """The last micro-batch and an earlier one: what a store under a local run holds after the same records."""
+    table = records(2).slice(0, 600)
+    plan, of = plan_of(WINDOWS[kind], "on_window_update"), "sessions" if kind == "session" else "windows"
+    folder = write_files(table, tmp_path / "in", [250])
+    run_through(plan.run(read_stream(spark, folder)).events(), tmp_path / "checkpoint")
+    for batch, seen in ((0, 250), (1, 600), (None, 600)):
+        local = sk.open_store("memory", "local", of=of)
+        plan.run(table.slice(0, seen), store=local)
+        store = sk.open_store("spark", checkpoint=tmp_path / "checkpoint", batch=batch)
+        for partition in (0, 3):
+            assert [*store.all(partition=partition)] == [*local.all(partition=partition)] != []
+            assert store.snapshot(partition) == local.snapshot(partition)
+        assert len(store.to_pandas()) == len(local.to_pandas())
+        assert "checkpoint" in repr(store)
+    with pytest.raises(InvalidArgument, match=r"there is no state to read.*batch 7"):
+        sk.open_store("spark", checkpoint=tmp_path / "checkpoint", batch=7)
+    with pytest.raises(InvalidArgument, match="checkpoint=None"):
+        sk.open_store("spark")
