@@ -54,7 +54,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("spark_store",),
     ("times", "stores"),
     ("records",),
-    ("trace",),
+    ("trace", "replay_source"),
     ("session_trace", "window_trace", "window_columns", "views.charts.rows"),
     ("windows.sliding_running", "windows.sliding_touches"),
     ("accumulators", "windows.sliding_run"),

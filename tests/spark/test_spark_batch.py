@@ -300,8 +300,6 @@ def test_refused_before_anything_runs(spark: SparkSession) -> None:
         BASE.count().run(df, rules="kafka")
     with pytest.raises(NotBuilt, match="store"):
         BASE.count().run(df, store=sk.open_store("memory", "sessions"))
-    with pytest.raises(NotBuilt, match="streaming"):
-        BASE.count().run(spark.readStream.format("rate").load())
     with pytest.raises(MissingColumn, match="column 'nowhere' is not in the data"):
         BASE.aggregate(total=sk.sum("nowhere")).run(df)
     with pytest.raises(UnsupportedData, match="cannot use column 'word'"):

@@ -105,12 +105,12 @@ def assert_events(run: StreamRun, local: sk.Run, checkpoint: Path) -> int:
 @pytest.mark.parametrize(
     ("kind", "strategy", "partitions", "files"),
     [
-        ("session", "on_window_update", 2, 9),
-        ("session", "on_window_close", 7, 4),
+        ("session", "on_window_update", 2, 5),
+        ("session", "on_window_close", 7, 3),
         ("tumbling", "on_window_update", 7, 1),
-        ("hopping", "on_window_close", 1, 9),
-        ("sliding", "on_window_close", 2, 4),
-        ("sliding", "on_window_update", 1, 4),
+        ("hopping", "on_window_close", 1, 5),
+        ("sliding", "on_window_close", 2, 3),
+        ("sliding", "on_window_update", 7, 2),
     ],
 )
 def test_events_are_those_of_the_local_run(
