@@ -104,7 +104,7 @@ class PartitionRun:
 
     def __init__(self, job: Job, number: int, state: ColumnState | None = None) -> None:
         self.number = number
-        self._of_sessions = isinstance(job.windows, SessionWindows)
+        self._of_sessions = job.holds == "sessions"
         self._state = ColumnState(job.holds) if state is None else state
         self._job, self._view = job, VIEWS[job.view](job)
         self._values: tuple[str, ...] = tuple(dict.fromkeys(c for _, a in job.aggregations for c in a.columns))
@@ -238,9 +238,7 @@ class DroppedView(RecordsView):
     """The records that count in no window."""
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        trace = trace_of(outcome)
-        dropped = tables.dropped_touches(trace) if isinstance(trace, WindowTrace) else tables.dropped_records(trace)
-        return columns_of(dropped)
+        return columns_of(dropped_of(outcome))
 
 
 class TouchedView(RecordsView):
@@ -290,9 +288,7 @@ class EventsView:
         self._strategy, self._schema = job.strategy, job.schema
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        trace = trace_of(outcome)
-        sent = self._fitted(tables.changelog(outcome, self._strategy))
-        dropped = tables.dropped_touches(trace) if isinstance(trace, WindowTrace) else tables.dropped_records(trace)
+        sent, dropped = self._fitted(tables.changelog(outcome, self._strategy)), dropped_of(outcome)
         what = pa.array(["dropped"] * len(dropped), pa.string())
         events = pa.concat_tables([sent, self._fitted({**columns_of(dropped), "what": what})])
         order = np.argsort(events["offset"].to_numpy(), kind="stable")
@@ -355,6 +351,12 @@ def trace_of(outcome: Outcome) -> Any:
     """The trace, which this run was told to keep."""
     assert outcome.kept_trace is not None
     return outcome.kept_trace
+
+
+def dropped_of(outcome: Outcome) -> pa.Table:
+    """What counts in no window: records of sessions, or single windows that a record came too late for."""
+    trace = trace_of(outcome)
+    return tables.dropped_touches(trace) if isinstance(trace, WindowTrace) else tables.dropped_records(trace)
 
 
 def columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:
