@@ -13,6 +13,7 @@ import shutil
 import tempfile
 import time
 import uuid
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -28,12 +29,13 @@ from sessionkit.steps import Job, PartitionRun
 from sessionkit.stores.binding import check_bound
 from sessionkit.stores.chunks import Chunk, ChunkedState
 
-HEAD = (
-    "partition long, token string, position long, stream_time_ms long, last_close_time_ms long, records long, "
-    "windows long, holds string, bound string"
-)
+# How far a partition came: what its state begins with, and what each micro-batch tells of it. `counts` are the counters
+# of `Run.metrics()` since the first record, as JSON.
+PROGRESS = "partition long, position long, stream_time_ms long, last_close_time_ms long, windows long, counts string"
+HEAD = f"{PROGRESS}, token string, holds string, bound string"
 CHUNK_NUMBER, CHUNK = "number long", "rows binary, gone binary"
-RESULT = "data binary"
+RESULT = f"data binary, {PROGRESS}"
+_RESULT_COLUMNS = [field.split()[0] for field in RESULT.split(", ")]
 _FORGOTTEN_S = 86_400.0  # a folder that nobody has written to for so long belongs to a query that is gone
 _KEPT_FILES = 2  # of a partition: a task that is tried again goes on from the one before
 
@@ -63,41 +65,40 @@ class PartitionProcessor(StatefulProcessor):
         runs = [Packed(*row) for frame in rows for row in zip(*(frame[name] for name in Packed._fields), strict=True)]
         records = in_order(runs, place, job.source.offset)
         partition = int(runs[0].partition)
-        state = self._state(partition)
+        state, before = self._state(partition)
         check_follows(partition, state.snapshot(partition).position, int(records.column(place)[0].as_py()))
         run = PartitionRun(job, partition, state)
         for first in range(0, records.num_rows, job.step_records):
             step = records.slice(first, job.step_records).rename_columns(list(job.columns))
             events = list(run.step(step))
-            if events:
-                yield pd.DataFrame({"data": [to_stream(events)]})
-        self._keep(state, records.num_rows)
+            progress = (partition, *state.snapshot(partition), len(state), json.dumps(before + run.view.counts))
+            yield pd.DataFrame([(to_stream(events) if events else b"", *progress)], columns=_RESULT_COLUMNS)
+        self._keep(state, progress)
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def _state(self, partition: int) -> ChunkedState:
-        """The partition as the last committed micro-batch left it."""
-        head = self._head.get() if self._head.exists() else None
+    def _state(self, partition: int) -> tuple[ChunkedState, Counter[str]]:
+        """The partition as the last committed micro-batch left it, and its counters."""
+        of, head = self._job.holds, self._head.get() if self._head.exists() else None
         if head is None:
-            self._records = 0
-            return ChunkedState(self._job.holds, partition)
-        _, token, position, stream_time_ms, close_time_ms, self._records, _, _, bound = head
+            return ChunkedState(of, partition), Counter()
+        _, position, stream_time_ms, close_time_ms, _, counts, token, _, bound = head
         check_bound("the checkpoint's state", json.loads(bound), self._bound)
+        before = Counter(json.loads(counts))
         with contextlib.suppress(OSError, pa.ArrowInvalid):
-            return self._files.open(self._job.holds, partition, token)
+            return self._files.open(of, partition, token), before
         chunks = (Chunk(number, bytes(rows), bytes(gone)) for (number,), (rows, gone) in self._chunks.iterator())
-        return ChunkedState.read(self._job.holds, partition, chunks, Snapshot(position, stream_time_ms, close_time_ms))
+        snapshot = Snapshot(position, stream_time_ms, close_time_ms)
+        return ChunkedState.read(of, partition, chunks, snapshot), before
 
-    def _keep(self, state: ChunkedState, records: int) -> None:
-        change, token, partition = state.seal(), uuid.uuid4().hex, state.partition
+    def _keep(self, state: ChunkedState, progress: tuple[Any, ...]) -> None:
+        change, token = state.seal(), uuid.uuid4().hex
         for number in change.forgotten:
             self._chunks.removeKey((number,))
         for chunk in change.written:
             self._chunks.updateValue((chunk.number,), (chunk.rows, chunk.gone))
-        counts = (self._records + records, len(state))
-        told = (self._job.holds, json.dumps(self._bound))
-        self._head.update((partition, token, *state.snapshot(partition), *counts, *told))
+        self._head.update((*progress, token, self._job.holds, json.dumps(self._bound)))
         self._files.save(state, token)
 
 

@@ -5,6 +5,7 @@ State goes from step to step as a store carries it from run to run, so where the
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -31,6 +32,7 @@ from sessionkit.windows.session import SessionWindows
 STEP_RECORDS = 500_000  # fewer, and the fixed cost of a step shows; more, and it leaves the processor's cache
 STEP_BYTES = 256 * 2**20  # wide values make a step smaller, not the task's memory larger
 BATCH_RECORDS = 100_000  # rows in one Arrow batch of results
+WHOLE = ("windows", "windows-open", "windows-closed")  # counters that only the end of a partition knows
 Rows = npt.NDArray[np.intp]
 
 
@@ -106,7 +108,7 @@ class PartitionRun:
         self.number = number
         self._of_sessions = job.holds == "sessions"
         self._state = ColumnState(job.holds) if state is None else state
-        self._job, self._view = job, VIEWS[job.view](job)
+        self._job, self.view = job, VIEWS[job.view](job)
         self._values: tuple[str, ...] = tuple(dict.fromkeys(c for _, a in job.aggregations for c in a.columns))
         self._last: RecordBatch | None = None
 
@@ -124,17 +126,17 @@ class PartitionRun:
             commit_windows(outcome, self._state, job.windows)
             left = np.flatnonzero(~findable_windows(outcome, job.windows))
         self._last = batch
-        yield from self._out(self._view.step(outcome, left))
+        yield from self._out(self.view.step(outcome, left))
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         """The end of the partition: what is still in the state goes out as it stands."""
         assert self._last is not None
         outcome = self._run(_none_of(self._last), _Everything(self._state))
-        yield from self._out(self._view.finish(outcome, np.flatnonzero(alive(outcome))))
+        yield from self._out(self.view.finish(outcome, np.flatnonzero(alive(outcome))))
 
     def _run(self, batch: RecordBatch, state: ColumnState | _Everything) -> Outcome:
-        job, keep = self._job, self._view.needs_trace
-        named = dict(job.aggregations) if self._view.needs_values else {}
+        job, keep = self._job, self.view.needs_trace
+        named = dict(job.aggregations) if self.view.needs_values else {}
         if not self._of_sessions:
             return run_window_kernel(job.windows, named, batch, store=state, keep_trace=keep)
         return run_kernel(job.windows, named, batch, retention_ms=job.retention_ms, store=state, keep_trace=keep)
@@ -285,9 +287,11 @@ class EventsView:
     needs_trace, needs_values = True, True
 
     def __init__(self, job: Job) -> None:
-        self._strategy, self._schema = job.strategy, job.schema
+        self._job, self._strategy, self._schema = job, job.strategy, job.schema
+        self.counts: Counter[str] = Counter()
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
+        self.counts.update(counts_of(outcome, self._job))
         sent, dropped = self._fitted(tables.changelog(outcome, self._strategy)), dropped_of(outcome)
         what = pa.array(["dropped"] * len(dropped), pa.string())
         events = pa.concat_tables([sent, self._fitted({**columns_of(dropped), "what": what})])
@@ -310,16 +314,11 @@ class MetricsView:
 
     def __init__(self, job: Job) -> None:
         self.needs_trace = job.strategy == "on_window_close"
-        self._drops_null = not job.windows.takes_null_values
-        self._counts: dict[str, int] = {}
+        self._job = job
+        self._counts: Counter[str] = Counter()
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        finals = tables.final_count(outcome) if self.needs_trace else 0
-        seen = tables.metrics(outcome, finals, 0, null_values=self._drops_null)
-        whole = ("windows", "windows-open", "windows-closed")
-        seen.update(dict.fromkeys(whole, 0))
-        for name, count in seen.items():
-            self._counts[name] = self._counts.get(name, 0) + count
+        self._counts.update(counts_of(outcome, self._job))
         self._count_windows(outcome, left)
         return None
 
@@ -330,9 +329,7 @@ class MetricsView:
     def _count_windows(self, outcome: Outcome, left: Rows) -> None:
         left = left[tables.is_result(outcome)[left]]
         closed = int(outcome.closed[left].sum())
-        self._counts["windows"] += len(left)
-        self._counts["windows-closed"] += closed
-        self._counts["windows-open"] += len(left) - closed
+        self._counts.update({"windows": len(left), "windows-closed": closed, "windows-open": len(left) - closed})
 
 
 VIEWS: dict[str, type[Any]] = {
@@ -345,6 +342,13 @@ VIEWS: dict[str, type[Any]] = {
     "events": EventsView,
     "metrics": MetricsView,
 }
+
+
+def counts_of(outcome: Outcome, job: Job) -> dict[str, int]:
+    """What a step adds to the counters of `Run.metrics()`; without its windows, as later steps go on with them."""
+    finals = tables.final_count(outcome) if job.strategy == "on_window_close" else 0
+    seen = tables.metrics(outcome, finals, 0, null_values=not job.windows.takes_null_values)
+    return {name: count for name, count in seen.items() if name not in WHOLE}
 
 
 def trace_of(outcome: Outcome) -> Any:

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 import atexit
+import os
 import uuid
+import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import pyarrow as pa
 
+from sessionkit.durations import Duration, duration_ms
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.packing import RUN_SCHEMA, pack
+from sessionkit.progress import OBSERVED, QueryProgress
 from sessionkit.spark_input import SparkInput
 from sessionkit.spark_types import column, spark_schema
+from sessionkit.steps import WHOLE
 from sessionkit.text import escape_html, html_block
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # What a query keeps for a micro-batch is what changed in it, not a copy of all.
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+_TASKS, _SPARKS_TASKS = "spark.sql.shuffle.partitions", "200"
+Write: TypeAlias = "Callable[[DataFrame, int], None]"
+Sink: TypeAlias = "str | os.PathLike[str] | Write"
 
 
 class StreamRun(SparkInput):
@@ -38,7 +47,9 @@ class StreamRun(SparkInput):
 
         "update", "tombstone" and "final" rows are those of `changelog()`, "dropped" ones those of `dropped()`.
         """
-        from sessionkit.spark_state import RESULT, PartitionProcessor
+        from pyspark.sql import functions as F
+
+        from sessionkit.spark_state import PROGRESS, RESULT, PartitionProcessor
 
         self._prepare_session()
         job = self.job("events", self._schema)
@@ -46,16 +57,19 @@ class StreamRun(SparkInput):
         assert source.partition is not None and source.offset is not None
         places, names = (self.place(source.partition), self.place(source.offset)), (source.partition, source.offset)
         processor = PartitionProcessor(job, self._bound, self._name)
+        partitions = F.collect_list(F.struct(*[field.split()[0] for field in PROGRESS.split(", ")]))
         return (
             self.frame.mapInArrow(_packing(places, names), spark_schema(RUN_SCHEMA))
             .groupBy("slot")
             .transformWithStateInPandas(processor, RESULT, "Append", "None")
+            .observe(OBSERVED + self._name, partitions.alias("partitions"))
+            .select("data")
             .mapInArrow(_unpacking(), spark_schema(job.schema))
         )
 
     def changelog(self) -> DataFrame:
         """What goes downstream: updates and tombstones, or finals, by the plan's emit strategy."""
-        return self._part(column("what") != "dropped", self.empty.changelog_columns)
+        return _select(self.events(), *self._rows_of("changelog"))
 
     def finals(self) -> DataFrame:
         """Each window once, when it is final.
@@ -63,9 +77,7 @@ class StreamRun(SparkInput):
         Raises:
             InvalidArgument: the plan emits updates.
         """
-        if self.plan.strategy != "on_window_close":
-            want = '.emit("on_window_close")'
-            raise InvalidArgument(problem("a plan that emits updates sends no finals", self.plan.strategy, want))
+        self._check_finals()
         return self.changelog()
 
     def dropped(self) -> DataFrame:
@@ -73,7 +85,7 @@ class StreamRun(SparkInput):
 
         The grace that a late record of a session lacked is not told: it takes the history of its key.
         """
-        return self._part(column("what") == "dropped", self._dropped.column_names)
+        return _select(self.events(), *self._rows_of("dropped"))
 
     def table(self) -> NoReturn:
         """There is no last word on a stream.
@@ -83,6 +95,91 @@ class StreamRun(SparkInput):
         """
         want = 'changelog() written to a table by key and window, finals(), or sk.open_store("spark", …)'
         raise NotBuilt(problem("a stream has no table of all its windows", "table()", want))
+
+    def write(
+        self,
+        *,
+        checkpoint: str | os.PathLike[str],
+        events: Sink | None = None,
+        changelog: Sink | None = None,
+        finals: Sink | None = None,
+        dropped: Sink | None = None,
+        every: Duration | None = None,
+        available_now: bool = False,
+        name: str | None = None,
+    ) -> StreamingQuery:
+        """Starts one query, with one state, that sends each of these views to a place of its own.
+
+        A micro-batch that is run again after a failure writes the same rows to the same place: a folder is written as
+        Parquet, a sub-folder for each micro-batch (`batch=7`), which replaces the one that is there. Any reader of
+        Parquet sees each row once, and the number of the micro-batch as a column.
+
+        Args:
+            checkpoint: a folder for Spark's checkpoint; it belongs to this query alone.
+            events, changelog, finals, dropped: a folder, or a function of a DataFrame and the number of its micro-batch
+                that writes it anywhere. It is called again with the same number where it did not come to its end.
+            every: how often a micro-batch starts, at most; as soon as there is something if not given.
+            available_now: takes what is there now, in as many micro-batches as the source says, and ends.
+            name: of the query, for those who look at it.
+        Returns:
+            Spark's query, which runs in the background.
+        Raises:
+            InvalidArgument: no view is sent anywhere, or `finals` of a plan that emits updates.
+        Example:
+            >>> query = run.write(
+            ...     checkpoint="state", changelog="sessions", dropped="late", available_now=True
+            ... )  # doctest: +SKIP
+        """
+        given = {"events": events, "changelog": changelog, "finals": finals, "dropped": dropped}
+        sinks = {view: sink for view, sink in given.items() if sink is not None}
+        if not sinks:
+            raise InvalidArgument(problem("write needs somewhere to write to", "no view", 'changelog="sessions"'))
+        if every is not None and available_now:
+            raise InvalidArgument(problem("a query that ends has no interval", f"every={every!r}", "leave one out"))
+        if finals is not None:
+            self._check_finals()
+        targets = [(*self._rows_of(view), _writer(sink)) for view, sink in sinks.items()]
+        writer = self.events().writeStream.foreachBatch(_to_each(targets))
+        writer = writer.option("checkpointLocation", os.fspath(checkpoint))
+        if every is not None:
+            writer = writer.trigger(processingTime=f"{duration_ms(every, 'every')} milliseconds")
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        return (writer if name is None else writer.queryName(name)).start()
+
+    # ---- while it runs
+
+    def progress(self, query: StreamingQuery | None = None) -> QueryProgress:
+        """How far a query of this run came: its partitions, their stream times, its micro-batches.
+
+        Args:
+            query: which one, if several were started; the last one if it is not given.
+        Raises:
+            InvalidArgument: no query of this run was started.
+        """
+        from sessionkit.listening import listener_of
+
+        spark = self.frame.sparkSession
+        listener = listener_of(spark)
+        if query is not None:
+            found = listener.of_query(query)
+            known = [found] if found is not None and found.run == self._name else []
+        else:
+            known = listener.of_run(self._name, spark.streams.active)
+        if not known:
+            want = "start one with .write(…) or .events().writeStream, and wait for its first micro-batch"
+            raise InvalidArgument(problem("no query of this run has told anything yet", "no progress", want))
+        return known[-1]
+
+    def metrics(self, query: StreamingQuery | None = None) -> dict[str, int]:
+        """The counters of `Run.metrics()`, from the first record on: they are kept with the state, over restarts.
+
+        In place of those of windows there is "windows-in-state", closed ones that can still be found among them. A
+        partition that has had no record since the query was started is not in them yet.
+        """
+        progress = self.progress(query)
+        counts, names = progress.counts(), [name for name in self.empty.metrics() if name not in WHOLE]
+        return {**{name: counts[name] for name in names}, "windows-in-state": progress.windows}
 
     # ---- to look at
 
@@ -132,19 +229,67 @@ class StreamRun(SparkInput):
         atexit.register(SharedFiles(name).remove)
         return name
 
-    def _part(self, condition: Any, names: Any) -> DataFrame:
-        return self.events().where(condition).select(*[column(name) for name in names])
+    def _rows_of(self, view: str) -> tuple[str, list[str]]:
+        """Which rows of the events a view has, as SQL, and which columns."""
+        if view == "events":
+            return "true", self._schema.names
+        if view == "dropped":
+            return "what = 'dropped'", self._dropped.column_names
+        return "what <> 'dropped'", list(self.empty.changelog_columns)
+
+    def _check_finals(self) -> None:
+        if self.plan.strategy != "on_window_close":
+            want = '.emit("on_window_close")'
+            raise InvalidArgument(problem("a plan that emits updates sends no finals", self.plan.strategy, want))
 
     def _prepare_session(self) -> None:
-        """State of any kind needs RocksDB in Spark 4; what the user chose stays."""
-        conf = self.frame.sparkSession.conf
-        if "RocksDB" not in str(conf.get(_PROVIDER)):
-            conf.set(_PROVIDER, _ROCKSDB)
-            conf.set(_CHANGELOG, "true")
+        """State of any kind needs RocksDB in Spark 4; what the user chose stays. And someone has to listen."""
+        from sessionkit.listening import listener_of
+
+        spark = self.frame.sparkSession
+        if "RocksDB" not in str(spark.conf.get(_PROVIDER)):
+            spark.conf.set(_PROVIDER, _ROCKSDB)
+            spark.conf.set(_CHANGELOG, "true")
+        listener_of(spark)
+        if spark.conf.get(_TASKS) == _SPARKS_TASKS:
+            text = (
+                f"{_TASKS} is {_SPARKS_TASKS}, as Spark has it: a new stream will keep its state in as many parts, for "
+                "ever, each with its own files. The number of source partitions is plenty; set it before the start"
+            )
+            warnings.warn(text, stacklevel=3)
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         want = f'.with_types({names[0]}="string"), with any type of Spark\'s'
         raise UnsupportedData(problem("on a stream the results of Python functions are declared", names[0], want))
+
+
+def _select(events: DataFrame, rows: str, names: list[str]) -> DataFrame:
+    return events.where(rows).select(*[column(name) for name in names])
+
+
+def _writer(sink: Sink) -> Write:
+    if callable(sink):
+        return sink
+    folder = os.fspath(sink)
+
+    def write(rows: DataFrame, number: int) -> None:
+        rows.write.mode("overwrite").parquet(f"{folder}/batch={number}")
+
+    return write
+
+
+def _to_each(targets: list[tuple[str, list[str], Write]]) -> Write:
+    def write(events: DataFrame, number: int) -> None:
+        if len(targets) > 1:  # or each would ask for the whole micro-batch again
+            events.persist()
+        try:
+            for rows, names, put in targets:
+                put(_select(events, rows, names), number)
+        finally:
+            if len(targets) > 1:
+                events.unpersist()
+
+    return write
 
 
 def _packing(places: tuple[int, int], names: tuple[str, str]) -> Callable[[Iterator[pa.RecordBatch]], Any]:
@@ -157,7 +302,8 @@ def _packing(places: tuple[int, int], names: tuple[str, str]) -> Callable[[Itera
 def _unpacking() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for data in batch.column(0):
-                yield from pa.ipc.open_stream(data.as_buffer())
+            for data in batch.column(0).to_pylist():
+                if data:
+                    yield from pa.ipc.open_stream(data)
 
     return task

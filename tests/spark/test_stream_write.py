@@ -1,0 +1,93 @@
+"""One query to several places, what is known of it while it runs, and that a micro-batch run again doubles nothing."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from sessionkit.errors import InvalidArgument
+from tests.spark.test_spark_batch import BASE, records
+from tests.spark.test_spark_stream import WINDOWS, plan_of, read_stream, write_files
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("strategy", ["on_window_update", "on_window_close"])
+def test_several_views_from_one_query(spark: SparkSession, tmp_path: Path, strategy: str) -> None:
+    """A sink that fails once is called again; nothing is lost or doubled, and the counters are those of a local run."""
+    table, plan = records(2), plan_of(WINDOWS["session"], strategy)
+    run = plan.run(read_stream(spark, write_files(table, tmp_path / "in", [400, 800])))
+    local = plan.run(table)
+    calls: list[int] = []
+
+    def failing(rows: DataFrame, number: int) -> None:
+        calls.append(number)
+        if calls == [0, 1]:
+            raise OSError("no room")
+
+    def start() -> None:
+        query = run.write(
+            checkpoint=tmp_path / "checkpoint",
+            events=str(tmp_path / "events"),
+            changelog=tmp_path / "changelog",
+            dropped=failing,
+            available_now=True,
+            name="clicks",
+        )
+        query.awaitTermination()
+
+    with contextlib.suppress(Exception):
+        start()
+    assert calls == [0, 1]
+    assert "failed" in run.progress().line()
+    start()
+    assert calls == [0, 1, 1, 2]
+    events = spark.read.parquet(str(tmp_path / "events"))
+    assert sorted(row[0] for row in events.select("batch").distinct().collect()) == [0, 1, 2]
+    sent = spark.read.parquet(str(tmp_path / "changelog"))
+    for got, expected in (
+        (sent, local.changelog()),
+        (events.where("what <> 'dropped'"), local.changelog()),
+        (events.where("what = 'dropped'"), local.dropped(missing_grace=False)),
+    ):
+        rows = got.select(*expected.column_names).toArrow()
+        assert sorted(map(repr, rows.to_pylist())) == sorted(map(repr, expected.cast(rows.schema).to_pylist()))
+    counted, metrics = run.metrics(), local.metrics()
+    assert {name: counted[name] for name in counted if name != "windows-in-state"} == {
+        name: count for name, count in metrics.items() if name in counted
+    }
+    progress = run.progress()
+    assert progress.ended
+    assert "clicks: micro-batch 2" in progress.line()
+    assert sorted(progress.partitions) == sorted(set(table["partition"].to_pylist()))
+    for number, each in progress.partitions.items():
+        mine = local.trace.records().filter(pa.compute.equal(local.trace.records()["partition"], number))
+        assert each.stream_time_ms == pa.compute.max(mine["stream_time_ms"]).as_py()
+        assert each.position == pa.compute.max(mine["offset"]).as_py()
+
+
+def test_what_write_refuses(spark: SparkSession, tmp_path: Path) -> None:
+    run = BASE.count().run(read_stream(spark, write_files(records(1).slice(0, 10), tmp_path / "in", [])))
+    with pytest.raises(InvalidArgument, match="somewhere to write to"):
+        run.write(checkpoint=tmp_path)
+    with pytest.raises(InvalidArgument, match="sends no finals"):
+        run.write(checkpoint=tmp_path, finals=tmp_path / "finals")
+    with pytest.raises(InvalidArgument, match=r"every='1s'"):
+        run.write(checkpoint=tmp_path, events=tmp_path / "out", every="1s", available_now=True)
+    with pytest.raises(InvalidArgument, match="no query of this run has told anything yet"):
+        run.metrics()
+    spark.conf.set("spark.sql.shuffle.partitions", "200")
+    try:
+        with pytest.warns(UserWarning, match=r"shuffle\.partitions is 200"):
+            run.events()
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", "4")
