@@ -8,6 +8,7 @@ from sessionkit.partitioner import partition_for
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.run import Run
 from sessionkit.samples import load_sample
+from sessionkit.spark_store import read_state
 from sessionkit.stores import open_store
 from sessionkit.sweeping import sweep
 from sessionkit.widgets import browse, play, tune
@@ -39,6 +40,7 @@ __all__ = [
     "open_store",
     "partition_for",
     "play",
+    "read_state",
     "reduce",
     "suggest_gap",
     "suggest_grace",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from sessionkit.contracts import Snapshot
 from sessionkit.errors import InvalidArgument, SparkUnavailable, problem
+from sessionkit.spark_types import spark_schema
 from sessionkit.stores.chunks import Chunk, ChunkedState
 from sessionkit.text import shorten
 
@@ -23,11 +26,7 @@ def read_checkpoint(checkpoint: str | os.PathLike[str], batch: int | None) -> tu
         InvalidArgument: there is no such checkpoint or micro-batch, or it is of another kind of query.
         SparkUnavailable: no Spark session runs in this process.
     """
-    spark = _session()
-    heads = _variable(spark, checkpoint, "head", batch).selectExpr("key.slot", "value.*").collect()
-    rows = _variable(spark, checkpoint, "chunks", batch).selectExpr(
-        "key.slot", "user_map_key.number", "user_map_value.rows", "user_map_value.gone"
-    )
+    heads, rows = _heads(checkpoint, batch), _chunks(checkpoint, batch)
     chunks: dict[int, list[Chunk]] = {}
     for slot, number, data, gone in rows.collect():
         chunks.setdefault(slot, []).append(Chunk(number, bytes(data), bytes(gone)))
@@ -38,12 +37,57 @@ def read_checkpoint(checkpoint: str | os.PathLike[str], batch: int | None) -> tu
     return heads[0].holds if heads else "sessions", sorted(states, key=lambda state: state.partition)
 
 
+def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) -> DataFrame:
+    """The windows in a query's checkpoint as a DataFrame, which Spark's workers read: nothing comes to this process.
+
+    Columns: partition, key, window_start_ms, window_end_ms (of windows of one length instead timestamp_ms, the largest
+    of a record in it), and each aggregation's accumulator by its name: `mean` has sum and count; what a Python function
+    made is shown as text.
+
+    Args:
+        checkpoint: the query's checkpointLocation.
+        batch: after this micro-batch; the last one if not given.
+    Raises:
+        InvalidArgument: there is no such checkpoint or micro-batch, or it is of another kind of query.
+        SparkUnavailable: no Spark session runs in this process.
+    Example:
+        >>> sk.read_state("state").groupBy("partition").count().show()  # doctest: +SKIP
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    heads, chunks = _heads(checkpoint, batch), _chunks(checkpoint, batch)
+    largest = chunks.orderBy(F.length("rows").desc()).limit(1).collect()
+    state_of = {head.slot: (head.holds, head.partition) for head in heads}
+    of = heads[0].holds if heads else "sessions"
+    raw = [Chunk(number, bytes(rows), bytes(gone)) for _, number, rows, gone in largest]
+    found = spark_schema(ChunkedState.read(of, 0, raw, Snapshot()).to_table().schema)
+    schema = to_arrow_schema(found)  # a worker has to give exactly these types
+
+    def windows(log: pa.Table) -> pa.Table:
+        of, partition = state_of[log["slot"][0].as_py()]
+        chunks = zip(*(log[name].to_pylist() for name in Chunk._fields), strict=True)
+        table = ChunkedState.read(of, partition, itertools.starmap(Chunk, chunks), Snapshot()).to_table()
+        return table.cast(schema) if table.num_rows else schema.empty_table()
+
+    return chunks.groupBy("slot").applyInArrow(windows, found)
+
+
 def fill(store: Any, states: list[ChunkedState]) -> None:
     """Puts these states into an empty store."""
     for state in states:
         held, snapshots = state.take_all()
         if held is not None:
             store.commit(held.take(np.empty(0, np.intp)), held, snapshots)
+
+
+def _heads(checkpoint: str | os.PathLike[str], batch: int | None) -> list[Any]:
+    return _variable(_session(), checkpoint, "head", batch).selectExpr("key.slot", "value.*").collect()
+
+
+def _chunks(checkpoint: str | os.PathLike[str], batch: int | None) -> DataFrame:
+    columns = ("key.slot", "user_map_key.number", "user_map_value.rows", "user_map_value.gone")
+    return _variable(_session(), checkpoint, "chunks", batch).selectExpr(*columns)
 
 
 def _session() -> SparkSession:

@@ -158,6 +158,19 @@ class ChunkedState(ColumnState):
         self._chunk, self._row = self._chunk[stays], self._row[stays]
         self._loaded = np.zeros(len(self), np.bool_)
 
+    def to_table(self) -> pa.Table:
+        """The windows, to look at: partition, key, bounds, and each accumulator by its name."""
+        held = self._held
+        if held is None:
+            return pa.table({})
+        last = "window_end_ms" if isinstance(held, SessionColumns) else "timestamp_ms"
+        numbers = {"window_start_ms": held.start_ms, last: held[3]}
+        aggregates = {
+            name: column if isinstance(column, pa.Array) else pa.array(list(map(repr, column)), pa.string())
+            for name, column in held.aggregates.items()
+        }
+        return pa.table({"partition": held.partition, "key": held.key, **numbers, **aggregates})
+
     # ---- the whole of it in one file, for whoever goes on with it on this machine
 
     def save(self, file: Path) -> None:

@@ -217,6 +217,11 @@ def test_a_store_over_the_checkpoint(spark: SparkSession, tmp_path: Path, kind: 
             assert [*store.all(partition=partition)] == [*local.all(partition=partition)] != []
             assert store.snapshot(partition) == local.snapshot(partition)
         assert len(store.to_pandas()) == len(local.to_pandas())
+        windows = sk.read_state(tmp_path / "checkpoint", batch=batch).toArrow()
+        held = [(row["partition"], row["key"], row["window_start_ms"]) for row in local.rows()]
+        columns = (windows[name].to_pylist() for name in ("partition", "key", "window_start_ms"))
+        assert sorted(zip(*columns, strict=True), key=repr) == sorted(held, key=repr)
+        assert sum(windows["count"].to_pylist()) == sum(row["aggregate"]["count"] for row in local.rows())
         assert "checkpoint" in repr(store)
     with pytest.raises(InvalidArgument, match=r"there is no state to read.*batch 7"):
         sk.open_store("spark", checkpoint=tmp_path / "checkpoint", batch=7)
