@@ -11,7 +11,7 @@ from sessionkit.samples import load_sample
 from sessionkit.spark_store import read_state
 from sessionkit.stores import open_store
 from sessionkit.sweeping import sweep
-from sessionkit.widgets import browse, play, tune
+from sessionkit.widgets import browse, play, tune, watch
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding import SlidingWindows
 from sessionkit.windows.timed import TimeWindows
@@ -47,4 +47,5 @@ __all__ = [
     "sum",
     "sweep",
     "tune",
+    "watch",
 ]

@@ -10,7 +10,10 @@ from weakref import WeakKeyDictionary
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.plan import Plan
 from sessionkit.progress import QueryProgress
+from sessionkit.text import shorten
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,6 +32,7 @@ class Listener(StreamingQueryListener):
         self._queries: dict[str, QueryProgress] = {}  # by runId: a query that is started again is another run
         self._heard: dict[str, list[Heard]] = {}
         self._changed = threading.Condition()
+        self.plans: dict[str, Plan] = {}  # of the runs of this session, by their names
 
     def onQueryStarted(self, event: Any) -> None:
         with self._changed:
@@ -51,6 +55,7 @@ class Listener(StreamingQueryListener):
                 query.ended, query.error = True, event.exception
             self._changed.notify_all()
         self._tell(run)
+        self._heard.pop(run, None)
 
     def take(self, told: dict[str, Any]) -> None:
         """What Spark tells of a micro-batch; what is known already changes nothing."""
@@ -60,6 +65,12 @@ class Listener(StreamingQueryListener):
                 query.take(told)
             self._changed.notify_all()
         self._tell(told["runId"])
+
+    def note(self, query: StreamingQuery, run: str, checkpoint: str) -> None:
+        """What whoever started a query knows of it."""
+        known = self._queries.get(str(query.runId))
+        if known is not None:
+            known.run, known.checkpoint = run, checkpoint
 
     # ---- to ask
 
@@ -90,7 +101,7 @@ class Listener(StreamingQueryListener):
         self._heard.setdefault(str(query.runId), []).append(heard)
 
     def _tell(self, run: str) -> None:
-        for heard in self._heard.get(run, []):
+        for heard in [*self._heard.get(run, [])]:
             heard(self._queries[run])
 
 
@@ -102,10 +113,18 @@ def listener_of(spark: SparkSession) -> Listener:
     return _listeners[spark]
 
 
-def progress_of(query: StreamingQuery) -> tuple[Listener, QueryProgress] | None:
-    """The progress of a query, and who hears of it; None for one that runs no plan of sessionkit."""
-    for listener in _listeners.values():
+def progress_of(query: Any) -> tuple[Listener, QueryProgress]:
+    """The progress of a query, and who hears of it.
+
+    Raises:
+        InvalidArgument: it is no query of Spark's, or it runs no plan of sessionkit.
+    """
+    if not hasattr(query, "runId"):
+        want = "a query that run.write(…) or writeStream….start() gave"
+        raise InvalidArgument(problem("watch takes a streaming query", shorten(repr(query)), want))
+    for listener in [*_listeners.values()]:
         found = listener.of_query(query)
-        if found is not None:
+        if found is not None and (found.run is not None or not found.batches):
             return listener, found
-    return None
+    want = "a query over what plan.run(stream) gives, started in this process"
+    raise InvalidArgument(problem("the query runs no plan of sessionkit", f"query {query.name or query.id}", want))

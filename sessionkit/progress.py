@@ -48,6 +48,7 @@ class QueryProgress:
     def __init__(self, name: str) -> None:
         self.name = name
         self.run: str | None = None  # the run of sessionkit that it is of
+        self.checkpoint: str | None = None  # where it is, if that is known
         self.partitions: dict[int, PartitionProgress] = {}
         self.batches: deque[BatchProgress] = deque(maxlen=KEPT_BATCHES)
         self.ended = False

@@ -91,13 +91,16 @@ def _chunks(checkpoint: str | os.PathLike[str], batch: int | None) -> DataFrame:
 
 
 def _session() -> SparkSession:
+    from pyspark.errors import PySparkRuntimeError
     from pyspark.sql import SparkSession
 
-    spark = SparkSession.getActiveSession()
-    if spark is None:
+    try:
+        return SparkSession.active()
+    except PySparkRuntimeError as error:
         want = "SparkSession.builder.getOrCreate() first"
-        raise SparkUnavailable(problem("a checkpoint is read by Spark", "no Spark session in this process", want))
-    return spark
+        raise SparkUnavailable(
+            problem("a checkpoint is read by Spark", "no Spark session in this process", want)
+        ) from error
 
 
 def _variable(spark: SparkSession, checkpoint: str | os.PathLike[str], name: str, batch: int | None) -> DataFrame:

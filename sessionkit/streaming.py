@@ -130,6 +130,8 @@ class StreamRun(SparkInput):
             ...     checkpoint="state", changelog="sessions", dropped="late", available_now=True
             ... )  # doctest: +SKIP
         """
+        from sessionkit.listening import listener_of
+
         given = {"events": events, "changelog": changelog, "finals": finals, "dropped": dropped}
         sinks = {view: sink for view, sink in given.items() if sink is not None}
         if not sinks:
@@ -145,7 +147,9 @@ class StreamRun(SparkInput):
             writer = writer.trigger(processingTime=f"{duration_ms(every, 'every')} milliseconds")
         if available_now:
             writer = writer.trigger(availableNow=True)
-        return (writer if name is None else writer.queryName(name)).start()
+        query = (writer if name is None else writer.queryName(name)).start()
+        listener_of(self.frame.sparkSession).note(query, self._name, os.fspath(checkpoint))
+        return query
 
     # ---- while it runs
 
@@ -250,7 +254,7 @@ class StreamRun(SparkInput):
         if "RocksDB" not in str(spark.conf.get(_PROVIDER)):
             spark.conf.set(_PROVIDER, _ROCKSDB)
             spark.conf.set(_CHANGELOG, "true")
-        listener_of(spark)
+        listener_of(spark).plans[self._name] = self.plan
         if spark.conf.get(_TASKS) == _SPARKS_TASKS:
             text = (
                 f"{_TASKS} is {_SPARKS_TASKS}, as Spark has it: a new stream will keep its state in as many parts, for "

@@ -1,7 +1,10 @@
-"""Widgets for a notebook: tune the windows, play a run back, look into a store."""
+"""Widgets for a notebook: tune the windows, play a run back, look into a store, watch a stream."""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +15,11 @@ from sessionkit.text import shorten
 
 if TYPE_CHECKING:
     from sessionkit.run import Run
+    from sessionkit.watching import ProgressLine
     from sessionkit.widgets.player import Player
     from sessionkit.widgets.store_browser import StoreBrowser
     from sessionkit.widgets.tune_board import TuneBoard
+    from sessionkit.widgets.watch_board import WatchBoard
 
 
 def tune(plan: Plan, data: Any, **spans: tuple[Duration, Duration]) -> TuneBoard:
@@ -84,6 +89,49 @@ def browse(store: Any) -> StoreBrowser:
         want = 'such as sk.open_store("memory", "clicks-store")'
         raise InvalidArgument(problem("browse takes a store", shorten(repr(store)), want))
     return StoreBrowser(store)
+
+
+def watch(
+    query: Any, *, keys: Iterable[object] = (), checkpoint: str | os.PathLike[str] | None = None
+) -> WatchBoard | ProgressLine:
+    """A streaming query as it runs: in a notebook a board, in a terminal a line that follows it.
+
+    The board shows what the query has come to, how far each partition is, and the windows of chosen keys as the state
+    has them: filled once closed. It takes nothing from the query but what Spark tells of each micro-batch; the state is
+    read from the checkpoint, every few seconds, only while keys are looked at.
+
+    Args:
+        query: what `run.write(…)` or `run.events().writeStream….start()` gave.
+        keys: whose windows; those with the newest windows if none are given.
+        checkpoint: the query's, if it was not started by `run.write`, which tells it.
+    Raises:
+        InvalidArgument: the query runs no plan of sessionkit, or it was started in another process.
+    Example:
+        >>> sk.watch(run.write(checkpoint="state", changelog="sessions"), keys=["ada"])  # doctest: +SKIP
+    """
+    from sessionkit.listening import progress_of
+    from sessionkit.watching import ProgressLine
+
+    listener, progress = progress_of(query)
+    if checkpoint is not None:
+        progress.checkpoint = os.fspath(checkpoint)
+    if not _in_notebook():
+        line = ProgressLine()
+        line.show(progress)
+        listener.call(query, line.show)
+        return line
+    _check_installed()
+    from sessionkit.widgets.watch_board import WatchBoard
+
+    board = WatchBoard(progress, listener.plans, keys)
+    listener.call(query, board.hear)
+    return board
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    return hasattr(shell, "kernel")
 
 
 def _check_installed() -> None:

@@ -63,12 +63,12 @@ class Visit:
     outside: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
-    def open_lab(self, name: str, *, run: bool = True) -> None:
+    def open_lab(self, name: str, *, run: bool = True, patience_ms: int = PATIENCE_MS) -> None:
         """Opens a notebook in JupyterLab and runs all of it."""
         self.page.goto(self.server.url("lab/tree", name) + "&reset", wait_until="domcontentloaded")
         self.settle()
         if run:
-            self.run_all()
+            self.run_all(patience_ms)
 
     def settle(self) -> None:
         """Waits for the notebook and its kernel."""
@@ -82,7 +82,7 @@ class Visit:
                 chosen.first.click()
         raise AssertionError("the kernel does not become idle")
 
-    def run_all(self) -> None:
+    def run_all(self, patience_ms: int = PATIENCE_MS) -> None:
         """Runs all cells, and waits for the last one."""
         for _ in range(4):  # a click can come before the kernel is attached: then no prompt shows
             self.page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
@@ -90,7 +90,7 @@ class Visit:
             with contextlib.suppress(Exception):
                 self.page.wait_for_function(RAN, timeout=6_000)
                 break
-        self.page.wait_for_function(DONE, timeout=PATIENCE_MS)
+        self.page.wait_for_function(DONE, timeout=patience_ms)
 
     def reload(self) -> None:
         """Saves the notebook and loads the page anew."""
