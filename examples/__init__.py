@@ -1,0 +1,1 @@
+"""Programs that show sessionkit at work beside other systems."""
