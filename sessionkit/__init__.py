@@ -4,6 +4,7 @@ from sessionkit.aggregations import aggregation, collect, count, first, last, ma
 from sessionkit.auditing import Audit, audit
 from sessionkit.choosing import suggest_gap, suggest_grace
 from sessionkit.exports.export import Export
+from sessionkit.kafka import from_kafka, to_kafka
 from sessionkit.partitioner import partition_for
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.run import Run
@@ -31,6 +32,7 @@ __all__ = [
     "collect",
     "count",
     "first",
+    "from_kafka",
     "group_by_key",
     "last",
     "load_sample",
@@ -46,6 +48,7 @@ __all__ = [
     "suggest_grace",
     "sum",
     "sweep",
+    "to_kafka",
     "tune",
     "watch",
 ]

@@ -96,7 +96,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("listening",),
     ("streaming",),
     ("spark", "auditing", "choosing", "sweeping"),
-    ("tuning",),
+    ("tuning", "kafka"),
     ("watching", "widgets.parts"),
     ("widgets.run_views", "widgets.player", "widgets.store_browser", "widgets.watch_board"),
     ("widgets.tune_board",),

@@ -176,7 +176,7 @@ def test_examples_run(example: doctest.DocTest, names: dict[str, Any], monkeypat
 
 def test_only_examples_that_need_spark_are_left_out() -> None:
     left_out = {test.name for test in EXAMPLES for step in test.examples if step.options.get(doctest.SKIP)}
-    on_spark = ("spark_input", "spark_store", "spark_types", "replay_source", "streaming", "widgets")
+    on_spark = ("kafka", "spark_input", "spark_store", "spark_types", "replay_source", "streaming", "widgets")
     assert all(name.split(".")[1] in on_spark for name in left_out)
     assert len(EXAMPLES) >= 35
 

@@ -42,7 +42,9 @@ def _jars() -> Path:
 
 def _resolve(folder: Path) -> None:
     if shutil.which("mvn") is None:
-        raise Missing("Maven is missing (no mvn on PATH), which brings Kafka's jars: apt-get install maven, or the like")
+        raise Missing(
+            "Maven is missing (no mvn on PATH), which brings Kafka's jars: apt-get install maven, or the like"
+        )
     part = folder.with_name(f"{folder.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     command = ["mvn", "-q", "-B", "package", "-f", str(POM), f"-Djars={part}"]
