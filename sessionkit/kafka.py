@@ -53,9 +53,18 @@ def from_kafka(df: Any, *, value: str, key: str = "string") -> DataFrame:
         if name not in df.columns:
             want = 'what spark.readStream.format("kafka")…load() gives, with all its columns'
             raise MissingColumn(problem(f"records of Kafka have a column {name!r}", df.columns, want))
-    parts = [*_read(df, "key", key), *_read(df, "value", value), *((name, column(name)) for name in _PLACES)]
-    _check_names([name for name, _ in parts])
-    return df.select(*[part.alias(name) for name, part in parts])
+    fields = {"key": _fields(df, "key", key), "value": _fields(df, "value", value)}
+    _check_names([field or name for name in fields for field in fields[name]] + list(_PLACES))
+    # in two steps, so that a record is parsed once and not once a field
+    read = df.select(
+        _read("key", key).alias("key"), _read("value", value).alias("value"), *[column(name) for name in _PLACES]
+    )
+    parts = [
+        column(name).getField(field).alias(field) if field else column(name)
+        for name in fields
+        for field in fields[name]
+    ]
+    return read.select(*parts, *[column(name) for name in _PLACES])
 
 
 def to_kafka(run: Any, *, partitions: int, changelog: DataFrame | None = None) -> DataFrame:
@@ -108,28 +117,32 @@ def to_kafka(run: Any, *, partitions: int, changelog: DataFrame | None = None) -
     )
 
 
-def _read(df: DataFrame, name: str, form: str) -> list[tuple[str, Column]]:
-    """The columns that the key or the value comes to."""
+def _fields(df: DataFrame, name: str, form: str) -> list[str]:
+    """The fields of the JSON in the key or the value; one without a name where it is taken as it is."""
     kind = dict(df.dtypes)[name]
     if kind != "binary":
         want = 'binary, as format("kafka") loads it'
         raise UnsupportedData(problem(f"column {name!r} of records of Kafka is bytes", kind, want))
-    if form == "bytes":
-        return [(name, column(name))]
+    return [""] if form in ("string", "bytes") else _schema(name, form).names
+
+
+def _read(name: str, form: str) -> Column:
+    """The key or the value: bytes, text, or a struct."""
     from pyspark.sql import functions as F
 
-    text = column(name).cast("string")
-    text = F.when(column(name).isNull() | F.is_valid_utf8(text), text).otherwise(_refusal(name, "text in UTF-8"))
+    data = column(name)
+    if form == "bytes":
+        return data
+    text = data.cast("string")
+    is_right = data.isNull() | F.is_valid_utf8(text)
     if form == "string":
-        return [(name, text)]
-    schema = _schema(name, form)
+        return F.when(is_right, text).otherwise(_refusal(name, "text in UTF-8"))
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     parsed = F.from_json(text, f"{form}, `{_CORRUPT}` string", options)
     # from_json reads the first object of several and is content
     is_one = F.json_array_length(F.concat(F.lit("["), text, F.lit("]"))) == 1
-    is_read = column(name).isNull() | (parsed.isNotNull() & parsed.getField(_CORRUPT).isNull() & is_one)
-    checked = F.when(is_read, parsed).otherwise(_refusal(name, f"a JSON object of {form}"))
-    return [(field.name, checked.getField(field.name)) for field in schema.fields]
+    is_read = data.isNull() | (parsed.isNotNull() & parsed.getField(_CORRUPT).isNull() & is_one)
+    return F.when(is_right & is_read, parsed).otherwise(_refusal(name, f"a JSON object of {form}"))
 
 
 def _refusal(name: str, want: str) -> Column:
@@ -137,9 +150,10 @@ def _refusal(name: str, want: str) -> Column:
     from pyspark.sql import functions as F
 
     place = F.format_string("offset %d of partition %d", column("offset"), column("partition"))
-    what = F.lit(f"sessionkit.errors.InvalidData: the {name} of a record of Kafka cannot be read; got ")
+    # in two: Spark shows its plan with errors of any kind, and there it must not look like this one
+    what = F.concat(F.lit("sessionkit.errors"), F.lit(f".InvalidData: the {name} of a record of Kafka cannot be read"))
     how = f"; {want}; to go on without the record, leave it out before from_kafka: df.where(…)\n"
-    return F.raise_error(F.concat(what, place, F.lit(how)))
+    return F.raise_error(F.concat(what, F.lit("; got "), place, F.lit(how)))
 
 
 def _schema(name: str, form: str) -> StructType:

@@ -1,0 +1,55 @@
+"""A Kafka Streams application beside a broker."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.differential.oracle import FLAGS, JAR, MEMORY, OracleFailed, build
+
+STOP_TIMEOUT_S = 30
+
+
+class LiveApp:
+    """One that runs."""
+
+    def __init__(self, process: subprocess.Popen[bytes], errors: Path) -> None:
+        self._process, self._errors = process, errors
+
+    def wait_until(self, done: Callable[[], bool], *, seconds: float) -> None:
+        """Returns once `done()`.
+
+        Raises:
+            OracleFailed: the application is gone, or it takes longer.
+        """
+        deadline = time.monotonic() + seconds
+        while not done():
+            if self._process.poll() is not None:
+                raise OracleFailed(f"the application ended: {self._errors.read_text(errors='replace')[-2000:]}")
+            if time.monotonic() > deadline:
+                raise OracleFailed(f"the application was not through after {seconds} s")
+            time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def live_app(spec: dict[str, Any]) -> Iterator[LiveApp]:
+    """Runs it until the block ends; `spec` is what `LiveApp.java` is told, but for its folder."""
+    java = build()
+    with tempfile.TemporaryDirectory(prefix="live-", dir=MEMORY, ignore_cleanup_errors=True) as folder:
+        errors = Path(folder) / "stderr"
+        told = json.dumps({**spec, "state_dir": folder})
+        command = [java, *FLAGS, f"-Djava.io.tmpdir={folder}", "-cp", str(JAR), "oracle.LiveApp", told]
+        with errors.open("wb") as out:
+            process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=out)
+        try:
+            yield LiveApp(process, errors)
+            process.communicate(timeout=STOP_TIMEOUT_S)  # closes its stdin, which ends it
+        finally:
+            process.kill()
+            process.communicate()

@@ -1,0 +1,208 @@
+"""From topic to topic through Spark and through Kafka Streams itself, on one real broker: the same records come out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit.spark_types import readable_errors
+from tests.differential.live import live_app
+from tests.differential.oracle import OracleUnavailable
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from examples.kafka.broker import broker
+from examples.kafka.jars import Missing, connector_jars
+from examples.kafka.topics import Record, create_topics, producer, read_all
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+FLIGHTS, PARTITIONS = 3_000, 4
+GAP_MS, GRACE_MS = 20 * 60_000, 10 * 60_000
+INPUT, UPDATES, FINALS = "flights", "updates", "finals"
+KAFKA = "-of-kafka"  # what Kafka Streams writes beside
+
+PLAN = (
+    sk.group_by_key("key", timestamp="timestamp", partition="partition", offset="offset")
+    .windowed_by(sk.SessionWindows(inactivity_gap=GAP_MS, grace=GRACE_MS))
+    .aggregate(count=sk.count(), total=sk.sum("dep_delay"), most=sk.max("dep_delay"))
+)
+ON_CLOSE = PLAN.emit("on_window_close")
+
+
+class Outcome(NamedTuple):
+    """What is in the topics and in the Parquet files in the end, and the input as a table."""
+
+    records: pa.Table
+    topics: dict[str, list[Record]]
+    parquet: pa.Table
+
+
+@pytest.fixture(scope="module")
+def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outcome]:
+    try:
+        jars = connector_jars()
+        running = broker()
+        address = running.__enter__()
+    except Missing as missing:
+        pytest.skip(str(missing))
+    try:
+        for jar in jars:
+            spark.sql(f"ADD JAR '{jar}'")
+        create_topics(address, INPUT, UPDATES, FINALS, UPDATES + KAFKA, FINALS + KAFKA, partitions=PARTITIONS)
+        _produce(address)
+        with live_app(_app(address)) as app:
+            parquet = _run_on_spark(spark, address, tmp_path_factory.mktemp("kafka"))
+            app.wait_until(lambda: _consumed(address) == FLIGHTS, seconds=60)
+        topics = {topic: read_all(address, topic) for name in (UPDATES, FINALS) for topic in (name, name + KAFKA)}
+        yield Outcome(_table(read_all(address, INPUT)), topics, parquet)
+    except OracleUnavailable as missing:
+        pytest.skip(str(missing))
+    finally:
+        running.__exit__(None, None, None)
+
+
+def _produce(address: str) -> None:
+    flights = sk.load_sample("flights").head(FLIGHTS)
+    keys = flights["carrier"] + "@" + flights["origin"]
+    times_ms = flights["scheduled"].to_numpy().astype("datetime64[ms]").astype(int).tolist()
+    writer = producer(address)
+    for key, ms, delay in zip(keys, times_ms, flights["dep_delay"].tolist(), strict=True):
+        writer.produce(INPUT, key=key, value=json.dumps({"dep_delay": delay}), timestamp=ms)
+    assert writer.flush(30) == 0
+
+
+def _app(address: str) -> dict[str, Any]:
+    updates = {"output": UPDATES + KAFKA, "emit": "on_update", "retention_ms": GAP_MS + GRACE_MS + 1}
+    finals = {"output": FINALS + KAFKA, "emit": "on_close"}  # with Kafka's own retention, where it loses results
+    spec = {"bootstrap": address, "application": "beside", "input": INPUT, "field": "dep_delay"}
+    return {**spec, "gap_ms": GAP_MS, "grace_ms": GRACE_MS, "results": [updates, finals]}
+
+
+def _run_on_spark(spark: SparkSession, address: str, folder: Path) -> pa.Table:
+    """Updates to a topic and to Parquet from one query, finals by Spark's own sink; what is in Parquet."""
+    kafka = {"kafka.bootstrap.servers": address}
+    loaded = (
+        spark.readStream.format("kafka")
+        .options(**kafka, subscribe=INPUT, startingOffsets="earliest", maxOffsetsPerTrigger=str(FLIGHTS // 2))
+        .load()
+    )
+    records = sk.from_kafka(loaded, value="dep_delay bigint")
+    updates, finals = PLAN.run(records), ON_CLOSE.run(records)
+
+    def write(batch: DataFrame, number: int) -> None:
+        batch.persist()
+        sent = sk.to_kafka(updates, partitions=PARTITIONS, changelog=batch)
+        sent.write.format("kafka").options(**kafka, topic=UPDATES).save()
+        batch.write.parquet(str(folder / "parquet" / f"batch={number}"))
+        batch.unpersist()
+
+    writers = {
+        UPDATES: updates.changelog().writeStream.foreachBatch(write),
+        FINALS: sk.to_kafka(finals, partitions=PARTITIONS).writeStream.format("kafka").options(**kafka, topic=FINALS),
+    }
+    for name, writer in writers.items():
+        query = writer.option("checkpointLocation", str(folder / name)).trigger(availableNow=True).start()
+        with readable_errors():
+            query.awaitTermination()
+        assert len(query.recentProgress) >= 2
+    return spark.read.parquet(str(folder / "parquet")).toArrow()
+
+
+def _consumed(address: str) -> int:
+    """How far the application has committed, and so written all that came of it."""
+    places = [TopicPartition(INPUT, number) for number in range(PARTITIONS)]
+    admin = AdminClient({"bootstrap.servers": address})
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("beside", places)])
+    return sum(max(0, each.offset) for each in asked["beside"].result(10).topic_partitions)
+
+
+def _table(records: list[Record]) -> pa.Table:
+    columns: dict[str, Any] = {
+        "key": [record.key.decode() for record in records],
+        "timestamp": pa.array([record.timestamp_ms for record in records], pa.timestamp("ms", "UTC")),
+        "dep_delay": [json.loads(record.value or "")["dep_delay"] for record in records],
+        "partition": [record.partition for record in records],
+        "offset": [record.offset for record in records],
+    }
+    return pa.table(columns)
+
+
+def _sent(records: list[Record]) -> list[tuple[int, bytes, bytes | None]]:
+    return [(record.partition, record.key, record.value) for record in records]
+
+
+Window = tuple[int, str, int, int, str]  # partition, key, start, end, value
+
+
+def _windows(records: list[Record]) -> set[Window]:
+    """Final results, each sent once."""
+    found = [
+        (
+            record.partition,
+            record.key[:-16].decode(),
+            int.from_bytes(record.key[-8:], "big"),
+            int.from_bytes(record.key[-16:-8], "big"),
+            (record.value or b"").decode(),
+        )
+        for record in records
+    ]
+    assert len(set(found)) == len(found)
+    return set(found)
+
+
+def _window(row: dict[str, Any], side: str) -> Window:
+    """What the audit says that one side sends."""
+    value = json.dumps({name: row[side + name] for name in ("count", "total", "most")}, separators=(",", ":"))
+    return row["partition"], row["key"], row["window_start_ms"], row["window_end_ms"], value
+
+
+def test_the_flights_lie_where_kafka_puts_them(outcome: Outcome) -> None:
+    keys, numbers = outcome.records["key"].to_pylist(), outcome.records["partition"].to_pylist()
+    assert numbers == [sk.partition_for(key, PARTITIONS) for key in keys]
+    assert set(numbers) == set(range(PARTITIONS))
+
+
+def test_updates_are_those_of_kafka_streams(outcome: Outcome) -> None:
+    """Windowed keys, values and tombstones, byte for byte and in order, partition by partition.
+
+    Kafka Streams gives each result the end of its session as timestamp; Spark's sink can set none.
+    """
+    ours, kafka = outcome.topics[UPDATES], outcome.topics[UPDATES + KAFKA]
+    assert _sent(ours) == _sent(kafka)
+    assert len(ours) > FLIGHTS
+    assert sum(record.value is None for record in ours) > 1_000
+    assert all(record.timestamp_ms == int.from_bytes(record.key[-16:-8], "big") for record in kafka)
+
+
+def test_finals_differ_from_kafka_streams_as_the_audit_says(outcome: Outcome) -> None:
+    """Kafka's store forgets sessions that close late, and loses a record that it accepts at the last moment."""
+    ours, kafka = _windows(outcome.topics[FINALS]), _windows(outcome.topics[FINALS + KAFKA])
+    audit = sk.audit(ON_CLOSE, outcome.records, store="rocksdb")
+    rows = audit.differences().to_pylist()
+    lost = {_window(row, "") for row in rows if row["verdict"] == "lost"}
+    only_in_kafka = {_window(row, "kafka_") for row in rows if row["verdict"] == "only in Kafka"}
+    assert len(rows) == len(lost) + len(only_in_kafka)
+    assert (ours - kafka, kafka - ours) == (lost, only_in_kafka)
+    assert len(ours & kafka) > 100
+    assert len(lost) > 100
+    assert only_in_kafka
+
+
+def test_parquet_holds_the_local_changelog(outcome: Outcome) -> None:
+    expected = PLAN.run(outcome.records).changelog()
+    order = [("partition", "ascending"), ("offset", "ascending")]
+    got = outcome.parquet.sort_by(order).select(expected.column_names)  # a stable sort: tombstones stay before values
+    assert got.to_pylist() == expected.sort_by(order).cast(got.schema).to_pylist()
