@@ -21,7 +21,7 @@ PLOTLY_TESTED := plotly_mimetype
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 .PHONY: setup
 setup: $(READY) ## make .venv from requirements.lock (the other targets do so by themselves)
@@ -78,6 +78,14 @@ KILLS := 30
 .PHONY: fault
 fault: $(READY) ## a stream on Spark whose driver is killed again and again: KILLS=30
 	SESSIONKIT_KILLS=$(KILLS) $(PYTEST) -s tests/fault/test_stream_faults.py
+
+.PHONY: kafka
+kafka: $(READY) ## a Kafka broker on this machine until Ctrl-C (needs a JDK and Maven)
+	@$(PYTHON) -m examples.kafka.broker
+
+.PHONY: kafka-demo
+kafka-demo: $(READY) ## flights through a topic, Spark and back: live sessions (needs a JDK and Maven)
+	@$(PYTHON) -m examples.kafka.demo
 
 .PHONY: bench
 bench: $(READY) ## speed and memory beside Polars and Spark's own windows

@@ -1,0 +1,181 @@
+"""`make kafka-demo`: flights through a topic, Spark and back, with the sessions in the terminal as they come."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import sessionkit as sk
+from examples.kafka.broker import BrokerFailed, broker
+from examples.kafka.jars import Missing, connector_jars
+from sessionkit.durations import show_time
+from sessionkit.errors import SessionkitError
+from sessionkit.java import use_java
+from sessionkit.report import Progress
+from sessionkit.spark_types import readable_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+FLIGHTS, SESSIONS, PARTITIONS = "flights", "sessions", 4
+OUT = Path("out") / "kafka"
+SPEED = 24 * 3600  # a day a second: the month takes half a minute
+LINES_AT_ONCE = 3
+
+PLAN = (
+    sk.group_by_key("key", timestamp="timestamp", partition="partition", offset="offset")
+    .windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
+    .aggregate(flights=sk.count(), delay=sk.sum("dep_delay"))
+)
+
+
+def play(address: str) -> int:
+    """Sends the flights as they departed: key airline@airport, timestamp the scheduled departure; how many."""
+    from examples.kafka.topics import producer
+
+    flights = sk.load_sample("flights")
+    keys = flights["carrier"] + "@" + flights["origin"]
+    arrived_s = flights["departed"].to_numpy().astype("datetime64[ms]").astype(np.int64) / 1_000
+    due_s = np.maximum.accumulate(arrived_s - arrived_s[0]) / SPEED
+    times_ms = flights["scheduled"].to_numpy().astype("datetime64[ms]").astype(np.int64)
+    writer, began = producer(address), time.monotonic()
+    for key, ms, delay, due in zip(keys, times_ms.tolist(), flights["dep_delay"].tolist(), due_s.tolist(), strict=True):
+        if (early := due - (time.monotonic() - began)) > 0.01:
+            writer.poll(0)
+            time.sleep(early)
+        writer.produce(FLIGHTS, key=key, value=json.dumps({"dep_delay": delay}), timestamp=ms)
+    writer.flush()
+    return len(flights)
+
+
+def start_query(spark: SparkSession, address: str, out: Path) -> StreamingQuery:
+    """From the topic to sessions; each micro-batch goes to the other topic and to a folder of Parquet of its own."""
+    kafka = {"kafka.bootstrap.servers": address}
+    loaded = spark.readStream.format("kafka").options(**kafka, subscribe=FLIGHTS, startingOffsets="earliest").load()
+    run = PLAN.run(sk.from_kafka(loaded, value="dep_delay bigint"))
+
+    def write(batch: DataFrame, number: int) -> None:
+        batch.persist()  # it is written twice, and its state must move once
+        records = sk.to_kafka(run, partitions=PARTITIONS, changelog=batch)
+        records.write.format("kafka").options(**kafka, topic=SESSIONS).save()
+        batch.write.mode("overwrite").parquet(str(out / "changelog" / f"batch={number}"))
+        batch.unpersist()
+
+    return run.changelog().writeStream.foreachBatch(write).option("checkpointLocation", str(out / "checkpoint")).start()
+
+
+class Shown:
+    """What came from the topic of sessions, a few lines of it a second."""
+
+    def __init__(self, say: Progress) -> None:
+        self.counts: Counter[str] = Counter()
+        self._say, self._next = say, 0.0
+
+    def take(self, messages: list[Any]) -> None:
+        """Counts them, and shows the largest of the sessions if it is time."""
+        from examples.kafka.topics import record_of
+
+        records = [record_of(message) for message in messages]
+        sessions = [record for record in records if record.value is not None]
+        self.counts.update(results=len(records), withdrawn=len(records) - len(sessions))
+        if not sessions or time.monotonic() < self._next:
+            return
+        self._next = time.monotonic() + 1
+        lines = []
+        for record in sessions[-LINES_AT_ONCE:]:
+            key, end, start = record.key[:-16].decode(), record.key[-16:-8], record.key[-8:]
+            found = json.loads(record.value or b"{}")
+            first, last = (show_time(int.from_bytes(raw, "big")) for raw in (start, end))
+            delay = found["delay"] / found["flights"]
+            lines.append(f"{key}  {first} to {last}  {found['flights']:3} flights, {delay:.0f} min late on average")
+        self._say("\n          ".join(lines))
+
+
+def demo(out: Path) -> None:
+    """Runs it all and says what is where."""
+    from examples.kafka.topics import consumer, create_topics
+
+    say = Progress()
+    for part in ("changelog", "checkpoint"):
+        shutil.rmtree(out / part, ignore_errors=True)
+    say("starting a Kafka broker (the first time Maven fetches 53 MB of jars)")
+    with broker() as address, _spark(say) as spark, ThreadPoolExecutor(1) as pool:
+        create_topics(address, FLIGHTS, SESSIONS, partitions=PARTITIONS)
+        say(f"playing July 2013 into topic {FLIGHTS!r} of {address}, a day a second; first sessions in some seconds")
+        query, shown = start_query(spark, address, out), Shown(say)
+        reader = consumer(address, SESSIONS)
+        try:
+            done: Future[int] = pool.submit(lambda: (play(address), query.processAllAvailable())[0])
+            while (messages := reader.consume(10_000, timeout=0.5)) or not done.done():
+                shown.take(messages)
+            with readable_errors():
+                records = done.result()
+        finally:
+            query.stop()
+            reader.close()
+        results, withdrawn = shown.counts["results"], shown.counts["withdrawn"]
+        say(f"{records:,} flights in, {results:,} results out, {withdrawn:,} of them null: a session was withdrawn")
+        assert spark.read.parquet(str(out / "changelog")).count() == results
+    print(
+        f"{out / 'changelog'}: the same results as Parquet, a folder for each micro-batch\n"
+        f"The topics {FLIGHTS!r} and {SESSIONS!r} went with the broker; `make kafka` runs one until Ctrl-C."
+    )
+
+
+@contextlib.contextmanager
+def _spark(say: Progress) -> Iterator[SparkSession]:
+    say("starting Spark")
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise Missing("Spark is missing: pip install 'sessionkit[spark,kafka]'") from None
+    use_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    settings = {
+        "spark.jars": ",".join(map(str, connector_jars())),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": str(PARTITIONS),
+        "spark.sql.session.timeZone": "UTC",
+    }
+    builder = SparkSession.builder.master("local[*]").appName("sessionkit kafka-demo")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def main() -> int:
+    """Runs the demo; 2 and a line where something is missing."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the broker is stopped then, too
+    try:
+        demo(OUT)
+    except (Missing, BrokerFailed, SessionkitError) as error:
+        print(f"make kafka-demo: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
