@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -64,29 +63,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
 def spark() -> Iterator["SparkSession"]:
     """A local Spark session on two cores."""
     pytest.importorskip("pyspark", reason="pyspark is not installed")
-    from pyspark.sql import SparkSession
-
     from sessionkit.errors import SparkUnavailable
-    from sessionkit.java import use_java
+    from tests.spark.session import start_spark
 
     try:
-        use_java()
+        session = start_spark()
     except SparkUnavailable as error:
         pytest.skip(str(error))
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    session = (
-        SparkSession.builder.master("local[2]")
-        .appName("sessionkit tests")
-        .config("spark.ui.enabled", "false")
-        .config("spark.ui.showConsoleProgress", "false")
-        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1")
-        .config("spark.driver.bindAddress", "127.0.0.1")
-        .config("spark.driver.host", "127.0.0.1")
-        .config("spark.sql.shuffle.partitions", "4")
-        .config("spark.sql.session.timeZone", "UTC")
-        .config("spark.sql.execution.arrow.maxRecordsPerBatch", "50000")
-        .getOrCreate()
-    )
     session.sparkContext.setLogLevel("ERROR")
     yield session
     session.stop()

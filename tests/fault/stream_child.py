@@ -1,53 +1,67 @@
-"""A query that is to be killed: `python -m tests.fault.stream_child FOLDER`, files of FOLDER/in to FOLDER/out."""
+"""Queries that are to be killed: `python -m tests.fault.stream_child FOLDER SINK …`, files of FOLDER/in to its sinks.
+
+FOLDER/files: the file sink, read by its log. FOLDER/table: a folder a micro-batch, written over if that is done again.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import sessionkit as sk
-from sessionkit.java import use_java
+from tests.spark.common import BASE, read_stream
+from tests.spark.session import start_spark
 
-PLAN = (
-    sk.group_by_key("key", timestamp="at", unit="us", partition="partition", offset="offset")
-    .windowed_by(sk.SessionWindows(inactivity_gap=5_000, grace=8_000))
-    .aggregate(count=sk.count(), total=sk.sum("amount"), words=sk.collect("word"))
-)
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+    from sessionkit.streaming import StreamRun
 
 
-def main(folder: Path) -> None:
+def deadly(folder: Path) -> sk.Plan:
+    """A plan whose worker is killed, once, at each record whose offset is the name of a file in FOLDER/kills."""
+    kills = folder / "kills"
+
+    def add(key: object, value: int, count: int) -> int:
+        with contextlib.suppress(FileNotFoundError):
+            (kills / str(value)).unlink()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return count + 1
+
+    counted = sk.aggregation(initializer=int, aggregator=add, merger=lambda key, a, b: a + b, value="offset")
+    return BASE.aggregate(counted=counted, total=sk.sum("amount"), words=sk.collect("word"))
+
+
+def run_of(spark: SparkSession, folder: Path) -> StreamRun:
+    return deadly(folder).run(read_stream(spark, folder / "in")).with_types(counted="bigint")
+
+
+def start(run: StreamRun, folder: Path, sink: str) -> StreamingQuery:
     """Reads what is there, a file a micro-batch, and ends."""
-    use_java()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    from pyspark.sql import SparkSession
 
-    options = {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.session.timeZone": "UTC",
-    }
-    builder = SparkSession.builder.master("local[2]")
-    for name, value in options.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    schema = spark.read.parquet(str(folder / "in")).schema
-    records = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    query = (
-        PLAN.run(records)
-        .events()
-        .writeStream.format("parquet")
-        .option("path", str(folder / "out"))
-        .option("checkpointLocation", str(folder / "checkpoint"))
-        .trigger(availableNow=True)
-        .start()
-    )
-    query.awaitTermination()
+    def write(batch: DataFrame, number: int) -> None:
+        batch.write.mode("overwrite").parquet(str(folder / "table" / str(number)))
+
+    writer = run.events().writeStream.option("checkpointLocation", str(folder / "checkpoint" / sink))
+    if sink == "files":
+        writer = writer.format("parquet").option("path", str(folder / "files"))
+    else:
+        writer = writer.foreachBatch(write)
+    return writer.trigger(availableNow=True).start()
+
+
+def main(folder: Path, sinks: list[str]) -> None:
+    """All at once; a worker that dies is tried again, as on a cluster."""
+    spark = start_spark("local[2,4]")
+    run = run_of(spark, folder)
+    for query in [start(run, folder, sink) for sink in sinks]:
+        query.awaitTermination()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

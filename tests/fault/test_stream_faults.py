@@ -1,4 +1,4 @@
-"""A query on Spark whose driver is killed inside micro-batches ends with what an undisturbed run gives."""
+"""A stream on Spark that is killed, or whose disk is full, ends with what an undisturbed run gives."""
 
 from __future__ import annotations
 
@@ -10,58 +10,78 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import sessionkit as sk
-from tests.fault.stream_child import PLAN
-from tests.spark.test_spark_batch import in_order, records
-from tests.spark.test_spark_stream import write_files
+from tests.fault.stream_child import deadly, run_of, start
+from tests.spark.common import assert_same_events, records, write_files
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 KILLS = int(os.environ.get("SESSIONKIT_KILLS", "3"))
 ROOT = Path(__file__).parents[2]
 BATCHES = KILLS * 2 + 3
+SIZES = "200 300"  # KiB
+SINKS = ("files", "table")
+WORKER_KILLS = [0.97, 0.98, 0.99]  # where among the records
 
 
-def started(folder: Path) -> subprocess.Popen[bytes]:
-    """The query in a process group of its own: its Java and its workers die with it."""
-    command = [sys.executable, "-m", "tests.fault.stream_child", str(folder)]
+def child(folder: Path, *sinks: str) -> list[str]:
+    return [sys.executable, "-m", "tests.fault.stream_child", str(folder), *sinks]
+
+
+def started(command: list[str], folder: Path) -> subprocess.Popen[bytes]:
+    """In a process group of its own: its Java and its workers die with it."""
     with (folder / "log").open("ab") as log:
         return subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
 
 
-def numbers(folder: Path, name: str) -> set[int]:
+def told(folder: Path) -> str:
+    return (folder / "log").read_text()[-3_000:]
+
+
+def numbers(folder: Path, sink: str, name: str) -> set[int]:
     """The micro-batches that this log of the checkpoint names."""
-    return {int(file.name) for file in (folder / "checkpoint" / name).glob("[0-9]*")}
+    return {int(file.name) for file in (folder / "checkpoint" / sink / name).glob("[0-9]*")}
 
 
-def killed_inside(folder: Path, child: subprocess.Popen[bytes], dice: random.Random) -> bool:
-    """Kills it while a micro-batch is planned and not committed; False if it ended before."""
-    least = len(numbers(folder, "commits")) + dice.choice([0, 0, 2])  # in the one that is done again, or in a later one
+def inside(folder: Path, sink: str) -> bool:
+    """Whether a micro-batch is planned and not committed."""
+    return bool(numbers(folder, sink, "offsets") - numbers(folder, sink, "commits"))
+
+
+def killed_inside(folder: Path, process: subprocess.Popen[bytes], sink: str, dice: random.Random) -> list[str]:
+    """Kills it inside a micro-batch of `sink`; the sinks for which it was inside one, none if it ended before."""
+    # in the one that is done again, or in a later one
+    least = len(numbers(folder, sink, "commits")) + dice.choice([0, 0, 2])
     wait = dice.uniform(0, 1.5)
-    while child.poll() is None:
-        if numbers(folder, "offsets") - numbers(folder, "commits") and len(numbers(folder, "commits")) >= least:
+    while process.poll() is None:
+        if inside(folder, sink) and len(numbers(folder, sink, "commits")) >= least:
             time.sleep(wait)
-            os.killpg(child.pid, signal.SIGSTOP)  # so that what is counted is what is killed
-            inside = bool(numbers(folder, "offsets") - numbers(folder, "commits"))
-            if inside:
-                os.killpg(child.pid, signal.SIGKILL)
-                child.wait()
-                return True
-            os.killpg(child.pid, signal.SIGCONT)
+            os.killpg(process.pid, signal.SIGSTOP)  # so that what is counted is what is killed
+            hit = [name for name in SINKS if inside(folder, name)]
+            if sink in hit:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+                return hit
+            os.killpg(process.pid, signal.SIGCONT)
             wait = dice.uniform(0, 0.5)
         time.sleep(0.01)
-    return False
+    return []
 
 
-def committed(folder: Path) -> pa.Table:
+def in_files(folder: Path) -> pa.Table:
     """What the sink says was written: files of a batch that was not committed lie beside it."""
     files: list[str] = []
-    for log in sorted((folder / "out" / "_spark_metadata").glob("[0-9]*"), key=lambda file: int(file.stem)):
+    for log in sorted((folder / "files" / "_spark_metadata").glob("[0-9]*"), key=lambda file: int(file.stem)):
         lines = [json.loads(line) for line in log.read_text().splitlines()[1:]]
         if log.suffix == ".compact":
             files = []
@@ -69,39 +89,91 @@ def committed(folder: Path) -> pa.Table:
     return pa.concat_tables(pq.read_table(file, partitioning=None) for file in files)
 
 
-def test_kill_inside_micro_batches_loses_and_doubles_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("pyspark", reason="pyspark is not installed")
-    table = records(2)
-    table = table.set_column(1, "at", table["at"].cast(pa.int64()))
-    cuts = [len(table) * place // BATCHES for place in range(1, BATCHES)]
-    write_files(table, tmp_path / "in", cuts)
-    dice, kills = random.Random(7), 0
-    while True:
-        child = started(tmp_path)
-        if kills < KILLS and killed_inside(tmp_path, child, dice):
-            kills += 1
-            continue
-        assert child.wait(timeout=300) == 0, (tmp_path / "log").read_text()[-3_000:]
-        break
-    on_disk = len([*(tmp_path / "out").glob("*.parquet")])
+def in_table(folder: Path) -> pa.Table:
+    """Everything that lies there."""
+    folders = sorted((folder / "table").iterdir(), key=lambda folder: int(folder.name))
+    return pa.concat_tables(pq.read_table(part, partitioning=None) for part in folders)
+
+
+def input_of(table: pa.Table, folder: Path, batches: int) -> None:
+    write_files(table, folder / "in", [len(table) * place // batches for place in range(1, batches)])
+
+
+def mark(folder: Path, local: sk.Run, places: list[float]) -> None:
+    """At the records that stand there among those that count, each of which is handed to a Python function."""
+    records = local.trace.records()
+    offsets = records.filter(pa.compute.not_equal(records["decision"], "dropped"))["offset"]
+    (folder / "kills").mkdir()
+    for place in places:
+        (folder / "kills" / str(offsets[int(place * len(offsets))].as_py())).touch()
+
+
+def test_killed_drivers_and_workers_lose_and_double_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Drivers inside micro-batches, then workers inside tasks: these are tried again, and the last query ends."""
+    table, dice = records(7), random.Random(7)
+    input_of(table, tmp_path, BATCHES)
+    local = deadly(tmp_path).run(table)
+    kills = dict.fromkeys(SINKS, 0)
+    for kill in range(KILLS):
+        process = started(child(tmp_path, *SINKS), tmp_path)
+        hit = killed_inside(tmp_path, process, SINKS[kill % 2], dice)
+        assert hit, f"it ended after {kill} kills: {told(tmp_path)}"
+        for sink in hit:
+            kills[sink] += 1
+    mark(tmp_path, local, WORKER_KILLS)
+    assert started(child(tmp_path, *SINKS), tmp_path).wait(timeout=300) == 0, told(tmp_path)
+    assert not [*(tmp_path / "kills").iterdir()]
+    on_disk = len([*(tmp_path / "files").glob("*.parquet")])
     with capsys.disabled():
-        print(f"\n{kills} kills inside {BATCHES} micro-batches; {on_disk} files on disk")
-    assert kills == KILLS
-    assert numbers(tmp_path, "commits") == set(range(BATCHES))
-    assert_committed(committed(tmp_path), PLAN.run(table))
+        each = ", ".join(f"{count} inside one that writes the {sink}" for sink, count in kills.items())
+        print(f"\n{KILLS} drivers killed in {BATCHES} micro-batches ({each}), {len(WORKER_KILLS)} workers; ", end="")
+        print(f"{on_disk} files on disk; 0 lost, 0 twice")
+    for sink, read in zip(SINKS, (in_files, in_table), strict=True):
+        assert numbers(tmp_path, sink, "commits") == set(range(BATCHES))
+        assert_same_events(read(tmp_path), local)
 
 
-def assert_committed(events: pa.Table, local: sk.Run) -> None:
-    """Each event of the local run once, with the same numbers, and no other."""
-    is_dropped = pa.compute.equal(events["what"], "dropped")
-    for got, expected in (
-        (events.filter(pa.compute.invert(is_dropped)), local.changelog()),
-        (events.filter(is_dropped), local.dropped(missing_grace=False)),
-    ):
-        assert got.num_rows == expected.num_rows
-        by = [name for name in ("partition", "offset", "what", "window_start_ms") if name in expected.column_names]
-        got, expected = in_order(got, *by), in_order(expected, *by)
-        for name in expected.column_names:
-            assert got[name].to_pylist() == expected[name].to_pylist(), name
+def test_a_killed_worker_that_is_not_tried_again(spark: SparkSession, tmp_path: Path) -> None:
+    """`local[2]` tries nothing again: the query fails, and goes on where it was."""
+    table = records(7)
+    input_of(table, tmp_path, 3)
+    local = deadly(tmp_path).run(table)
+    mark(tmp_path, local, [0.4, 0.95])
+    for _ in range(2):
+        with pytest.raises(Exception, match="Python worker exited unexpectedly"):
+            start(run_of(spark, tmp_path), tmp_path, "table").awaitTermination()
+    start(run_of(spark, tmp_path), tmp_path, "table").awaitTermination()
+    assert numbers(tmp_path, "table", "commits") == {0, 1, 2}
+    assert_same_events(in_table(tmp_path), local)
+
+
+# ---- a disk that takes no more
+
+# A disk of its own for the checkpoint, which grows by `$2` KiB each time that it is full; then there is room.
+SMALL_DISK = """
+checkpoint=$1; mount -t tmpfs -o size=4k none $checkpoint || exit 9
+shift
+for size in $SIZES; do
+  mount -o remount,size=${size}k $checkpoint
+  "$@" && exit 8
+  echo full at $size KiB, committed: $(ls $checkpoint/table/commits)
+done
+mount -o remount,size=64m $checkpoint
+exec "$@"
+"""
+
+
+def test_a_full_disk_stops_the_query_and_room_lets_it_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = records(2)
+    input_of(table, tmp_path, 6)
+    (tmp_path / "checkpoint").mkdir()
+    command = ["unshare", "-Urm", "sh", "-c", SMALL_DISK, "sh", str(tmp_path / "checkpoint"), *child(tmp_path, "table")]
+    with (tmp_path / "log").open("ab") as log:
+        done = subprocess.run(
+            command, cwd=ROOT, stdout=log, stderr=log, env=os.environ | {"SIZES": SIZES}, check=False, timeout=600
+        )
+    assert done.returncode == 0, told(tmp_path)
+    with capsys.disabled():
+        print("\n", [line for line in (tmp_path / "log").read_text().splitlines() if line.startswith("full at")])
+    assert "No space left on device" in (tmp_path / "log").read_text()
+    assert_same_events(in_table(tmp_path), deadly(tmp_path).run(table))

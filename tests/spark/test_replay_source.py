@@ -18,7 +18,7 @@ from sessionkit import replay_source
 from sessionkit.errors import InvalidArgument, MissingColumn
 from sessionkit.replay_source import ReplayReader, ReplaySource, Stretch
 from sessionkit.samples import sample_path
-from tests.spark.test_spark_stream import assert_events, collected
+from tests.spark.common import assert_events, collected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -22,6 +22,7 @@ from sessionkit.errors import (
     UnknownRecord,
     UnsupportedData,
 )
+from tests.spark.common import BASE, FUNCTIONS, GAP_MS, GRACE_MS, KEYS, RECORDS, in_order, records, shuffled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,68 +31,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-GAP_MS, GRACE_MS = 5_000, 8_000
-RECORDS = 1_200
-KEYS = ["ada", "bob", "cy", "é", "", "a.b", "<img src=x onerror=alert(1)>", None]
-
-
-def records(partitions: int, seed: int = 3) -> pa.Table:
-    """Records in order of arrival: late ones, bridges, null keys and values, partition numbers with a hole."""
-    rng = np.random.default_rng(seed)
-    number = rng.integers(0, partitions, RECORDS) + (np.arange(RECORDS) % partitions == partitions - 1) * 2
-    offset = np.empty(RECORDS, np.int64)
-    for p in np.unique(number):
-        offset[number == p] = 100 + np.cumsum(rng.integers(1, 4, (number == p).sum()))
-    at = (
-        1_700_000_000_000
-        + np.cumsum(rng.integers(0, 1_000 // partitions, RECORDS))
-        - rng.integers(0, 18_000, RECORDS) * (rng.random(RECORDS) < 0.6)
-    )
-    amount = rng.integers(-50, 50, RECORDS)
-    return pa.table(
-        {
-            "key": pa.array([KEYS[i] for i in rng.integers(0, len(KEYS), RECORDS)], pa.string()),
-            "at": pa.array(at * 1000, pa.timestamp("us", tz="UTC")),
-            "partition": pa.array(number, pa.int32()),
-            "offset": offset,
-            "amount": pa.array(amount, mask=rng.random(RECORDS) < 0.1),
-            "ratio": pa.array(amount / 7, mask=rng.random(RECORDS) < 0.1),
-            "word": pa.array([None if i % 11 == 0 else f"w{i % 5}" for i in range(RECORDS)], pa.string()),
-            "unused": np.zeros(RECORDS),
-        }
-    )
-
-
-def shuffled(spark: SparkSession, table: pa.Table, files: int = 3) -> DataFrame:
-    order = np.random.default_rng(8).permutation(len(table))
-    return spark.createDataFrame(table.take(pa.array(order))).repartition(files)
-
-
-BASE = sk.group_by_key("key", timestamp="at", partition="partition", offset="offset").windowed_by(
-    sk.SessionWindows(inactivity_gap=GAP_MS, grace=GRACE_MS)
-)
 BUILT_INS = BASE.aggregate(
     count=sk.count(), total=sk.sum("amount"), ratio=sk.sum("ratio"), least=sk.min("at"), most=sk.max("amount"),
     middle=sk.mean("ratio"), first=sk.first("word"), last=sk.last("word"), words=sk.collect("word"),
 )  # fmt: skip
-FUNCTIONS = BASE.aggregate(
-    longest=sk.aggregation(
-        initializer=str,
-        aggregator=lambda key, value, aggregate: max(aggregate, value or "", key=len),
-        merger=lambda key, older, newer: max(older, newer, key=len),
-        value="word",
-    ),
-    span=sk.aggregation(
-        initializer=lambda: {"n": 0, "sum": 0.0},
-        aggregator=lambda key, value, a: {
-            "n": a["n"] + 1,
-            "sum": a["sum"] + (value["ratio"] or 0) + (value["amount"] or 0),
-        },
-        merger=lambda key, a, b: {"n": a["n"] + b["n"], "sum": a["sum"] + b["sum"]},
-        value=("ratio", "amount"),
-    ),
-    smallest=sk.reduce(lambda a, b: b if a is None else a if b is None else min(a, b), "amount"),
-)
 
 
 @pytest.fixture
@@ -121,12 +64,6 @@ CONFIG = {
     "batch": "spark.sql.execution.arrow.maxRecordsPerBatch",
     "tasks": "spark.sql.shuffle.partitions",
 }
-
-
-def in_order(table: pa.Table, *names: str) -> pa.Table:
-    """By these columns, what is equal in the order that it had."""
-    place = pa.table({**{name: table[name] for name in names}, "row": np.arange(len(table))})
-    return table.take(pa.compute.sort_indices(place, [(name, "ascending") for name in place.column_names]))
 
 
 def assert_same(of_spark: DataFrame, local: pa.Table) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,90 +13,27 @@ import pytest
 import sessionkit as sk
 from sessionkit import steps
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, StoreMismatch, UnsupportedData
-from sessionkit.spark_types import readable_errors
-from tests.spark.test_spark_batch import BASE, FUNCTIONS, in_order, records
+from tests.spark.common import (
+    BASE,
+    FUNCTIONS,
+    WINDOWS,
+    assert_events,
+    collected,
+    in_order,
+    plan_of,
+    read_stream,
+    records,
+    run_through,
+    write_files,
+)
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 from sessionkit.spark_state import SharedFiles
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from sessionkit.streaming import StreamRun
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-
-WINDOWS: dict[str, Any] = {
-    "session": sk.SessionWindows(inactivity_gap=5_000, grace=8_000),
-    "tumbling": sk.TimeWindows(size=5_000, grace=4_000),
-    "hopping": sk.TimeWindows(size=5_000, advance=1_700, grace=4_000),
-    "sliding": sk.SlidingWindows(time_difference=5_000, grace=4_000),
-}
-STRATEGIES = ("on_window_update", "on_window_close")
-
-
-def plan_of(windows: Any, strategy: str) -> sk.Plan:
-    named = {"count": sk.count(), "total": sk.sum("amount"), "last": sk.last("word"), "words": sk.collect("word")}
-    return BASE.windowed_by(windows).aggregate(**named).emit(strategy)
-
-
-def write_files(table: pa.Table, folder: Path, cuts: list[int], *, seed: int = 3) -> Path:
-    """A file for each stretch of arrivals, its rows shuffled: each partition's offsets rise from file to file."""
-    folder.mkdir(parents=True)
-    rng = np.random.default_rng(seed)
-    for number, (begin, end) in enumerate(zip([0, *cuts], [*cuts, len(table)], strict=True)):
-        part = table.slice(begin, end - begin)
-        pq.write_table(part.take(pa.array(rng.permutation(len(part)))), folder / f"{number:05}.parquet")
-    for number, file in enumerate(sorted(folder.iterdir())):
-        stamp = 1_700_000_000 + number
-        os.utime(file, (stamp, stamp))
-    return folder
-
-
-def read_stream(spark: SparkSession, folder: Path, *, files: int = 1) -> DataFrame:
-    schema = spark.read.parquet(str(folder)).schema
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", files).parquet(str(folder))
-
-
-@contextlib.contextmanager
-def collected(df: DataFrame, checkpoint: Path) -> Iterator[list[pa.Table]]:
-    """What each micro-batch gives, in order."""
-    batches: list[pa.Table] = []
-    query = (
-        df.writeStream.foreachBatch(lambda batch, _: batches.append(batch.toArrow()))
-        .option("checkpointLocation", str(checkpoint))
-        .trigger(availableNow=True)
-        .start()
-    )
-    try:
-        query.awaitTermination()
-        yield batches
-    finally:
-        query.stop()
-
-
-def run_through(df: DataFrame, checkpoint: Path) -> None:
-    with readable_errors(), collected(df, checkpoint):
-        pass
-
-
-def assert_events(run: StreamRun, local: sk.Run, checkpoint: Path) -> int:
-    """All events of all micro-batches, per partition in order, are those of the local run; how many batches."""
-    with collected(run.events(), checkpoint) as batches:
-        events = pa.concat_tables(batches)
-    changelog, dropped = local.changelog(), local.dropped(missing_grace=False)
-    for number in np.unique(events["partition"].to_numpy()):
-        mine = events.filter(pa.compute.equal(events["partition"], int(number)))
-        assert (np.diff(mine["offset"].to_numpy()) >= 0).all()
-    sent = events.filter(pa.compute.not_equal(events["what"], "dropped"))
-    lost = events.filter(pa.compute.equal(events["what"], "dropped"))
-    for got, expected in ((sent, changelog), (lost, dropped)):
-        assert got.num_rows == expected.num_rows
-        got = in_order(got, "partition")
-        expected = in_order(expected, "partition", "offset")
-        for name in expected.column_names:
-            assert got[name].to_pylist() == expected[name].cast(got[name].type).to_pylist(), name
-    return len(batches)
 
 
 @pytest.mark.parametrize(

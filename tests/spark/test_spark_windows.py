@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -10,7 +10,8 @@ import pytest
 import sessionkit as sk
 from sessionkit import steps
 from sessionkit.errors import NotBuilt
-from tests.spark.test_spark_batch import assert_same, in_order, records, shuffled
+from tests.spark.common import STRATEGIES, WINDOWS, in_order, plan_of, records, shuffled
+from tests.spark.test_spark_batch import assert_same
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -18,23 +19,6 @@ if TYPE_CHECKING:
     from sessionkit.spark import SparkRun
 
 pytestmark = pytest.mark.spark
-
-WINDOWS = {
-    "tumbling": sk.TimeWindows(size=5_000, grace=8_000),
-    "hopping": sk.TimeWindows(size=5_000, advance=1_700, grace=4_000),
-    "sliding": sk.SlidingWindows(time_difference=5_000, grace=4_000),
-}
-STRATEGIES = ("on_window_update", "on_window_close")
-
-
-def plan_of(windows: Any, strategy: str) -> sk.Plan:
-    return (
-        sk.group_by_key("key", timestamp="at", partition="partition", offset="offset")
-        .windowed_by(windows)
-        .emit(strategy)
-        .aggregate(count=sk.count(), total=sk.sum("amount"), least=sk.min("at"), most=sk.max("amount"),
-                   first=sk.first("word"), last=sk.last("word"), words=sk.collect("word"))
-    )  # fmt: skip
 
 
 def assert_all_views(run: SparkRun, local: sk.Run) -> None:

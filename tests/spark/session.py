@@ -1,0 +1,39 @@
+"""The Spark session of all tests, in this process and in those that are to be killed."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OPTIONS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    # a query over few rows takes longer to compile than to run
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.python.daemon.module": "tests.spark.daemon",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+}
+
+
+def start_spark(master: str = "local[2]", **options: str) -> SparkSession:
+    """A local session. Raises SparkUnavailable where there is no Java."""
+    from pyspark.sql import SparkSession
+
+    from sessionkit.java import use_java
+
+    use_java()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(master).appName("sessionkit tests")
+    for name, value in {**OPTIONS, **options}.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
