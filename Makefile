@@ -50,7 +50,7 @@ demo: $(READY) ## sessions of a month of flights on Spark, and a report: out/rep
 
 .PHONY: test
 test: $(READY) ## all tests, with Spark and a browser, and all notebooks
-	$(PYTEST) -n 2 --dist loadgroup -m "not browser"
+	$(PYTEST) -n 2 --dist loadgroup -m "not browser and not fault"
 	$(PYTEST) -m browser
 	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
@@ -76,7 +76,7 @@ differential: $(READY) ## random cases beside Kafka Streams itself (needs a JDK 
 KILLS := 30
 
 .PHONY: fault
-fault: $(READY) ## a stream on Spark whose driver is killed again and again: KILLS=30
+fault: $(READY) ## a stream on Spark that is killed, and whose disk is full, again and again: KILLS=30
 	SESSIONKIT_KILLS=$(KILLS) $(PYTEST) -s tests/fault/test_stream_faults.py
 
 .PHONY: kafka
@@ -86,6 +86,10 @@ kafka: $(READY) ## a Kafka broker on this machine until Ctrl-C (needs a JDK and 
 .PHONY: kafka-demo
 kafka-demo: $(READY) ## flights through a topic, Spark and back: live sessions (needs a JDK and Maven)
 	@$(PYTHON) -m examples.kafka.demo
+
+.PHONY: streaming
+streaming: $(READY) ## streams on Spark: every window kind, emit strategy, number of partitions and size of micro-batches
+	SESSIONKIT_PRODUCT=1 $(PYTEST) tests/spark/test_stream_product.py
 
 .PHONY: bench
 bench: $(READY) ## speed and memory beside Polars and Spark's own windows

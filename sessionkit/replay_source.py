@@ -113,7 +113,7 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for name, numbers in places.items():
             if name not in table.column_names:
                 table = table.append_column(name, pa.array(numbers))
-        yield from table.cast(to_arrow_schema(_schema(self._path))).to_batches(max_chunksize=50_000)
+        yield from table.cast(to_arrow_schema(_schema(self._path), timezone="UTC")).to_batches(max_chunksize=50_000)
 
     def _arrived(self, first: int) -> int:
         """How many rows have arrived by now; the clock starts with the first question."""

