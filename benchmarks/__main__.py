@@ -12,7 +12,7 @@ import platform
 import statistics
 from typing import Any
 
-from benchmarks import stream, widgets
+from benchmarks import soak, stream, widgets
 from benchmarks.data import one_busy_key, steady, visits
 from benchmarks.jobs import run
 
@@ -73,7 +73,7 @@ def _state(path: str) -> None:
 def main() -> None:
     """Runs what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("what", nargs="*", choices=[*WHAT, []], default=[])
+    parser.add_argument("what", nargs="*", choices=[*WHAT, "soak", []], default=[])
     parser.add_argument("--records", type=int, default=10_000_000)
     options = parser.parse_args()
     what = options.what or WHAT
@@ -113,6 +113,8 @@ def main() -> None:
         widgets.measure()
     if "stream" in what:
         stream.measure(2)
+    if "soak" in what:
+        soak.measure()
     if "spark" in what:
         sides = _pair("spark_sessionkit", "spark_session_window", path, 2, 2)
         _show("Spark, local[2]: exact sessions, against Spark's own session_window", sides, memory=False)

@@ -258,7 +258,7 @@ def _duckdb(query: str, path: str) -> int:
     return int(duckdb.execute(query, [path]).to_arrow_table().num_rows)
 
 
-def _spark() -> Any:
+def _spark(memory: str = "6g") -> Any:
     from sessionkit.java import use_java
     from sessionkit.spark import BATCH_SETTINGS
 
@@ -267,7 +267,7 @@ def _spark() -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    builder = builder.config("spark.driver.memory", "6g").config("spark.driver.host", "127.0.0.1")
+    builder = builder.config("spark.driver.memory", memory).config("spark.driver.host", "127.0.0.1")
     for name, value in BATCH_SETTINGS.items():
         builder = builder.config(name, value)
     spark = builder.getOrCreate()
