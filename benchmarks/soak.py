@@ -22,7 +22,12 @@ from benchmarks.stream import ROCKSDB
 
 KEYS, BATCHES, PARTITIONS = 5_000_000, 80, 4
 SPAN_MS = 40 * 60_000  # in which all of them come and go: a session lives for gap + grace and a little more
-RETAINED = 10  # micro-batches that Spark keeps; it deletes older ones only every so often
+# Spark keeps what it needs to go back so many micro-batches, and clears the rest away every so often (a minute, if not
+# told): a run of minutes would see that only once or twice.
+CLEANING = {
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.stateStore.maintenanceInterval": "10s",
+}
 MIB = 2**20
 
 
@@ -138,7 +143,8 @@ def _query(place: Path, tell: Callable[[int, Held], None]) -> Any:
     spark.conf.set("spark.sql.shuffle.partitions", PARTITIONS)
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
-    spark.conf.set("spark.sql.streaming.minBatchesToRetain", RETAINED)
+    for name, value in CLEANING.items():
+        spark.conf.set(name, value)
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     folder = str(arrivals())
     records = spark.readStream.schema(spark.read.parquet(folder).schema).option("maxFilesPerTrigger", 1).parquet(folder)

@@ -189,9 +189,12 @@ class ChunkedState(ColumnState):
         table = table.append_column("chunk", pa.array(self._chunk)).append_column("row", pa.array(self._row))
         table = table.replace_schema_metadata(told)
         aside = file.with_name(f".{file.name}")
-        with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-        aside.replace(file)
+        try:
+            with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+                writer.write_table(table)
+            aside.replace(file)
+        finally:
+            aside.unlink(missing_ok=True)
 
     @classmethod
     def opened(cls, of: str, partition: int, file: Path) -> ChunkedState:

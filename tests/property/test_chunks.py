@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -131,3 +132,17 @@ def test_a_chunk_that_is_none_is_refused() -> None:
     ):
         with pytest.raises(StoreCorrupted):
             ChunkedState.read("sessions", 3, [wrong], Snapshot())
+
+
+def test_where_there_is_no_room_no_half_written_file_stays(tmp_path: Path) -> None:
+    state = ChunkedState("sessions", 3)
+    new = columns("sessions", [("a", 0, 1)], 0, python=False)
+    state.commit(new.take(np.empty(0, np.intp)), new, {3: Snapshot(0, 0, 0)})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            state.save(tmp_path / "3-token.arrow")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert [*tmp_path.iterdir()] == []
