@@ -62,7 +62,8 @@ def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) 
     of = heads[0].holds if heads else "sessions"
     raw = [Chunk(number, bytes(rows), bytes(gone)) for _, number, rows, gone in largest]
     found = spark_schema(ChunkedState.read(of, 0, raw, Snapshot()).to_table().schema)
-    schema = to_arrow_schema(found)  # a worker has to give exactly these types
+    zone = chunks.sparkSession.conf.get("spark.sql.session.timeZone")
+    schema = to_arrow_schema(found, timezone=zone)  # a worker has to give exactly these types
 
     def windows(log: pa.Table) -> pa.Table:
         of, partition = state_of[log["slot"][0].as_py()]

@@ -25,15 +25,16 @@ OPTIONS = {
 }
 
 
-def start_spark(master: str = "local[2]", **options: str) -> SparkSession:
-    """A local session. Raises SparkUnavailable where there is no Java."""
+def start_spark(master: str = "local[2]", *, remote: bool = False, **options: str) -> SparkSession:
+    """A local session, or one of a local server. Raises SparkUnavailable where there is no Java."""
     from pyspark.sql import SparkSession
 
     from sessionkit.java import use_java
 
     use_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(master).appName("sessionkit tests")
+    builder = SparkSession.builder
+    builder = builder.remote(master) if remote else builder.master(master).appName("sessionkit tests")
     for name, value in {**OPTIONS, **options}.items():
         builder = builder.config(name, value)
     return builder.getOrCreate()

@@ -119,7 +119,7 @@ def assert_stores(checkpoint: Path, plan: sk.Plan, table: pa.Table, seen: list[i
             assert [*store.all(partition=partition)] == [*local.all(partition=partition)] != []
             assert store.snapshot(partition) == local.snapshot(partition)
         assert len(store.to_pandas()) == len(local.to_pandas())
-        windows = sk.read_state(tmp_path / "checkpoint", batch=batch).toArrow()
+        windows = sk.read_state(checkpoint, batch=batch).toArrow()
         held = [(row["partition"], row["key"], row["window_start_ms"]) for row in local.rows()]
         columns = (windows[name].to_pylist() for name in ("partition", "key", "window_start_ms"))
         assert sorted(zip(*columns, strict=True), key=repr) == sorted(held, key=repr)

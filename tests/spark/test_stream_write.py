@@ -10,8 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sessionkit.errors import InvalidArgument
-from tests.spark.test_spark_batch import BASE, records
-from tests.spark.test_spark_stream import WINDOWS, plan_of, read_stream, write_files
+from tests.spark.common import BASE, WINDOWS, plan_of, read_stream, records, write_files
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 

@@ -1,0 +1,43 @@
+"""A plan through Spark Connect, in a process of its own: `python -m tests.spark.connect_child FOLDER`.
+
+A process has either a session of its own or one of a server.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import sessionkit as sk
+from tests.spark.common import WINDOWS, plan_of, read_stream, records, write_files
+from tests.spark.session import start_spark
+
+
+def rows(table: object) -> list[str]:
+    return sorted(map(repr, table.to_pylist()))  # type: ignore[attr-defined]
+
+
+def main(folder: Path) -> None:
+    """Says what it has found to be right."""
+    spark = start_spark(remote=True)
+    table, plan = records(2), plan_of(WINDOWS["session"], "on_window_update")
+    local = plan.run(table)
+    run = plan.run(read_stream(spark, write_files(table, folder / "in", [700])))
+    query = run.write(checkpoint=folder / "state", changelog=folder / "out", available_now=True)
+    query.awaitTermination()
+    expected = local.changelog()
+    written = spark.read.parquet(str(folder / "out")).select(*expected.column_names).toArrow()
+    assert rows(written) == rows(expected.cast(written.schema))
+    print("a stream through Spark Connect:", written.num_rows, "rows as in the local run")
+    metrics, counted = local.metrics(), run.metrics()
+    assert counted == {**{name: metrics[name] for name in counted if name in metrics}, "windows-in-state": 24}
+    store = sk.open_store("spark", checkpoint=folder / "state")
+    assert len(store.to_pandas()) == sk.read_state(folder / "state").count() == 24
+    print("its counters and its state, too")
+    assert plan.run(spark.read.parquet(str(folder / "in"))).metrics() == metrics
+    print("and a batch")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
