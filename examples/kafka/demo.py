@@ -22,8 +22,7 @@ from examples.kafka.broker import BrokerFailed, broker
 from examples.kafka.jars import Missing, connector_jars
 from sessionkit.durations import show_time
 from sessionkit.errors import SessionkitError
-from sessionkit.java import use_java
-from sessionkit.report import Progress
+from sessionkit.report import QUICK_START, Progress, start_spark
 from sessionkit.spark_types import readable_errors
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def demo(out: Path) -> None:
     for part in ("changelog", "checkpoint"):
         shutil.rmtree(out / part, ignore_errors=True)
     say("starting a Kafka broker (the first time Maven fetches 53 MB of jars)")
-    with broker() as address, _spark(say) as spark, ThreadPoolExecutor(1) as pool:
+    with _errors_to(out / "log"), broker() as address, _spark() as spark, ThreadPoolExecutor(1) as pool:
         create_topics(address, FLIGHTS, SESSIONS, partitions=PARTITIONS)
         say(f"playing July 2013 into topic {FLIGHTS!r} of {address}, a day a second; first sessions in some seconds")
         query, shown = start_query(spark, address, out), Shown(say)
@@ -136,28 +135,24 @@ def demo(out: Path) -> None:
 
 
 @contextlib.contextmanager
-def _spark(say: Progress) -> Iterator[SparkSession]:
-    say("starting Spark")
+def _errors_to(log: Path) -> Iterator[None]:
+    """What Spark's workers say on stderr goes into a file: it is much, and not for the reader of a demo."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    terminal = os.dup(2)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
     try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        raise Missing("Spark is missing: pip install 'sessionkit[spark,kafka]'") from None
-    use_java()
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    settings = {
-        "spark.jars": ",".join(map(str, connector_jars())),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.sql.shuffle.partitions": str(PARTITIONS),
-        "spark.sql.session.timeZone": "UTC",
-    }
-    builder = SparkSession.builder.master("local[*]").appName("sessionkit kafka-demo")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    session = builder.getOrCreate()
-    session.sparkContext.setLogLevel("ERROR")
+        yield
+    finally:
+        os.dup2(terminal, 2)
+        os.close(terminal)
+
+
+@contextlib.contextmanager
+def _spark() -> Iterator[SparkSession]:
+    jars = ",".join(map(str, connector_jars()))
+    session = start_spark({**QUICK_START, "spark.jars": jars})
+    session.conf.set("spark.sql.shuffle.partitions", str(PARTITIONS))
     try:
         yield session
     finally:

@@ -34,7 +34,9 @@ def create_topics(address: str, *names: str, partitions: int) -> None:
 
 def producer(address: str) -> Producer:
     """A producer that puts a key where Java's would, and keeps the order."""
-    return Producer({"bootstrap.servers": address, "partitioner": "murmur2_random", "enable.idempotence": True})
+    return Producer(
+        {"bootstrap.servers": address, "partitioner": "murmur2_random", "enable.idempotence": True, "log_level": 3}
+    )
 
 
 def consumer(address: str, topic: str) -> Consumer:
