@@ -1,0 +1,42 @@
+"""Keys and values as Kafka's own serializers write them, asked from Kafka Streams for the windows of one length."""
+
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from tests.differential.exported import job
+from tests.differential.oracle import Oracle, OracleUnavailable
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_hopping_windows_are_written_as_kafka_writes_them(spark: SparkSession) -> None:
+    plan = (
+        sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset")
+        .windowed_by(sk.TimeWindows(size=10, advance=4, grace=5))
+        .aggregate(count=sk.count(), total=sk.sum("n"))
+    )
+    rows = [{"who": "aéb"[i % 3], "at": 20 + 3 * i - 9 * (i % 2), "n": i} for i in range(12)]
+    try:
+        with Oracle("--exported") as oracle:
+            answer = oracle.ask(job(plan.to_java(types={"n": "bigint"}), rows, "who"))
+    except OracleUnavailable as missing:
+        pytest.skip(str(missing))
+    kafka = [
+        (base64.b64decode(each["key"]), base64.b64decode(each["value"])) for step in answer["sent"] for each in step
+    ]
+    places = {"partition": [0] * len(rows), "offset": [*range(len(rows))]}
+    table = pa.table({**pa.Table.from_pylist(rows).to_pydict(), **places})
+    sent = sk.to_kafka(plan.run(spark.createDataFrame(table)), partitions=1).collect()
+    assert [(bytes(row.key), row.value.encode()) for row in sent] == kafka
+    assert len(kafka) > 2 * len(rows)
