@@ -13,7 +13,7 @@ PLOTLY = "application/vnd.plotly.v1+json"
 
 
 def test_there_are_enough() -> None:
-    assert len(NOTEBOOKS) >= 7
+    assert len(NOTEBOOKS) >= 8
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
