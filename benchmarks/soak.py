@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import statistics
@@ -92,15 +93,20 @@ def measure() -> None:
 
 
 def _watched(place: Path, shared: Path) -> Held:
-    children = psutil.Process().children(recursive=True)
-    java = [child for child in children if child.name() == "java"]
-    workers = [child for child in children if child.name().startswith("python")]
-    resident = [worker.memory_info().rss for worker in workers]
+    java, workers, peak = 0, [0], 0
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess, OSError):  # Spark ends idle workers
+            name, resident = child.name(), child.memory_info().rss
+            if name == "java":
+                java += resident
+            elif name.startswith("python"):
+                workers.append(resident)
+                peak = max(peak, _peak(child.pid))
     return Held(
-        largest_worker=max(resident),
-        workers=sum(resident),
-        peak=max(_peak(worker.pid) for worker in workers),
-        java=sum(process.memory_info().rss for process in java),
+        largest_worker=max(workers),
+        workers=sum(workers),
+        peak=peak,
+        java=java,
         checkpoint=_size(place),
         shared=_size(shared),
         windows=_windows(shared),
@@ -108,8 +114,8 @@ def _watched(place: Path, shared: Path) -> Held:
 
 
 def _peak(pid: int) -> int:
-    line = next(line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) * 1024
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return max((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), default=0)
 
 
 def _size(folder: Path) -> int:
