@@ -48,7 +48,7 @@ def test_a_stopped_query_goes_on(spark: SparkSession, tmp_path: Path) -> None:
     spark.dataSource.register(ReplaySource)
     source = spark.readStream.format("sessionkit.replay").option("path", str(path))
     query = (
-        source.option("rowsPerSecond", 200)
+        source.option("rowsPerSecond", 20)
         .load()
         .writeStream.format("noop")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
