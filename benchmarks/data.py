@@ -43,6 +43,34 @@ def visits(records: int) -> Path:
     return _write(path, key[arrival], START_MS + time[arrival], np.round(rng.gamma(2.0, 10.0, records), 2))
 
 
+def shuffled(records: int) -> Path:
+    """`visits` in eight files, the rows in no order."""
+    folder = FOLDER / f"shuffled-{records}"
+    if not folder.exists():
+        table = pq.read_table(visits(records))
+        order = np.random.default_rng(2013).permutation(len(table))
+        _write_files(folder, [table.take(pa.array(rows)) for rows in np.array_split(order, 8)])
+    return folder
+
+
+def kept_apart(records: int) -> Path:
+    """`visits` in a file for each partition."""
+    folder = FOLDER / f"apart-{records}"
+    if not folder.exists():
+        table = pq.read_table(visits(records))
+        number = table["partition"].to_numpy()
+        _write_files(folder, [table.filter(pa.array(number == p)) for p in range(PARTITIONS)])
+    return folder
+
+
+def _write_files(folder: Path, tables: list[pa.Table]) -> None:
+    aside = folder.with_name(f".{folder.name}")
+    aside.mkdir(parents=True, exist_ok=True)
+    for number, table in enumerate(tables):
+        pq.write_table(table, aside / f"{number}.parquet", row_group_size=1_000_000, compression="zstd")
+    aside.rename(folder)
+
+
 def one_busy_key(records: int) -> Path:
     """One key, a session for nearly every record, all of them open, arriving in no order."""
     path = FOLDER / f"one-key-{records}.parquet"

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.compiled import compiled, compiled_loop
+from sessionkit.decisions import TICK
 
 SMALL_PLACE = 64
 
@@ -35,12 +36,12 @@ def offsets_rise(partition, offset, partition_count):  # type: ignore[no-untyped
 def stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # type: ignore[no-untyped-def]
     """Fills `out` with the running maximum of timestamps per partition; `stream_time_ms` holds it before and after.
 
-    A rejected record (null key, bad time) does not move it (Kafka's KStreamSessionWindowAggregate returns before).
+    A rejected record (null key, bad time) does not move it (Kafka's KStreamSessionWindowAggregate returns before); a tick does.
     """
     any_rejected = rejected.shape[0] > 0
     for i in range(timestamp_ms.shape[0]):
         p = partition[i]
-        if timestamp_ms[i] > stream_time_ms[p] and not (any_rejected and rejected[i] != 0):
+        if timestamp_ms[i] > stream_time_ms[p] and not (any_rejected and rejected[i] != 0 and rejected[i] != TICK):
             stream_time_ms[p] = timestamp_ms[i]
         out[i] = stream_time_ms[p]
 

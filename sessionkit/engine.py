@@ -16,7 +16,7 @@ from sessionkit.aggregations import Aggregation
 from sessionkit.columns import note_decisions, slots_of, stream_times
 from sessionkit.compiled import announce_compiling
 from sessionkit.contracts import BulkStore, SessionColumns, Snapshot
-from sessionkit.decisions import LATE, OPENED, REPLAYED
+from sessionkit.decisions import LATE, OPENED, REPLAYED, TICK
 from sessionkit.durations import check_reach
 from sessionkit.errors import InvalidData, problem
 from sessionkit.folds import Fold, make_fold
@@ -198,7 +198,7 @@ def load_sessions(
 def newest_times(batch: RecordBatch, stream_time_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Stream time of each partition at the end of the batch, from what it was before."""
     newest = stream_time_ms.copy()
-    counted = slice(None) if batch.rejected is None else batch.rejected == 0
+    counted = slice(None) if batch.rejected is None else (batch.rejected == 0) | (batch.rejected == TICK)
     np.maximum.at(newest, batch.partition[counted], batch.timestamp_ms[counted])
     return newest
 
@@ -223,6 +223,11 @@ def no_sessions(key_type: pa.DataType, names: tuple[str, ...]) -> SessionColumns
     return SessionColumns(
         pa.array([], key_type), none, none, none, none, none, {name: np.empty(0, object) for name in names}
     )
+
+
+def decision_counts(counts: npt.NDArray[np.int64]) -> dict[int, int]:
+    """How many records met each decision that was made; a tick is no record."""
+    return {int(code): int(counts[code]) for code in np.flatnonzero(counts) if code != TICK}
 
 
 class _Drive:
@@ -290,7 +295,7 @@ class _Drive:
 
     def decision_counts(self) -> dict[int, int]:
         """How many records met each decision."""
-        return {int(code): int(self._counts[code]) for code in np.flatnonzero(self._counts)}
+        return decision_counts(self._counts)
 
     def trace(
         self, keys: pa.Array, columns: WindowColumns, loaded: SessionColumns, limits: Mapping[str, int]

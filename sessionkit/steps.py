@@ -14,9 +14,11 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sessionkit.aggregations import Aggregation
 from sessionkit.commit import alive, commit, commit_windows, findable, findable_windows
+from sessionkit.decisions import TICK
 from sessionkit.engine import Outcome, run_kernel
 from sessionkit.errors import BrokenTrace, InvalidData, problem
 from sessionkit.processing import without_null_values
@@ -54,6 +56,16 @@ class Job:
     def holds(self) -> str:
         """What the state is of: "sessions", or "windows" of one length."""
         return "sessions" if isinstance(self.windows, SessionWindows) else "windows"
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        """The columns that the aggregations read."""
+        return tuple(dict.fromkeys(column for _, each in self.aggregations for column in each.columns))
+
+    def read(self, table: pa.Table) -> RecordBatch:
+        """Some records, checked, with the reasons for which some count nowhere."""
+        batch = read_records(table, self.source, self.value_columns)
+        return batch if self.windows.takes_null_values else without_null_values(batch)
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The view's rows; `batches` hold whole partitions one after another, each in offset order."""
@@ -109,15 +121,16 @@ class PartitionRun:
         self._of_sessions = job.holds == "sessions"
         self._state = ColumnState(job.holds) if state is None else state
         self._job, self.view = job, VIEWS[job.view](job)
-        self._values: tuple[str, ...] = tuple(dict.fromkeys(c for _, a in job.aggregations for c in a.columns))
         self._last: RecordBatch | None = None
 
     def step(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
         """Takes the next records in."""
+        yield from self.take(self._job.read(table))
+
+    def take(self, batch: RecordBatch) -> Iterator[pa.RecordBatch]:
+        """The same with records that were read already."""
         job = self._job
-        batch = read_records(table, job.source, self._values)
         self._check_follows(batch)
-        batch = batch if job.windows.takes_null_values else without_null_values(batch)
         outcome = self._run(batch, self._state)
         if self._of_sessions:
             commit(outcome, self._state, job.windows, job.retention_ms)
@@ -230,7 +243,10 @@ class RecordsView:
         """Nothing is carried."""
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        return columns_of(trace_of(outcome).records())
+        trace = trace_of(outcome)
+        records = trace.records()
+        ticks = trace.decision == TICK
+        return columns_of(records.filter(pa.array(~ticks)) if ticks.any() else records)
 
     def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         return None
@@ -360,7 +376,8 @@ def trace_of(outcome: Outcome) -> Any:
 def dropped_of(outcome: Outcome) -> pa.Table:
     """What counts in no window: records of sessions, or single windows that a record came too late for."""
     trace = trace_of(outcome)
-    return tables.dropped_touches(trace) if isinstance(trace, WindowTrace) else tables.dropped_records(trace)
+    dropped = tables.dropped_touches(trace) if isinstance(trace, WindowTrace) else tables.dropped_records(trace)
+    return dropped.filter(pc.is_valid(dropped["reason"]))  # a tick has none
 
 
 def columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:

@@ -12,7 +12,15 @@ import pyarrow as pa
 from sessionkit.aggregations import Aggregation
 from sessionkit.contracts import BulkStore, FixedColumns, Snapshot
 from sessionkit.durations import check_reach
-from sessionkit.engine import Outcome, codes_of, describer, newest_times, snapshots_after, without_replayed
+from sessionkit.engine import (
+    Outcome,
+    codes_of,
+    decision_counts,
+    describer,
+    newest_times,
+    snapshots_after,
+    without_replayed,
+)
 from sessionkit.folds import make_fold
 from sessionkit.records import RecordBatch
 from sessionkit.trace import WindowColumns
@@ -71,7 +79,7 @@ def run_window_kernel(
         kept_trace=_trace(windows, feed, keys, columns, state) if keep_trace else None,
         closed=last_instant < close_time[columns.partition],
         snapshots=snapshots_after(numbers, position, feed.stream_time_ms, close_time, before),
-        dropped={int(code): int(feed.counts[code]) for code in np.flatnonzero(feed.counts)},
+        dropped=decision_counts(feed.counts),
         missed_count=decided.missed_count,
         merge_count=0,
         trailing_only=windows.trailing_only,

@@ -13,13 +13,13 @@ PACKAGE = Path(__file__).parent.parent / "sessionkit"
 
 # From the ground up. Members of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "text", "assets", "compiled", "exports", "views", "windows"),
+    ("errors", "text", "assets", "compiled", "decisions", "exports", "views", "windows"),
     (
         *(
             "durations",
             "packing",
+            "parquet_layout",
             "columns",
-            "decisions",
             "fold_loops",
             "contracts",
             "files",
@@ -44,7 +44,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("stores.rows", "stores.folder", "stores.shown", "touch_loops", "windows.emission", "windows.touches"),
     (
-        *("aggregations", "partitioner", "source", "views.html"),
+        *("aggregations", "partitioner", "pieces", "source", "views.html"),
         *("stores.columns", "stores.cache", "stores.codec", "stores.segments"),
     ),
     ("stores.in_memory", "stores.database", "stores.chunks", "windows.sliding_places"),
@@ -67,8 +67,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("commit", "processing", "views.explain", "window_engine"),
     ("views.tables", "views.charts.grammar", "views.explain_windows", "views.explain_life"),
     ("views.audit_words", "views.kafka_metrics"),
-    ("steps", "views.charts.labels"),
-    ("key_grace",),
+    ("steps", "spark_scan", "views.charts.labels"),
+    ("by_key", "key_grace"),
     ("views.charts.base", "views.charts.playback", "views.charts.plain"),
     ("views.charts.audit", "views.charts.choosing", "views.charts.held", "views.charts.lineage"),
     (
@@ -94,7 +94,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("replaying",),
     ("progress", "spark_input", "spark_state", "views.charts.watched"),
     ("listening",),
-    ("streaming",),
+    ("streaming", "spark_reading"),
     ("spark", "auditing", "choosing", "sweeping"),
     ("tuning", "kafka"),
     ("watching", "widgets.parts"),

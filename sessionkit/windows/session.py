@@ -148,6 +148,11 @@ class SessionWindows:
         return self.inactivity_gap_ms
 
     @staticmethod
+    def last_instants_ms(timestamps_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The last instants of all sessions that records of these times can be in, each once, rising."""
+        return np.unique(timestamps_ms)
+
+    @staticmethod
     def last_instant_ms(session: StoredSession) -> int:
         """The last time that lies in a stored session."""
         return session.window_end_ms

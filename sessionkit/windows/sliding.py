@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from sessionkit.contracts import StoredWindow, WindowStore, window_kind
 from sessionkit.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
 from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, retention_ms, show_duration
@@ -91,6 +94,11 @@ class SlidingWindows:
         d = self.time_difference_ms
         left, right = max(0, timestamp_ms - d), timestamp_ms + 1
         return [(left, left + d), (right, right + d)]
+
+    def last_instants_ms(self, timestamps_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The last instants of all windows that records of these times can make, each once, rising."""
+        d = self.time_difference_ms
+        return np.unique(np.concatenate([np.maximum(timestamps_ms, d), timestamps_ms + 1 + d]))
 
     def oldest_kept_end_ms(self, stream_time_ms: int) -> int:
         """Windows that end before this are met by no later record, and none is copied from them."""

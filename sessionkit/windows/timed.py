@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from sessionkit.contracts import StoredWindow, WindowStore, window_kind
 from sessionkit.decisions import ADDED, LATE, OPENED
 from sessionkit.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, retention_ms, show_duration
@@ -94,6 +97,12 @@ class TimeWindows:
         """
         first = max(0, timestamp_ms - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
         return [(start, start + self.size_ms) for start in range(first, timestamp_ms + 1, self.advance_ms)]
+
+    def last_instants_ms(self, timestamps_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The last instants of all windows that records of these times can be in, each once, rising; perhaps more."""
+        newest = np.unique(timestamps_ms // self.advance_ms)
+        number = np.unique([newest - back for back in range(-(-self.size_ms // self.advance_ms))])
+        return number[number >= 0] * self.advance_ms + self.size_ms - 1
 
     def oldest_kept_end_ms(self, stream_time_ms: int) -> int:
         """Windows that end before this are met by no later record."""
