@@ -1,8 +1,8 @@
-"""A partition's records dealt out by key, so that many tasks share it: each with all that the others' keys mean to it.
+"""A partition's records dealt out by key, so that many tasks share it.
 
-Keys meet in stream time alone. So a task gets the records of its keys, and ticks: rows that only move stream time, where
-a record of another key moved it. Of those it gets the ones that its own records can tell apart: the last one before each
-of them, and the first one that closes a window in which one of them can be.
+Keys meet in stream time alone. So a task gets the records of its keys, and ticks: rows that only move stream time,
+where a record of another key moved it. It gets those that its own records can tell apart: the last one before each of
+them, and the first one that closes a window in which one of them can be.
 """
 
 from __future__ import annotations
@@ -42,8 +42,15 @@ def row_number_name(schema: pa.Schema) -> str:
 # ---- dealing out: one partition after another, in offset order
 
 
-def deal(job: Job, batches: Iterator[pa.RecordBatch], shares: int, first: int, width: int) -> Iterator[pa.RecordBatch]:
-    """The records of each partition for each of its `shares`, as slices; partitions share places as they share tasks."""
+def deal(
+    job: Job, batches: Iterator[pa.RecordBatch], *, shares: int, first: int, width: int
+) -> Iterator[pa.RecordBatch]:
+    """The records of each partition for each of its `shares`, as slices.
+
+    Args:
+        first: the smallest partition number.
+        width: how many partition numbers share a task.
+    """
     named = (batch.rename_columns(list(job.columns)) for batch in batches)
     steps = cut(named, str(job.source.partition), job.step_records)
     for number, tables in groupby(steps, key=lambda step: step[0]):

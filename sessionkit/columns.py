@@ -36,7 +36,8 @@ def offsets_rise(partition, offset, partition_count):  # type: ignore[no-untyped
 def stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # type: ignore[no-untyped-def]
     """Fills `out` with the running maximum of timestamps per partition; `stream_time_ms` holds it before and after.
 
-    A rejected record (null key, bad time) does not move it (Kafka's KStreamSessionWindowAggregate returns before); a tick does.
+    A rejected record (null key, bad time) does not move it (Kafka's KStreamSessionWindowAggregate returns before); a
+    tick does.
     """
     any_rejected = rejected.shape[0] > 0
     for i in range(timestamp_ms.shape[0]):

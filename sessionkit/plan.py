@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -168,6 +168,7 @@ class Plan(Exports):
         commit_every: int | Sequence[int] | None = None,
         emit_interval: Duration | None = None,
         wall_clock: Clock | None = None,
+        parallelism: Literal["partition", "key"] = "partition",
     ) -> Any:
         """Runs the plan over a frame, a file, or a Spark DataFrame.
 
@@ -184,10 +185,14 @@ class Plan(Exports):
             commit_every: the task commits and flushes its cache after so many records, or after these rows; else once.
             emit_interval: final results are looked for at most this often, by `wall_clock`.
             wall_clock: the wall clock (ms) at each record, or a function that tells it: for throttle and metrics.
+            parallelism: of a Spark DataFrame that is no stream: a task for each source partition, or, for the same
+                results, "key": it deals the records out by key, to as many as spark.sql.shuffle.partitions says. It
+                pays where Python functions aggregate, and more cores are free than there are partitions.
         Returns:
             A `Run`; for a Spark DataFrame a `SparkRun` with the same views, for a streaming one a `StreamRun`.
         """
         one_of("rules", rules, RULES)
+        _check_parallelism(parallelism, data)
         self.check()
         self._check_store(store)
         options = (commit_every, emit_interval, wall_clock)
@@ -195,7 +200,7 @@ class Plan(Exports):
         if is_spark_frame(data):
             from sessionkit.spark import start
 
-            return start(self, data, rules=rules, store=store, retention=retention)
+            return start(self, data, rules=rules, store=store, retention=retention, parallelism=parallelism)
         batch = read_records(data, self.source, self.value_columns())
         windows, kafka = self._windows(), rules == "kafka"
         if not kafka:
@@ -204,15 +209,10 @@ class Plan(Exports):
         if store is not None:
             retention = self._store_retention(store, retention)
         retention_ms = windows.retention_ms(retention)
-        how = Deployment(
-            retention_ms=retention_ms,
-            emit=self.strategy,
-            kafka=True,
-            caching=caching,
-            commits=_commit_rows(commit_every, len(batch)),
-            emit_interval_ms=0 if emit_interval is None else duration_ms(emit_interval, "emit_interval"),
-            wall_clock=_checked_clock(wall_clock, len(batch)),
-        )
+        interval_ms = 0 if emit_interval is None else duration_ms(emit_interval, "emit_interval")
+        commits, clock = _commit_rows(commit_every, len(batch)), _checked_clock(wall_clock, len(batch))
+        timing: dict[str, Any] = {"commits": commits, "emit_interval_ms": interval_ms, "wall_clock": clock}
+        how = Deployment(retention_ms=retention_ms, emit=self.strategy, kafka=True, caching=caching, **timing)
         return self._run_processor(batch, store, how)
 
     def run_batch(
@@ -348,6 +348,13 @@ class Plan(Exports):
 
     def _repr_html_(self) -> str:
         return html_block(f"<pre>{escape_html(self)}</pre>")
+
+
+def _check_parallelism(parallelism: str, data: Any) -> None:
+    one_of("parallelism", parallelism, ("partition", "key"))
+    if parallelism != "partition" and not is_spark_frame(data):
+        want = "a Spark DataFrame; in this process a run is one task"
+        raise InvalidArgument(problem('parallelism="key" spreads a run over Spark', type(data).__name__, want))
 
 
 def _checked_clock(clock: Clock | None, count: int) -> Clock | None:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from sessionkit.by_key import row_number_name
 from sessionkit.durations import Duration
-from sessionkit.errors import InvalidData, NotBuilt, UnknownRecord, problem
+from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem
 from sessionkit.key_grace import add_missing_grace
 from sessionkit.plan import Plan
 from sessionkit.run import Run, Theme
-from sessionkit.spark_input import SparkInput, check_built
+from sessionkit.spark_input import check_built
+from sessionkit.spark_reading import Parallelism, SparkReading
 from sessionkit.spark_types import column, readable_errors, spark_schema
-from sessionkit.steps import Job
 from sessionkit.streaming import StreamRun
 from sessionkit.text import escape_html, html_block, plural
 from sessionkit.typed import type_of
@@ -38,42 +40,44 @@ BATCH_SETTINGS = {
 SAMPLE_RECORDS = 1_000  # to tell what a Python function returns
 
 
-class Extent(NamedTuple):
-    """What one cheap job tells of the input: how many records, in partitions from which number to which."""
-
-    records: int
-    first: int
-    last: int
-
-
-def start(plan: Plan, df: Any, *, rules: str, store: Any, retention: Duration | None) -> SparkRun | StreamRun:
+def start(
+    plan: Plan, df: Any, *, rules: str, store: Any, retention: Duration | None, parallelism: Parallelism
+) -> SparkRun | StreamRun:
     """The run of a plan over a DataFrame, streaming or not; nothing runs yet.
 
     Raises:
-        InvalidArgument: the plan does not name a partition and an offset column.
+        InvalidArgument: the plan does not name a partition and an offset column, or a stream is to run by key.
         NotBuilt: rules="kafka", or a store.
     """
     check_built(df, rules, store)
-    return (StreamRun if df.isStreaming else SparkRun).of(plan, df, retention)
+    if not df.isStreaming:
+        return dataclasses.replace(SparkRun.of(plan, df, retention), parallelism=parallelism)
+    if parallelism != "partition":
+        want = 'parallelism="partition": its state is kept by source partition'
+        raise InvalidArgument(problem("a stream does not run by key", repr(parallelism), want))
+    return StreamRun.of(plan, df, retention)
 
 
-class SparkRun(SparkInput):
+class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 
-    The records of a source partition go through one task in offset order, whatever the parallelism, as its stream time
-    is shared by all its keys. The first view asks Spark for the smallest and largest partition number, one job over
-    one column.
+    The records of a source partition go through one task in offset order, as its stream time is shared by all its keys;
+    with `parallelism="key"` that task only deals them out. Where the input is Parquet files whose row groups hold one
+    partition each, tasks read them straight from the files. Otherwise the first view asks Spark for the smallest and
+    largest partition number, one job over one column. `summary()` says which way is taken.
     """
 
     # ---- views
 
     def table(self) -> DataFrame:
         """One row a window, ordered by partition, key bytes and start; a window that no record has closed is "open"."""
-        return self._by_partition(self._view("table", self.empty.table().schema), *self._key_order(), "window_start_ms")
+        return self._view("table", self.empty.table().schema, *self._key_order(), "window_start_ms", sort=True)
 
     def changelog(self) -> DataFrame:
         """What goes downstream, in order of the records that caused it, partition after partition."""
-        return self._view("changelog", self.empty.changelog().schema)
+        final = self.plan.strategy == "on_window_close"
+        order = ["offset", "window_end_ms", *self._key_order()] if final else ["offset"]
+        return self._view("changelog", self.empty.changelog().schema, *order)
 
     @cached_property
     def trace(self) -> SparkTrace:
@@ -87,9 +91,10 @@ class SparkRun(SparkInput):
             missing_grace: False leaves out the grace, which costs a second shuffle, by key.
         """
         if not missing_grace or not isinstance(self.plan.windows, SessionWindows):  # of others it costs nothing
-            return self._view("dropped", self.empty.dropped(missing_grace=False).schema)
+            return self._view("dropped", self.empty.dropped(missing_grace=False).schema, "offset")
         source, windows, retention_ms = self.plan.source, self.plan.windows, self.retention_ms
-        history = self._view("records", self.trace.schema("records")).drop("decision", "window_id", "merged_count")
+        records = self.rows(self.job("records", self.trace.schema("records")))
+        history = records.drop("decision", "window_id", "merged_count", "row")
         history = history.repartition(self._task_count, "partition", "key").sortWithinPartitions(
             "partition", "key", "offset"
         )
@@ -99,13 +104,13 @@ class SparkRun(SparkInput):
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return add_missing_grace(batches, windows, retention_ms, schema)
 
-        return self._by_partition(history.mapInArrow(task, spark_schema(schema)), "offset", shuffle=True)
+        return self.by_partition(history.mapInArrow(task, spark_schema(schema)), "offset", shuffle=True)
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names and our own. Starts a job."""
         schema = pa.schema([("name", pa.string()), ("count", pa.int64())])
         with readable_errors():
-            rows = self._view("metrics", schema).groupBy("name").agg({"count": "sum"}).collect()
+            rows = self.rows(self.job("metrics", schema)).groupBy("name").agg({"count": "sum"}).collect()
         found = {row[0]: int(row[1]) for row in rows}
         return {name: found.get(name, 0) for name in self.empty.metrics()}
 
@@ -162,12 +167,8 @@ class SparkRun(SparkInput):
 
     def summary(self) -> str:
         """What will run and how, in a line; no job is started for it."""
-        windows, source = self.plan.windows, self.plan.source
-        return (
-            f"{windows.noun}s on Spark · {windows.in_words()} · "
-            f"one task a partition ({source.partition}), in order of {source.offset}: "
-            "the rows may lie anywhere in the input, so they are shuffled and sorted first"
-        )
+        windows = self.plan.windows
+        return f"{windows.noun}s on Spark · {windows.in_words()} · {self.how()}"
 
     def __repr__(self) -> str:
         return f"SparkRun: {self.summary()}"
@@ -185,58 +186,14 @@ class SparkRun(SparkInput):
     def _locals(self) -> dict[int | None, Run]:
         return {}
 
-    @cached_property
-    def _extent(self) -> Extent:
-        from pyspark.sql import functions as F
-
-        name = str(self.plan.source.partition)
-        number = self.input(name)
-        with readable_errors():
-            row = self.frame.agg(F.count(F.lit(1)), F.count(number), F.min(number), F.max(number)).collect()[0]
-        records, given, first, last = (int(value or 0) for value in row)
-        if given < records:
-            want = "each record is in one partition, at one offset"
-            raise InvalidData(problem(f"partition column {name!r} has missing values", f"{records - given:,}", want))
-        if first < 0:
-            raise InvalidData(problem("a partition number must be 0 or more", first, "Kafka counts from 0"))
-        return Extent(records, first, last)
-
-    @cached_property
-    def _width(self) -> int:
-        """How many partition numbers share a task: 1, unless there are more than Spark's usual number of tasks."""
-        most = max(1, int(self.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1))
-        return -(-(self._extent.last - self._extent.first + 1) // most)
-
-    @property
-    def _task_count(self) -> int:
-        return -(-(self._extent.last - self._extent.first + 1) // self._width)
-
-    def _by_partition(
-        self, df: DataFrame, *order: str | Column, shuffle: bool = False, partition: Column | None = None
-    ) -> DataFrame:
-        """`df` in order of partition and then `order`: task i holds the i-th range of partition numbers.
-
-        So the tasks are in order without Spark's own `orderBy`, which would run everything before it twice.
-        """
-        from pyspark.sql import functions as F
-
-        number = column("partition") if partition is None else partition
-        if shuffle:
-            place = F.floor((number - self._extent.first) / self._width).cast("int")
-            df = df.repartitionById(self._task_count, place)
-        # a sort by one number alone is several times as fast, and a task of one partition needs no other
-        return df.sortWithinPartitions(*(order if self._width == 1 else (number, *order)))
-
-    @cached_property
-    def _sorted(self) -> DataFrame:
-        source = self.plan.source
-        assert source.partition is not None and source.offset is not None
-        partition, offset = self.input(source.partition), self.input(source.offset)
-        return self._by_partition(self.frame, offset, shuffle=True, partition=partition)
-
-    def _view(self, view: str, schema: pa.Schema) -> DataFrame:
+    def _view(self, view: str, schema: pa.Schema, *order: Column | str, sort: bool = False) -> DataFrame:
+        """The rows of a view, by partition and `order`; `sort` where the engine does not give them so."""
         job = self.job(view, schema)
-        return self._sorted.mapInArrow(_task(job), spark_schema(job.schema))
+        rows = self.rows(job)
+        if self.parallelism == "key":
+            number = row_number_name(job.schema)
+            return self.by_partition(rows, *order, number, shuffle=True).drop(number)
+        return self.by_partition(rows, *order) if sort else rows
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         source = self.plan.source
@@ -272,13 +229,13 @@ class SparkTrace:
 
     def records(self) -> DataFrame:
         """One row a record, in order of partition and offset."""
-        return self._run._view("records", self.schema("records"))
+        return self._run._view("records", self.schema("records"), "offset")
 
     def windows(self) -> DataFrame:
         """One row a window, in order of partition and window_id (others: key and start): bounds, opened_by, status."""
         sessions = isinstance(self._run.plan.windows, SessionWindows)
         order = ["window_id"] if sessions else [*self._run._key_order(), "window_start_ms"]
-        return self._run._by_partition(self._run._view("windows", self.schema("windows")), *order)
+        return self._run._view("windows", self.schema("windows"), *order, sort=True)
 
     def touched(self) -> DataFrame:
         """One row for each window of one length that a record met, in order of partition and offset.
@@ -289,7 +246,7 @@ class SparkTrace:
         if isinstance(self._run.plan.windows, SessionWindows):
             want = ".records(): a record is in one session"
             raise NotBuilt(problem("a trace of sessions has no touches", "touched()", want))
-        return self._run._view("touched", self.schema("touched"))
+        return self._run._view("touched", self.schema("touched"), "offset")
 
     def where(self, decision: str | None = None, reason: str | None = None) -> DataFrame:
         """The rows of `records()` with this decision ("dropped", "merged", …) or this reason ("late", …)."""
@@ -300,10 +257,3 @@ class SparkTrace:
 
     def __repr__(self) -> str:
         return "SparkTrace: .records() and .windows() are DataFrames"
-
-
-def _task(job: Job) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return job.run(batches)
-
-    return task

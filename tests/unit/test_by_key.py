@@ -25,12 +25,14 @@ WINDOWS = {
 
 
 def records(seed: int = 3) -> pa.Table:
-    """Two partitions, one after the other; late records, gaps in offsets, keys and values and times that are missing."""
+    """Two partitions, one after the other; late records, gaps in offsets, missing keys, values and times."""
     rng = np.random.default_rng(seed)
     partition = np.repeat([0, 3], RECORDS // 2)
     offset = 100 + np.cumsum(rng.integers(1, 4, RECORDS))
-    at = 1_000 + np.cumsum(rng.integers(0, 500, RECORDS)) - rng.integers(0, 18_000, RECORDS) * (
-        rng.random(RECORDS) < 0.5
+    at = (
+        1_000
+        + np.cumsum(rng.integers(0, 500, RECORDS))
+        - rng.integers(0, 18_000, RECORDS) * (rng.random(RECORDS) < 0.5)
     )
     keys = ["ada", "bob", "cy", "é", "", "eve", "fay", None]
     return pa.table(
@@ -79,7 +81,9 @@ def job_of(plan: sk.Plan, table: pa.Table, view: str, retention_ms: int | None) 
 
 def shared(job: Job, table: pa.Table, shares: int) -> pa.Table:
     """What the shares give, put together as Spark does it."""
-    dealt = pa.Table.from_batches(deal(job, iter(table.to_batches(max_chunksize=64)), shares, 0, 1), SLICES)
+    dealt = pa.Table.from_batches(
+        deal(job, iter(table.to_batches(max_chunksize=64)), shares=shares, first=0, width=1), SLICES
+    )
     found = []
     for place in np.unique(dealt["place"].to_numpy()):
         mine = dealt.filter(pa.compute.equal(dealt["place"], int(place)))
@@ -112,7 +116,12 @@ def test_shares_of_the_keys_give_what_all_keys_give(kind: str, strategy: str, sh
         whole = pa.Table.from_batches(job.run(iter(table.to_batches(max_chunksize=64))))
         got = shared(job, table, shares)
         if view == "changelog" and strategy == "on_window_close":  # of one record: by end and key bytes
-            key = [("partition", "ascending"), ("offset", "ascending"), ("window_end_ms", "ascending"), ("key", "ascending")]
+            key = [
+                ("partition", "ascending"),
+                ("offset", "ascending"),
+                ("window_end_ms", "ascending"),
+                ("key", "ascending"),
+            ]
             got = got.sort_by(key)
         assert whole.num_rows > 10
         assert rows_of(got, view, row_number_name(job.schema)) == rows_of(whole, view), view
@@ -129,7 +138,7 @@ def test_ticks_are_few() -> None:
     plan, table = plan_of("sessions", "on_window_update"), records()
     job = job_of(plan, table, "table", None)
     for shares in (2, 40):
-        dealt = list(deal(job, iter(table.to_batches()), shares, 0, 1))
+        dealt = list(deal(job, iter(table.to_batches()), shares=shares, first=0, width=1))
         rows = sum(piece.table().num_rows for piece in pieces_in(dealt))
         assert RECORDS < rows <= 3 * RECORDS + len(dealt)
 
@@ -151,7 +160,11 @@ def test_a_name_for_the_row_number_that_no_column_has() -> None:
 def test_last_instants_are_those_of_the_windows(kind: str) -> None:
     windows = WINDOWS[kind]
     times = np.array([0, 1, 1_699, 1_700, 4_999, 5_000, 5_001, 123_456])
-    last = {end - (0 if getattr(windows, "inclusive_end", True) else 1) for t in times for _, end in windows.windows_for(int(t))}
+    last = {
+        end - (0 if getattr(windows, "inclusive_end", True) else 1)
+        for t in times
+        for _, end in windows.windows_for(int(t))
+    }
     found = windows.last_instants_ms(times)
     assert last <= set(found.tolist())
     assert (np.diff(found) > 0).all()

@@ -1,0 +1,173 @@
+"""The ways that records take on Spark: read from Parquet by the tasks, shuffled, by key. All give the local results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from sessionkit import steps
+from sessionkit.errors import InvalidArgument, InvalidData
+from tests.spark.test_spark_batch import (
+    BASE,
+    BUILT_INS,
+    FUNCTIONS,
+    assert_all_views,
+    assert_same,
+    records,
+    shuffled,
+)
+from tests.spark.test_spark_windows import WINDOWS, plan_of
+from tests.spark.test_spark_windows import assert_all_views as assert_all_window_views
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("small_steps")]
+STRAIGHT = "straight from the Parquet files"
+
+
+@pytest.fixture
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Many steps for each partition, so that state travels."""
+    monkeypatch.setattr(steps, "STEP_RECORDS", 150)
+
+
+@pytest.fixture
+def in_new_york(spark: SparkSession) -> Iterator[None]:
+    """Spark hands times over in this zone."""
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+@pytest.fixture
+def nine_tasks(spark: SparkSession) -> Iterator[None]:
+    """As many as Spark makes after a shuffle."""
+    usual = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    spark.conf.set("spark.sql.shuffle.partitions", "9")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", usual)
+
+
+def kept_apart(folder: Path, table: pa.Table, **options: Any) -> str:
+    """Files of several row groups, each with one partition; offsets do not overlap, one row group is in no order."""
+    folder.mkdir()
+    writers: dict[int, pq.ParquetWriter] = {}
+    for number in np.unique(table["partition"].to_numpy()):
+        mine = table.filter(pa.compute.equal(table["partition"], int(number)))
+        for part in range(3):
+            rows = np.arange(part * len(mine) // 3, (part + 1) * len(mine) // 3)
+            rows = rows[::-1] if part == 1 else rows
+            if part not in writers:
+                writers[part] = pq.ParquetWriter(folder / f"{part} ü.parquet", table.schema, **options)
+            writers[part].write_table(mine.take(pa.array(rows)))
+    for writer in writers.values():
+        writer.close()
+    return str(folder)
+
+
+@pytest.mark.usefixtures("in_new_york")
+def test_row_groups_that_tasks_read_themselves(spark: SparkSession, tmp_path: Path) -> None:
+    table = records(3)
+    df = spark.read.parquet(kept_apart(tmp_path / "apart", table, use_dictionary=["word"]))
+    run = BUILT_INS.run(df.withColumnRenamed("unused", "other").select("*"))
+    before = len(spark.sparkContext.statusTracker().getJobIdsForGroup(None))
+    assert STRAIGHT in repr(run)
+    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup(None)) == before
+    assert_all_views(run, BUILT_INS.run(table))
+
+
+def test_folders_that_name_the_partition(spark: SparkSession, tmp_path: Path) -> None:
+    table = records(2)
+    spark.createDataFrame(table).coalesce(1).sortWithinPartitions("partition", "offset").write.partitionBy(
+        "partition"
+    ).parquet(str(tmp_path / "folders"))
+    df = spark.read.parquet(str(tmp_path / "folders"))
+    plan = plan_of(WINDOWS["hopping"], "on_window_close")
+    run, local = plan.run(df), plan.run(table)
+    assert STRAIGHT in repr(run)
+    assert_same(run.table(), local.table())
+    file = next((tmp_path / "folders").glob("partition=0/*.parquet"))
+    pq.write_table(pq.read_table(file).slice(5), file)
+    with pytest.raises(InvalidData, match="a file is not what it was when the run was made"):
+        run.metrics()
+    file.unlink()
+    assert "shuffled" in repr(plan.run(df))
+
+
+def test_whatever_is_more_than_such_a_scan_is_shuffled(spark: SparkSession, tmp_path: Path) -> None:
+    from pyspark.sql import functions as F
+
+    table = records(2)
+    df = spark.read.parquet(kept_apart(tmp_path / "apart", table))
+    sums = df.groupBy("partition", "offset").agg(F.first("key").alias("key"), F.first("at").alias("at"))
+    cached = spark.read.option("mergeSchema", True).parquet(str(tmp_path / "apart"))
+    plan = BASE.count()
+    assert STRAIGHT in repr(plan.run(cached))
+    other = {
+        "Filter": df.where("offset > 200"),
+        "Limit": df.limit(10),
+        "Union": df.union(df),
+        "Sample": df.sample(0.5, seed=1),
+        "Join": df.join(spark.range(1), F.col("offset") == F.col("id")),
+        "Aggregate": sums,
+        "Deduplicate|Aggregate": df.dropDuplicates(["partition", "offset"]),
+        "Upper": df.withColumn("key", F.upper("key")),
+        "Cast": df.withColumn("at", F.col("at").cast("timestamp_ntz")).withColumn("at", F.col("at").cast("timestamp")),
+        "Literal": df.withColumn("key", F.lit("ada")),
+        "Sort": df.sort("key"),
+        "ignorecorruptfiles": spark.read.option("ignoreCorruptFiles", True).parquet(str(tmp_path / "apart")),
+        "LogicalRDD|LocalRelation|LogicalRelation": spark.createDataFrame(table),
+    }
+    for reason, frame in other.items():
+        said = repr(plan.run(frame))
+        assert "so they are shuffled and sorted first (" in said
+        assert any(each in said for each in reason.split("|")), said
+    assert_same(plan.run(other["Filter"]).table(), plan.run(table.filter(pa.compute.field("offset") > 200)).table())
+    cached.cache()
+    try:
+        assert "InMemoryRelation" in repr(plan.run(cached))
+    finally:
+        cached.unpersist()
+
+
+@pytest.mark.parametrize(("kind", "strategy"), [("sessions", "on_window_close"), ("sliding", "on_window_update")])
+@pytest.mark.usefixtures("nine_tasks")
+def test_by_key(spark: SparkSession, tmp_path: Path, kind: str, strategy: str) -> None:
+    table = records(2)  # partitions 0 to 3: two shares each
+    if kind == "sessions":
+        plan = BUILT_INS.emit(strategy)
+        run = plan.run(shuffled(spark, table), parallelism="key")
+        assert "shuffled" in repr(run)
+        assert_all_views(run, plan.run(table))
+        assert run.rows(run.job("table", run.empty.table().schema)).rdd.getNumPartitions() == 8
+    else:
+        plan = plan_of(WINDOWS[kind], strategy)
+        run = plan.run(spark.read.parquet(kept_apart(tmp_path / "apart", table)), parallelism="key")
+        assert STRAIGHT in repr(run)
+        assert_all_window_views(run, plan.run(table))
+    assert "deals the records out by key" in repr(run)
+
+
+def test_functions_by_key(spark: SparkSession) -> None:
+    table = records(1)  # partition 2 only: four shares
+    run = FUNCTIONS.run(shuffled(spark, table), parallelism="key")
+    assert_same(run.table(), FUNCTIONS.run(table).table())
+
+
+def test_what_does_not_run_by_key(spark: SparkSession) -> None:
+    table = records(1)
+    with pytest.raises(InvalidArgument, match="parallelism must be a known choice; got 'keys'"):
+        BASE.count().run(shuffled(spark, table), parallelism="keys")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match='parallelism="key" spreads a run over Spark'):
+        BASE.count().run(table, parallelism="key")
+    stream = spark.readStream.format("rate").load()
+    stream = stream.selectExpr("cast(value as string) key", "timestamp at", "0 partition", "value offset")
+    with pytest.raises(InvalidArgument, match="a stream does not run by key"):
+        BASE.count().run(stream, parallelism="key")
