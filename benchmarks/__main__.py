@@ -13,7 +13,7 @@ import statistics
 from typing import Any
 
 from benchmarks import soak, stream, widgets
-from benchmarks.data import one_busy_key, steady, visits
+from benchmarks.data import kept_apart, one_busy_key, shuffled, steady, visits
 from benchmarks.jobs import run
 
 ROUNDS = 3
@@ -70,6 +70,24 @@ def _state(path: str) -> None:
         print(f"  {name:<24} {each * 1e3:6.0f} ms, {each / seconds['one_run']:.1f} of a run", flush=True)
 
 
+SPARK_STAGES = {
+    "any input": ["scan", "scan_arrow", "shuffle", "shuffle_order"],
+    "a row group a partition": ["read"],
+}
+
+
+def _spark(records: int) -> None:
+    """Both layouts beside Spark's own windows; then what the way of the records costs up to each stage of it."""
+    layouts = {"any input": shuffled(records), "a row group a partition": kept_apart(records)}
+    for layout, folder in layouts.items():
+        for name in ("spark_sessionkit", "spark_sessionkit_trace", "spark_sessionkit_by_key"):
+            sides = _pair(name, "spark_session_window", str(folder), ROUNDS, 2)
+            _show(f"Spark, local[2], {layout}: exact sessions, against Spark's own session_window", sides, memory=False)
+        print(f"\nSpark, {layout}: where the time goes")
+        for stage in (*(f"stage_{stage}" for stage in SPARK_STAGES[layout]), "spark_sessionkit"):
+            print(f"  {stage:<24} {min(run(stage, str(folder), 2)['seconds']):6.2f} s", flush=True)
+
+
 def main() -> None:
     """Runs what is asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
@@ -116,8 +134,7 @@ def main() -> None:
     if "soak" in what:
         soak.measure()
     if "spark" in what:
-        sides = _pair("spark_sessionkit", "spark_session_window", path, 2, 2)
-        _show("Spark, local[2]: exact sessions, against Spark's own session_window", sides, memory=False)
+        _spark(options.records)
     if "start" in what:
         seconds = run("first_table", path, 5)["seconds"]
         print(

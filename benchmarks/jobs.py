@@ -280,9 +280,27 @@ def _drain(frame: Any) -> int:
     return 0
 
 
+def _spark_run(path: str, parallelism: str = "partition") -> Any:
+    return _plan(offset="offset").run(_spark().read.parquet(path), parallelism=parallelism)
+
+
 @job
 def spark_sessionkit(path: str) -> int:
-    return _drain(_plan(offset="offset").run(_spark().read.parquet(path)).table())
+    return _drain(_spark_run(path).table())
+
+
+@job
+def spark_sessionkit_trace(path: str) -> int:
+    return _drain(_spark_run(path).trace.records())
+
+
+@job
+def spark_sessionkit_by_key(path: str) -> int:
+    """Two tasks a partition."""
+    from benchmarks.data import PARTITIONS
+
+    _spark().conf.set("spark.sql.shuffle.partitions", 2 * PARTITIONS)
+    return _drain(_spark_run(path, "key").table())
 
 
 @job
@@ -292,6 +310,55 @@ def spark_session_window(path: str) -> int:
     records = _spark().read.parquet(path)
     window = F.session_window("ts", f"{GAP_MS // 1000} seconds")
     return _drain(records.groupBy("key", window).agg(F.count("*"), F.sum("value")))
+
+
+# Where the time goes: the way of the records, up to some stage of it.
+
+
+@job
+def stage_scan(path: str) -> int:
+    """Spark reads the files."""
+    return _drain(_spark().read.parquet(path))
+
+
+@job
+def stage_scan_arrow(path: str) -> int:
+    """And hands the rows to Python and back."""
+    records = _spark().read.parquet(path)
+    return _drain(records.mapInArrow(_unchanged, records.schema))
+
+
+@job
+def stage_shuffle(path: str) -> int:
+    """Or packs them there, for a shuffle by partition."""
+    return _drain(_spark_run(path)._packed)
+
+
+@job
+def stage_shuffle_order(path: str) -> int:
+    """And unpacks and sorts them behind it; nothing comes out."""
+    return _drain(_through_python(_spark_run(path)))
+
+
+@job
+def stage_read(path: str) -> int:
+    """The tasks read the files themselves; nothing comes out."""
+    return _drain(_through_python(_spark_run(path)))
+
+
+def _through_python(run: Any) -> Any:
+    import pyarrow as pa
+
+    return run._over_partitions(_nothing, pa.schema([("none", pa.int64())]))
+
+
+def _unchanged(batches: Any) -> Any:
+    yield from batches
+
+
+def _nothing(batches: Any) -> Any:
+    for _ in batches:
+        yield from ()
 
 
 @job

@@ -50,7 +50,7 @@ def pack(
     held: dict[int, list[pa.RecordBatch]] = {}
     counts: dict[int, int] = {}
     for batch in batches:
-        for number, part in _by_partition(batch, partition, offset, names):
+        for number, part in by_partition(batch, partition, offset, names):
             held.setdefault(number, []).append(part)
             counts[number] = counts.get(number, 0) + part.num_rows
             if counts[number] >= MOST_RECORDS:
@@ -60,7 +60,7 @@ def pack(
         yield _run(number, parts, offset)
 
 
-def _by_partition(
+def by_partition(
     batch: pa.RecordBatch, partition: int, offset: int, names: tuple[str, str]
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     """The records of each partition, by offset."""

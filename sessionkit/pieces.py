@@ -6,16 +6,17 @@ A record in Arrow's own form costs Spark a hundredth of a row. Slices stay small
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.packing import to_stream
+from sessionkit.packing import MOST_RECORDS, by_partition, to_stream
 
 SLICE_BYTES = 16_384  # times the 50,000 rows that Spark may hand over at once: less than the 2 GiB where bytes end
+BLOCK = 2**20  # offsets that are sorted at once, so that a partition of any size fits into a task
 SLICES = pa.schema(
     [
         ("place", pa.int32()),  # the task that it is for
@@ -83,3 +84,44 @@ def _bytes(column: pa.Array, begin: int, end: int) -> pa.Buffer:
     place: npt.NDArray[np.integer] = np.frombuffer(bounds, width)
     first, last = int(place[column.offset + begin]), int(place[column.offset + end])
     return data.slice(first, last - first)
+
+
+# ---- records in no order, by partition and block of offsets
+
+
+def by_block(
+    batches: Iterable[pa.RecordBatch], where: tuple[int, int], names: tuple[str, str], first: int, width: int, task: int
+) -> Iterator[pa.RecordBatch]:
+    """The records as slices, in pieces of one block of offsets of one partition.
+
+    Args:
+        where: places of the columns of partition and offset; `names` are what the input calls them.
+        first: the smallest partition number, of which `width` in a row share a place.
+        task: number of this task, as several make pieces of one block.
+    Raises:
+        InvalidData: a record without a partition or an offset.
+    """
+    held: dict[tuple[int, int], list[pa.RecordBatch]] = {}
+    count, piece = 0, task << 32
+    for batch in batches:
+        for number, part in by_partition(batch, *where, names):
+            block = part.column(where[1]).to_numpy() // BLOCK
+            for begin, end in pairwise([0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(block)]):
+                held.setdefault((number, int(block[begin])), []).append(part.slice(begin, end - begin))
+        count += batch.num_rows
+        if count >= MOST_RECORDS:
+            for (number, turn), parts in held.items():
+                yield slices_of((number - first) // width, number, turn, piece, pa.Table.from_batches(parts))
+            held, count, piece = {}, 0, piece + 1
+    for (number, turn), parts in held.items():
+        yield slices_of((number - first) // width, number, turn, piece, pa.Table.from_batches(parts))
+
+
+def in_order(batches: Iterable[pa.RecordBatch], offset: int) -> Iterator[pa.RecordBatch]:
+    """The records of those slices by rising offset, a block at a time; `offset` is the place of its column."""
+    for _, pieces in groupby(pieces_in(batches), key=lambda piece: (piece.partition, piece.turn)):
+        table = pa.concat_tables(piece.table() for piece in pieces).combine_chunks()
+        at = table.column(offset).to_numpy()
+        if (at[1:] < at[:-1]).any():
+            table = table.take(pa.array(np.argsort(at, kind="stable")))
+        yield from table.to_batches()

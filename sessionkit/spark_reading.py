@@ -12,7 +12,7 @@ import pyarrow as pa
 from sessionkit import by_key
 from sessionkit.errors import InvalidData, problem
 from sessionkit.parquet_layout import NotApart, ParquetFile, RowGroup, Wanted, read, row_groups
-from sessionkit.pieces import ORDER, SLICES
+from sessionkit.pieces import ORDER, SLICES, by_block, in_order
 from sessionkit.spark_input import SparkInput
 from sessionkit.spark_scan import parquet_scan
 from sessionkit.spark_types import arrow_schema, column, readable_errors, spark_schema
@@ -76,16 +76,14 @@ class SparkReading(SparkInput):
         schema = job.schema.append(pa.field(by_key.row_number_name(job.schema), pa.int64()))
         return _mapped(dealt.sortWithinPartitions(*ORDER), partial(by_key.run_dealt, job), schema)
 
-    def by_partition(
-        self, df: DataFrame, *order: str | Column, shuffle: bool = False, partition: Column | None = None
-    ) -> DataFrame:
+    def by_partition(self, df: DataFrame, *order: str | Column, shuffle: bool = False) -> DataFrame:
         """`df` in order of partition and then `order`: task i holds the i-th range of partition numbers.
 
         So the tasks are in order without Spark's own `orderBy`, which would run everything before it twice.
         """
         from pyspark.sql import functions as F
 
-        number = column("partition") if partition is None else partition
+        number = column("partition")
         if shuffle:
             place = F.floor((number - self._extent.first) / self._width).cast("int")
             df = df.repartitionById(self._task_count, place)
@@ -96,7 +94,8 @@ class SparkReading(SparkInput):
         """What `task` makes of the records, which it gets partition after partition in offset order."""
         layout = self._layout
         if isinstance(layout, str):
-            return _mapped(self._sorted, task, schema)
+            place = self._places[1]
+            return _mapped(self._packed, lambda batches: task(in_order(batches, place)), schema)
         tasks: list[list[RowGroup]] = [[] for _ in range(self._task_count)]
         for group in layout:
             tasks[(group.partition - self._extent.first) // self._width].append(group)
@@ -110,21 +109,34 @@ class SparkReading(SparkInput):
         return _mapped(self.frame.sparkSession.range(0, len(tasks), 1, len(tasks)), reading, schema)
 
     @cached_property
-    def _sorted(self) -> DataFrame:
-        source = self.plan.source
-        assert source.partition is not None and source.offset is not None
-        partition, offset = self.input(source.partition), self.input(source.offset)
-        return self.by_partition(self.frame, offset, shuffle=True, partition=partition)
+    def _packed(self) -> DataFrame:
+        """The records in Arrow's own form: rows cost more in a shuffle, and again on their way to Python."""
+        from pyspark import TaskContext
+        from pyspark.sql import functions as F
+
+        source, first, width = self.plan.source, self._extent.first, self._width
+        where, names = self._places, (str(source.partition), str(source.offset))
+
+        def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            context = TaskContext.get()
+            assert context is not None
+            yield from by_block(batches, where, names, first, width, context.partitionId())
+
+        packed = _mapped(self.frame, pack, SLICES)
+        return packed.repartitionById(self._task_count, F.col("place")).sortWithinPartitions(*ORDER)
+
+    @property
+    def _places(self) -> tuple[int, int]:
+        return self.place(self.plan.source.partition), self.place(self.plan.source.offset)
 
     # ---- what is known of the input
 
     @cached_property
     def _wanted(self) -> Wanted:
         """What a task reads."""
-        source = self.plan.source
         names = tuple(f"c{place}" for place in range(len(self.columns)))
         schema = arrow_schema(self.frame, names)
-        return Wanted(self._scan[1], schema, self.place(source.partition), self.place(source.offset))
+        return Wanted(self._scan[1], schema, *self._places)
 
     @cached_property
     def _scan(self) -> tuple[list[ParquetFile], tuple[str, ...]]:
