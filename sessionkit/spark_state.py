@@ -84,7 +84,7 @@ class PartitionProcessor(StatefulProcessor):
         if head is None:
             return ChunkedState(of, partition), Counter()
         _, position, stream_time_ms, close_time_ms, _, counts, token, _, bound = head
-        check_bound("the checkpoint's state", json.loads(bound), self._bound)
+        check_plan(json.loads(bound), self._bound)
         before = Counter(json.loads(counts))
         with contextlib.suppress(OSError, pa.ArrowInvalid):
             return self._files.open(of, partition, token), before
@@ -100,6 +100,16 @@ class PartitionProcessor(StatefulProcessor):
             self._chunks.updateValue((chunk.number,), (chunk.rows, chunk.gone))
         self._head.update((*progress, token, self._job.holds, json.dumps(self._bound)))
         self._files.save(state, token)
+
+
+def check_plan(bound: Mapping[str, str], asked: Mapping[str, str]) -> None:
+    """Refuses a plan that is not the one that a checkpoint's state was made with.
+
+    Raises:
+        StoreMismatch: with what differs.
+    """
+    want = "take the plan that it was made with, or another checkpointLocation"
+    check_bound("the checkpoint's state", bound, asked, want)
 
 
 def check_follows(partition: int, position: int, first: int) -> None:

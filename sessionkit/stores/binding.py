@@ -10,6 +10,7 @@ from sessionkit.errors import InvalidArgument, InvalidData, StoreMismatch, probl
 from sessionkit.text import shorten
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
+ANOTHER_STORE = "open it as it was made, or use another name"
 
 
 def check_store_name(name: object) -> None:
@@ -35,7 +36,9 @@ def check_results(store: str, held: Collection[str] | None, asked: Iterable[str]
         raise InvalidData(problem(f"store {store!r} holds the results of another plan", got, want))
 
 
-def check_bound(store: str, bound: Mapping[str, Any] | None, asked: Mapping[str, Any]) -> None:
+def check_bound(
+    store: str, bound: Mapping[str, Any] | None, asked: Mapping[str, Any], want: str = ANOTHER_STORE
+) -> None:
     """Refuses a plan whose windows, keys or results are not those that the store is bound to; None: to none yet.
 
     Raises:
@@ -43,10 +46,11 @@ def check_bound(store: str, bound: Mapping[str, Any] | None, asked: Mapping[str,
     """
     if bound is not None and bound != asked:
         names = [name for name in {**bound, **asked} if bound.get(name) != asked.get(name)]
-        raise mismatch(store, [f"{name} {bound.get(name)!r} in it, {asked.get(name)!r} asked for" for name in names])
+        raise mismatch(
+            store, [f"{name} {bound.get(name)!r} in it, {asked.get(name)!r} asked for" for name in names], want
+        )
 
 
-def mismatch(store: str, differing: list[str]) -> StoreMismatch:
+def mismatch(store: str, differing: list[str], want: str = ANOTHER_STORE) -> StoreMismatch:
     """The error for a store that was made for something else."""
-    want = "open it as it was made, or use another name"
     return StoreMismatch(problem(f"store {store!r} was made for something else", "; ".join(differing), want))

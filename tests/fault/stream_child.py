@@ -42,20 +42,20 @@ def run_of(spark: SparkSession, folder: Path) -> StreamRun:
     return deadly(folder).run(read_stream(spark, folder / "in")).with_types(counted="bigint")
 
 
-def start(run: StreamRun, folder: Path, sink: str, aside: Callable[[str], None] = lambda when: None) -> StreamingQuery:
+def start(run: StreamRun, folder: Path, sink: str, aside: Callable[[str], None] | None = None) -> StreamingQuery:
     """Reads what is there, a file a micro-batch, and ends; calls `aside` before and after the table is written."""
+    checkpoint, table = str(folder / "checkpoint" / sink), folder / "table"
+    if sink == "files":
+        writer = run.events().writeStream.option("checkpointLocation", checkpoint).format("parquet")
+        return writer.option("path", str(folder / "files")).trigger(availableNow=True).start()
 
     def write(batch: DataFrame, number: int) -> None:
+        assert aside is not None
         aside("before")
-        batch.write.mode("overwrite").parquet(str(folder / "table" / str(number)))
+        batch.write.mode("overwrite").parquet(str(table / f"batch={number}"))
         aside("after")
 
-    writer = run.events().writeStream.option("checkpointLocation", str(folder / "checkpoint" / sink))
-    if sink == "files":
-        writer = writer.format("parquet").option("path", str(folder / "files"))
-    else:
-        writer = writer.foreachBatch(write)
-    return writer.trigger(availableNow=True).start()
+    return run.write(checkpoint=checkpoint, events=write if aside else table, available_now=True)
 
 
 def main(folder: Path, sinks: list[str]) -> None:

@@ -93,7 +93,7 @@ def in_files(folder: Path) -> pa.Table:
 
 def in_table(folder: Path) -> pa.Table:
     """Everything that lies there."""
-    folders = sorted((folder / "table").iterdir(), key=lambda folder: int(folder.name))
+    folders = sorted((folder / "table").iterdir(), key=lambda folder: int(folder.name.removeprefix("batch=")))
     return pa.concat_tables(pq.read_table(part, partitioning=None) for part in folders)
 
 
@@ -179,7 +179,7 @@ def test_a_full_disk_stops_the_query_and_room_lets_it_go_on(spark: SparkSession,
         with pytest.raises(Exception, match="File too large"):
             start(run_of(spark, tmp_path), tmp_path, "table", fill).awaitTermination()
     assert numbers(tmp_path, "table", "commits") == {0}
-    assert (tmp_path / "table" / "1" / "_SUCCESS").exists() == (when == "after")
+    assert (tmp_path / "table" / "batch=1" / "_SUCCESS").exists() == (when == "after")
     start(run_of(spark, tmp_path), tmp_path, "table").awaitTermination()
     assert numbers(tmp_path, "table", "commits") == {0, 1, 2}
     assert_same_events(in_table(tmp_path), deadly(tmp_path).run(table))
