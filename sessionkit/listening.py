@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import threading
 from collections.abc import Callable
@@ -111,6 +113,15 @@ def listener_of(spark: SparkSession) -> Listener:
         _listeners[spark] = Listener()
         spark.streams.addListener(_listeners[spark])
     return _listeners[spark]
+
+
+@atexit.register
+def _stop_listening() -> None:
+    """Else Java tells a Python that is gone that its queries have ended, and fills the console with it."""
+    for spark, listener in [*_listeners.items()]:
+        if getattr(getattr(spark, "_sc", None), "_jsc", None) is not None:
+            with contextlib.suppress(Exception):
+                spark.streams.removeListener(listener)
 
 
 def progress_of(query: Any) -> tuple[Listener, QueryProgress]:
