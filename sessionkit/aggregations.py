@@ -76,6 +76,11 @@ class Aggregation:
                 raise UnsupportedData(problem(f"{self.code} cannot use column {column!r}", kind, self.wants))
 
 
+def value_columns(named: Sequence[tuple[str, Aggregation]]) -> tuple[str, ...]:
+    """The columns that these aggregations read, each once."""
+    return tuple(dict.fromkeys(column for _, each in named for column in each.columns))
+
+
 def built_in(function: Callable[..., Aggregation]) -> Callable[..., Aggregation]:
     """Registers a built-in aggregation under its name."""
     BUILT_INS[function.__name__] = function

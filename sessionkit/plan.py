@@ -302,7 +302,7 @@ class Plan(Exports):
 
     def value_columns(self) -> tuple[str, ...]:
         """The columns that the aggregations read."""
-        return tuple(dict.fromkeys(column for _, aggregation in self.aggregations for column in aggregation.columns))
+        return agg.value_columns(self.aggregations)
 
     def check(self) -> None:
         """Refuses a plan that is not complete.

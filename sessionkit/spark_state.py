@@ -35,7 +35,7 @@ PROGRESS = "partition long, position long, stream_time_ms long, last_close_time_
 HEAD = f"{PROGRESS}, token string, holds string, bound string"
 CHUNK_NUMBER, CHUNK = "number long", "rows binary, gone binary"
 RESULT = f"data binary, {PROGRESS}"
-_RESULT_COLUMNS = [field.split()[0] for field in RESULT.split(", ")]
+PROGRESS_COLUMNS = [field.split()[0] for field in PROGRESS.split(", ")]
 _FORGOTTEN_S = 86_400.0  # a folder that nobody has written to for so long belongs to a query that is gone
 _KEPT_FILES = 2  # of a partition: a task that is tried again goes on from the one before
 
@@ -72,7 +72,7 @@ class PartitionProcessor(StatefulProcessor):
             step = records.slice(first, job.step_records).rename_columns(list(job.columns))
             events = list(run.step(step))
             progress = (partition, *state.snapshot(partition), len(state), json.dumps(before + run.view.counts))
-            yield pd.DataFrame([(to_stream(events) if events else b"", *progress)], columns=_RESULT_COLUMNS)
+            yield pd.DataFrame([(to_stream(events) if events else b"", *progress)], columns=["data", *PROGRESS_COLUMNS])
         self._keep(state, progress)
 
     def close(self) -> None:

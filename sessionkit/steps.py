@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.aggregations import Aggregation
+from sessionkit.aggregations import Aggregation, value_columns
 from sessionkit.commit import alive, commit, commit_windows, findable, findable_windows
 from sessionkit.decisions import TICK
 from sessionkit.engine import Outcome, run_kernel
@@ -60,7 +60,7 @@ class Job:
     @property
     def value_columns(self) -> tuple[str, ...]:
         """The columns that the aggregations read."""
-        return tuple(dict.fromkeys(column for _, each in self.aggregations for column in each.columns))
+        return value_columns(self.aggregations)
 
     def read(self, table: pa.Table) -> RecordBatch:
         """Some records, checked, with the reasons for which some count nowhere."""

@@ -49,7 +49,7 @@ class StreamRun(SparkInput):
         """
         from pyspark.sql import functions as F
 
-        from sessionkit.spark_state import PROGRESS, RESULT, PartitionProcessor
+        from sessionkit.spark_state import PROGRESS_COLUMNS, RESULT, PartitionProcessor
 
         self._prepare_session()
         job = self.job("events", self._schema)
@@ -57,7 +57,7 @@ class StreamRun(SparkInput):
         assert source.partition is not None and source.offset is not None
         places, names = (self.place(source.partition), self.place(source.offset)), (source.partition, source.offset)
         processor = PartitionProcessor(job, self._bound, self._name)
-        partitions = F.collect_list(F.struct(*[field.split()[0] for field in PROGRESS.split(", ")]))
+        partitions = F.collect_list(F.struct(*PROGRESS_COLUMNS))
         return (
             self.frame.mapInArrow(_packing(places, names), spark_schema(RUN_SCHEMA))
             .groupBy("slot")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.text import escape_label, plural
 from sessionkit.views.charts.grammar import LAST_DATE_MS, axis_title
-from sessionkit.views.charts.palettes import Theme, palette
+from sessionkit.views.charts.palettes import Palette, Theme, palette
 from sessionkit.views.charts.plain import axis_type, dress_plain
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 LANE = 26
 LEAST_BAR = 200  # a bar is at least such a part of the picture, to be seen
+Lane = tuple[Any, int]  # a key and a partition
 
 
 def held_figure(rows: Sequence[dict[str, Any]], noun: str, *, theme: Theme) -> go.Figure:
@@ -22,30 +23,45 @@ def held_figure(rows: Sequence[dict[str, Any]], noun: str, *, theme: Theme) -> g
     import plotly.graph_objects as go
 
     colours = palette(theme)
+    rows = [
+        {**row, "window_end_ms": row.get("window_end_ms", row["window_start_ms"]), "label": row["aggregate"]}
+        for row in rows
+    ]
     lanes = list(dict.fromkeys((row["key"], row["partition"]) for row in rows))[::-1]
-    starts = [row["window_start_ms"] for row in rows]
-    ends = [row.get("window_end_ms", row["window_start_ms"]) for row in rows]
-    newest = max(ends, default=0)
-    least = max((newest - min(starts, default=0)) // LEAST_BAR, 1)
-    bars = go.Bar(
-        orientation="h",
-        base=starts,
-        x=[max(end - start, least) for start, end in zip(starts, ends, strict=True)],
-        y=[lanes.index((row["key"], row["partition"])) for row in rows],
-        width=0.5,
-        marker={"color": colours.body, "line": {"width": 1.4, "color": colours.edge}},
-        customdata=[escape_label(row["aggregate"], 120) for row in rows],
-        hovertemplate="%{customdata}<extra></extra>",
-        showlegend=False,
-    )
-    figure = go.Figure(bars)
-    several = len({partition for _, partition in lanes}) > 1
-    names = [escape_label(f"{key} · {partition}" if several else key, 26) for key, partition in lanes]
+    newest = max((row["window_end_ms"] for row in rows), default=0)
+    least = max((newest - min((row["window_start_ms"] for row in rows), default=0)) // LEAST_BAR, 1)
+    figure = go.Figure(lane_bars(rows, lanes, least, colours.body, colours, showlegend=False))
     said = [f"{plural(len(rows), noun)}; a bar goes from start to end" if noun == "session" else "a mark is a start"]
     dress_plain(figure, colours, "What the store holds", said, max(LANE * len(lanes), 60), bottom=60, left=190)
-    kind = axis_type(newest) if newest <= LAST_DATE_MS else "linear"
-    figure.update_xaxes(type=kind, title=axis_title("event time" if kind == "date" else "event time, ms", colours))
-    figure.update_yaxes(
-        tickmode="array", tickvals=list(range(len(lanes))), ticktext=names, range=[-0.6, len(lanes) - 0.4]
-    )
+    dress_lanes(figure, lanes, newest, 26, len(lanes), colours)
     return figure
+
+
+def lane_bars(
+    rows: Sequence[dict[str, Any]], lanes: Sequence[Lane], least: int, fill: str, colours: Palette, **options: Any
+) -> go.Bar:
+    """A bar from start to end for each of the rows, in the lane of its key and partition; `least` ms long or more."""
+    import plotly.graph_objects as go
+
+    return go.Bar(
+        orientation="h",
+        base=[row["window_start_ms"] for row in rows],
+        x=[max(row["window_end_ms"] - row["window_start_ms"], least) for row in rows],
+        y=[lanes.index((row["key"], row["partition"])) for row in rows],
+        width=0.5,
+        marker={"color": fill, "line": {"width": 1.4, "color": colours.edge}},
+        customdata=[escape_label(row["label"], 120) for row in rows],
+        hovertemplate="%{customdata}<extra></extra>",
+        **options,
+    )
+
+
+def dress_lanes(
+    figure: go.Figure, lanes: Sequence[Lane], newest_ms: int, name_length: int, room: int, colours: Palette
+) -> None:
+    """The axes: event time, and the names of the lanes with room for so many."""
+    several = len({partition for _, partition in lanes}) > 1
+    names = [escape_label(f"{key} · {partition}" if several else key, name_length) for key, partition in lanes]
+    kind = axis_type(newest_ms) if newest_ms <= LAST_DATE_MS else "linear"
+    figure.update_xaxes(type=kind, title=axis_title("event time" if kind == "date" else "event time, ms", colours))
+    figure.update_yaxes(tickmode="array", tickvals=list(range(len(lanes))), ticktext=names, range=[-0.6, room - 0.4])

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from sessionkit.text import escape_label, plural
-from sessionkit.views.charts.grammar import LAST_DATE_MS, axis_title
-from sessionkit.views.charts.palettes import Palette, Theme, palette
-from sessionkit.views.charts.plain import axis_type, dress_plain
+from sessionkit.text import plural
+from sessionkit.views.charts.held import LEAST_BAR, Lane, dress_lanes, lane_bars
+from sessionkit.views.charts.palettes import Theme, palette
+from sessionkit.views.charts.plain import dress_plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 LANE = 28
 LEAST_LANES = 3
-LEAST_BAR = 200  # a bar is at least such a part of the picture, to be seen
-Lane = tuple[Any, int]
 
 
 def watched_figure(
@@ -40,40 +38,19 @@ def watched_figure(
     figure = go.Figure()
     for closed, name in ((True, "closed"), (False, "open")):
         mine = [row for row in rows if row["closed"] is closed]
-        figure.add_trace(_bars(mine, lanes, least, f"{plural(len(mine), noun)} {name}", closed, colours))
+        fill, said_of = colours.solid if closed else colours.body, f"{plural(len(mine), noun)} {name}"
+        figure.add_trace(lane_bars(mine, lanes, least, fill, colours, name=said_of))
     for place, (name, dash, colour) in enumerate(
         (("stream time", "solid", colours.stream), ("closed up to here", "dash", colours.line))
     ):
         figure.add_trace(_marks(lanes, {p: times[place] for p, times in clocks.items()}, name, dash, colour))
-    several = len({partition for _, partition in lanes}) > 1
-    names = [escape_label(f"{key} · {partition}" if several else key, 22) for key, partition in lanes]
     height = LANE * max(len(lanes), LEAST_LANES)
     dress_plain(figure, colours, "The stream as it runs", [said], height, bottom=110, left=190)
-    kind = axis_type(newest) if newest <= LAST_DATE_MS else "linear"
-    figure.update_xaxes(type=kind, title=axis_title("event time" if kind == "date" else "event time, ms", colours))
-    figure.update_yaxes(
-        tickmode="array", tickvals=list(range(len(lanes))), ticktext=names, range=[-0.6, max(len(lanes), 1) - 0.4]
-    )
+    dress_lanes(figure, lanes, newest, 22, max(len(lanes), 1), colours)
     figure.update_layout(
         barmode="overlay", legend={"orientation": "h", "yanchor": "top", "y": -56 / height, "x": 0, "xanchor": "left"}
     )
     return figure
-
-
-def _bars(rows: list[dict[str, Any]], lanes: list[Lane], least: int, name: str, closed: bool, colours: Palette) -> Any:
-    import plotly.graph_objects as go
-
-    return go.Bar(
-        orientation="h",
-        base=[row["window_start_ms"] for row in rows],
-        x=[max(row["window_end_ms"] - row["window_start_ms"], least) for row in rows],
-        y=[lanes.index((row["key"], row["partition"])) for row in rows],
-        width=0.5,
-        marker={"color": colours.solid if closed else colours.body, "line": {"width": 1.4, "color": colours.edge}},
-        customdata=[escape_label(row["label"], 120) for row in rows],
-        hovertemplate="%{customdata}<extra></extra>",
-        name=name,
-    )
 
 
 def _marks(lanes: list[Lane], times_ms: Mapping[int, int], name: str, dash: str, colour: str) -> Any:
