@@ -8,16 +8,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.decisions import LATE
+from sessionkit.deploying import Deployment, deployment, looks, starts_of
 from sessionkit.durations import INT64_MAX, Duration, duration_ms
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan
-from sessionkit.records import FrameKind
+from sessionkit.records import FrameKind, RecordBatch, read_records
 from sessionkit.run import Run, Theme
 from sessionkit.sent_results import AS_IT_SHOULD, LOST, SENT_TWICE, VERDICTS, Sent, WindowId, results_of, verdict_on
 from sessionkit.stores import open_store
@@ -43,6 +46,7 @@ class Settings:
     is_default_retention: bool
     caching: bool | int
     emit_interval_ms: int
+    starts: Sequence[int]  # the first row of each life of the task
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -57,7 +61,7 @@ class Audit:
 
     settings: Settings
     expected: Run
-    kafka: Run
+    lives: Sequence[Run]  # what Kafka does, from each start of its task on
     replay: Callable[[int], Audit]  # the same deployment with another retention
 
     # ---- what it says
@@ -70,7 +74,8 @@ class Audit:
             "sent": sum(sent.times for sent in self._kafka_results.values()),
             **{verdict.replace(" ", "_").lower(): found.get(verdict, 0) for verdict in VERDICTS},
             "waiting": self._waiting_count,
-            "dropped_records": self.kafka.metrics()["dropped-records-total"],
+            "dropped_records": sum(life.metrics()["dropped-records-total"] for life in self.lives),
+            "late_but_counted": self._late_but_counted,
             "final_but_kept": self._held_final_count,
         }
 
@@ -154,7 +159,7 @@ class Audit:
 
     @cached_property
     def _kafka_results(self) -> dict[WindowId, Sent]:
-        return results_of(self.kafka)
+        return results_of(*self.lives)
 
     @cached_property
     def _verdicts(self) -> dict[WindowId, str]:
@@ -211,9 +216,9 @@ class Audit:
     @cached_property
     def _readable_finals(self) -> set[WindowId]:
         """The windows that Kafka's store would still give to a look for final results."""
-        store, windows = self.kafka.store, self.expected.plan.windows
+        store, windows = self.lives[-1].store, self.expected.plan.windows
         found = set()
-        for partition in self.kafka.outcome.snapshots:
+        for partition in self.expected.outcome.snapshots:
             if not isinstance(windows, SessionWindows):
                 for each in store.fetch_all(0, INT64_MAX, partition=partition):
                     start = each.window_start_ms
@@ -229,11 +234,17 @@ class Audit:
     def _held_final_count(self) -> int:
         """How many windows are final and still in Kafka's store."""
         windows, count = self.expected.plan.windows, 0
-        for partition, snapshot in self.kafka.outcome.snapshots.items():
+        for partition, snapshot in self.expected.outcome.snapshots.items():
             close_ms = snapshot.stream_time_ms - windows.close_lag_ms
-            last = [windows.last_instant_ms(each) for each in self.kafka.store.all(partition=partition)]
+            last = [windows.last_instant_ms(each) for each in self.lives[-1].store.all(partition=partition)]
             count += sum(ms < close_ms for ms in last)
         return count
+
+    @cached_property
+    def _late_but_counted(self) -> int:
+        """How many records are late, and count in Kafka, as its stream time starts anew with each life of the task."""
+        kafka = np.concatenate([life.trace.decision for life in self.lives])
+        return int(((self.expected.trace.decision == LATE) & (kafka != LATE)).sum())
 
     # ---- the cure
 
@@ -258,12 +269,11 @@ class Audit:
 
     def _next_look(self, trace: Any) -> npt.NDArray[np.int64]:
         """For each record the first one from it on at which Kafka looks for final results."""
-        assert self.kafka.how is not None
-        count, clock = len(trace), self.kafka.clock_ms
+        count, clock = len(trace), [ms for life in self.lives for ms in life.clock_ms or ()]
         out = np.full(count, count, np.int64)
         for p in range(len(trace.batch.partitions)):
             mine = np.flatnonzero(trace.batch.partition == p)
-            due = mine if clock is None else _due(mine, clock, self.settings.emit_interval_ms)
+            due = looks(mine, clock, self.settings.emit_interval_ms, self.settings.starts) if clock else mine
             out[mine] = np.append(due, count)[np.searchsorted(due, mine)]
         return out
 
@@ -300,6 +310,7 @@ def audit(
     commit_every: int | None = None,
     emit_interval: Duration | None = None,
     wall_clock: Sequence[int] | None = None,
+    restarts: Sequence[int] = (),
 ) -> Audit:
     """Runs the plan as Kafka Streams would with these settings, and says where its results are not what they should be.
 
@@ -312,8 +323,10 @@ def audit(
         commit_every: a commit after so many records; without it one at the end.
         emit_interval: Kafka's throttle of final results; 0 if not given (Kafka's default is 1 s of wall clock).
         wall_clock: the wall clock (ms) at each record; without it the records come as fast as stream time says.
+        restarts: the rows after which the application is stopped and started again on the same disk. Its stream time
+            starts anew then, so that late records count until newer ones have moved it on.
     Raises:
-        InvalidArgument: an unknown store.
+        InvalidArgument: an unknown store, or rows that are not there.
     Source:
         KIP-825, KIP-328; the store rules of Kafka Streams 4.3.1.
     Example:
@@ -329,7 +342,9 @@ def audit(
     if interval_ms and wall_clock is None:
         wall_clock = plan.run(data).trace.stream_time_ms.tolist()
 
-    kafka = {"caching": caching, "commit_every": commit_every, "emit_interval": interval_ms, "wall_clock": wall_clock}
+    batch = read_records(data, plan.source, plan.value_columns())
+    starts = starts_of(restarts, len(batch))
+    options = (caching, commit_every, interval_ms, wall_clock, len(batch))
 
     def with_retention(retention_ms: int) -> Audit:
         settings = Settings(
@@ -338,19 +353,26 @@ def audit(
             is_default_retention=retention_ms == smallest_ms,
             caching=caching,
             emit_interval_ms=interval_ms,
+            starts=starts,
         )
-        return _audited(plan, data, settings, kafka, with_retention)
+        return _audited(plan, batch, settings, deployment(plan.strategy, retention_ms, *options), with_retention)
 
     return with_retention(plan.windows.retention_ms(retention))
 
 
-def _audited(plan: Plan, data: Any, settings: Settings, kafka: dict[str, Any], replay: Callable[[int], Audit]) -> Audit:
+def _audited(
+    plan: Plan, batch: RecordBatch, settings: Settings, how: Deployment, replay: Callable[[int], Audit]
+) -> Audit:
     # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
     smallest_ms = plan.windows.retention_ms(None)
-    expected = plan.run(data, retention=max(smallest_ms, settings.retention_ms - 1))
+    expected = plan.run_batch(batch, retention=max(smallest_ms, settings.retention_ms - 1))
     with _kafka_store(plan, settings.store, settings.retention_ms) as store:
-        run = plan.run(data, rules="kafka", store=store, **kafka)
-        found = Audit(settings=settings, expected=expected, kafka=run, replay=replay)
+        lives = []
+        for start, stop in pairwise([*settings.starts, len(batch)]):
+            if start:
+                store.restart_task()
+            lives.append(plan.run_deployed(batch.slice(start, stop), store, how.part(start, stop)))
+        found = Audit(settings=settings, expected=expected, lives=lives, replay=replay)
         found.counts()  # asked while the store is open
     return found
 
@@ -363,16 +385,6 @@ def _kafka_store(plan: Plan, kind: str, retention_ms: int) -> Iterator[Any]:
         options: dict[str, Any] = {} if kind == "memory" else {"directory": directory, "time_ordered": on_close}
         with open_store(kind, "audited", of=of, retention=retention_ms, **options) as store:
             yield store
-
-
-def _due(rows: npt.NDArray[np.intp], clock_ms: Sequence[int], interval_ms: int) -> npt.NDArray[np.intp]:
-    """The records at which Kafka looks for final results: the first, and each that is an interval behind a look."""
-    looks, next_ms = [], 0
-    for row in rows.tolist():
-        if clock_ms[row] >= next_ms:
-            looks.append(row)
-            next_ms = clock_ms[row] + interval_ms
-    return np.array(looks, np.intp)
 
 
 def _running_maximum(trace: Any, put_ms: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -139,6 +139,9 @@ class BulkStore(Protocol):
 class SessionStore(BulkStore, Protocol):
     """Kafka's session store, one partition at a time, and the bulk calls for the kernel."""
 
+    def restart_task(self) -> None:
+        """Forgets what Kafka Streams forgets when its task is stopped and started again."""
+
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results are called otherwise than those in the store."""
 
@@ -181,6 +184,9 @@ class SessionStore(BulkStore, Protocol):
 
 class WindowStore(BulkStore, Protocol):
     """Kafka's window store, one partition at a time: a window is known by its key and its start."""
+
+    def restart_task(self) -> None:
+        """Forgets what Kafka Streams forgets when its task is stopped and started again."""
 
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results are called otherwise than those in the store."""

@@ -8,18 +8,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-import pyarrow as pa
-
 from sessionkit import aggregations as agg
 from sessionkit.aggregations import Aggregation
 from sessionkit.commit import commit, commit_windows
 from sessionkit.contracts import EMIT_STRATEGIES, RULES, WINDOW_KINDS, one_of
-from sessionkit.durations import Duration, duration_ms, show_duration
+from sessionkit.deploying import Clock, Deployment, deployment
+from sessionkit.durations import Duration, show_duration
 from sessionkit.engine import run_kernel
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.exports.methods import Exports
-from sessionkit.processing import Clock, Deployment, memory_store, run_processor, without_null_values
+from sessionkit.processing import memory_store, run_processor, without_null_values
 from sessionkit.records import RecordBatch, is_spark_frame, read_records
 from sessionkit.run import Run
 from sessionkit.source import Source
@@ -202,18 +200,12 @@ class Plan(Exports):
 
             return start(self, data, rules=rules, store=store, retention=retention, parallelism=parallelism)
         batch = read_records(data, self.source, self.value_columns())
-        windows, kafka = self._windows(), rules == "kafka"
-        if not kafka:
+        if rules != "kafka":
             return self.run_batch(batch, store=store, retention=retention, trace=trace)
-        batch = batch if windows.takes_null_values else without_null_values(batch)
         if store is not None:
             retention = self._store_retention(store, retention)
-        retention_ms = windows.retention_ms(retention)
-        interval_ms = 0 if emit_interval is None else duration_ms(emit_interval, "emit_interval")
-        commits, clock = _commit_rows(commit_every, len(batch)), _checked_clock(wall_clock, len(batch))
-        timing: dict[str, Any] = {"commits": commits, "emit_interval_ms": interval_ms, "wall_clock": clock}
-        how = Deployment(retention_ms=retention_ms, emit=self.strategy, kafka=True, caching=caching, **timing)
-        return self._run_processor(batch, store, how)
+        retention_ms = self._windows().retention_ms(retention)
+        return self.run_deployed(batch, store, deployment(self.strategy, retention_ms, caching, *options, len(batch)))
 
     def run_batch(
         self, batch: RecordBatch, *, store: Any = None, retention: Duration | None = None, trace: bool = True
@@ -244,8 +236,10 @@ class Plan(Exports):
             commit_windows(outcome, store, windows)
         return Run(self, outcome, store=store)
 
-    def _run_processor(self, batch: RecordBatch, store: Any, how: Deployment) -> Run:
+    def run_deployed(self, batch: RecordBatch, store: Any, how: Deployment) -> Run:
+        """What `run` does with records that were read already, under Kafka's rules."""
         windows, named = self._windows(), dict(self.aggregations)
+        batch = batch if windows.takes_null_values else without_null_values(batch)
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
         done = run_processor(windows, named, batch, state, how, self.bound())
         return Run(
@@ -355,36 +349,3 @@ def _check_parallelism(parallelism: str, data: Any) -> None:
     if parallelism != "partition" and not is_spark_frame(data):
         want = "a Spark DataFrame; in this process a run is one task"
         raise InvalidArgument(problem('parallelism="key" spreads a run over Spark', type(data).__name__, want))
-
-
-def _checked_clock(clock: Clock | None, count: int) -> Clock | None:
-    if clock is None:
-        return None
-    if callable(clock):
-        return lambda: _as_clock_time(clock())
-    want = "a list of ms, one for each record, or a function that tells the time"
-    try:
-        times = clock.to_pylist() if isinstance(clock, pa.Array | pa.ChunkedArray) else np.asarray(clock).tolist()
-        given = len(times)
-    except TypeError as error:
-        raise InvalidArgument(problem("wall_clock cannot be used", shorten(repr(clock)), want)) from error
-    if given != count:
-        raise InvalidArgument(problem("wall_clock has a time for each record", f"{given} for {count}", want))
-    return [_as_clock_time(time_ms) for time_ms in times]
-
-
-def _as_clock_time(time_ms: Any) -> int:
-    if not isinstance(time_ms, int) or isinstance(time_ms, bool):
-        raise InvalidArgument(problem("wall_clock tells whole milliseconds", shorten(repr(time_ms)), "an int"))
-    return time_ms
-
-
-def _commit_rows(commit_every: int | Sequence[int] | None, count: int) -> frozenset[int] | None:
-    if commit_every is None:
-        return None
-    if isinstance(commit_every, int):
-        if commit_every < 1:
-            want = "a number of records, 1 or more, or the rows after which to commit"
-            raise InvalidArgument(problem("commit_every must be positive", commit_every, want))
-        return frozenset(range(commit_every - 1, count, commit_every))
-    return frozenset(commit_every)

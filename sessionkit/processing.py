@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ import pyarrow as pa
 from sessionkit.aggregations import Aggregation
 from sessionkit.contracts import Snapshot, StoredSession, StoredWindow
 from sessionkit.decisions import NULL_VALUE
+from sessionkit.deploying import Deployment
 from sessionkit.durations import check_reach
 from sessionkit.engine import Outcome, describer, no_sessions, snapshots_after, without_replayed
 from sessionkit.errors import AggregationFailed, NumberOverflow, problem
@@ -26,30 +26,6 @@ from sessionkit.text import shorten
 from sessionkit.windows.emission import EmitSchedule
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.touches import Aggregates
-
-Clock: TypeAlias = Sequence[int] | Callable[[], int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Deployment:
-    """How a Kafka Streams application would run the plan, as far as results depend on it.
-
-    Args:
-        retention_ms: how long the store keeps a window.
-        emit: the plan's emit strategy.
-        caching: True for a record cache without limit, or its number of entries; False for none.
-        commits: rows of the records after which the task commits; None: once, at the end.
-        emit_interval_ms: final results are looked for at most this often, by `wall_clock`.
-        wall_clock: the wall clock in ms, at each record or as a function that tells it; None: it stands still.
-    """
-
-    retention_ms: int
-    emit: str
-    kafka: bool = True
-    caching: bool | int = False
-    commits: frozenset[int] | None = None
-    emit_interval_ms: int = 0
-    wall_clock: Clock | None = None
 
 
 class Forwarded(NamedTuple):

@@ -80,6 +80,18 @@ class RecordBatch:
         """The same batch with other columns."""
         return dataclasses.replace(self, **changes)
 
+    def slice(self, start: int, stop: int) -> RecordBatch:
+        """The records from row `start` up to row `stop`, of the same keys and partitions."""
+        rows = slice(start, stop)
+        return self.replace(
+            key=self.key[rows],
+            timestamp_ms=self.timestamp_ms[rows],
+            partition=self.partition[rows],
+            rejected=None if self.rejected is None else self.rejected[rows],
+            given_offset=None if self.given_offset is None else self.given_offset[rows],
+            values={name: column[rows] for name, column in self.values.items()},
+        )
+
     @cached_property
     def offset(self) -> npt.NDArray[np.int64]:
         """Offset of each record: as given, else its running number within its partition."""

@@ -12,10 +12,11 @@ import pyarrow as pa
 
 from sessionkit.comparing import Comparison, compare
 from sessionkit.decisions import LATE, MERGED, REPLAYED
+from sessionkit.deploying import Deployment
 from sessionkit.engine import Outcome
 from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem
 from sessionkit.grace import missing_grace_ms
-from sessionkit.processing import Deployment, Emission, Forwarded
+from sessionkit.processing import Emission, Forwarded
 from sessionkit.text import plural, shorten
 from sessionkit.views import tables
 from sessionkit.views.emissions import Emissions, emissions_of

@@ -34,13 +34,19 @@ class Sent(NamedTuple):
     offset: int
 
 
-def results_of(run: Run) -> dict[WindowId, Sent]:
-    """What was sent, by window: each final result, or what the updates and tombstones come to in the end."""
+def results_of(*runs: Run) -> dict[WindowId, Sent]:
+    """What runs sent one after the other, by window: the final results, or what the updates and tombstones come to."""
+    results: dict[WindowId, Sent] = {}
+    for run in runs:
+        _take_in(run, results)
+    return results
+
+
+def _take_in(run: Run, results: dict[WindowId, Sent]) -> None:
     columns, names = run.changelog_columns, list(run.outcome.folds)
     lists = [_list(columns[name]) for name in ("partition", "key", "window_start_ms", "window_end_ms")]
     whats, offsets = _list(columns["what"]), _list(columns["offset"])
     values = zip(*(_list(columns[name]) for name in names), strict=True)
-    results: dict[WindowId, Sent] = {}
     for place, what, offset, value in zip(zip(*lists, strict=True), whats, offsets, values, strict=True):
         id = WindowId(*place)
         if what == "tombstone":
@@ -49,7 +55,6 @@ def results_of(run: Run) -> dict[WindowId, Sent]:
             before = results.get(id)
             count = before.times + 1 if before is not None and what == "final" else 1
             results[id] = Sent(count, tuple(value), offset)
-    return results
 
 
 def _list(column: Any) -> list[Any]:

@@ -63,7 +63,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("windows.session", "windows.sliding", "windows.timed"),
     ("views.charts.window_history",),
     ("views.charts.board",),
-    ("engine", "grace", "recording"),
+    ("engine", "grace", "recording", "deploying"),
     ("commit", "processing", "views.explain", "window_engine"),
     ("views.tables", "views.charts.grammar", "views.explain_windows", "views.explain_life"),
     ("views.audit_words", "views.kafka_metrics"),

@@ -101,6 +101,19 @@ class InMemoryStore(ShownStore):
             self._of(partition).snapshot = snapshot
         self._names = frozenset(names) or self._names
 
+    def restart_task(self) -> None:
+        """What Kafka Streams forgets when its task is stopped and started again: the stream time of each partition.
+
+        It is restored neither from the store nor from what was committed, so late records count until newer ones have
+        moved it on. The store itself is rebuilt from its changelog as it was.
+
+        Source:
+            KStreamSessionWindowAggregate; InMemorySessionStore.
+        """
+        self._check_open()
+        for mine in self._partitions.values():
+            mine.snapshot = mine.snapshot._replace(stream_time_ms=-1)
+
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results are called otherwise than those in the store.
 

@@ -97,6 +97,19 @@ class PersistentStore(ShownStore):
         with self.all_or_nothing():
             self._note(snapshots, names)
 
+    def restart_task(self) -> None:
+        """What Kafka Streams forgets when its task is stopped and started again on the same disk.
+
+        The stream time of each partition, so late records count until newer ones have moved it on; and the time that
+        the store has observed, so that nothing expires until the next put. Segments that were dropped stay so.
+
+        Source:
+            KStreamSessionWindowAggregate; AbstractSegments.
+        """
+        restarted = {number: state.snapshot._replace(stream_time_ms=-1) for number, state in self._states.items()}
+        self._states = {number: _State() for number in restarted}
+        self.commit_snapshots(restarted)
+
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results are called otherwise than those in the store."""
         self._check_open()

@@ -20,7 +20,9 @@ def audit_words(
     store = {"memory": "in-memory", "rocksdb": "RocksDB"}[settings.store]
     default = ", Kafka's default" if settings.is_default_retention else ""
     final = "final result" if strategy == "on_window_close" else "last value"
-    what = f"{store} store, retention {show_duration(settings.retention_ms)}{default}"
+    restarts = len(settings.starts) - 1
+    restarted = "" if restarts == 0 else ", restarted once" if restarts == 1 else f", restarted {restarts:,} times"
+    what = f"{store} store, retention {show_duration(settings.retention_ms)}{default}{restarted}"
     expected, good = counts["expected"], counts["as_it_should_be"]
     is_clean = good == expected and not counts["only_in_kafka"]
     if expected == 0 and counts["sent"] == 0:
@@ -33,10 +35,12 @@ def audit_words(
         words = [f"{what}: nothing comes out. {which} lost."]
     else:
         words = [f"{what}: {good:,} of {plural(expected, final)} come as they should; {_wrong(counts)}."]
+    if counts["late_but_counted"]:
+        words.append(_why_counted(counts["late_but_counted"]))
     if counts["waiting"]:
         words.append(_why_waiting(settings, counts["waiting"]))
     if counts["lost"] > counts["waiting"]:
-        words.append(_why_lost(settings, windows, strategy))
+        words.append(_why_lost(settings, counts, windows, strategy))
     if counts["only_in_kafka"] or counts["other_value"]:
         words.append(_why_changed(settings, counts))
     if counts["sent_twice"]:
@@ -53,6 +57,14 @@ def audit_words(
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
+
+
+def _why_counted(count: int) -> str:
+    counts = "counts" if count == 1 else "count"
+    return (
+        f"{plural(count, 'late record')} {counts} all the same: Kafka Streams does not restore its stream time, so "
+        "after a restart records are late only once newer ones have moved it on."
+    )
 
 
 def _why_waiting(settings: Any, count: int) -> str:
@@ -92,10 +104,12 @@ def _wrong(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{counts[name]:,} {word}" for name, word in said.items() if counts[name])
 
 
-def _why_lost(settings: Any, windows: Any, strategy: str) -> str:
+def _why_lost(settings: Any, counts: Mapping[str, int], windows: Any, strategy: str) -> str:
     if strategy == "on_window_update":
+        grown = ", or a late record made it larger" if counts["late_but_counted"] else ""
         return (
-            "They are lost because the store had expired the window, or refused to keep it, when a record came for it."
+            "They are lost because the store had expired the window, or refused to keep it, when a record came for it"
+            f"{grown}."
         )
     kept = show_duration(settings.retention_ms)
     closes = f"a window closes once stream time is {show_duration(windows.close_lag_ms)} past its end"
@@ -112,13 +126,16 @@ def _why_changed(settings: Any, counts: Mapping[str, int]) -> str:
     why = "a record met a window that the store had forgotten already, and began it anew"
     if settings.caching:
         why += "; with the cache on, entries stay readable that the store has expired"
+    if counts["late_but_counted"]:
+        why = f"a late record counted, or {why}"
     how_many = " + ".join(f"{counts[name]:,}" for name in ("other_value", "only_in_kafka") if counts[name])
     return f"Why changed ({how_many}): {why}."
 
 
 def _cure(settings: Any, cure: tuple[Any, Mapping[str, int]] | None) -> list[str]:
     if cure is None:
-        return ["No retention cures it: look at the cache and at the emit interval."]
+        restarts = ", the restarts" if len(settings.starts) > 1 else ""
+        return [f"No retention cures it: look at the cache{restarts} and at the emit interval."]
     cure_ms, counts = cure[0].retention_ms, cure[1]
     code = f"Materialized.withRetention(Duration.ofMillis({cure_ms}L))"
     words = [

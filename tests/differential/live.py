@@ -38,18 +38,23 @@ class LiveApp:
 
 
 @contextlib.contextmanager
-def live_app(spec: dict[str, Any]) -> Iterator[LiveApp]:
-    """Runs it until the block ends; `spec` is what `LiveApp.java` is told, but for its folder."""
-    java = build()
+def state_folder() -> Iterator[Path]:
+    """Where an application keeps its state, from one life to the next."""
     with tempfile.TemporaryDirectory(prefix="live-", dir=MEMORY, ignore_cleanup_errors=True) as folder:
-        errors = Path(folder) / "stderr"
-        told = json.dumps({**spec, "state_dir": folder})
-        command = [java, *FLAGS, f"-Djava.io.tmpdir={folder}", "-cp", str(JAR), "oracle.LiveApp", told]
-        with errors.open("wb") as out:
-            process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=out)
-        try:
-            yield LiveApp(process, errors)
-            process.communicate(timeout=STOP_TIMEOUT_S)  # closes its stdin, which ends it
-        finally:
-            process.kill()
-            process.communicate()
+        yield Path(folder)
+
+
+@contextlib.contextmanager
+def live_app(spec: dict[str, Any], folder: Path) -> Iterator[LiveApp]:
+    """Runs it until the block ends; `spec` is what `LiveApp.java` is told, but for the folder of its state."""
+    java, errors = build(), folder / "stderr"
+    told = json.dumps({**spec, "state_dir": str(folder)})
+    command = [java, *FLAGS, f"-Djava.io.tmpdir={folder}", "-cp", str(JAR), "oracle.LiveApp", told]
+    with errors.open("wb") as out:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=out)
+    try:
+        yield LiveApp(process, errors)
+        process.communicate(timeout=STOP_TIMEOUT_S)  # closes its stdin, which ends it
+    finally:
+        process.kill()
+        process.communicate()

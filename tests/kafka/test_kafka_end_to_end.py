@@ -12,12 +12,12 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.spark_types import readable_errors
-from tests.differential.live import live_app
+from tests.differential.live import live_app, state_folder
 from tests.differential.oracle import OracleUnavailable
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
-from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from examples.kafka.broker import broker
@@ -31,8 +31,16 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 FLIGHTS, PARTITIONS = 3_000, 4
 GAP_MS, GRACE_MS = 20 * 60_000, 10 * 60_000
+UPDATES_RETENTION_MS = GAP_MS + GRACE_MS + 1
 INPUT, UPDATES, FINALS = "flights", "updates", "finals"
-KAFKA = "-of-kafka"  # what Kafka Streams writes beside
+BESIDE, RESTARTED = "beside", "restarted"  # what Kafka Streams writes: one application, and one that is restarted
+FIRST_LIFE = 1_535  # so many flights, and the next one of its partition is late
+
+NO_COORDINATOR_YET = (
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+)
 
 PLAN = (
     sk.group_by_key("key", timestamp="timestamp", partition="partition", offset="offset")
@@ -45,7 +53,7 @@ ON_CLOSE = PLAN.emit("on_window_close")
 class Outcome(NamedTuple):
     """What is in the topics and in the Parquet files in the end, and the input as a table."""
 
-    records: pa.Table
+    records: pa.Table  # those of the first life come first
     topics: dict[str, list[Record]]
     parquet: pa.Table
 
@@ -61,21 +69,30 @@ def outcome(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> It
     try:
         for jar in jars:
             spark.sql(f"ADD JAR '{jar}'")
-        create_topics(address, INPUT, UPDATES, FINALS, UPDATES + KAFKA, FINALS + KAFKA, partitions=PARTITIONS)
-        _produce(address)
-        with live_app(_app(address)) as app:
-            parquet = _run_on_spark(spark, address, tmp_path_factory.mktemp("kafka"))
-            app.wait_until(lambda: _consumed(address) == FLIGHTS, seconds=60)
-        topics = {topic: read_all(address, topic) for name in (UPDATES, FINALS) for topic in (name, name + KAFKA)}
-        yield Outcome(_table(read_all(address, INPUT)), topics, parquet)
+        admin = AdminClient({"bootstrap.servers": address})
+        topics = [name + of for name in (UPDATES, FINALS) for of in ("", BESIDE, RESTARTED)]
+        create_topics(address, INPUT, *topics, partitions=PARTITIONS)
+        beside, restarted = _app(address, BESIDE), _app(address, RESTARTED)
+        with state_folder() as folder, state_folder() as other:
+            _produce(address, slice(0, FIRST_LIFE))
+            with live_app(restarted, other) as first:
+                first.wait_until(lambda: _consumed(admin, RESTARTED) == FIRST_LIFE, seconds=60)
+            before = read_all(address, INPUT)
+            _produce(address, slice(FIRST_LIFE, FLIGHTS))
+            with live_app(beside, folder) as app, live_app(restarted, other) as second:
+                parquet = _run_on_spark(spark, address, tmp_path_factory.mktemp("kafka"))
+                app.wait_until(lambda: _consumed(admin, BESIDE) == FLIGHTS, seconds=60)
+                second.wait_until(lambda: _consumed(admin, RESTARTED) == FLIGHTS, seconds=60)
+        later = [record for record in read_all(address, INPUT) if record not in set(before)]
+        yield Outcome(_table([*before, *later]), {topic: read_all(address, topic) for topic in topics}, parquet)
     except OracleUnavailable as missing:
         pytest.skip(str(missing))
     finally:
         running.__exit__(None, None, None)
 
 
-def _produce(address: str) -> None:
-    flights = sk.load_sample("flights").head(FLIGHTS)
+def _produce(address: str, rows: slice) -> None:
+    flights = sk.load_sample("flights").iloc[rows]
     keys = flights["carrier"] + "@" + flights["origin"]
     times_ms = flights["scheduled"].to_numpy().astype("datetime64[ms]").astype(int).tolist()
     writer = producer(address)
@@ -84,10 +101,10 @@ def _produce(address: str) -> None:
     assert writer.flush(30) == 0
 
 
-def _app(address: str) -> dict[str, Any]:
-    updates = {"output": UPDATES + KAFKA, "emit": "on_update", "retention_ms": GAP_MS + GRACE_MS + 1}
-    finals = {"output": FINALS + KAFKA, "emit": "on_close"}  # with Kafka's own retention, where it loses results
-    spec = {"bootstrap": address, "application": "beside", "input": INPUT, "field": "dep_delay"}
+def _app(address: str, name: str) -> dict[str, Any]:
+    updates = {"output": UPDATES + name, "emit": "on_update", "retention_ms": UPDATES_RETENTION_MS}
+    finals = {"output": FINALS + name, "emit": "on_close"}  # with Kafka's own retention, where it loses results
+    spec = {"bootstrap": address, "application": name, "input": INPUT, "field": "dep_delay"}
     return {**spec, "gap_ms": GAP_MS, "grace_ms": GRACE_MS, "results": [updates, finals]}
 
 
@@ -121,12 +138,17 @@ def _run_on_spark(spark: SparkSession, address: str, folder: Path) -> pa.Table:
     return spark.read.parquet(str(folder / "parquet")).toArrow()
 
 
-def _consumed(address: str) -> int:
+def _consumed(admin: AdminClient, application: str) -> int:
     """How far the application has committed, and so written all that came of it."""
     places = [TopicPartition(INPUT, number) for number in range(PARTITIONS)]
-    admin = AdminClient({"bootstrap.servers": address})
-    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("beside", places)])
-    return sum(max(0, each.offset) for each in asked["beside"].result(10).topic_partitions)
+    asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(application, places)])
+    try:
+        found = asked[application].result(10)
+    except KafkaException as error:
+        if error.args[0].code() not in NO_COORDINATOR_YET:
+            raise
+        return 0
+    return sum(max(0, each.offset) for each in found.topic_partitions)
 
 
 def _table(records: list[Record]) -> pa.Table:
@@ -147,9 +169,9 @@ def _sent(records: list[Record]) -> list[tuple[int, bytes, bytes | None]]:
 Window = tuple[int, str, int, int, str]  # partition, key, start, end, value
 
 
-def _windows(records: list[Record]) -> set[Window]:
-    """Final results, each sent once."""
-    found = [
+def _windows(records: list[Record]) -> list[Window]:
+    """What was sent, in order; a tombstone has no value."""
+    return [
         (
             record.partition,
             record.key[:-16].decode(),
@@ -159,13 +181,21 @@ def _windows(records: list[Record]) -> set[Window]:
         )
         for record in records
     ]
+
+
+def _each_once(records: list[Record]) -> set[Window]:
+    found = _windows(records)
     assert len(set(found)) == len(found)
     return set(found)
 
 
-def _window(row: dict[str, Any], side: str) -> Window:
+def _window(row: dict[str, Any], side: str = "") -> Window:
     """What the audit says that one side sends."""
-    value = json.dumps({name: row[side + name] for name in ("count", "total", "most")}, separators=(",", ":"))
+    value = (
+        ""
+        if row.get("what") == "tombstone"
+        else json.dumps({name: row[side + name] for name in ("count", "total", "most")}, separators=(",", ":"))
+    )
     return row["partition"], row["key"], row["window_start_ms"], row["window_end_ms"], value
 
 
@@ -180,7 +210,7 @@ def test_updates_are_those_of_kafka_streams(outcome: Outcome) -> None:
 
     Kafka Streams gives each result the end of its session as timestamp; Spark's sink can set none.
     """
-    ours, kafka = outcome.topics[UPDATES], outcome.topics[UPDATES + KAFKA]
+    ours, kafka = outcome.topics[UPDATES], outcome.topics[UPDATES + BESIDE]
     assert _sent(ours) == _sent(kafka)
     assert len(ours) > FLIGHTS
     assert sum(record.value is None for record in ours) > 1_000
@@ -189,16 +219,29 @@ def test_updates_are_those_of_kafka_streams(outcome: Outcome) -> None:
 
 def test_finals_differ_from_kafka_streams_as_the_audit_says(outcome: Outcome) -> None:
     """Kafka's store forgets sessions that close late, and loses a record that it accepts at the last moment."""
-    ours, kafka = _windows(outcome.topics[FINALS]), _windows(outcome.topics[FINALS + KAFKA])
+    ours, kafka = _each_once(outcome.topics[FINALS]), _each_once(outcome.topics[FINALS + BESIDE])
     audit = sk.audit(ON_CLOSE, outcome.records, store="rocksdb")
     rows = audit.differences().to_pylist()
-    lost = {_window(row, "") for row in rows if row["verdict"] == "lost"}
+    lost = {_window(row) for row in rows if row["verdict"] == "lost"}
     only_in_kafka = {_window(row, "kafka_") for row in rows if row["verdict"] == "only in Kafka"}
     assert len(rows) == len(lost) + len(only_in_kafka)
     assert (ours - kafka, kafka - ours) == (lost, only_in_kafka)
     assert len(ours & kafka) > 100
     assert len(lost) > 100
     assert only_in_kafka
+
+
+@pytest.mark.parametrize("name", [UPDATES, FINALS])
+def test_a_restarted_kafka_streams_sends_what_the_audit_says(outcome: Outcome, name: str) -> None:
+    """Its stream time starts anew, and its store expires nothing until the next put: record by record, in order."""
+    plan, retention = (PLAN, UPDATES_RETENTION_MS) if name == UPDATES else (ON_CLOSE, None)
+    audit = sk.audit(plan, outcome.records, store="rocksdb", retention=retention, restarts=[FIRST_LIFE - 1])
+    told = [_window(row) for life in audit.lives for row in life.changelog().to_pylist()]
+    kafka = _windows(outcome.topics[name + RESTARTED])
+    assert sorted(told, key=lambda window: window[0]) == kafka
+    # what closed before is not sent again, so among the finals no late record shows
+    assert (kafka == _windows(outcome.topics[name + BESIDE])) is (name == FINALS)
+    assert audit.counts()["late_but_counted"] == 3
 
 
 def test_parquet_holds_the_local_changelog(outcome: Outcome) -> None:

@@ -12,8 +12,9 @@ import pytest
 from sessionkit import engine
 from sessionkit.aggregations import Aggregation
 from sessionkit.commit import commit
+from sessionkit.deploying import Deployment
 from sessionkit.engine import Outcome, run_kernel
-from sessionkit.processing import Deployment, run_processor
+from sessionkit.processing import run_processor
 from sessionkit.session_trace import SessionTrace
 from sessionkit.stores.memory import MemorySessionStore
 from sessionkit.views import tables

@@ -13,8 +13,9 @@ import pytest
 from sessionkit import window_columns
 from sessionkit.aggregations import Aggregation
 from sessionkit.commit import commit_windows
+from sessionkit.deploying import Deployment
 from sessionkit.engine import Outcome
-from sessionkit.processing import Deployment, memory_store, run_processor, without_null_values
+from sessionkit.processing import memory_store, run_processor, without_null_values
 from sessionkit.records import RecordBatch
 from sessionkit.stores.columns import ColumnState
 from sessionkit.views import tables

@@ -243,6 +243,70 @@ def test_rocksdb_sessions_are_lost_at_the_end_of_a_segment() -> None:
     assert audit_of(windows, a(59_999, 61_000)).smallest_retention_ms == 1_002
 
 
+# ---- restarts
+
+
+RESTARTED = [("a", 0), ("a", 100), ("b", 3), ("a", 12), ("a", 130)]
+
+
+@pytest.mark.parametrize("store", ["memory", "rocksdb"])
+@pytest.mark.parametrize("windows", [GAP_10, TUMBLING_10, sk.SlidingWindows(time_difference=10, grace=0)])
+def test_late_records_count_after_a_restart(windows: Any, store: str) -> None:
+    audit = audit_of(windows, RESTARTED, UPDATE, store=store, retention=1_000, restarts=[1])
+    assert found(audit) == {
+        **{"expected": 3, "sent": 5, "as_it_should_be": 3, "only_in_kafka": 2},
+        **{"late_but_counted": 2, "final_but_kept": 4},
+    }
+    assert [(row["key"], row["kafka_count"]) for row in audit.differences().to_pylist()] == [("b", 1), ("a", 1)]
+    words = audit.words()
+    assert "retention 1 s, restarted once: 3 of 3 last values come as they should" in words[0]
+    assert words[1].startswith("2 late records count all the same: Kafka Streams does not restore its stream time")
+    assert words[2].startswith("Why changed (2): a late record counted, or a record met a window that the store had")
+    assert words[3] == "No retention cures it: look at the cache, the restarts and at the emit interval."
+
+
+@pytest.mark.parametrize("store", ["memory", "rocksdb"])
+def test_a_session_that_grows_after_a_restart_is_sent_no_more(store: str) -> None:
+    """What closed before stays below the close time that was committed; its first form was sent in time."""
+    audit = audit_of(GAP_10, RESTARTED, store=store, retention=1_000, restarts=[1, 3])
+    assert found(audit)["late_but_counted"] == 2
+    assert audit.is_clean
+    assert [len(life.changelog()) for life in audit.lives] == [1, 0, 1]
+    assert ", restarted 2 times: all 2 final results come once, in time" in audit.words()[0]
+
+
+def test_a_restart_before_a_record_in_time_changes_nothing() -> None:
+    rows = a(0, 3, 30, 35, 90)
+    assert audit_of(GAP_10, rows, restarts=[0, 1, 2, 3, 4]).counts() == audit_of(GAP_10, rows).counts()
+
+
+def test_a_restart_lets_rocksdb_expire_nothing_until_the_next_put() -> None:
+    """gap 10 s, grace 5 s, retention 15 s: the session at 0 is found again although the newest end is far ahead."""
+    windows = sk.SessionWindows(inactivity_gap="10s", grace="5s")
+    rows = a(0, 20_001, 5_000)
+    assert found(audit_of(windows, rows, UPDATE, store="rocksdb"))["dropped_records"] == 1
+    disk = audit_of(windows, rows, UPDATE, store="rocksdb", restarts=[1])
+    assert [row["kafka_count"] for row in disk.differences().to_pylist() if row["verdict"] == "only in Kafka"] == [2]
+    assert "when a record came for it, or a late record made it larger." in repr(disk)
+    memory = audit_of(windows, rows, UPDATE, restarts=[1])  # its changelog brings back what it had observed
+    assert [row["kafka_count"] for row in memory.differences().to_pylist()] == [1]
+
+
+def test_a_restart_ends_the_wait_for_the_emit_interval() -> None:
+    rows, clock = a(0, 30, 60), [0, 10, 20]
+    waiting = audit_of(GAP_10, rows, retention=1_000, emit_interval=1_000, wall_clock=clock)
+    assert (waiting.counts()["waiting"], waiting.counts()["as_it_should_be"]) == (2, 0)
+    restarted = audit_of(GAP_10, rows, retention=1_000, emit_interval=1_000, wall_clock=clock, restarts=[1])
+    assert (restarted.counts()["waiting"], restarted.counts()["late"]) == (0, 1)
+
+
+def test_a_cache_starts_empty() -> None:
+    rows = [("a", 0), ("b", 1), ("a", 2)]
+    restarted = audit_of(TUMBLING_10, rows, UPDATE, caching=True, restarts=[0, 1])
+    assert restarted.is_clean  # each stop commits, so nothing is held back
+    assert sum(len(life.changelog()) for life in restarted.lives) == 3
+
+
 # ---- the cache
 
 
@@ -619,6 +683,10 @@ def test_what_is_shown_is_escaped() -> None:
         ({"retention": "long"}, "retention must be a duration; got 'long'"),
         ({"emit_interval": -1}, "emit_interval must be 0 ms or more; got -1 ms"),
         ({"commit_every": 0, "caching": True}, "commit_every must be positive; got 0"),
+        ({"restarts": [len(WRONG)]}, f"stopped and started again; got [{len(WRONG)}]; rising numbers from 0 to"),
+        ({"restarts": [-1]}, "got [-1]"),
+        ({"restarts": [1, 1]}, "got [1, 1]"),
+        ({"restarts": [0.5]}, "got [0.5]"),
     ],
 )
 def test_audits_that_are_refused(options: dict[str, Any], telling: str) -> None:

@@ -88,3 +88,9 @@ def test_a_late_record_is_dropped_after_the_restart_too() -> None:
     dropped = VISITS.run(records((0, 2, "ana", "10:02")), store=store).dropped()
     assert dropped["reason"].tolist() == ["late"]
     assert "dropped  ana 10:02        offset 2" in PAGE
+
+
+def test_a_restarted_kafka_streams_counts_it() -> None:
+    seen = records((0, 0, "ana", "10:00"), (0, 1, "bo", "11:00"), (0, 2, "ana", "10:02"))
+    audit = sk.audit(VISITS, seen, store="rocksdb", retention="1d", restarts=[1])
+    assert "```\n{}\n{}\n```".format(*audit.words()) in PAGE

@@ -269,6 +269,23 @@ def test_by_end_sees_all_that_is_in_live_segments(directory: Path, retention: in
         assert [s.window_end_ms for s in store.find_sessions_by_end(0, 9999)] == ([4999, 6000] if retention else [6000])
 
 
+def test_a_restarted_task_has_observed_nothing(directory: Path) -> None:
+    """Rows behind the retention are seen again until the next put; dropped segments stay dropped."""
+    with opened(directory, retention="2min") as store:
+        for end in (0, 100_000, 230_000):
+            store.put("a", end, end, 1)
+        store.commit_snapshots({0: Snapshot(7, 230_000, 200_000)})
+        assert spans_of(store.all()) == [("a", 230_000, 230_000)]
+        store.restart_task()
+        assert spans_of(store.all()) == [("a", 100_000, 100_000), ("a", 230_000, 230_000)]
+        assert store.snapshot(0) == Snapshot(7, -1, 200_000)
+    with opened(directory, retention="2min") as store:
+        assert store.snapshot(0) == Snapshot(7, -1, 200_000)
+        assert len(spans_of(store.all())) == 2
+        store.put("b", 240_000, 240_000, 1)
+        assert spans_of(store.all()) == [("a", 230_000, 230_000), ("b", 240_000, 240_000)]
+
+
 def test_a_dropped_segment_is_gone_from_disk(directory: Path) -> None:
     with opened(directory, retention=10, segment_interval=10, time_ordered=True) as store:
         for end in range(100):

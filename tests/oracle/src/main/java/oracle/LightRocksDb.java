@@ -6,7 +6,7 @@ import org.rocksdb.InfoLogLevel;
 import org.rocksdb.Options;
 
 /** Spares RocksDB what no case can see: log files, and writing to disk at closing what is deleted right after. */
-public final class LightRocksDb implements RocksDBConfigSetter {
+public class LightRocksDb implements RocksDBConfigSetter {
     @Override
     public void setConfig(final String storeName, final Options options, final Map<String, Object> configs) {
         options.setInfoLogLevel(InfoLogLevel.FATAL_LEVEL);

@@ -1,6 +1,7 @@
 package oracle;
 
 import static java.time.Duration.ofMillis;
+import static org.apache.kafka.streams.CloseOptions.GroupMembershipOperation.LEAVE_GROUP;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
@@ -13,6 +14,7 @@ import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
+import org.apache.kafka.streams.CloseOptions;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.StreamsConfig;
@@ -54,7 +56,8 @@ public final class LiveApp {
             });
             streams.start();
             System.in.readAllBytes();
-            streams.close(Duration.ofSeconds(20));
+            // else its next life waits until the broker has given the old member up
+            streams.close(CloseOptions.timeout(Duration.ofSeconds(20)).withGroupMembershipOperation(LEAVE_GROUP));
         }
     }
 
@@ -65,7 +68,7 @@ public final class LiveApp {
         settings.put(StreamsConfig.STATE_DIR_CONFIG, spec.get("state_dir").asText());
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 100);
-        settings.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, LightRocksDb.class);
+        settings.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, KeptRocksDb.class);
         settings.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
         // final results are looked for with every record, not once a second of wall clock
         settings.put(InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_WINDOWED_AGGREGATION, 0L);
