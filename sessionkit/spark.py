@@ -18,6 +18,7 @@ from sessionkit.run import Run, Theme
 from sessionkit.spark_input import check_built
 from sessionkit.spark_reading import Parallelism, SparkReading
 from sessionkit.spark_types import column, readable_errors, spark_schema
+from sessionkit.spark_worker import worker_task
 from sessionkit.streaming import StreamRun
 from sessionkit.text import escape_html, html_block, plural
 from sessionkit.typed import type_of
@@ -104,7 +105,7 @@ class SparkRun(SparkReading):
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return add_missing_grace(batches, windows, retention_ms, schema)
 
-        return self.by_partition(history.mapInArrow(task, spark_schema(schema)), "offset", shuffle=True)
+        return self.by_partition(history.mapInArrow(worker_task(task), spark_schema(schema)), "offset", shuffle=True)
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names and our own. Starts a job."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
@@ -16,13 +16,13 @@ from sessionkit.pieces import ORDER, SLICES, by_block, in_order
 from sessionkit.spark_input import SparkInput
 from sessionkit.spark_scan import parquet_scan
 from sessionkit.spark_types import arrow_schema, column, readable_errors, spark_schema
+from sessionkit.spark_worker import Task, worker_task
 from sessionkit.steps import Job
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 Parallelism: TypeAlias = Literal["partition", "key"]
-Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class Extent(NamedTuple):
@@ -195,7 +195,4 @@ class SparkReading(SparkInput):
 
 
 def _mapped(df: DataFrame, task: Task, schema: pa.Schema) -> DataFrame:
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return task(batches)
-
-    return df.mapInArrow(run, spark_schema(schema))
+    return df.mapInArrow(worker_task(task), spark_schema(schema))

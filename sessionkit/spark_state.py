@@ -25,6 +25,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from sessionkit.contracts import Snapshot
 from sessionkit.errors import InvalidData, problem
 from sessionkit.packing import Packed, in_order, to_stream
+from sessionkit.spark_worker import settle
 from sessionkit.steps import Job, PartitionRun
 from sessionkit.stores.binding import check_bound
 from sessionkit.stores.chunks import Chunk, ChunkedState
@@ -76,7 +77,8 @@ class PartitionProcessor(StatefulProcessor):
         self._keep(state, progress)
 
     def close(self) -> None:
-        """Nothing is open."""
+        """The task is done."""
+        settle()
 
     def _state(self, partition: int) -> tuple[ChunkedState, Counter[str]]:
         """The partition as the last committed micro-batch left it, and its counters."""

@@ -8,7 +8,7 @@ import uuid
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from sessionkit.packing import RUN_SCHEMA, pack
 from sessionkit.progress import OBSERVED, QueryProgress
 from sessionkit.spark_input import SparkInput
 from sessionkit.spark_types import column, spark_schema
+from sessionkit.spark_worker import Task, worker_task
 from sessionkit.steps import WHOLE
 from sessionkit.text import escape_html, html_block
 
@@ -59,12 +60,12 @@ class StreamRun(SparkInput):
         processor = PartitionProcessor(job, self._bound, self._name)
         partitions = F.collect_list(F.struct(*PROGRESS_COLUMNS))
         return (
-            self.frame.mapInArrow(_packing(places, names), spark_schema(RUN_SCHEMA))
+            self.frame.mapInArrow(worker_task(_packing(places, names)), spark_schema(RUN_SCHEMA))
             .groupBy("slot")
             .transformWithStateInPandas(processor, RESULT, "Append", "None")
             .observe(OBSERVED + self._name, partitions.alias("partitions"))
             .select("data")
-            .mapInArrow(_unpacking(), spark_schema(job.schema))
+            .mapInArrow(worker_task(_unpacking), spark_schema(job.schema))
         )
 
     def changelog(self) -> DataFrame:
@@ -296,18 +297,15 @@ def _to_each(targets: list[tuple[str, list[str], Write]]) -> Write:
     return write
 
 
-def _packing(places: tuple[int, int], names: tuple[str, str]) -> Callable[[Iterator[pa.RecordBatch]], Any]:
+def _packing(places: tuple[int, int], names: tuple[str, str]) -> Task:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return pack(batches, *places, names)
 
     return task
 
 
-def _unpacking() -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for data in batch.column(0).to_pylist():
-                if data:
-                    yield from pa.ipc.open_stream(data)
-
-    return task
+def _unpacking(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for data in batch.column(0).to_pylist():
+            if data:
+                yield from pa.ipc.open_stream(data)

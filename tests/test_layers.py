@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         *(
             "durations",
             "packing",
+            "spark_worker",
             "parquet_layout",
             "columns",
             "fold_loops",

@@ -242,7 +242,11 @@ class InMemoryStore(ShownStore):
 
     def _of(self, partition: int) -> Partition:
         self._check_open()
-        return self._partitions.setdefault(partition, Partition())
+        partitions = self._partitions
+        mine = partitions.get(partition)
+        if mine is None:
+            mine = partitions[partition] = Partition()
+        return mine
 
     def _expiry_ms(self, mine: Partition) -> int:
         return -1 if self.retention_ms is None else mine.observed_time_ms - self.retention_ms
