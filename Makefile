@@ -48,10 +48,11 @@ demo: $(READY) ## sessions of a month of flights on Spark, and a report: out/rep
 	@$(PYTHON) -m sessionkit demo
 	@echo "report: out/report.html    Parquet: out/table out/changelog out/trace"
 
+# Each test that starts a Spark runs it for seconds: what a long job gains by costs them more than it spares.
 .PHONY: test
+test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 test: $(READY) ## all tests, with Spark and a browser, and all notebooks
-	$(PYTEST) -n 2 --dist loadgroup -m "not browser and not fault"
-	$(PYTEST) -m browser
+	$(PYTEST) -n 3 --dist loadgroup -m "not fault"
 	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
 .PHONY: check

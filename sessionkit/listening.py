@@ -28,7 +28,7 @@ Heard = Callable[[QueryProgress], None]
 
 
 class _Progress(JStreamingQueryListener):
-    """Takes the progress as JSON: read field by field, as pyspark does, it costs half a second a micro-batch."""
+    """Takes the progress as JSON: field by field, as pyspark reads it, it takes 0.4 s of CPU time a micro-batch."""
 
     def onQueryProgress(self, jevent: Any) -> None:
         self.pylistener.take(json.loads(jevent.progress().json()))  # type: ignore[attr-defined]
