@@ -52,7 +52,8 @@ demo: $(READY) ## sessions of a month of flights on Spark, and a report: out/rep
 .PHONY: test
 test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 test: $(READY) ## all tests, with Spark and a browser, and all notebooks
-	$(PYTEST) -n 3 --dist loadgroup -m "not fault"
+	$(PYTEST) -n 2 --dist loadgroup -m "not browser and not fault"
+	$(PYTEST) -m browser
 	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
 .PHONY: check

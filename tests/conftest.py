@@ -33,13 +33,11 @@ hypothesis.settings.load_profile("sessionkit")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Where tests are spread over processes, one has the Spark session and another one the browser.
+    """Where tests are spread over processes, one has the Spark session.
 
     Tests that start a Spark of their own go one by one: two Sparks at a time are enough.
     """
-    if item.get_closest_marker("browser"):
-        item.add_marker(pytest.mark.xdist_group("browser"))
-    elif item.get_closest_marker("spark"):
+    if item.get_closest_marker("spark"):
         has_session = "spark" in getattr(item, "fixturenames", ())
         item.add_marker(pytest.mark.xdist_group("spark" if has_session else "another spark"))
 

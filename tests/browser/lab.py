@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[2]
 PATIENCE_MS = 60_000
-RAN = "() => [...document.querySelectorAll('.jp-InputPrompt')].some(e => /\\[(\\*|\\d+)\\]/.test(e.textContent))"
 DONE = """() => {
   const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(e => e.textContent);
   return prompts.some(e => /\\[\\d+\\]/.test(e)) && !prompts.some(e => e.includes('[*]')); }"""
@@ -84,13 +83,23 @@ class Visit:
 
     def run_all(self, patience_ms: int = PATIENCE_MS) -> None:
         """Runs all cells, and waits for the last one."""
-        for _ in range(4):  # a click can come before the kernel is attached: then no prompt shows
+        deadline = time.monotonic() + patience_ms / 1_000
+        while True:
             self.page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
             self.page.locator(".lm-Menu-itemLabel", has_text="Run All Cells").first.click()
-            with contextlib.suppress(Exception):
-                self.page.wait_for_function(RAN, timeout=6_000)
-                break
-        self.page.wait_for_function(DONE, timeout=patience_ms)
+            while not self._is_lost():
+                with contextlib.suppress(Exception):
+                    self.page.wait_for_function(DONE, timeout=6_000)
+                    return
+                assert time.monotonic() < deadline, f"the cells are not done after {patience_ms} ms"
+
+    def _is_lost(self) -> bool:
+        """Whether nothing runs though cells wait: the click came before the kernel was attached, or to another one."""
+        for _ in range(5):
+            self.page.wait_for_timeout(1_000)
+            if not self.page.evaluate(IDLE) or self.page.evaluate(DONE):
+                return False
+        return True
 
     def reload(self) -> None:
         """Saves the notebook and loads the page anew."""
