@@ -339,10 +339,9 @@ def audit(
     plan.check_rules("kafka")
     smallest_ms = plan.windows.retention_ms(None)
     interval_ms = 0 if emit_interval is None else duration_ms(emit_interval, "emit_interval")
-    if interval_ms and wall_clock is None:
-        wall_clock = plan.run(data).trace.stream_time_ms.tolist()
-
     batch = read_records(data, plan.source, plan.value_columns())
+    if interval_ms and wall_clock is None:
+        wall_clock = plan.run_batch(batch).trace.stream_time_ms.tolist()
     starts = starts_of(restarts, len(batch))
     options = (caching, commit_every, interval_ms, wall_clock, len(batch))
 

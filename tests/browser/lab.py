@@ -87,18 +87,20 @@ class Visit:
         while True:
             self.page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
             self.page.locator(".lm-Menu-itemLabel", has_text="Run All Cells").first.click()
-            while not self._is_lost():
+            lost = False
+            while not lost:
                 with contextlib.suppress(Exception):
                     self.page.wait_for_function(DONE, timeout=6_000)
                     return
                 assert time.monotonic() < deadline, f"the cells are not done after {patience_ms} ms"
+                lost = self._is_lost()
 
     def _is_lost(self) -> bool:
         """Whether nothing runs though cells wait: the click came before the kernel was attached, or to another one."""
         for _ in range(5):
-            self.page.wait_for_timeout(1_000)
             if not self.page.evaluate(IDLE) or self.page.evaluate(DONE):
                 return False
+            self.page.wait_for_timeout(1_000)
         return True
 
     def reload(self) -> None:
