@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.columns import decades
 from sessionkit.durations import MAX_DURATION_MS, show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan
@@ -148,13 +149,14 @@ def pauses_of(batch: RecordBatch) -> npt.NDArray[np.int64]:
 
 def _curve(pauses: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """How usual a pause is, over its logarithm: every pause as a bell of the same width."""
-    logs = np.log10(pauses)
-    low = logs.min() - 4 * SPREAD
+    logs = decades(pauses)
+    low = logs.min() - 4 * SPREAD - STEP / 2  # the smallest pause, and ten times it, lie between edges, not on one
     count = int((logs.max() + 4 * SPREAD - low) / STEP) + 1
     found, _ = np.histogram(logs, bins=count, range=(low, low + count * STEP))
     reach = np.arange(-round(4 * SPREAD / STEP), round(4 * SPREAD / STEP) + 1) * STEP
-    bell = np.exp(-0.5 * (reach / SPREAD) ** 2)
-    return low + (np.arange(count) + 0.5) * STEP, np.convolve(found, bell / bell.sum(), "same")
+    # in whole numbers, which add up to the same on every machine
+    bell = np.round(2**30 * np.exp(-0.5 * (reach / SPREAD) ** 2)).astype(np.int64)
+    return low + (np.arange(count) + 0.5) * STEP, np.convolve(found, bell, "same") / bell.sum()
 
 
 def _valleys(logs: npt.NDArray[np.float64], height: npt.NDArray[np.float64]) -> list[Valley]:

@@ -1,4 +1,4 @@
-"""Small compiled passes over columns that several modules share."""
+"""Small passes over columns that several modules share; most are compiled."""
 
 from __future__ import annotations
 
@@ -9,6 +9,12 @@ from sessionkit.compiled import compiled, compiled_loop
 from sessionkit.decisions import TICK
 
 SMALL_PLACE = 64
+
+
+def decades(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """The common logarithm, the same on every machine: numpy's last digits are another on another processor."""
+    logs: npt.NDArray[np.float64] = np.log10(np.asarray(values, np.float64))
+    return np.round(logs, 9)
 
 
 @compiled

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from numpy._core._multiarray_umath import __cpu_dispatch__ as BEST
+from numpy._core._multiarray_umath import __cpu_features__ as CAN
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
 
+ROOT = Path(__file__).parents[2]
 FLIGHTS = sk.load_sample("flights")
 HOUR = 3_600_000
 
@@ -51,7 +59,7 @@ def test_it_says_where_it_is_unsure(key: str) -> None:
 
 
 def test_a_weak_valley_is_named_with_its_depth() -> None:
-    assert "lies at 6 h, but pauses beside it are only 1.27 times as frequent" in repr(
+    assert "lies at 5 h 54 min, but pauses beside it are only 1.27 times as frequent" in repr(
         sk.suggest_gap(FLIGHTS, by("dest"))
     )
 
@@ -229,6 +237,23 @@ def test_pictures_draw_what_was_found(theme: Any) -> None:
     assert len({trace.marker.symbol for trace in marks}) == 2
     greyed = [opacity < 1 for trace in marks for opacity in trace.marker.opacity]
     assert sum(greyed) == int(swept.is_dominated.sum())
+
+
+def figures() -> list[str]:
+    """What is drawn from logarithms, as JSON."""
+    plan = by("carrier", "origin")
+    swept = sk.sweep(plan, FLIGHTS, inactivity_gap=["1h", "2h"], grace=[0, "30m"])
+    return [sk.suggest_gap(FLIGHTS, plan).figure().to_json(), swept.heat_map().to_json()]
+
+
+@pytest.mark.slow
+def test_pictures_are_the_same_on_another_processor() -> None:
+    """numpy takes the processor's best instructions, and log10, exp and power end in other digits with others."""
+    plain = {"NPY_DISABLE_CPU_FEATURES": " ".join(feature for feature in BEST if CAN[feature])}
+    code = "import json; from tests.unit.test_choosing import figures; print(json.dumps(figures()))"
+    command = [sys.executable, "-W", "ignore", "-c", code]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **plain}, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout) == figures()
 
 
 def test_the_legend_of_a_pareto_chart_has_room_for_every_gap() -> None:

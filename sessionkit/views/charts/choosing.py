@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sessionkit.columns import decades
 from sessionkit.durations import show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.text import escape_label
@@ -41,7 +42,7 @@ def gap_figure(found: Any, *, theme: Theme) -> go.Figure:
 
     colours = palette(theme)
     logs, height = found.curve
-    pauses_ms = 10**logs
+    pauses_ms = np.round(10**logs, 6)
     edge = {"width": 2.5, "color": colours.edge}
     figure = go.Figure(
         go.Scatter(
@@ -77,7 +78,7 @@ def gap_figure(found: Any, *, theme: Theme) -> go.Figure:
         )
         said = f"<b>gap {show_duration(valley.gap_ms)}</b>" if is_chosen else show_duration(valley.gap_ms)
         figure.add_annotation(
-            x=np.log10(valley.gap_ms),
+            x=decades(valley.gap_ms),
             y=top * (1.0 if is_chosen else 0.5),
             text=f"{said} · depth {valley.depth:.2f}",
             showarrow=False,
@@ -135,7 +136,7 @@ def heat_map(found: Any, measure: str, *, theme: Theme) -> go.Figure:
     colours, across, up = palette(theme), found.values[names[0]], found.values[names[1]]
     cells = {tuple(cell.settings.values()): cell for cell in found.cells}
     grid = [[getattr(cells[x, y], measure) for x in across] for y in up]
-    z = np.log10(np.maximum(np.array(grid, np.float64), LEAST_SHARE if measure == "dropped_share" else 1))
+    z = decades(np.maximum(np.array(grid, np.float64), LEAST_SHARE if measure == "dropped_share" else 1))
     figure = go.Figure(
         go.Heatmap(
             z=z,
