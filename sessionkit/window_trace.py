@@ -85,6 +85,42 @@ class WindowTrace(Trace):
         sizes_of_touches(*columns, OPENED, COPIED, np.zeros(len(touches.record), np.int64), size)
         return size
 
+    def records_in(self, window: int) -> npt.NDArray[np.int64]:
+        """The records of this run that a window holds at the end, by their rows: its own, and those that it copied."""
+        touches, of_key = self.touches, self._touches_like(window)
+        of_key = of_key[np.argsort(touches.window[of_key], kind="stable")]
+        held, before = [], len(self)
+        while window >= 0:
+            low, high = np.searchsorted(touches.window[of_key], (window, window + 1))
+            mine = of_key[low:high]
+            mine = mine[touches.record[mine] < before]
+            made = np.flatnonzero(touches.effect[mine] != ADDED)
+            if len(made):  # of several times the last: a processor had deleted it
+                mine = mine[made[-1] :]
+            held.append(touches.record[mine[touches.effect[mine] != COPIED]])
+            # a copy is of what its source held before the record
+            window, before = (int(touches.source[mine[0]]), int(touches.record[mine[0]])) if len(made) else (-1, 0)
+        return np.unique(np.concatenate(held))
+
+    def windows_of(self, record: int) -> list[int]:
+        """The windows that hold a record at the end, by their rows: in which it counts, and what later copied those."""
+        touches = self.touches
+        own = np.flatnonzero((touches.record == record) & (touches.effect != LATE) & (touches.effect != COPIED))
+        windows = set(touches.window[own].tolist())
+        if not windows:
+            return []
+        later = self._touches_like(min(windows))
+        later = later[(touches.record[later] > record) & (touches.effect[later] != ADDED)]
+        for window, source in zip(touches.window[later].tolist(), touches.source[later].tolist(), strict=True):
+            (windows.add if source in windows else windows.discard)(window)
+        return sorted(windows)
+
+    def _touches_like(self, window: int) -> npt.NDArray[np.intp]:
+        """The touches of all windows of its key and partition."""
+        columns = self.window_columns
+        alike = (columns.key == columns.key[window]) & (columns.partition == columns.partition[window])
+        return np.flatnonzero(np.append(alike, False)[self.touches.window])  # what was missed has no window, -1
+
     @cached_property
     def missing_ms(self) -> npt.NDArray[np.int64]:
         """By how much each touch of a closed window came too late: the grace that it lacked, exactly."""

@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
+from sessionkit.decisions import COPIED
 from sessionkit.durations import show_duration
 from sessionkit.errors import UnknownRecord, problem
 from sessionkit.session_trace import SessionTrace
 from sessionkit.text import plural, shorten
 from sessionkit.views.explain import Explanation, clock, lower_first, record_name
+from sessionkit.window_trace import WindowTrace
 
-NAMED_MERGES = 3
+NAMED_RECORDS = 3
 
 
 def explain_life(trace: Any, windows: Any, key: Any, start_ms: int, partition: int | None) -> Explanation:
@@ -56,11 +58,7 @@ def find_window(trace: Any, key: Any, start_ms: int, partition: int | None) -> i
 
 
 def _size(trace: Any, row: int) -> str:
-    if isinstance(trace, SessionTrace):
-        count = int((trace.survivor == row).sum())
-    else:
-        touches = trace.touches
-        count = len(np.unique(touches.record[touches.window == row]))
+    count = int((trace.survivor == row).sum() if isinstance(trace, SessionTrace) else trace.sizes[row])
     had = " and what it held before this run" if row < trace.window_columns.loaded_count else ""
     return f"{plural(count, 'record')}{had}"
 
@@ -81,17 +79,42 @@ def _origin(trace: Any, row: int, at: Callable[[int], str]) -> list[str]:
     if row >= columns.loaded_count:
         words.append(f"It was opened by record {int(columns.opened_by[row])}{_where(trace, row)}.")
     if not isinstance(trace, SessionTrace):
-        return words
+        return words + _copied(trace, row, at)
     bridges = trace.merges.at[trace.ended_in[trace.merges.into] == row]
     if not len(bridges):
         return words
     where = _where(trace, row, ", ")
     times = [at(int(trace.batch.timestamp_ms[i])) for i in bridges.tolist()]
     named = [f"record {trace.batch.offset[i]} ({where}at {time})" for i, time in zip(bridges, times, strict=True)]
-    more = f" and {len(named) - NAMED_MERGES:,} more" if len(named) > NAMED_MERGES else ""
-    became = plural(len(named) + 1, "session")
-    words.append(f"It is {became} that became one, by {', '.join(named[:NAMED_MERGES])}{more}.")
+    words.append(f"It is {plural(len(named) + 1, 'session')} that became one, by {_first_of(named)}.")
     return words
+
+
+def _copied(trace: WindowTrace, row: int, at: Callable[[int], str]) -> list[str]:
+    """Of a sliding window that began as a copy: of which one, and what that brought along."""
+    mine = np.flatnonzero((trace.touches.window == row) & (trace.touches.source >= 0))
+    if not len(mine):
+        return []
+    start_ms = int(trace.window_columns.start_ms[row])
+    copied_ms = int(trace.window_columns.start_ms[trace.touches.source[mine[-1]]])
+    words = [
+        f"It began as a copy of the window {at(copied_ms)} to {at(copied_ms + trace.length_ms)}, as that was before."
+    ]
+    if trace.touches.effect[mine[-1]] == COPIED:
+        words[0] = f"{words[0][:-1]}; the record itself is not in it."
+    held = trace.records_in(row)
+    early = held[trace.batch.timestamp_ms[held] < start_ms]
+    if len(early):
+        named = [f"record {trace.batch.offset[i]} (at {at(int(trace.batch.timestamp_ms[i]))})" for i in early.tolist()]
+        words.append(
+            f"That brought {_first_of(named)} along, from before its start: Kafka Streams copies a window whole."
+        )
+    return words
+
+
+def _first_of(records: list[str]) -> str:
+    more = f" and {len(records) - NAMED_RECORDS:,} more" if len(records) > NAMED_RECORDS else ""
+    return ", ".join(records[:NAMED_RECORDS]) + more
 
 
 def _longest_pause(trace: Any, row: int, at: Callable[[int], str]) -> list[str]:

@@ -38,6 +38,7 @@ def explain_touches(trace: WindowTrace, windows: Any, index: int) -> Explanation
     if starts[COPIED]:
         what = "cut out of what later records had left there; the record itself is before it"
         words.append(f"It also makes the window {_spans(trace, at, starts[COPIED])}, {what}.")
+    words += _taken_along(trace, index, counted, at)
     if starts[LATE]:
         words.append(_missed(trace, windows, index, starts[LATE], at))
     elif time < trace.close_time_ms[index]:
@@ -47,6 +48,20 @@ def explain_touches(trace: WindowTrace, windows: Any, index: int) -> Explanation
         words.append(f"It was late, {behind} behind {line}, but {kept}.")
     words.append(who_moved(trace, index))
     return Explanation(" ".join(words))
+
+
+def _taken_along(trace: WindowTrace, index: int, counted: list[int], at: Callable[[int], str]) -> list[str]:
+    """The windows that came to hold a record later, as copies of its own; of sliding windows."""
+    later = sorted(set(trace.window_columns.start_ms[trace.windows_of(index)].tolist()) - set(counted))
+    if not later:
+        return []
+    one = len(later) == 1
+    said = "A later window holds it, too, as a copy" if one else f"{len(later):,} later windows hold it, too, as copies"
+    words = [f"{said}: {_spans(trace, at, later)}."]
+    behind = [start for start in later if start > trace.batch.timestamp_ms[index]]
+    if behind:
+        words.append(f"It lies before {_spans(trace, at, behind)}: Kafka Streams copies a window whole.")
+    return words
 
 
 def _missed(trace: WindowTrace, windows: Any, index: int, starts: list[int], at: Callable[[int], str]) -> str:

@@ -48,7 +48,7 @@ def _named(cases: list[dict[str, Any]]) -> Any:
 
 
 def test_the_cases_are_all_there() -> None:
-    assert (len(ALL), len(SESSIONS)) == (401, 50)
+    assert (len(ALL), len(SESSIONS)) == (402, 50)
     assert len(PLAIN) == len(CASES) - len(FAILING) - 1
 
 

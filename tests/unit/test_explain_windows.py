@@ -188,12 +188,14 @@ CUT = "cut out of what later records had left there; the record itself is before
         (
             0,
             "Record 0 (key ada), event time 20 min, counts in 1 window: 10 min to 20 min. It opened it. "
+            "2 later windows hold it, too, as copies: 19 min to 29 min and 20 min to 30 min. "
             "It moved stream time to 20 min itself.",
         ),
         (
             1,
             "Record 1 (key ada), event time 30 min, counts in 2 windows: 20 min to 30 min and 20 min 1 ms to 30 min 1 ms. "
-            "It opened all of them. It moved stream time to 30 min itself.",
+            "It opened all of them. A later window holds it, too, as a copy: 29 min 1 ms to 39 min 1 ms. "
+            "It moved stream time to 30 min itself.",
         ),
         (
             2,
@@ -237,6 +239,21 @@ def test_a_record_that_is_dropped_can_leave_a_window_behind() -> None:
         "before 47 min were closed (− grace 0 s); with grace 9 min it would have counted in all of them. "
         "What had moved stream time to 47 min was record 1 (key bob), another key: stream time belongs to the partition."
     )
+
+
+def test_a_record_can_get_into_a_window_that_it_lies_before() -> None:
+    """The first at 1 ms misses [0, 1]; so the second does not know of it, and copies [1, 2] with it: as Kafka does."""
+    rows = [("b", 0), ("a", 8), ("b", 1), ("b", 2), ("b", 1)]
+    run = run_of(sk.SlidingWindows(time_difference=1, grace=6), rows, unit_ms=1)
+    assert [(row["window_start_ms"], row["total"]) for row in run.table().to_pylist()][-1] == (2, 2)
+    assert run.explain(key="b", window_start_ms=2).startswith(
+        "Window of key b, 2 ms to 3 ms: 2 records. It was opened by record 4. It began as a copy of the window 1 ms to 2 ms, "
+        "as that was before; the record itself is not in it. "
+        "That brought record 2 (at 1 ms) along, from before its start: Kafka Streams copies a window whole."
+    )
+    assert (
+        "A later window holds it, too, as a copy: 2 ms to 3 ms. It lies before 2 ms to 3 ms: Kafka Streams copies a window whole."
+    ) in run.explain(offset=2)
 
 
 def test_a_window_that_is_made_twice_is_named_once() -> None:
