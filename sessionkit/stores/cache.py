@@ -95,6 +95,9 @@ class _Cache:
     def of_key(self, partition: int, raw: bytes) -> list[tuple[EntryId, Any]]:
         return [(id, self._entries[id].stored) for id in self._of_key.get((partition, raw), ())]
 
+    def partitions(self) -> set[int]:
+        return {id.partition for id in self._entries}
+
     def of_partition(self, partition: int) -> list[tuple[EntryId, Any]]:
         return [(id, entry.stored) for id, entry in self._entries.items() if id.partition == partition]
 
@@ -117,6 +120,11 @@ class CachingStore:
     def read_only(self) -> ReadOnlyStore:
         """Cache and store without their writes, as queries see them."""
         return ReadOnlyStore(self)
+
+    @property
+    def partitions(self) -> list[int]:
+        """The numbers of the partitions of which the store or the cache holds windows, rising."""
+        return sorted({*self.store.partitions, *self._cache.partitions()})
 
     def _write(self, id: EntryId, entry: _Entry) -> None:
         raise NotImplementedError

@@ -169,6 +169,12 @@ class InMemoryStore(ShownStore):
     # ---- to look at
 
     @property
+    def partitions(self) -> list[int]:
+        """The numbers of the partitions of which it holds windows, rising."""
+        self._check_open()
+        return [number for number in sorted(self._partitions) if self._live(number).by_time]
+
+    @property
     def _is_open(self) -> bool:
         return self._open
 
@@ -176,7 +182,7 @@ class InMemoryStore(ShownStore):
         return sum(1 for _ in islice(self._table(), limit))
 
     def _facts(self) -> Iterator[str]:
-        edges = [(self._live(p).by_time, p) for p in sorted(self._partitions) if self._live(p).by_time]
+        edges = [(self._live(p).by_time, p) for p in self.partitions]
         oldest = [(by_time.peekitem(0)[0], p) for by_time, p in edges]
         yield from self._facts_of_times(oldest, [by_time.peekitem(-1)[0] for by_time, _ in edges])
 

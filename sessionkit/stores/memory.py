@@ -203,7 +203,7 @@ class MemorySessionStore(InMemoryStore):
 
     def _table(self) -> Iterator[tuple[Any, ...]]:
         self._check_open()
-        return ((p, s.key, *s[:3]) for p in sorted(self._partitions) for s in self.all(partition=p))
+        return ((p, s.key, *s[:3]) for p in self.partitions for s in self.all(partition=p))
 
     @staticmethod
     def sort_key(raw: bytes, start_ms: int, end_ms: int) -> tuple[int, bytes, int]:

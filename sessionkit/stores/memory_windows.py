@@ -153,7 +153,7 @@ class MemoryWindowStore(InMemoryStore):
 
     def _table(self) -> Iterator[tuple[Any, ...]]:
         self._check_open()
-        return ((p, w.key, *w[:3]) for p in sorted(self._partitions) for w in self.all(partition=p))
+        return ((p, w.key, *w[:3]) for p in self.partitions for w in self.all(partition=p))
 
     @staticmethod
     def sort_key(raw: bytes, start_ms: int, end_ms: int) -> tuple[int, bytes]:

@@ -81,6 +81,12 @@ class PersistentStore(ShownStore):
             self._database.close()
             raise
 
+    @property
+    def partitions(self) -> list[int]:
+        """The numbers of the partitions of which it holds windows, rising."""
+        self._check_open()
+        return self._space.partitions(self._database)
+
     # ---- state between runs
 
     def snapshot(self, partition: int) -> Snapshot:
@@ -173,8 +179,8 @@ class PersistentStore(ShownStore):
         return self._database.is_open
 
     def _facts(self) -> Iterator[str]:
-        oldest = [(place.time_ms, partition) for partition in self._partitions() for place in self._edge(partition)]
-        newest = [place.time_ms for p in self._partitions() for place in self._edge(p, backward=True)]
+        oldest = [(place.time_ms, partition) for partition in self.partitions for place in self._edge(partition)]
+        newest = [place.time_ms for p in self.partitions for place in self._edge(p, backward=True)]
         yield from self._facts_of_times(oldest, newest, at_boundary=self.boundary_is_visible)
         size = self._database.folder.size_bytes()
         yield f"{size / 1e6:,.1f} MB on disk, in {self._database.folder.path}"
@@ -193,7 +199,7 @@ class PersistentStore(ShownStore):
     def _count(self, limit: int | None) -> int:
         rows = (
             row
-            for partition in self._partitions()
+            for partition in self.partitions
             for row in self._space.walk(self._database, self._question(partition), values=False)
         )
         return sum(1 for _ in islice(rows, limit))
@@ -228,10 +234,6 @@ class PersistentStore(ShownStore):
         if not isinstance(number, int | np.integer) or isinstance(number, bool) or not 0 <= number < 2**32:
             raise InvalidArgument(problem("a partition is a number", shorten(repr(partition)), "0 to 4,294,967,295"))
         return int(partition)
-
-    def _partitions(self) -> list[int]:
-        self._check_open()
-        return self._space.partitions(self._database)
 
     # ---- for the two stores: rows
 

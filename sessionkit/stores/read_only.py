@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 from sessionkit.errors import problem
@@ -9,19 +11,22 @@ from sessionkit.text import escape_html, html_block
 
 # Of Kafka's ReadOnlySessionStore and ReadOnlyWindowStore, and `all`. The search over the ends of all keys' sessions is
 # for the processor alone (KIP-825).
-READS = (
+_ONE = ("fetch_session", "fetch_window")
+_MANY = (
     *("find_sessions", "backward_find_sessions", "find_sessions_in_keys", "backward_find_sessions_in_keys"),
-    *("fetch_session", "fetch", "backward_fetch", "fetch_window", "fetch_in_keys", "backward_fetch_in_keys"),
+    *("fetch", "backward_fetch", "fetch_in_keys", "backward_fetch_in_keys"),
     *("fetch_all", "backward_fetch_all", "all", "backward_all"),
-    *("to_pandas", "rows", "facts", "snapshot", "name", "noun", "retention_ms"),
 )
+READS = (*_ONE, *_MANY, "to_pandas", "rows", "facts", "snapshot", "partitions", "name", "noun", "retention_ms")
 
 
 class ReadOnlyStore:
     """A view of a store without its writes. It shows what the store holds at the time of each call.
 
+    A read looks into all partitions, one after another, as Kafka's queries do; with `partition=` into that one.
+
     Source:
-        ReadOnlySessionStore, ReadOnlyWindowStore; KIP-825.
+        CompositeReadOnlySessionStore, CompositeReadOnlyWindowStore; KIP-825.
     Example:
         >>> store = sk.open_store("memory", "clicks")
         >>> store.put("ada", 5, 9, 2)
@@ -39,7 +44,19 @@ class ReadOnlyStore:
         if name not in READS or not hasattr(self._store, name):
             want = "one of " + ", ".join(read for read in READS if hasattr(self._store, read))
             raise AttributeError(problem("a read-only store has no such call", repr(name), want))
-        return getattr(self._store, name)
+        found = getattr(self._store, name)
+        return self._of_all(name, found) if name in (*_ONE, *_MANY) else found
+
+    def _of_all(self, name: str, read: Callable[..., Any]) -> Callable[..., Any]:
+        def ask(*args: Any, partition: int | None = None, **named: Any) -> Any:
+            partitions = (self._store.partitions or [0]) if partition is None else [partition]
+            answers = [read(*args, partition=each, **named) for each in partitions]
+            if name in _MANY:
+                return chain.from_iterable(answers)
+            return next((answer for answer in answers if answer is not None), None)
+
+        ask.__name__, ask.__doc__ = name, read.__doc__
+        return ask
 
     def __dir__(self) -> list[str]:
         return [name for name in READS if hasattr(self._store, name)]

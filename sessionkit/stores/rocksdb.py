@@ -234,7 +234,7 @@ class RocksDBSessionStore(PersistentBulkStore):
         return as_columns(found, key_type, names)
 
     def _table(self) -> Iterator[tuple[Any, ...]]:
-        for partition in self._partitions():
+        for partition in self.partitions:
             for session in self.all(partition=partition):
                 start, end, aggregate, key = session[:4]
                 yield partition, key, start, end, aggregate

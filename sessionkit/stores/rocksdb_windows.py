@@ -186,7 +186,7 @@ class RocksDBWindowStore(PersistentBulkStore):
         return StoredWindow(place.start_ms, aggregate, timestamp_ms, self._key(place.key), opened_by, closed_by)
 
     def _table(self) -> Iterator[tuple[Any, ...]]:
-        for partition in self._partitions():
+        for partition in self.partitions:
             for window in self.all(partition=partition):
                 start, aggregate, timestamp, key = window[:4]
                 yield partition, key, start, aggregate, timestamp

@@ -29,6 +29,11 @@ class ShownStore:
     def __len__(self) -> int:
         return self._count(None)
 
+    @property
+    def partitions(self) -> list[int]:
+        """The numbers of the partitions of which it holds windows, rising."""
+        raise NotImplementedError
+
     def to_pandas(self) -> Any:
         """Everything in it as a pandas frame, by partition and then in the store's own order."""
         import pandas as pd

@@ -36,6 +36,32 @@ def test_reads_are_there_and_writes_are_not(kind: str, of: str, tmp_path: Path) 
         assert view._repr_html_() == store._repr_html_()
 
 
+@pytest.mark.parametrize("kind", ["memory", "rocksdb"])
+@pytest.mark.parametrize("of", ["sessions", "windows"])
+def test_a_read_looks_into_all_partitions(kind: str, of: str, tmp_path: Path) -> None:
+    """A key that was in partition 3 was not found unless one said so."""
+    options: dict[str, Any] = {"directory": tmp_path} if kind == "rocksdb" else {}
+    with sk.open_store(kind, "s", of=of, **options) as store:
+        view = store.read_only()
+        times = (5, 9) if of == "sessions" else (5,)
+        of_bob = ("bob",) if of == "sessions" else ("bob", 0, 9)
+        exactly = view.fetch_session if of == "sessions" else view.fetch_window
+        assert list(view.all()) == list(view.fetch(*of_bob)) == []
+        assert exactly("bob", *times) is None
+        with pytest.raises(InvalidArgument, match="this is no key"):
+            list(view.fetch(1.5, *of_bob[1:]))
+        for partition, key in ((3, "bob"), (1, "ada"), (1, "bob")):
+            put = (2,) if of == "sessions" else (2, 9)
+            store.put(key, *times, *put, partition=partition)
+        assert view.partitions == [1, 3]
+        assert [each.key for each in view.all()] == ["ada", "bob", "bob"]
+        assert len(list(view.fetch(*of_bob))) == 2
+        assert [each.key for each in view.fetch(*of_bob, partition=3)] == ["bob"]
+        assert list(view.fetch(*of_bob, partition=0)) == []
+        assert exactly("ada", *times) is not None
+        assert exactly("ada", *times, partition=3) is None
+
+
 def test_it_cannot_be_half_made() -> None:
     """Copying asks for attributes before there are any."""
     view = sk.open_store("memory", "s").read_only()
@@ -55,4 +81,5 @@ def test_what_a_query_sees_of_a_run(caching: bool) -> None:
     run = plan.run(pd.DataFrame({"key": ["a"], "at": [1]}), rules="kafka", caching=caching)
     view = run.store.read_only()
     assert [window.aggregate for window in view.fetch("a", 0, 9)] == [1]
+    assert view.partitions == [0]
     assert "read-only" in view._repr_html_() or "Memory" in view._repr_html_()
