@@ -212,9 +212,11 @@ def codes_of(held: pa.Array, known: pa.Array) -> tuple[npt.NDArray[np.int64], pa
     if held.type != known.type and len(held):
         want = "one type of key a store"
         raise InvalidData(problem("the store holds keys of another type", f"{held.type}, records {known.type}", want))
-    extra = held.filter(pc.invert(pc.is_in(held, value_set=known))).unique()
-    keys = pa.concat_arrays([known, extra]) if len(extra) else known
-    return np.asarray(pc.index_in(held, value_set=keys).fill_null(-1), np.int64), keys
+    code = pc.index_in(held, value_set=known)
+    if not code.null_count:
+        return np.asarray(code, np.int64), known
+    keys = pa.concat_arrays([known, held.filter(code.is_null()).unique()])
+    return np.asarray(pc.index_in(held, value_set=keys), np.int64), keys
 
 
 def no_sessions(key_type: pa.DataType, names: tuple[str, ...]) -> SessionColumns:

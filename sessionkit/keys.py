@@ -35,11 +35,12 @@ def encode_keys(
 
 
 def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[np.int32]]:
-    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    is_coded = pa.types.is_dictionary(column.type)
+    value_type = column.type.value_type if is_coded else column.type
     if pa.types.is_floating(value_type) and column.null_count == len(column):
         value_type, column = pa.null(), pa.chunked_array([pa.nulls(len(column))])  # pandas' column without any value
     plain = _key_type(value_type, name)
-    if not pa.types.is_dictionary(column.type):
+    if not is_coded:
         column = _cast(column, plain, name).dictionary_encode()
     column = column.unify_dictionaries()
     if column.num_chunks == 0:
@@ -47,7 +48,7 @@ def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[n
     codes = [_codes(chunk) for chunk in column.chunks]
     keys = column.chunk(0).dictionary
     joined = codes[0] if len(codes) == 1 else np.concatenate(codes)
-    return _distinct(_cast(keys, plain, name), joined)
+    return _distinct(_cast(keys, plain, name), joined) if is_coded else (keys, joined)
 
 
 def _cast(column: pa.Array | pa.ChunkedArray, plain: pa.DataType, name: str) -> pa.Array | pa.ChunkedArray:
@@ -165,3 +166,13 @@ def key_ranks(keys: pa.Array) -> npt.NDArray[np.int64]:
     ranks = np.empty(len(keys), np.int64)
     ranks[order] = np.arange(len(keys))
     return ranks
+
+
+def ranks_of(keys: pa.Array, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Place of each code's key in that order, among the keys that are in `codes`: the others are not sorted."""
+    used = np.zeros(len(keys), np.bool_)
+    used[codes] = True
+    some = np.flatnonzero(used)
+    ranks = np.empty(len(keys), np.int64)
+    ranks[some] = key_ranks(keys.take(pa.array(some)))
+    return ranks[codes]

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sessionkit.columns import bounds_after, grouped
 from sessionkit.decisions import BAD_TIME, DECISIONS, LATE, MERGED, OPENED, REASONS
 from sessionkit.durations import INT64_MAX
-from sessionkit.keys import key_ranks
+from sessionkit.keys import ranks_of
 from sessionkit.trace import Closes, Merges, Trace, status_words, words
 
 if TYPE_CHECKING:
@@ -99,26 +99,27 @@ class SessionTrace(Trace):
             np.concatenate([reopened.end_ms, windows.end_ms[row]]),
             np.concatenate([reopened.at, end_of_run]),
         )
-        order = np.lexsort((key_ranks(self.keys)[windows.key[columns[1]]], columns[3], columns[0]))
+        order = np.lexsort((ranks_of(self.keys, windows.key[columns[1]]), columns[3], columns[0]))
         return Closes(*(column[order] for column in columns))
 
-    def records(self) -> pa.Table:
+    def records(self, rows: npt.NDArray[np.intp] | None = None) -> pa.Table:
         """One row a record: where it stood, key, times, decision, reason, window_id, merged_count (it ended)."""
-        batch, none = self.batch, self.window < 0
+        batch, chosen = self.batch, slice(None) if rows is None else rows
+        key, decision, window = batch.key[chosen], self.decision[chosen], self.window[chosen]
         merged_count = np.zeros(len(self), np.int32)
         np.add.at(merged_count, self.merges.at, 1)
-        window_id = np.append(self.window_columns.opened_by, NOT_YET)[self.window]
+        window_id = np.append(self.window_columns.opened_by, NOT_YET)[window]
         return pa.table(
             {
-                "partition": batch.partitions[batch.partition],
-                "offset": batch.offset,
-                "key": self.keys.take(pa.array(batch.key, mask=batch.key < 0)),
-                "timestamp_ms": pa.array(batch.timestamp_ms, mask=np.isin(self.decision, (BAD_TIME,))),
-                "stream_time_ms": self.stream_time_ms,
-                "decision": words(np.minimum(self.decision, LATE), {**DECISIONS, LATE: "dropped"}),
-                "reason": words(self.decision, REASONS),
-                "window_id": pa.array(window_id, mask=none),
-                "merged_count": merged_count,
+                "partition": batch.partitions[batch.partition[chosen]],
+                "offset": batch.offset[chosen],
+                "key": self.keys.take(pa.array(key, mask=key < 0)),
+                "timestamp_ms": pa.array(batch.timestamp_ms[chosen], mask=np.isin(decision, (BAD_TIME,))),
+                "stream_time_ms": self.stream_time_ms[chosen],
+                "decision": words(np.minimum(decision, LATE), {**DECISIONS, LATE: "dropped"}),
+                "reason": words(decision, REASONS),
+                "window_id": pa.array(window_id, mask=window < 0),
+                "merged_count": merged_count[chosen],
             }
         )
 

@@ -309,6 +309,8 @@ class EventsView:
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         self.counts.update(counts_of(outcome, self._job))
         sent, dropped = self._fitted(tables.changelog(outcome, self._strategy)), dropped_of(outcome)
+        if not dropped.num_rows:
+            return columns_of(sent)
         what = pa.array(["dropped"] * len(dropped), pa.string())
         events = pa.concat_tables([sent, self._fitted({**columns_of(dropped), "what": what})])
         order = np.argsort(events["offset"].to_numpy(), kind="stable")

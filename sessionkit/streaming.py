@@ -306,6 +306,6 @@ def _packing(places: tuple[int, int], names: tuple[str, str]) -> Task:
 
 def _unpacking(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        for data in batch.column(0).to_pylist():
-            if data:
-                yield from pa.ipc.open_stream(data)
+        for data in batch.column(0):
+            if len(data.as_buffer()):
+                yield from pa.ipc.open_stream(data.as_buffer())

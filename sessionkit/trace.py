@@ -152,12 +152,13 @@ class Trace:
         """Index of the record that closes a window whose last instant is `last_ms`; len(self) if none does."""
         found = np.full(len(last_ms), len(self), np.int64)
         for p in range(len(self.batch.partitions)):
-            mine = partition == p
             records = np.flatnonzero(self.batch.partition == p)
-            stair = self.stream_time_ms[records]
+            if not len(records):
+                continue
+            stair, mine = self.stream_time_ms[records], np.flatnonzero(partition == p)
             last_open = last_ms[mine] + np.minimum(self.close_lag_ms, INT64_MAX - last_ms[mine])  # must not wrap
-            step = np.searchsorted(stair, last_open, side="right")
-            found[mine] = np.append(records, len(self))[step]
+            passed = last_open < stair[-1]
+            found[mine[passed]] = records[np.searchsorted(stair, last_open[passed], side="right")]
         return found
 
     @cached_property

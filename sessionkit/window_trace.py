@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sessionkit.decisions import ADDED, BAD_TIME, COPIED, COPIED_ADDED, DECISIONS, EFFECTS, LATE, OPENED, REASONS
 from sessionkit.durations import INT64_MAX
-from sessionkit.keys import key_ranks
+from sessionkit.keys import ranks_of
 from sessionkit.touch_loops import sizes_of_touches, times_of_touches
 from sessionkit.trace import Closes, Trace, status_words, words
 
@@ -141,7 +141,7 @@ class WindowTrace(Trace):
         row = np.flatnonzero(windows.closed_before < 0).astype(np.int32)
         at = self.passed_by(windows.partition[row], self.last_instant_ms(windows.end_ms[row]))
         row, at = row[at < len(self)], at[at < len(self)]
-        order = np.lexsort((key_ranks(self.keys)[windows.key[row]], windows.start_ms[row], at))
+        order = np.lexsort((ranks_of(self.keys, windows.key[row]), windows.start_ms[row], at))
         row, at = row[order], at[order]
         return Closes(at, row, windows.start_ms[row], windows.end_ms[row], np.full(len(row), INT64_MAX))
 
