@@ -324,8 +324,7 @@ def _of_aggregates(outcome: Outcome, aggregates: list[Any]) -> dict[str, Column]
 
 def dropped_records(trace: SessionTrace) -> pa.Table:
     """The records that count in no session, with the reason."""
-    rows = np.flatnonzero(~trace.accepted)
-    return trace.records(rows).drop_columns(["decision", "window_id", "merged_count"])
+    return trace.records(np.flatnonzero(~trace.accepted)).drop_columns(["decision", "window_id", "merged_count"])
 
 
 def dropped_at(trace: SessionTrace | WindowTrace) -> npt.NDArray[np.intp]:
