@@ -35,6 +35,7 @@ def load_sample(name: str = "flights") -> Any:
         >>> len(flights)
         28491
     """
-    import pandas as pd
+    import pyarrow.parquet as pq
 
-    return pd.read_parquet(sample_path(name))
+    # not by pandas, which opens the file itself: Arrow may then abort when Python ends (arrow#50482)
+    return pq.read_table(sample_path(name)).to_pandas()
