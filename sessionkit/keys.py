@@ -35,11 +35,11 @@ def encode_keys(
 
 
 def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[np.int32]]:
-    is_coded = pa.types.is_dictionary(column.type)
-    value_type = column.type.value_type if is_coded else column.type
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if pa.types.is_floating(value_type) and column.null_count == len(column):
         value_type, column = pa.null(), pa.chunked_array([pa.nulls(len(column))])  # pandas' column without any value
     plain = _key_type(value_type, name)
+    is_coded = pa.types.is_dictionary(column.type)
     if not is_coded:
         column = _cast(column, plain, name).dictionary_encode()
     column = column.unify_dictionaries()

@@ -57,6 +57,7 @@ def test_integers_come_back(values: list[int | None]) -> None:
         (["a", None, "a"], pa.dictionary(pa.int8(), pa.string())),
         ([None, None], pa.null()),
         ([None, None], pa.float64()),  # what pandas makes of a column without any value
+        ([None, None], pa.dictionary(pa.int8(), pa.float64())),  # and of such a category
         ([], pa.float64()),
     ],
 )
