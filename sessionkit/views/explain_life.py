@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from sessionkit.decisions import COPIED
+from sessionkit.decisions import ADDED, COPIED
 from sessionkit.durations import show_duration
 from sessionkit.errors import UnknownRecord, problem
 from sessionkit.session_trace import SessionTrace
@@ -83,38 +84,37 @@ def _origin(trace: Any, row: int, at: Callable[[int], str]) -> list[str]:
     bridges = trace.merges.at[trace.ended_in[trace.merges.into] == row]
     if not len(bridges):
         return words
-    where = _where(trace, row, ", ")
-    times = [at(int(trace.batch.timestamp_ms[i])) for i in bridges.tolist()]
-    named = [f"record {trace.batch.offset[i]} ({where}at {time})" for i, time in zip(bridges, times, strict=True)]
-    words.append(f"It is {plural(len(named) + 1, 'session')} that became one, by {_first_of(named)}.")
+    became = plural(len(bridges) + 1, "session")
+    words.append(f"It is {became} that became one, by {_named(trace, row, bridges, at)}.")
     return words
 
 
 def _copied(trace: WindowTrace, row: int, at: Callable[[int], str]) -> list[str]:
     """Of a sliding window that began as a copy: of which one, and what that brought along."""
-    mine = np.flatnonzero((trace.touches.window == row) & (trace.touches.source >= 0))
-    if not len(mine):
+    touches, start_ms = trace.touches, trace.window_columns.start_ms
+    made = np.flatnonzero((touches.window == row) & (touches.effect != ADDED))[-1:]  # a processor may delete it before
+    if not len(made) or touches.source[made[0]] < 0:
         return []
-    start_ms = int(trace.window_columns.start_ms[row])
-    copied_ms = int(trace.window_columns.start_ms[trace.touches.source[mine[-1]]])
+    copied_ms = int(start_ms[touches.source[made[0]]])
     words = [
         f"It began as a copy of the window {at(copied_ms)} to {at(copied_ms + trace.length_ms)}, as that was before."
     ]
-    if trace.touches.effect[mine[-1]] == COPIED:
+    if touches.effect[made[0]] == COPIED:
         words[0] = f"{words[0][:-1]}; the record itself is not in it."
     held = trace.records_in(row)
-    early = held[trace.batch.timestamp_ms[held] < start_ms]
+    early = held[trace.batch.timestamp_ms[held] < start_ms[row]]
     if len(early):
-        named = [f"record {trace.batch.offset[i]} (at {at(int(trace.batch.timestamp_ms[i]))})" for i in early.tolist()]
-        words.append(
-            f"That brought {_first_of(named)} along, from before its start: Kafka Streams copies a window whole."
-        )
+        named = _named(trace, row, early, at)
+        words.append(f"That brought {named} along, from before its start: Kafka Streams copies a window whole.")
     return words
 
 
-def _first_of(records: list[str]) -> str:
-    more = f" and {len(records) - NAMED_RECORDS:,} more" if len(records) > NAMED_RECORDS else ""
-    return ", ".join(records[:NAMED_RECORDS]) + more
+def _named(trace: Any, row: int, records: npt.NDArray[np.int64], at: Callable[[int], str]) -> str:
+    """The first of these records of a window, with their times."""
+    batch, where = trace.batch, _where(trace, row, ", ")
+    first = records[:NAMED_RECORDS].tolist()
+    named = ", ".join(f"record {batch.offset[i]} ({where}at {at(int(batch.timestamp_ms[i]))})" for i in first)
+    return named + (f" and {len(records) - len(first):,} more" if len(records) > len(first) else "")
 
 
 def _longest_pause(trace: Any, row: int, at: Callable[[int], str]) -> list[str]:

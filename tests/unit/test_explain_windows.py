@@ -256,6 +256,34 @@ def test_a_record_can_get_into_a_window_that_it_lies_before() -> None:
     ) in run.explain(offset=2)
 
 
+def test_a_record_that_a_copy_brought_along_is_named_with_its_partition() -> None:
+    rows = [("b", 0, 3), ("a", 8, 3), ("b", 1, 3), ("b", 2, 3), ("b", 1, 3), ("b", 1, 4)]
+    keys, at, partition = zip(*rows, strict=True)
+    table = pa.table({"user": keys, "at": at, "p": partition})
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="p").count()
+    run = plan.windowed_by(sk.SlidingWindows(time_difference=1, grace=6)).run(table)
+    told = run.explain(key="b", window_start_ms=2, partition=3)
+    assert "That brought record 2 (partition 3, at 1 ms) along, from before its start" in told
+
+
+def test_a_window_that_was_deleted_and_made_anew_is_no_copy() -> None:
+    """Null deletes 7 to 10, which had begun as a copy; what is there at the end is of the last record alone."""
+    rows = [(7, "a"), (10, "a"), (7, "gone"), (10, "b")]
+    table = pa.table({"user": ["u"] * 4, "at": [at for at, _ in rows], "word": [word for _, word in rows]})
+    joined = sk.aggregation(
+        initializer=str,
+        aggregator=lambda key, word, held: None if word == "gone" else (held or "") + word,
+        merger=lambda key, older, newer: older + newer,
+        value="word",
+    )
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").aggregate(words=joined)
+    run = plan.windowed_by(sk.SlidingWindows(time_difference=3, grace=20)).run(table, rules="kafka")
+    assert {row["window_start_ms"]: row["words"] for row in run.table().to_pylist()}[7] == "b"
+    told = run.explain(key="u", window_start_ms=7)
+    assert "7 ms to 10 ms: 1 record. " in told
+    assert "copy" not in told
+
+
 def test_a_window_that_is_made_twice_is_named_once() -> None:
     run = run_of(sk.SlidingWindows(time_difference=5, grace=0), [("a", 8), ("a", 10), ("a", 16)], unit_ms=1)
     assert run.explain(offset=2) == (
