@@ -307,5 +307,5 @@ def _packing(places: tuple[int, int], names: tuple[str, str]) -> Task:
 def _unpacking(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for data in batch.column(0):
-            if len(data.as_buffer()):
-                yield from pa.ipc.open_stream(data.as_buffer())
+            if stream := data.as_buffer():
+                yield from pa.ipc.open_stream(stream)

@@ -98,8 +98,10 @@ class WindowTrace(Trace):
             if len(made):  # of several times the last: a processor had deleted it
                 mine = mine[made[-1] :]
             held.append(touches.record[mine[touches.effect[mine] != COPIED]])
+            if not len(made):
+                break
             # a copy is of what its source held before the record
-            window, before = (int(touches.source[mine[0]]), int(touches.record[mine[0]])) if len(made) else (-1, 0)
+            window, before = int(touches.source[mine[0]]), int(touches.record[mine[0]])
         return np.unique(np.concatenate(held))
 
     def windows_of(self, record: int) -> list[int]:

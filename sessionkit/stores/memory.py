@@ -202,7 +202,6 @@ class MemorySessionStore(InMemoryStore):
             self.put(key, start, end, aggregate, partition=partition, keep_null=True, **ids)
 
     def _table(self) -> Iterator[tuple[Any, ...]]:
-        self._check_open()
         return ((p, s.key, *s[:3]) for p in self.partitions for s in self.all(partition=p))
 
     @staticmethod

@@ -152,7 +152,6 @@ class MemoryWindowStore(InMemoryStore):
             self.put(*place, partition=partition, keep_null=True, **ids)
 
     def _table(self) -> Iterator[tuple[Any, ...]]:
-        self._check_open()
         return ((p, w.key, *w[:3]) for p in self.partitions for w in self.all(partition=p))
 
     @staticmethod

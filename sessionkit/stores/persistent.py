@@ -81,12 +81,6 @@ class PersistentStore(ShownStore):
             self._database.close()
             raise
 
-    @property
-    def partitions(self) -> list[int]:
-        """The numbers of the partitions of which it holds windows, rising."""
-        self._check_open()
-        return self._space.partitions(self._database)
-
     # ---- state between runs
 
     def snapshot(self, partition: int) -> Snapshot:
@@ -173,6 +167,12 @@ class PersistentStore(ShownStore):
         return self._space.sort_key(Place(raw, start_ms, end_ms))
 
     # ---- to look at
+
+    @property
+    def partitions(self) -> list[int]:
+        """The numbers of the partitions of which it holds windows, rising."""
+        self._check_open()
+        return self._space.partitions(self._database)
 
     @property
     def _is_open(self) -> bool:

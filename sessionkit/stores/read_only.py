@@ -50,10 +50,10 @@ class ReadOnlyStore:
     def _of_all(self, name: str, read: Callable[..., Any]) -> Callable[..., Any]:
         def ask(*args: Any, partition: int | None = None, **named: Any) -> Any:
             partitions = (self._store.partitions or [0]) if partition is None else [partition]
-            answers = [read(*args, partition=each, **named) for each in partitions]
-            if name in _MANY:
-                return chain.from_iterable(answers)
-            return next((answer for answer in answers if answer is not None), None)
+            answers = (read(*args, partition=each, **named) for each in partitions)
+            if name in _ONE:
+                return next((answer for answer in answers if answer is not None), None)
+            return chain.from_iterable([*answers])  # all are asked now, as the store changes
 
         ask.__name__, ask.__doc__ = name, read.__doc__
         return ask

@@ -87,13 +87,13 @@ class Visit:
         while True:
             self.page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
             self.page.locator(".lm-Menu-itemLabel", has_text="Run All Cells").first.click()
-            lost = False
-            while not lost:
+            while True:
                 with contextlib.suppress(Exception):
                     self.page.wait_for_function(DONE, timeout=6_000)
                     return
                 assert time.monotonic() < deadline, f"the cells are not done after {patience_ms} ms"
-                lost = self._is_lost()
+                if self._is_lost():
+                    break
 
     def _is_lost(self) -> bool:
         """Whether nothing runs though cells wait: the click came before the kernel was attached, or to another one."""

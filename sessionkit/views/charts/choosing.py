@@ -247,5 +247,5 @@ def _hours(ms: int) -> float:
 
 def _log_durations(figure: go.Figure, low: float, high: float) -> None:
     """A logarithmic axis of durations, from 10**low to 10**high ms."""
-    ticks = [ms for ms in TICKS_MS if low <= np.log10(ms) <= high]
+    ticks = [ms for ms in TICKS_MS if low <= decades(ms) <= high]
     figure.update_xaxes(type="log", tickvals=ticks, ticktext=[show_duration(ms) for ms in ticks], range=[low, high])
