@@ -75,6 +75,10 @@ CASES := 20000
 differential: $(READY) ## random cases beside Kafka Streams itself (needs a JDK and Maven): CASES=20000 SEED=1 KINDS=session
 	$(PYTHON) -m tests.differential --cases $(CASES) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS))
 
+.PHONY: reliability
+reliability: $(READY) ## long checks in pieces that resume, each until its goal: CHECK=frames CASES=50000 (CHECK=--tell: what was done)
+	$(PYTHON) -m tests.reliability $(CHECK) $(if $(filter command line,$(origin CASES)),--cases $(CASES))
+
 KILLS := 30
 
 .PHONY: fault
