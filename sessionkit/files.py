@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
 
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, problem
 from sessionkit.text import shorten
+from sessionkit.text_files import FromFile, names_of, read_csv
 
 
-def read_table(
-    path: str | os.PathLike[str], columns: Sequence[str] | None = None, dictionary_columns: Sequence[str] = ()
-) -> pa.Table:
+def read_file(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    keys: Sequence[str] = (),
+    types: Mapping[str, str] | None = None,
+) -> FromFile:
     """`columns` of a Parquet or CSV file (all of them, if None), in the file's row order.
 
+    Args:
+        keys: the key columns: dictionaries if the file is Parquet, text if it is text.
+        types: of columns of a text file, which has none of its own.
     Raises:
         InvalidArgument: no such file, or one that is neither Parquet nor CSV.
         MissingColumn: a column is not in the file.
@@ -28,9 +35,10 @@ def read_table(
     endings = [suffix.lower() for suffix in file.suffixes]
     try:
         if endings[-1:] in ([".parquet"], [".pq"]):
-            return _parquet(file, columns, dictionary_columns)
+            return FromFile(_parquet(file, columns, keys), [])
         if ".csv" in endings:
-            return _csv(file, columns)
+            _check(names_of(file), columns, file)
+            return read_csv(file, columns, keys, types or {})
     except (pa.ArrowInvalid, OSError) as error:
         raise InvalidData(problem("the file cannot be read", shorten(error, 200), f"is {file.name} whole?")) from error
     raise InvalidArgument(problem("the file is of an unknown kind", file.name, "a name that ends in .parquet or .csv"))
@@ -46,26 +54,16 @@ def parquet_schema(path: str | os.PathLike[str]) -> pa.Schema | None:
         return None
 
 
-def _parquet(file: Path, columns: Sequence[str] | None, dictionary_columns: Sequence[str]) -> pa.Table:
+def _parquet(file: Path, columns: Sequence[str] | None, keys: Sequence[str]) -> pa.Table:
     import pyarrow.parquet as pq
 
     names = pq.read_schema(file).names
-    columns = names if columns is None else list(columns)
     _check(names, columns, file)
-    return pq.read_table(file, columns=columns, read_dictionary=list(dictionary_columns))
+    return pq.read_table(file, columns=names if columns is None else list(columns), read_dictionary=list(keys))
 
 
-def _csv(file: Path, columns: Sequence[str] | None) -> pa.Table:
-    from pyarrow import csv
-
-    table = csv.read_csv(file)
-    columns = table.column_names if columns is None else list(columns)
-    _check(table.column_names, columns, file)
-    return table.select(columns)
-
-
-def _check(names: Sequence[str], columns: Sequence[str], file: Path) -> None:
-    for name in columns:
+def _check(names: Sequence[str], columns: Sequence[str] | None, file: Path) -> None:
+    for name in names if columns is None else columns:
         if name not in names:
             want = "name one of these in the plan"
             raise MissingColumn(problem(f"column {name!r} is not in {file.name}", shorten(list(names), 500), want))

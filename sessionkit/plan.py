@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,6 +41,7 @@ def group_by_key(
     partitions: int | None = None,
     on_bad_time: str = "refuse",
     sort: bool = False,
+    types: Mapping[str, str] | None = None,
 ) -> Plan:
     """The start of a plan: which columns are the key and the event time, and how records lie in partitions.
 
@@ -55,12 +56,18 @@ def group_by_key(
         partitions: treat the records as a topic with so many partitions; keys go where Kafka's partitioner puts them.
         on_bad_time: "refuse" raises on null and negative times, "drop" counts them as dropped.
         sort: sort by `offset` first instead of refusing records that are out of order.
+        types: of columns of text files (CSV), by Arrow's names, such as {"user": "int64"}. Without it keys are text
+            as written, an empty field is a missing key, and what is guessed of other columns is in `run.remarks()`.
     Raises:
         InvalidArgument: a choice contradicts another.
     Example:
         >>> sk.group_by_key("user", timestamp="at")
         sk.group_by_key("user", timestamp="at")
     """
+    given: object = types
+    if not isinstance(given, Mapping | None):
+        want = 'such as types={"user": "int64"}'
+        raise InvalidArgument(problem("types maps columns to types", shorten(repr(given)), want))
     return Plan(
         Source(
             keys=keys,
@@ -75,6 +82,7 @@ def group_by_key(
             partitions=partitions,
             on_bad_time=on_bad_time,
             sort=sort,
+            types=tuple((types or {}).items()),
         )
     )
 
@@ -312,6 +320,11 @@ class Plan(Exports):
             raise InvalidArgument(problem("these windows have no final results", repr(self.windows), want))
         if not self.aggregations:
             raise InvalidArgument(problem("the plan has no aggregation", repr(self), ".count() or .aggregate(…)"))
+        read = list(dict.fromkeys([*self.source.columns(), *self.value_columns()]))
+        for name, _ in self.source.types:
+            if name not in read:
+                want = f"one of {shorten(read, 200)}"
+                raise InvalidArgument(problem("types names a column that the plan does not read", repr(name), want))
 
     def _windows(self) -> Any:
         if self.windows is None:
@@ -325,6 +338,8 @@ class Plan(Exports):
         options = {
             name: value for name, value in vars(self.source).items() if name != "keys" and value != defaults[name]
         }
+        if types := options.pop("types", ()):
+            options["types"] = dict(types)
         arguments = [*map(literal, self.source.keys), *(f"{name}={literal(value)}" for name, value in options.items())]
         lines = [f"sk.group_by_key({', '.join(arguments)})"]
         if self.windows is not None:

@@ -72,6 +72,7 @@ class RecordBatch:
     first_offset: npt.NDArray[np.int64] | None = None
     values: Mapping[str, pa.Array | PythonObjects] = field(default_factory=dict)
     frame: FrameKind = "arrow"
+    remarks: tuple[str, ...] = ()  # on how they were read
 
     def __len__(self) -> int:
         return len(self.timestamp_ms)
@@ -127,7 +128,8 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
     """
     wanted = list(dict.fromkeys([*source.columns(), *value_columns]))
     objects: dict[str, list[Any]] = {}
-    table, frame = _open(data, wanted, source, objects)
+    remarks: list[str] = []
+    table, frame = _open(data, wanted, source, objects, remarks)
     if source.sort:
         table = _sorted(table, source)
     with ThreadPoolExecutor(max_workers=1) as aside:  # Arrow and the compiled loops let two columns go side by side
@@ -147,6 +149,7 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         given_offset=offset,
         values={name: _value_column(table[name], objects.get(name)) for name in value_columns},
         frame=frame,
+        remarks=tuple(remarks),
     )
 
 
@@ -163,11 +166,16 @@ def _rejections(
     return rejected
 
 
-def _open(data: Any, wanted: list[str], source: Source, objects: dict[str, list[Any]]) -> tuple[pa.Table, FrameKind]:
+def _open(
+    data: Any, wanted: list[str], source: Source, objects: dict[str, list[Any]], remarks: list[str]
+) -> tuple[pa.Table, FrameKind]:
+    """The wanted columns; what Arrow cannot hold goes into `objects`, what is to be said of it into `remarks`."""
     if isinstance(data, str | os.PathLike):
-        from sessionkit.files import read_table
+        from sessionkit.files import read_file
 
-        return read_table(data, wanted, source.keys), "arrow"
+        table, said = read_file(data, wanted, source.keys, dict(source.types))
+        remarks.extend(said)
+        return table, "arrow"
     kind = type(data).__module__.partition(".")[0]
     if not hasattr(data, "__arrow_c_stream__") or (kind in ("pandas", "polars") and not hasattr(data, "columns")):
         want = "a frame with the Arrow stream protocol (pandas, polars, pyarrow, DuckDB) or the path of a Parquet file"

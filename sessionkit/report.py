@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from sessionkit import aggregations as agg
 from sessionkit.errors import InvalidArgument, InvalidData, SparkUnavailable, problem
-from sessionkit.files import parquet_schema, read_table
+from sessionkit.files import parquet_schema, read_file
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.records import check_columns
 from sessionkit.report_page import Findings, page
@@ -78,13 +78,19 @@ def of_file(options: argparse.Namespace) -> None:
         want = "both, or neither: then the order of rows is the order of arrival"
         raise InvalidArgument(problem("--partition and --offset go together", f"{partition!r} and {offset!r}", want))
     schema = parquet_schema(options.file)
-    records: Path | pa.Table = options.file if schema is not None else read_table(options.file)
+    records: Path | pa.Table = options.file
+    if schema is None:
+        records, remarks = read_file(options.file, keys=keys)
+        schema = records.schema
+        for remark in remarks:
+            print(remark)
     if partition is None:
-        table_names = schema.names if schema is not None else read_table(options.file).column_names
+        table_names = schema.names
         found = {PARTITION, OFFSET} <= set(table_names)
         partition, offset = (name if found else _free_name(name, table_names) for name in (PARTITION, OFFSET))
         if not found:
-            records = _numbered(read_table(options.file), partition, offset)
+            table = records if isinstance(records, pa.Table) else read_file(options.file).table
+            records = _numbered(table, partition, offset)
         said = "as the columns of these names say" if found else "one partition, in which rows arrive in their order"
         print(f"partition and offset: {said}")
     plan = group_by_key(

@@ -310,10 +310,11 @@ class Run:
         return f"{' · '.join(parts)} · {windows.in_words()}"
 
     def remarks(self) -> list[str]:
-        """What in the records is likely to be a mistake: one that lies far ahead of all others, and made them late."""
+        """What may be a mistake: types that were guessed, a record far ahead of all others that made them late."""
+        said = list(self.outcome.batch.remarks)
         if self.outcome.kept_trace is None or self.outcome.dropped.get(LATE, 0) < MANY_LATE:
-            return []
-        return far_ahead(self.trace)
+            return said
+        return [*said, *far_ahead(self.trace)]
 
     def __repr__(self) -> str:
         return "\n".join([f"Run: {self.summary()}", *self.remarks()])

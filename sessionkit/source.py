@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.text import shorten
 
@@ -29,6 +31,7 @@ class Source:
     partitions: int | None = None
     on_bad_time: str = "refuse"
     sort: bool = False
+    types: tuple[tuple[str, str], ...] = ()  # of columns of text files
 
     def __post_init__(self) -> None:
         if not self.keys:
@@ -61,8 +64,20 @@ class Source:
             )
         if not isinstance(self.sort, bool):
             raise InvalidArgument(problem("sort must be True or False", repr(self.sort), "it sorts by offset="))
+        for name, kind in self.types:
+            if not _is_type(kind):
+                want = 'such as types={"user": "int64", "amount": "float64"}, by the names of Arrow'
+                got = shorten(f"{name}: {kind!r}")
+                raise InvalidArgument(problem("types names a type that is not known", got, want))
 
     def columns(self) -> list[str]:
         """The columns that are read besides the values, each once."""
         named = [*self.keys, self.timestamp, self.partition, self.offset]
         return list(dict.fromkeys(name for name in named if name is not None))
+
+
+def _is_type(name: object) -> bool:
+    try:
+        return isinstance(name, str) and pa.type_for_alias(name) is not None
+    except ValueError:
+        return False

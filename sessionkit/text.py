@@ -77,6 +77,8 @@ def literal(value: object) -> str:
         >>> print(literal("it's"), literal(7))
         "it's" 7
     """
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{literal(name)}: {literal(each)}' for name, each in value.items())}}}"
     if not isinstance(value, str):
         return repr(value)
     return "".join(_coded(character) for character in json.dumps(value, ensure_ascii=False))

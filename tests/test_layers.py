@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
             "columns",
             "fold_loops",
             "contracts",
-            "files",
+            "text_files",
             "keys",
             "samples",
             "spark_types",
@@ -43,7 +43,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
             "windows.blocks",
         ),
     ),
-    ("stores.rows", "stores.folder", "stores.shown", "touch_loops", "windows.emission", "windows.touches"),
+    ("files", "stores.rows", "stores.folder", "stores.shown", "touch_loops", "windows.emission", "windows.touches"),
     (
         *("aggregations", "partitioner", "pieces", "source", "views.html"),
         *("stores.columns", "stores.cache", "stores.codec", "stores.segments"),
