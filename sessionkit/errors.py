@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+DISTRIBUTION = "sessionkit-streams"  # `sessionkit` on the public index is another project
+
 
 def problem(what: str, got: object, want: str) -> str:
     """The text of an error: what is wrong, the value given, what would be right."""
     return f"{what}; got {got}; {want}"
+
+
+def install(extras: str) -> str:
+    """The command that brings the packages of these extras."""
+    return f"pip install '{DISTRIBUTION}[{extras}]'"
 
 
 class SessionkitError(Exception):

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit import aggregations as agg
-from sessionkit.errors import InvalidArgument, InvalidData, SparkUnavailable, problem
+from sessionkit.errors import InvalidArgument, InvalidData, SparkUnavailable, install, problem
 from sessionkit.files import parquet_schema, read_file
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.records import check_columns
@@ -204,7 +204,7 @@ def start_spark(more: Mapping[str, str]) -> SparkSession:
     from sessionkit.spark import BATCH_SETTINGS
 
     if find_spec("pyspark") is None:
-        want = "pip install 'sessionkit[spark]', which also brings a Java"
+        want = f"{install('spark')}, which also brings a Java"
         raise SparkUnavailable(problem("this job runs on Spark", "no package pyspark", want))
     use_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers' Python is this one

@@ -6,10 +6,12 @@ import ast
 import builtins
 import contextlib
 import doctest
+import email
 import importlib
 import inspect
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,6 +30,8 @@ from sessionkit.stores.memory import MemorySessionStore
 from sessionkit.views.explain import Explanation
 
 PACKAGE = Path(sk.__file__).parent
+ROOT = PACKAGE.parent
+OTHERS_NAME = r"sessionkit\[[a-z]|pip install [^\n]*sessionkit(?!-streams)"
 FILES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = (
     "pyspark",
@@ -55,10 +59,26 @@ def test_names_are_sorted_and_there() -> None:
     assert sorted(mine) == sk.__all__
 
 
-def test_the_version_is_that_of_the_package() -> None:
-    from importlib.metadata import version
+def test_the_distribution_has_a_name_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`sessionkit` on the public index is another project: nothing here tells anyone to install that one."""
+    from hatchling.build import prepare_metadata_for_build_wheel
 
-    assert sk.__version__ == version("sessionkit")
+    monkeypatch.chdir(ROOT)
+    made = prepare_metadata_for_build_wheel(str(tmp_path))
+    metadata = email.message_from_string((tmp_path / made / "METADATA").read_text(encoding="utf-8"))
+    assert (metadata["Name"], metadata["Version"]) == ("sessionkit-streams", sk.__version__)
+    requirements = metadata.get_all("Requires-Dist", [])
+    assert [text for text in requirements if re.match(r"sessionkit(?!-streams\[)", text)] == []
+
+
+def test_whoever_is_told_to_install_it_is_told_the_right_name() -> None:
+    told = []
+    for ending in ("py", "md", "yml", "toml", "ipynb"):
+        for file in ROOT.rglob(f"*.{ending}"):
+            name, text = file.relative_to(ROOT), file.read_text(encoding="utf-8")
+            if file != Path(__file__) and not any(part.startswith(".") or part == "out" for part in name.parts):
+                told += [(name, found) for found in re.findall(OTHERS_NAME, text)]
+    assert told == []
 
 
 def test_what_is_registered_is_public() -> None:

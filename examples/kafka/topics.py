@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from examples.kafka.jars import Missing
+from sessionkit.errors import install
 
 try:
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
     from confluent_kafka.admin import AdminClient, NewTopic
 except ImportError:
-    raise Missing("the Python client is missing: pip install 'sessionkit[spark,kafka]'") from None
+    raise Missing(f"the Python client is missing: {install('spark,kafka')}") from None
 
 TIMEOUT_S = 30
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from sessionkit.durations import Duration
-from sessionkit.errors import InvalidArgument, WidgetsUnavailable, problem
+from sessionkit.errors import InvalidArgument, WidgetsUnavailable, install, problem
 from sessionkit.plan import Plan
 from sessionkit.text import shorten
 
@@ -137,5 +137,5 @@ def _in_notebook() -> bool:
 def _check_installed() -> None:
     missing = [name for name in ("ipywidgets", "anywidget") if find_spec(name) is None]
     if missing:
-        want = 'pip install "sessionkit[notebook]"'
-        raise WidgetsUnavailable(problem("widgets need packages that are not installed", ", ".join(missing), want))
+        what = "widgets need packages that are not installed"
+        raise WidgetsUnavailable(problem(what, ", ".join(missing), install("notebook")))

@@ -315,4 +315,4 @@ def test_a_folder_that_cannot_be_made(no_spark: None, tmp_path: Path, capsys: py
 def test_without_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("sessionkit.report.find_spec", lambda name: None)
     said = refusal(capsys, "demo", "--out", str(tmp_path / "out"))
-    assert said.startswith("this job runs on Spark; got no package pyspark; pip install 'sessionkit[spark]'")
+    assert said.startswith("this job runs on Spark; got no package pyspark; pip install 'sessionkit-streams[spark]'")

@@ -315,4 +315,4 @@ class TestParts:
             "except ImportError as error:\n    print(error)\n"
         )
         found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        assert 'pip install "sessionkit[notebook]"' in found.stdout
+        assert "pip install 'sessionkit-streams[notebook]'" in found.stdout
