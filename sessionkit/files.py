@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, problem
+from sessionkit.parquet_files import read_parquet
 from sessionkit.text import shorten
 from sessionkit.text_files import FromFile, names_of, read_csv
 
@@ -59,7 +60,7 @@ def _parquet(file: Path, columns: Sequence[str] | None, keys: Sequence[str]) -> 
 
     names = pq.read_schema(file).names
     _check(names, columns, file)
-    return pq.read_table(file, columns=names if columns is None else list(columns), read_dictionary=list(keys))
+    return read_parquet(file, names if columns is None else list(columns), read_dictionary=list(keys))
 
 
 def _check(names: Sequence[str], columns: Sequence[str] | None, file: Path) -> None:

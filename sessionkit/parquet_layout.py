@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from sessionkit.errors import InvalidData, problem
+from sessionkit.parquet_files import open_parquet, readable
 from sessionkit.text import shorten
 
 ROW_GROUP_BYTES = 2**30  # a task holds one row group, and twice that if it has to be sorted
@@ -159,7 +160,7 @@ def _names_in(file: ParquetFile, wanted: Wanted) -> list[str]:
 
 
 def _open(path: str) -> pq.ParquetFile:
-    return pq.ParquetFile(path, memory_map=True, coerce_int96_timestamp_unit="us")
+    return open_parquet(path, memory_map=True, coerce_int96_timestamp_unit="us")
 
 
 def _info(path: str) -> fs.FileInfo:
@@ -200,7 +201,7 @@ def read(groups: Iterable[RowGroup], wanted: Wanted) -> Iterator[pa.RecordBatch]
 
 def _records(group: RowGroup, wanted: Wanted) -> pa.Table:
     own = [name for place, name in enumerate(wanted.names) if group.partition_in_file or place != wanted.partition]
-    with _open(group.path) as opened:
+    with readable(group.path), _open(group.path) as opened:
         table = opened.read_row_group(group.number, columns=own, use_threads=False)
     columns = [
         table.column(name)

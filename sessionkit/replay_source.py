@@ -20,6 +20,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.parquet_files import open_parquet, read_parquet, readable
 from sessionkit.records import check_columns
 
 ROWS_PER_BATCH = 10_000
@@ -103,11 +104,11 @@ class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """The rows of a stretch."""
-        file = pq.ParquetFile(self._path)
-        ends = [*accumulate(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))]
-        starts = [0, *ends]
-        groups = [g for g, end in enumerate(ends) if end > partition.first and starts[g] < partition.end]
-        table = file.read_row_groups(groups)
+        with readable(self._path), open_parquet(self._path) as file:
+            ends = [*accumulate(file.metadata.row_group(group).num_rows for group in range(file.num_row_groups))]
+            starts = [0, *ends]
+            groups = [g for g, end in enumerate(ends) if end > partition.first and starts[g] < partition.end]
+            table = file.read_row_groups(groups)
         table = table.slice(partition.first - starts[groups[0]], partition.end - partition.first)
         places = {"partition": np.zeros(len(table), np.int32), "offset": np.arange(partition.first, partition.end)}
         for name, numbers in places.items():
@@ -170,7 +171,7 @@ def _arrival(path: str, options: Mapping[str, str]) -> npt.NDArray[np.float64]:
         want = '.option("arrival", "departed"), the column that says when a record arrived'
         raise InvalidArgument(problem("speed needs the times of arrival", "no arrival", want))
     check_columns(pq.read_schema(path).names, [name])
-    column = pq.read_table(path, columns=[name])[name]
+    column = read_parquet(path, [name])[name]
     if not pa.types.is_timestamp(column.type):
         raise InvalidArgument(problem(f"arrival {name!r} is not a column of times", column.type, "a timestamp"))
     seconds = column.cast(pa.timestamp("ns")).to_numpy().astype(np.int64) / 1e9

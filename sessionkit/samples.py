@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.parquet_files import read_parquet
 from sessionkit.text import shorten
 
 SAMPLES = {"flights": "flights-2013-07.parquet"}
@@ -35,7 +36,5 @@ def load_sample(name: str = "flights") -> Any:
         >>> len(flights)
         28491
     """
-    import pyarrow.parquet as pq
-
     # not by pandas, which opens the file itself: Arrow may then abort when Python ends (arrow#50482)
-    return pq.read_table(sample_path(name)).to_pandas()
+    return read_parquet(sample_path(name)).to_pandas()
