@@ -25,7 +25,7 @@ def test_arrow_opens_the_file_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where pandas opened it for Arrow, one process in forty was aborted at its end on a busy machine."""
     given: list[object] = []
     read = pq.read_table
-    monkeypatch.setattr(pq, "read_table", lambda source: given.append(source) or read(source))
+    monkeypatch.setattr(pq, "read_table", lambda source, **how: given.append(source) or read(source, **how))
     sk.load_sample("flights")
     assert given == [samples.sample_path("flights")]
 
