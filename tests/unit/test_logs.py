@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sessionkit.contracts import Snapshot
+from sessionkit.errors import StoreCorrupted
 from sessionkit.stores.logs import BLOCK_BYTES, damage_in_logs
 from sessionkit.stores.rocksdb import RocksDBSessionStore
 
@@ -92,3 +96,122 @@ def test_other_files_are_not_read(tmp_path: Path) -> None:
     assert damage(tmp_path, nothing, "000007.sst") == ""
     assert damage(tmp_path, nothing, "LOG") == ""
     assert damage(tmp_path, nothing, "MANIFEST-000001") == "MANIFEST-000001 is damaged at byte 0"
+
+
+# ---- two logs: a table was being made of one while changes went to the other
+
+
+def commit(store: RocksDBSessionStore, batches: range) -> None:
+    for batch in batches:
+        with store.all_or_nothing():
+            store.put(f"key {batch}", batch, batch, "x" * 30)
+        store.commit_snapshots({0: Snapshot(batch, batch, -1)})
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a kill leaves when it comes while a table is made: commits 10 to 14 in one log, 15 to 19 in the next."""
+    place = tmp_path_factory.mktemp("two")
+    with RocksDBSessionStore(name="clicks", directory=place / "growing") as store:
+        commit(store, range(10))
+    with RocksDBSessionStore(name="clicks", directory=place / "growing") as store:
+        commit(store, range(10, 15))
+        shutil.copytree(place / "growing", place / "left")
+        store._database.rdict.flush()
+        commit(store, range(15, 20))
+        before = {file.name for file in logs_of(place / "left")}
+        for file in logs_of(place / "growing"):
+            if file.name not in before:
+                shutil.copy(file, rows_of(place / "left"))
+    assert len(logs_of(place / "left")) == 2
+    return place / "left"
+
+
+def rows_of(directory: Path) -> Path:
+    return directory / "clicks" / "rows"
+
+
+def logs_of(directory: Path) -> list[Path]:
+    return sorted(file for file in rows_of(directory).glob("*.log") if file.stat().st_size)
+
+
+def position(directory: Path) -> int:
+    with RocksDBSessionStore(name="clicks", directory=directory) as store:
+        position = store.snapshot(0).position
+        assert [session.aggregate for session in store.all()] == ["x" * 30] * (position + 1)
+        return position
+
+
+def test_two_logs_of_a_kill_are_read(two: Path, tmp_path: Path) -> None:
+    shutil.copytree(two, tmp_path / "it")
+    assert position(tmp_path / "it") == 19
+
+
+@pytest.mark.parametrize("left", ["all but a byte", "a record less", "nothing", "no file"])
+def test_an_older_log_without_its_end_is_damage(two: Path, tmp_path: Path, left: str) -> None:
+    shutil.copytree(two, tmp_path / "it")
+    older, newer = logs_of(tmp_path / "it")
+    raw = older.read_bytes()
+    cut = {"all but a byte": len(raw) - 1, "a record less": headers(raw)[-1]}.get(left, 0)
+    older.write_bytes(raw[:cut])
+    said = f"{older.name} lacks its end, as {newer.name} goes on behind it"
+    if left == "a record less":
+        said = f"{newer.name} goes on with change "
+    if left == "no file":
+        older.unlink()
+        said = f"{older.name} is missing"
+    with pytest.raises(StoreCorrupted, match=f"it was not closed, and {said}"):
+        position(tmp_path / "it")
+
+
+def test_the_last_log_may_end_anywhere(two: Path, tmp_path: Path) -> None:
+    shutil.copytree(two, tmp_path / "it")
+    newer = logs_of(tmp_path / "it")[1]
+    raw = newer.read_bytes()
+    for cut in range(len(raw)):
+        newer.write_bytes(raw[:cut])
+        assert damage_in_logs(rows_of(tmp_path / "it")) == ""
+    newer.write_bytes(raw[: headers(raw)[-1]])
+    assert position(tmp_path / "it") == 18
+
+
+def test_every_cut_of_an_older_log_is_found(two: Path, tmp_path: Path) -> None:
+    shutil.copytree(two, tmp_path / "it")
+    older, newer = logs_of(tmp_path / "it")
+    raw = older.read_bytes()
+    for cut in range(len(raw)):
+        older.write_bytes(raw[:cut])
+        assert newer.name in damage_in_logs(rows_of(tmp_path / "it")), cut
+
+
+def test_a_log_that_lacks_a_record_in_its_middle_is_found(two: Path, tmp_path: Path) -> None:
+    shutil.copytree(two, tmp_path / "it")
+    older, newer = logs_of(tmp_path / "it")
+    for file in (older, newer):
+        raw = file.read_bytes()
+        starts = headers(raw)
+        for at, behind in itertools.pairwise(starts):
+            file.write_bytes(raw[:at] + raw[behind:])
+            assert " goes on with change " in damage_in_logs(rows_of(tmp_path / "it")), (file, at)
+        file.write_bytes(raw)
+
+
+def test_a_manifest_cut_anywhere_is_no_older_store(two: Path, tmp_path: Path) -> None:
+    """It forgets tables whose logs are gone."""
+    shutil.copytree(two, tmp_path / "it")
+    (manifest,) = rows_of(tmp_path / "it").glob("MANIFEST-*")
+    raw = manifest.read_bytes()
+    last = headers(raw)[-1]  # the last edits are written at once, before the manifest is the current one
+    for cut in [*headers(raw), last + 1, last + 8]:
+        manifest.write_bytes(raw[:cut])
+        assert damage_in_logs(rows_of(tmp_path / "it")) == f"{manifest.name} lacks its beginning", cut
+
+
+def test_an_opening_that_a_crash_ended_leaves_an_empty_log(two: Path, tmp_path: Path) -> None:
+    """Behind a log that was cut off, too; nothing was written to it."""
+    shutil.copytree(two, tmp_path / "it")
+    rows, newer = rows_of(tmp_path / "it"), logs_of(tmp_path / "it")[1]
+    newer.write_bytes(newer.read_bytes()[:-1])
+    (rows / f"{int(newer.stem) + 5:06}.log").touch()
+    assert damage_in_logs(rows) == ""
+    assert position(tmp_path / "it") == 18
