@@ -5,26 +5,19 @@ Loaded by workers, so it imports pyspark; the rest of sessionkit does not need i
 
 from __future__ import annotations
 
-import contextlib
-import getpass
 import json
-import os
-import shutil
-import tempfile
-import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from sessionkit.contracts import Snapshot
 from sessionkit.errors import InvalidData, problem
 from sessionkit.packing import Packed, in_order, to_stream
+from sessionkit.shared_files import SharedFiles
 from sessionkit.spark_worker import settle
 from sessionkit.steps import Job, PartitionRun
 from sessionkit.stores.binding import check_bound
@@ -37,8 +30,6 @@ HEAD = f"{PROGRESS}, token string, holds string, bound string"
 CHUNK_NUMBER, CHUNK = "number long", "rows binary, gone binary"
 RESULT = f"data binary, {PROGRESS}"
 PROGRESS_COLUMNS = [field.split()[0] for field in PROGRESS.split(", ")]
-_FORGOTTEN_S = 86_400.0  # a folder that nobody has written to for so long belongs to a query that is gone
-_KEPT_FILES = 2  # of a partition: a task that is tried again goes on from the one before
 
 
 class PartitionProcessor(StatefulProcessor):
@@ -88,8 +79,8 @@ class PartitionProcessor(StatefulProcessor):
         _, position, stream_time_ms, close_time_ms, _, counts, token, _, bound = head
         check_plan(json.loads(bound), self._bound)
         before = Counter(json.loads(counts))
-        with contextlib.suppress(OSError, pa.ArrowInvalid):
-            return self._files.open(of, partition, token), before
+        if (kept := self._files.open(of, partition, token)) is not None:
+            return kept, before
         chunks = (Chunk(number, bytes(rows), bytes(gone)) for (number,), (rows, gone) in self._chunks.iterator())
         snapshot = Snapshot(position, stream_time_ms, close_time_ms)
         return ChunkedState.read(of, partition, chunks, snapshot), before
@@ -126,58 +117,3 @@ def check_follows(partition: int, position: int, first: int) -> None:
             "a source that hands each partition over in rising offsets, such as Kafka; files: one range of offsets each"
         )
         raise InvalidData(problem("the records step back", got, want))
-
-
-class SharedFiles:
-    """The decoded states of one run on this machine."""
-
-    def __init__(self, run: str) -> None:
-        self._folder = shared_folder() / run
-
-    def open(self, of: str, partition: int, token: str) -> ChunkedState:
-        """The state of a partition after the micro-batch of this token.
-
-        Raises:
-            OSError: it is not there, or the folder is another user's.
-        """
-        self._check_ours()
-        return ChunkedState.opened(of, partition, self._file(partition, token))
-
-    def save(self, state: ChunkedState, token: str) -> None:
-        """Writes it, and removes older ones of the partition. Where there is no room, nothing is kept."""
-        new = not self._folder.exists()
-        with contextlib.suppress(OSError):
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            self._check_ours()
-            state.save(self._file(state.partition, token))
-            files = sorted(self._folder.glob(f"{state.partition}-*.arrow"), key=lambda file: file.stat().st_mtime_ns)
-            for file in files[:-_KEPT_FILES]:
-                file.unlink(missing_ok=True)
-        if new:
-            _sweep(self._folder.parent)
-
-    def remove(self) -> None:
-        """Removes them all."""
-        shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _file(self, partition: int, token: str) -> Path:
-        return self._folder / f"{partition}-{token}.arrow"
-
-    def _check_ours(self) -> None:
-        if self._folder.parent.stat().st_uid != os.getuid():
-            raise PermissionError(f"{self._folder.parent} belongs to another user")
-
-
-def shared_folder() -> Path:
-    """Memory that all workers of a machine share, or else a temporary folder; only this user can read it."""
-    memory = Path("/dev/shm")  # noqa: S108 (the folder in it is checked to be ours)
-    root = memory if os.access(memory, os.W_OK) else Path(tempfile.gettempdir())
-    return root / f"sessionkit-{getpass.getuser()}"
-
-
-def _sweep(folder: Path) -> None:
-    """Removes what runs that were killed left behind."""
-    with contextlib.suppress(OSError):
-        for run in folder.iterdir():
-            if time.time() - run.stat().st_mtime > _FORGOTTEN_S:
-                shutil.rmtree(run, ignore_errors=True)

@@ -16,6 +16,7 @@ from sessionkit.durations import Duration, duration_ms
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.packing import RUN_SCHEMA, pack
 from sessionkit.progress import OBSERVED, QueryProgress
+from sessionkit.shared_files import SharedFiles
 from sessionkit.spark_input import SparkInput
 from sessionkit.spark_types import column, spark_schema
 from sessionkit.spark_worker import Task, worker_task
@@ -228,8 +229,6 @@ class StreamRun(SparkInput):
     @cached_property
     def _name(self) -> str:
         """Of this run's files in shared memory, which go with this process."""
-        from sessionkit.spark_state import SharedFiles
-
         name = uuid.uuid4().hex
         atexit.register(SharedFiles(name).remove)
         return name

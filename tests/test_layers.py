@@ -58,7 +58,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         *("stores.columns", "stores.cache", "stores.codec", "stores.segments"),
     ),
     ("stores.in_memory", "stores.database", "stores.chunks", "windows.sliding_places"),
-    ("stores.memory", "stores.memory_windows", "stores.scan", "windows.sliding_steps"),
+    ("shared_files", "stores.memory", "stores.memory_windows", "stores.scan", "windows.sliding_steps"),
     ("stores.column_codec", "stores.persistent", "windows.sliding_kernel"),
     ("stores.bulk", "windows.sliding_folds"),
     ("stores.rocksdb", "stores.rocksdb_windows"),

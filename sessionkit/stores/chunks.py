@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -171,10 +171,10 @@ class ChunkedState(ColumnState):
         }
         return pa.table({"partition": held.partition, "key": held.key, **numbers, **aggregates})
 
-    # ---- the whole of it in one file, for whoever goes on with it on this machine
+    # ---- the whole of it at once, for whoever goes on with it on this machine
 
-    def save(self, file: Path) -> None:
-        """Writes all of it as one file, which can be used without being read.
+    def save(self, sink: io.RawIOBase | pa.NativeFile) -> None:
+        """Writes all of it, so that it can be used without being read.
 
         Raises:
             OSError: there is no room.
@@ -188,24 +188,18 @@ class ChunkedState(ColumnState):
         told = {**(table.schema.metadata or {}), b"facts": json.dumps(facts).encode()}
         table = table.append_column("chunk", pa.array(self._chunk)).append_column("row", pa.array(self._row))
         table = table.replace_schema_metadata(told)
-        aside = file.with_name(f".{file.name}")
-        try:
-            with pa.OSFile(str(aside), "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
-                writer.write_table(table)
-            aside.replace(file)
-        finally:
-            aside.unlink(missing_ok=True)
+        with pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
 
     @classmethod
-    def opened(cls, of: str, partition: int, file: Path) -> ChunkedState:
-        """The state in a file that `save` wrote; it stays there and is mapped into memory.
+    def opened(cls, of: str, partition: int, saved: pa.Buffer) -> ChunkedState:
+        """The state that `save` wrote, which is used as it lies there. Whoever asks has checked that it is whole.
 
         Raises:
-            OSError: there is no such file.
+            StoreCorrupted: another version wrote it.
         """
         state = cls(of, partition)
-        with pa.memory_map(str(file)) as source:
-            table = pa.ipc.open_file(source).read_all()
+        table = pa.ipc.open_file(saved).read_all()
         facts = json.loads(table.schema.metadata[b"facts"])
         state._chunk, state._row = table["chunk"].to_numpy(), table["row"].to_numpy()
         table = table.drop_columns(["chunk", "row"])

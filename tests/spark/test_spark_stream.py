@@ -12,6 +12,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, StoreMismatch, UnsupportedData
+from sessionkit.shared_files import SharedFiles
 from tests.spark.common import (
     BASE,
     FUNCTIONS,
@@ -28,7 +29,6 @@ from tests.spark.common import (
 )
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-from sessionkit.spark_state import SharedFiles
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
