@@ -87,7 +87,7 @@ class Run:
     def _changelog_with(self, *, old_values: bool) -> Mapping[str, tables.Column]:
         if self.forwarded is not None:
             return tables.forwarded_table(self.outcome, self.forwarded, old_values=old_values)
-        assert self.trace is not None
+        self._check_trace()
         return tables.changelog(self.outcome, self.plan.strategy, old_values=old_values)
 
     @property
@@ -97,9 +97,12 @@ class Run:
         Raises:
             NotKept: the run was started with `trace=False`.
         """
+        self._check_trace()
+        return self.outcome.kept_trace
+
+    def _check_trace(self) -> None:
         if self.outcome.kept_trace is None:
             raise NotKept(problem("this run kept no trace", "trace=False", "run it again without trace=False"))
-        return self.outcome.kept_trace
 
     def dropped(self, *, missing_grace: bool = True) -> Any:
         """The records that count in no window, with the reason; late ones with the grace that would have kept them.

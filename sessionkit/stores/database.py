@@ -96,11 +96,11 @@ class Cursor:
         return self._database.folder.corrupted(got)
 
     def _advance(self) -> None:
-        assert self._database.rdict is not None  # raises StoreClosed
+        self._database.check_open()
         self._database.call(self._rows.prev if self._backward else self._rows.next)
 
     def _seek(self, bound: bytes) -> None:
-        assert self._database.rdict is not None
+        self._database.check_open()
         if not self._backward:
             self._rows.seek(bound)
             return
@@ -163,11 +163,16 @@ class Database:
     def _fill(self, path: Any, first: dict[bytes, bytes | None]) -> None:
         from sessionkit.stores.strict import open_strictly
 
-        rdict = self._translated(lambda: open_strictly(str(path), create=True))
         try:
-            self._translated(lambda: _write(rdict, first, {}, sync=True))
-        finally:
-            rdict.close()
+            rdict = open_strictly(str(path), create=True)
+            try:
+                _write(rdict, first, {}, sync=True)
+            finally:
+                rdict.close()
+        except Exception as error:
+            if type(error) is not Exception:  # rocksdict raises no narrower class
+                raise
+            raise OSError(str(error)) from error  # nothing was there that could be damaged
 
     # ---- reading
 
@@ -271,8 +276,20 @@ class Database:
             StoreClosed: it was closed.
         """
         if self._rdict is None:
-            raise StoreClosed(problem(f"store {self.folder.name!r} is closed", "a call", "open it again"))
+            raise self._closed()
         return self._rdict
+
+    def check_open(self) -> None:
+        """Refuses what needs RocksDB once it was closed.
+
+        Raises:
+            StoreClosed.
+        """
+        if self._rdict is None:
+            raise self._closed()
+
+    def _closed(self) -> StoreClosed:
+        return StoreClosed(problem(f"store {self.folder.name!r} is closed", "a call", "open it again"))
 
     @property
     def is_open(self) -> bool:

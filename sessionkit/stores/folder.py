@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -26,6 +27,14 @@ START_LIMIT_S = 60  # for the other Python to start, on a busy machine
 FORMAT = 1
 IDENTITY = f"sessionkit store, format {FORMAT}\n".encode()
 ROWS = "rows"  # the folder with RocksDB's own files
+# What the system says of a sound folder; RocksDB and rocksdict hand it on with or without words of their own.
+_REFUSALS = tuple(
+    os.strerror(number)
+    for number in (
+        *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS),
+        *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM),
+    )
+)
 
 
 def store_path(name: str, directory: str | os.PathLike[str]) -> Path:
@@ -182,9 +191,12 @@ class StoreFolder:
 
     def _seal_holds(self) -> bool:
         """True if the folder was closed whole and is as it was then; False after a crash."""
-        sealed = _unsealed(_read_small(self.path / "CLOSED"))
-        if sealed is None:
+        body = _unsealed(_read_small(self.path / "CLOSED"))
+        if body is None:
             return False
+        sealed = _listed(body)
+        if sealed is None:
+            raise self.corrupted(f"file CLOSED is no list of files: {body[:60]!r}")
         there = dict(_fingerprints(self.rows))
         for file in sorted(sealed.keys() | there.keys()):
             if sealed.get(file) != there.get(file):
@@ -216,7 +228,8 @@ class StoreFolder:
         """RocksDB's words as one of this library's errors."""
         if "lock hold by" in said or "While lock file" in said:
             return self.locked()
-        if said.startswith("IO error") and "No such file" not in said:
+        refused = said.startswith("IO error") or any(words in said for words in _REFUSALS)
+        if refused and os.strerror(errno.ENOENT) not in said:
             return self.failed("cannot be read or written", OSError(said))
         return self.corrupted(f"{said} ({note})" if note else said)
 
@@ -228,12 +241,18 @@ def _seal(folder: Path) -> None:
     _sync_folder(folder)
 
 
-def _unsealed(raw: bytes | None) -> dict[str, Any] | None:
-    """What the seal lists; None if there is no seal, or only a part of one."""
-    if raw is None or raw[:9] != b"%08x " % zlib.crc32(raw[9:]):
+def _unsealed(raw: bytes | None) -> bytes | None:
+    """The content of the seal; None if there is no seal, or only a part of one."""
+    return None if raw is None or raw[:9] != b"%08x " % zlib.crc32(raw[9:]) else raw[9:]
+
+
+def _listed(body: bytes) -> dict[str, Any] | None:
+    """What the seal lists; None where somebody else wrote it: a right checksum is no proof of who did."""
+    try:
+        files = json.loads(body)
+    except (ValueError, RecursionError):
         return None
-    files: dict[str, Any] = json.loads(raw[9:])
-    return files
+    return files if isinstance(files, dict) else None
 
 
 def _fingerprints(rows: Path) -> Iterator[tuple[str, list[int]]]:

@@ -207,7 +207,7 @@ class PersistentStore(ShownStore):
     # ---- for the two stores: arguments
 
     def _check_open(self) -> None:
-        assert self._database.rdict is not None  # raises StoreClosed
+        self._database.check_open()
 
     def _raw(self, key: Any) -> bytes:
         self._check_open()

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -38,6 +41,7 @@ from sessionkit.stores import folder, strict
 from sessionkit.stores.memory import MemorySessionStore
 from sessionkit.stores.rocksdb import RocksDBSessionStore
 from sessionkit.stores.scan import HEADER
+from sessionkit.text import shorten
 
 Spans = list[tuple[Any, int, int]]
 
@@ -1122,3 +1126,114 @@ def test_files_in_the_place_of_folders(directory: Path) -> None:
             there.mkdir()
         with pytest.raises(StoreCorrupted, match=r"rows is no folder|no file STORE|CLOSED is no plain file"):
             opened(directory, name=place)
+
+
+SEALS = ["[1, 2]", "7", "null", '"rows"', "{", "[" * 100_000, '{"CURRENT": 5}', "nan", "[]", "\ud800", "{}", "true"]
+
+
+@pytest.mark.parametrize("body", SEALS, ids=[shorten(body, 12) for body in SEALS])
+def test_a_seal_with_a_right_checksum_and_other_content(directory: Path, body: str) -> None:
+    """Whoever can write a seal can write its checksum."""
+    filled(directory, [("ada", 5, 9)]).close()
+    raw = body.encode("utf-8", errors="surrogatepass")
+    (directory / "clicks" / "CLOSED").write_bytes(b"%08x " % zlib.crc32(raw) + raw)
+    with pytest.raises(StoreCorrupted, match=r"CLOSED is no list of files|since the store was closed"):
+        opened(directory)
+
+
+NO_ROOM = "No space left on device (os error 28)"
+
+
+def test_a_new_store_that_the_disk_refuses_is_not_called_damaged(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """rocksdict's own words lack RocksDB's "IO error"; and nothing that is made anew can be damaged."""
+
+    def refuses(said: str) -> Any:
+        def refuse(path: str, *, create: bool) -> Any:
+            raise Exception(said)
+
+        return refuse
+
+    for said in (NO_ROOM, "Corruption: half of a file was written", "File too large (os error 27)"):
+        with monkeypatch.context() as patch:
+            patch.setattr(strict, "open_strictly", refuses(said))
+            with pytest.raises(StoreFailed, match=f"store 'clicks' cannot be made; got {re.escape(said)}; room, "):
+                opened(directory)
+        assert os.listdir(directory) == []
+    filled(directory, [("ada", 5, 9)]).close()
+    corruption = "Corruption: Can't access /000008.sst: IO error: While open a file for random read: "
+    for said in (NO_ROOM, "Too many open files (os error 24)", corruption + "Too many open files"):
+        with monkeypatch.context() as patch:
+            patch.setattr(strict, "open_strictly", refuses(said))
+            with pytest.raises(StoreFailed, match="store 'clicks' cannot be read or written; got "):
+                opened(directory)
+    for said in ("No such file or directory (os error 2)", corruption + "No such file or directory"):
+        with monkeypatch.context() as patch:
+            patch.setattr(strict, "open_strictly", refuses(said))
+            with pytest.raises(StoreCorrupted):
+                opened(directory)
+    with opened(directory) as store:
+        assert len(store) == 1
+
+
+UNDER_O = """
+import sys
+import pandas as pd
+import sessionkit as sk
+from sessionkit.errors import NotKept, StoreClosed
+
+assert False, "asserts are on"
+
+def refused(call):
+    try:
+        call()
+    except StoreClosed:
+        return
+    sys.exit(f"not refused: {call.__name__}")
+
+for of, put in (("sessions", ("ada", 5, 9, 2)), ("windows", ("ada", 5, 2, 9))):
+    for options in ({}, {"time_ordered": True}):
+        name = of + str(len(options))
+        store = sk.open_store("rocksdb", name, of=of, directory=sys.argv[1], **options)
+        store.put(*put)
+        rows = store.all()
+        store.close()
+
+        def change():
+            with store.all_or_nothing():
+                store.put(*put)
+
+        def snapshot():
+            store.snapshot(0)
+
+        def go_on():
+            next(rows)
+
+        def names():
+            store.check_names(["count"])
+
+        def partitions():
+            store.partitions
+
+        for call in (change, snapshot, go_on, names, partitions, store.restart_task, lambda: store.bind({})):
+            refused(call)
+        with sk.open_store("rocksdb", name, of=of, directory=sys.argv[1], **options) as again:
+            if len(again) != 1:
+                sys.exit(f"{len(again)} windows")
+
+plan = sk.group_by_key("user", timestamp="at").windowed_by(sk.SessionWindows(inactivity_gap="1s", grace="0s")).count()
+clicks = pd.DataFrame({"user": ["ada"], "at": pd.to_datetime([0], unit="ms", utc=True)})
+try:
+    plan.run(clicks, trace=False).changelog()
+except NotKept:
+    sys.exit(0)
+sys.exit("a changelog without a trace")
+"""
+
+
+def test_checks_stay_where_asserts_are_left_out(directory: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-O", "-c", UNDER_O, str(directory)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
