@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -21,6 +25,7 @@ from sessionkit.views.explain import clock
 
 SHOWN_DROPS = 200
 SHOWN_KEYS = 10
+MOST_DRAWN = 15_000  # records one by one: SVG takes a second
 TITLE_LENGTH = 120
 WEIGHED_DROPS = 2_000  # more are sampled: each costs a replay of its key
 _MINUTE_MS = 60_000
@@ -63,12 +68,40 @@ def page(findings: Findings) -> str:
     parts.append(_code(findings.plan))
     style, script, plotly = read_asset("report.css"), read_asset("report.js"), _plotly()
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{_policy((plotly, script), style)}'
+        f"<title>{title}</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<style>{style}</style></head><body><main><h1>{title}</h1>{''.join(parts)}</main>"
+        f"<style>{style}</style>{_empty_styles(plotly)}</head><body><main><h1>{title}</h1>{''.join(parts)}</main>"
         f"<script>{plotly}</script><script>{script}</script></body></html>"
     )
+
+
+def _policy(scripts: Sequence[str], style: str) -> str:
+    """What the page may do, for the browser to hold it to: run and wear what it brings along, and load nothing.
+
+    plotly begins with an empty style, to which it adds rules, and draws density as an image that is written in place.
+    """
+    rules = {
+        "default-src": "'none'",
+        "script-src": " ".join(map(_digest, scripts)),
+        "style-src": f"{_digest(style)} {_digest('')}",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    said = "; ".join(f"{name} {value}" for name, value in rules.items())
+    return f'<meta http-equiv="Content-Security-Policy" content="{said}">'
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _empty_styles(plotly: str) -> str:
+    """Styles of maps, which plotly adds where they are not there; the policy would refuse them on the console."""
+    names = re.findall(r'document\.getElementById\("([0-9a-f]{64})"\)', plotly)
+    return "".join(f'<style id="{name}"></style>' for name in names)
 
 
 def _plotly() -> str:
@@ -115,7 +148,7 @@ def _pictures(findings: Findings) -> str:
     key = run.most_eventful_key()
     label = escape_html(shorten(key))
     plane = {theme: run.plane(key, theme=theme) for theme in ("light", "dark")}
-    lanes = {theme: run.lanes(theme=theme) for theme in ("light", "dark")}
+    lanes = {theme: run.lanes(theme=theme, most_drawn=MOST_DRAWN) for theme in ("light", "dark")}
     return (
         f"<section><h2>The key with most to see: {label}</h2><p>Across: when a record happened. Upward: "
         "when it arrived. "
@@ -132,10 +165,19 @@ def _pictures(findings: Findings) -> str:
 def _figure(name: str, label: str, themes: dict[str, Any]) -> str:
     """A place for the figure, and its data as JSON for both themes; the script draws the one that fits."""
     data = "".join(
-        f'<script type="application/json" data-figure="{name}" data-theme="{theme}">{_inert(figure.to_json())}</script>'
+        f'<script type="application/json" data-figure="{name}" data-theme="{theme}">{_inert(_drawn(figure))}</script>'
         for theme, figure in themes.items()
     )
     return f"<div class='figure' id='{name}' role='img' aria-label=\"{label}\"></div>{data}"
+
+
+def _drawn(figure: Any) -> str:
+    """The figure as JSON, without WebGL: its shaders are compiled by code made of text, which the page may not run."""
+    content = json.loads(figure.to_json())
+    for trace in content["data"]:
+        if trace["type"] == "scattergl":
+            trace["type"] = "scatter"
+    return json.dumps(content, separators=(",", ":"))
 
 
 def _inert(text: str) -> str:
@@ -162,8 +204,9 @@ def _grace_curve(findings: Findings) -> str:
     useful = [step for step in steps if (enough <= step).any()]
     kept = [(step, enough <= step) for step in useful[: _enough_steps(useful, enough)]]
     rows = "".join(
-        f"<tr><th scope='row'>{show_duration(step)}</th><td class='bar'><i style='width:{100 * mask.mean():.1f}%'></i>"
-        f"</td><td>{int(mask.sum()):,}</td><td>{mask.mean():.1%}</td></tr>"
+        f"<tr><th scope='row'>{show_duration(step)}</th><td class='bar'><svg aria-hidden='true'>"
+        f"<rect width='{100 * mask.mean():.1f}%' height='10' rx='3'></rect></svg></td>"
+        f"<td>{int(mask.sum()):,}</td><td>{mask.mean():.1%}</td></tr>"
         for step, mask in kept
     )
     longest = show_duration(int(enough.max()))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -99,10 +103,28 @@ def hostile() -> str:
     return report(PAYLOADS)
 
 
+@pytest.fixture(scope="module", params=[200, 2_000], ids=["one by one", "density"])
+def many(request: pytest.FixtureRequest) -> str:
+    """A page over more records than SVG likes, and over more than are drawn one by one."""
+    keys, count = 40, request.param
+    at = (60 + np.arange(keys * count) // keys) * MINUTE
+    records = pd.DataFrame({"user": np.arange(keys * count) % keys, "at": at - 30 * MINUTE * (at % 7 == 3)})
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(
+        sk.SessionWindows(inactivity_gap="1h", grace="5m")
+    )
+    run = plan.count().run(records)
+    return page(Findings(title="many", plan=plan.count(), counts=run.metrics(), local=run))
+
+
 @pytest.fixture(scope="module")
 def clean() -> str:
     """The same page over harmless texts."""
     return report(CLEAN)
+
+
+def digest(text: str) -> str:
+    """How a policy names a script or a style."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def texts_in(value: Any) -> list[str]:
@@ -114,11 +136,21 @@ def texts_in(value: Any) -> list[str]:
     return [value] if isinstance(value, str) else []
 
 
-def labels_in(text: str) -> list[str]:
-    """Every text in the pictures of a page."""
+def figures_in(text: str) -> list[Any]:
+    """The pictures of a page, each in two themes."""
     figures = [json.loads(script) for script in Parts(text).scripts if script.startswith('{"data"')]
     assert len(figures) == 4
-    return texts_in(figures)
+    return figures
+
+
+def kinds_in(text: str) -> set[str]:
+    """The kinds of traces in the pictures of a page."""
+    return {trace["type"] for figure in figures_in(text) for trace in figure["data"]}
+
+
+def labels_in(text: str) -> list[str]:
+    """Every text in the pictures of a page."""
+    return texts_in(figures_in(text))
 
 
 def elements_in(labels: list[str]) -> set[tuple[str, tuple[tuple[str, str | None], ...]]]:
@@ -187,6 +219,35 @@ def test_any_title_can_be_saved(title: str, tmp_path: Path) -> None:
     assert len(text) - len(clean) < 10_000
 
 
+def test_only_what_the_page_brings_along_may_run(hostile: str) -> None:
+    """Nothing is loaded, and what runs or styles is named by its hash; plotly begins with an empty style."""
+    (policy,) = [
+        value or ""
+        for tag, attributes in Parts(hostile).elements
+        if tag == "meta"
+        for name, value in attributes
+        if name == "content" and "-src" in (value or "")
+    ]
+    rules = {words[0]: words[1:] for words in (rule.split() for rule in policy.split(";"))}
+    scripts = re.findall(r"<script>(.*?)</script>", hostile, re.DOTALL)
+    (style,) = re.findall(r"<style>(.*?)</style>", hostile, re.DOTALL)
+    assert len(scripts) == 2
+    assert rules == {
+        "default-src": ["'none'"],
+        "script-src": [digest(text) for text in scripts],
+        "style-src": [digest(text) for text in (style, "")],
+        "img-src": ["data:"],
+        "base-uri": ["'none'"],
+        "form-action": ["'none'"],
+    }
+    assert [element for element in Parts(hostile).elements if "style" in dict(element[1])] == []
+
+
+def test_no_picture_of_the_page_needs_webgl(many: str) -> None:
+    """Its shaders are compiled by code that is made of text, which the page may not run."""
+    assert "scatter" in kinds_in(many) <= {"scatter", "heatmap"}
+
+
 # ---- in a browser
 
 
@@ -232,3 +293,48 @@ def test_nothing_runs_and_nothing_is_asked_for(browser: Browser, hostile: str, t
     assert tab.locator("h1").inner_text() == PAYLOADS[2]
     assert tab.evaluate("document.title") == PAYLOADS[2]
     context.close()
+
+
+@pytest.mark.browser
+def test_the_policy_holds_and_the_page_works_under_it(browser: Browser, many: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(many, encoding="utf-8")
+    tab = browser.new_page()
+    asked: list[str] = []
+    told: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.on("console", lambda message: told.append(f"{message.type}: {message.text}"))
+    tab.on("pageerror", lambda error: told.append(f"error: {error}"))
+    tab.goto(file.as_uri())
+    tab.wait_for_function("[...document.querySelectorAll('.figure')].every(f => f.querySelector('.scatterlayer path'))")
+    dense = "heatmap" in kinds_in(many)
+    assert tab.locator("#lanes .heatmaplayer image").count() == int(dense)
+    assert dense or tab.locator("#lanes .scatterlayer .point").count() > 5_000
+    tab.emulate_media(color_scheme="dark")  # draws again
+    tab.wait_for_timeout(500)
+    tab.locator("#plane").hover()
+    with tab.expect_download() as saved:
+        tab.locator("#plane .modebar-btn[data-title^=Download]").click(force=True)
+    assert saved.value.suggested_filename.endswith(".svg") and "<svg" in saved.value.path().read_text(encoding="utf-8")
+    assert [words for words in told if words.startswith(("error", "warning"))] == []
+    assert [url for url in asked if not url.startswith(("data:", "blob:"))] == [file.as_uri()]
+
+    tab.evaluate(  # what a hole elsewhere would try
+        """() => {
+            const script = document.createElement("script");
+            script.textContent = "window.__ran = 1";
+            const style = document.createElement("style");
+            style.textContent = "h1 { position: fixed }";
+            const image = new Image();
+            image.src = "http://127.0.0.1:9/?keys";
+            document.body.append(script, style, image);
+            const hole = "<b onclick='window.__ran = 1' id='hole' style='position: fixed'>x</b>";
+            document.body.insertAdjacentHTML("beforeend", hole);
+            document.querySelector("#hole").click();
+        }"""
+    )
+    assert tab.evaluate("window.__ran") is None
+    for place in ("h1", "#hole"):
+        assert tab.evaluate(f"getComputedStyle(document.querySelector('{place}')).position") == "static"
+    assert len([words for words in told if "Content Security Policy" in words]) >= 4
+    tab.close()
