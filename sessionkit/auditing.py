@@ -326,7 +326,7 @@ def audit(
         restarts: the rows after which the application is stopped and started again on the same disk. Its stream time
             starts anew then, so that late records count until newer ones have moved it on.
     Raises:
-        InvalidArgument: an unknown store, or rows that are not there.
+        InvalidArgument: an unknown store, rows that are not there, or a Spark DataFrame, whose rows have no order.
     Source:
         KIP-825, KIP-328; the store rules of Kafka Streams 4.3.1.
     Example:

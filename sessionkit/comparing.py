@@ -264,8 +264,11 @@ def compare(before: Any, after: Any) -> Comparison:
     """The comparison of two runs over the same records.
 
     Raises:
-        InvalidArgument: the records are not the same, or the windows are of different kinds.
+        InvalidArgument: the records are not the same, the windows are of different kinds, or it is a run on Spark.
     """
+    if not hasattr(after, "outcome"):
+        want = "another run in this process, such as run.local(0) of a run on Spark"
+        raise InvalidArgument(problem("compare takes runs at hand", type(after).__name__, want))
     differing = _difference(before.outcome.batch, after.outcome.batch)
     if differing:
         want = "run both on one frame, with the same key, times and partitions"

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.grace import missing_grace_of_key
-from sessionkit.steps import BATCH_RECORDS, STEP_RECORDS, columns_of, cut
+from sessionkit.step_views import columns_of
+from sessionkit.steps import BATCH_RECORDS, STEP_RECORDS, cut
 from sessionkit.typed import fit
 from sessionkit.windows.session import SessionWindows
 

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from sessionkit.columns import implicit_offsets, offsets_rise, partition_codes
 from sessionkit.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY
-from sessionkit.errors import InvalidData, MissingColumn, UnsupportedData, problem
+from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData, problem
 from sessionkit.keys import encode_keys
 from sessionkit.partitioner import partition_of_keys
 from sessionkit.source import Source
@@ -122,10 +122,16 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
     """The records of `data` (a frame, or the path of a Parquet or CSV file) as one checked batch.
 
     Raises:
+        InvalidArgument: a Spark DataFrame, whose rows are not here and have no order.
         UnsupportedData: not a frame, or a column is of a type that cannot be what the plan says it is.
         MissingColumn: a column that the plan names is not there.
         InvalidData: null or impossible times, offsets that do not rise, keys that cannot be kept apart.
     """
+    if is_spark_frame(data):
+        want = (
+            'some of them as a frame, such as data.where("partition = 0").orderBy("offset").limit(1_000_000).toPandas()'
+        )
+        raise InvalidArgument(problem("this needs the records at hand, in order", "a Spark DataFrame", want))
     wanted = list(dict.fromkeys([*source.columns(), *value_columns]))
     objects: dict[str, list[Any]] = {}
     remarks: list[str] = []

@@ -5,12 +5,13 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from sessionkit.commit import alive
 from sessionkit.decisions import LATE
 from sessionkit.engine import Outcome, run_kernel
-from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan
 from sessionkit.processing import without_null_values
-from sessionkit.records import RecordBatch, is_spark_frame, read_records
+from sessionkit.records import RecordBatch, read_records
+from sessionkit.views.tables import is_result
 from sessionkit.window_engine import run_window_kernel
 from sessionkit.windows.session import SessionWindows
 
@@ -43,9 +44,6 @@ class Replay:
         Raises:
             InvalidArgument: a Spark DataFrame, whose records are not here.
         """
-        if is_spark_frame(data):
-            want = "a sample of it that fits here, such as data.limit(1_000_000).toPandas()"
-            raise InvalidArgument(problem("this needs the records at hand", "a Spark DataFrame", want))
         return cls(read_records(data, plan.source, plan.value_columns()))
 
     @cached_property
@@ -62,8 +60,8 @@ class Replay:
     def counts(self, windows: Any) -> Counts:
         """What these windows come to."""
         outcome = self.run(windows)
-        alive = int((outcome.window_columns.merged_into < 0).sum())
-        return Counts(self.usable, outcome.dropped.get(LATE, 0), alive, outcome.merge_count)
+        results = int((alive(outcome) & is_result(outcome)).sum())
+        return Counts(self.usable, outcome.dropped.get(LATE, 0), results, outcome.merge_count)
 
     def _batch_for(self, windows: Any) -> RecordBatch:
         if windows.takes_null_values:

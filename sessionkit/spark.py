@@ -109,11 +109,13 @@ class SparkRun(SparkReading):
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names and our own. Starts a job."""
-        schema = pa.schema([("name", pa.string()), ("count", pa.int64())])
-        with readable_errors():
-            rows = self.rows(self.job("metrics", schema)).groupBy("name").agg({"count": "sum"}).collect()
-        found = {row[0]: int(row[1]) for row in rows}
+        found = self._totals("metrics")
         return {name: found.get(name, 0) for name in self.empty.metrics()}
+
+    def counts(self) -> dict[str, int]:
+        """What `sk.sweep` tells of a setting: records, late, windows, merges. Nothing is aggregated. Starts a job."""
+        found = self._totals("counts")
+        return {name: found.get(name, 0) for name in ("records", "late", "windows", "merges")}
 
     # ---- one partition, in this process
 
@@ -195,6 +197,13 @@ class SparkRun(SparkReading):
             number = row_number_name(job.schema)
             return self.by_partition(rows, *order, number, shuffle=True).drop(number)
         return self.by_partition(rows, *order) if sort else rows
+
+    def _totals(self, view: str) -> dict[str, int]:
+        """The numbers that a view gives of each partition, added up."""
+        schema = pa.schema([("name", pa.string()), ("count", pa.int64())])
+        with readable_errors():
+            rows = self.rows(self.job(view, schema)).groupBy("name").agg({"count": "sum"}).collect()
+        return {row[0]: int(row[1]) for row in rows}
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         source = self.plan.source

@@ -20,7 +20,7 @@ from sessionkit.shared_files import SharedFiles
 from sessionkit.spark_input import SparkInput
 from sessionkit.spark_types import column, spark_schema
 from sessionkit.spark_worker import Task, worker_task
-from sessionkit.steps import WHOLE
+from sessionkit.step_views import WHOLE
 from sessionkit.text import escape_html, html_block
 
 if TYPE_CHECKING:

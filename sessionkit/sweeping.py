@@ -115,7 +115,7 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration]) -> Sweep:
         data: what `plan.run` takes; a Spark DataFrame is run by Spark, cell by cell.
         values: parameters of the windows, such as `inactivity_gap=["30m", "1h"], grace=[0, "1h"]`.
     Raises:
-        InvalidArgument: no values, no such parameter, or more than 10,000 cells.
+        InvalidArgument: no values, no such parameter, more than 10,000 cells, or a streaming DataFrame.
     Example:
         >>> sk.sweep(waves, flights, grace=[0, "30m", "1h"])
         Sweep: 3 grace; dropped 1.980% to 5.967%
@@ -129,6 +129,9 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration]) -> Sweep:
         raise InvalidArgument(problem("these are too many cells", f"{count:,}", f"at most {MOST_CELLS:,}"))
     plans = _plans(plan, windows)
     if is_spark_frame(data):
+        if getattr(data, "isStreaming", False):
+            want = "what the stream holds so far, by spark.read in place of spark.readStream"
+            raise InvalidArgument(problem("a sweep needs records that end", "a streaming DataFrame", want))
         return _sweep(plans, [*windows], [_on_spark(each, data) for each in plans], "pandas")
     return sweep_replay(plan, Replay.of(plan, data), windows)
 
@@ -164,7 +167,4 @@ def _cell(plan: Plan, names: list[str], counts: Counts) -> Cell:
 
 
 def _on_spark(plan: Plan, data: Any) -> Counts:
-    metrics = plan.run(data).metrics()
-    bad = sum(metrics[name] for name in ("dropped-null-key", "dropped-bad-time", "dropped-negative-time"))
-    records = metrics["process-total"] - bad
-    return Counts(records, metrics["dropped-late"], metrics["windows"], metrics["windows-merged"])
+    return Counts(**plan.run(data).counts())

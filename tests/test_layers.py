@@ -77,6 +77,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("commit", "processing", "views.explain", "window_engine"),
     ("views.tables", "views.charts.grammar", "views.explain_windows", "views.explain_life"),
     ("views.audit_words", "views.kafka_metrics"),
+    ("step_views",),
     ("steps", "spark_scan", "views.charts.labels"),
     ("by_key", "key_grace"),
     ("views.charts.base", "views.charts.playback", "views.charts.plain"),
