@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from sessionkit.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, NumberOverflow, UnsupportedData, problem
-from sessionkit.text import shorten
+from sessionkit.plain_columns import can_be_taken
+from sessionkit.text import is_text, shorten
 
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]
@@ -46,6 +47,9 @@ class Aggregation:
             if not isinstance(column, str):
                 want = 'a text, such as sk.sum("amount")'
                 raise InvalidArgument(problem("an aggregation names its columns", shorten(repr(column)), want))
+            if not is_text(column):
+                want = "valid Unicode, without lone surrogates"
+                raise InvalidArgument(problem("this cannot name a column", shorten(repr(column)), want))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Aggregation) and self._identity() == other._identity()
@@ -110,7 +114,8 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _is_ordered(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
+    is_time = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or is_time
 
 
 def _sum_type(types: Sequence[pa.DataType]) -> pa.DataType:
@@ -259,6 +264,8 @@ def _positional(name: str, column: str, function: Callable[[Any, Any], Any]) -> 
         lambda key, older, newer: _either(older, newer, function),
         (name,),
         result_type=lambda types: types[0],
+        takes=can_be_taken,
+        wants="a column without unions",
     )
 
 
@@ -278,6 +285,8 @@ def collect(column: str) -> Aggregation:
         lambda key, older, newer: [*older, *newer],
         ("collect",),
         result_type=lambda types: pa.list_(types[0]),
+        takes=can_be_taken,
+        wants="a column without unions",
     )
 
 

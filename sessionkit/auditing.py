@@ -19,8 +19,9 @@ from sessionkit.decisions import LATE
 from sessionkit.deploying import Deployment, deployment, looks, starts_of
 from sessionkit.durations import INT64_MAX, Duration, duration_ms
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.frames import FrameKind
 from sessionkit.plan import Plan
-from sessionkit.records import FrameKind, RecordBatch, read_records
+from sessionkit.records import RecordBatch, read_records
 from sessionkit.run import Run, Theme
 from sessionkit.sent_results import AS_IT_SHOULD, LOST, SENT_TWICE, VERDICTS, Sent, WindowId, results_of, verdict_on
 from sessionkit.stores import open_store

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from sessionkit.text import shorten
+
+MOST_CHARACTERS = 1_000  # of a part of an error, whatever a column is called
+
 DISTRIBUTION = "sessionkit-streams"  # `sessionkit` on the public index is another project
 
 
 def problem(what: str, got: object, want: str) -> str:
-    """The text of an error: what is wrong, the value given, what would be right."""
-    return f"{what}; got {got}; {want}"
+    """The text of an error, on one line: what is wrong, the value given, what would be right."""
+    said, given, right = (shorten(part, MOST_CHARACTERS) for part in (what, got, want))
+    return f"{said}; got {given}; {right}"
 
 
 def install(extras: str) -> str:

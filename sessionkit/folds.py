@@ -12,7 +12,7 @@ import pyarrow as pa
 from sessionkit.accumulators import ACCUMULATORS, Rows
 from sessionkit.aggregations import Aggregation
 from sessionkit.decisions import COPIED, OPENED
-from sessionkit.errors import AggregationFailed, NumberOverflow, problem
+from sessionkit.errors import AggregationFailed, NumberOverflow, UnsupportedData, problem
 from sessionkit.records import PythonObjects
 from sessionkit.text import shorten
 from sessionkit.trace import Merges
@@ -70,7 +70,7 @@ class CompiledFold:
     def aggregates(self, rows: Rows) -> pa.Array:
         """What a store keeps for the windows at `rows`."""
         if self._by_calls is not None and self._made_by_calls:
-            return pa.array(self._by_calls.aggregates(rows).tolist(), self._type)
+            return typed_column(self._by_calls.aggregates(rows).tolist(), self._type)
         parts = [part.at(rows) for part in self._parts]
         return parts[0] if len(parts) == 1 else pa.StructArray.from_arrays(parts, ["sum", "count"])
 
@@ -87,13 +87,13 @@ class CompiledFold:
     def running(self, window: Rows, decision: npt.NDArray[np.uint8], merges: Merges) -> pa.Array:
         """The result of its window after each record."""
         if self._by_calls is not None:
-            return pa.array(self._by_calls.running(window, decision, merges).tolist(), self._type)
+            return typed_column(self._by_calls.running(window, decision, merges).tolist(), self._type)
         return self._aggregation.result_columns([part.running(window, merges) for part in self._parts])
 
     def running_touches(self, touches: Touches) -> pa.Array:
         """The result of its window after each touch."""
         if self._by_calls is not None:
-            return pa.array(self._by_calls.running_touches(touches).tolist(), self._type)
+            return typed_column(self._by_calls.running_touches(touches).tolist(), self._type)
         return self._aggregation.result_columns([part.running_touches(touches) for part in self._parts])
 
 
@@ -106,7 +106,7 @@ def _split(
         sums, counts = [pair["sum"] for pair in loaded], [pair["count"] for pair in loaded]
         return [pa.array(sums, pa.float64()), pa.array(counts, pa.int64())]
     if not isinstance(loaded, pa.Array):
-        return [pa.array(list(loaded), kind)]
+        return [typed_column(list(loaded), kind)]
     return [loaded if kind is None or loaded.type == kind else loaded.cast(kind)]  # a store on disk knows 64 bits only
 
 
@@ -228,8 +228,35 @@ def record_values(columns: list[ValueColumn], lo: int, count: int) -> list[Any]:
     if not columns:
         return [None] * count
     if len(columns) == 1:
-        return list(columns[0].slice(lo, count).to_pylist())
+        return python_values(columns[0].slice(lo, count))
     raise AssertionError("several columns come as one struct")
+
+
+def python_values(column: ValueColumn) -> list[Any]:
+    """The values as Python's own.
+
+    Raises:
+        UnsupportedData: Python has none for them, such as times after the year 9999.
+    """
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        got = f"{column.type}: {shorten(error, 120)}"
+        want = "values that Python has, too; or count, sum, min, max, first and last, which compute without it"
+        raise UnsupportedData(problem("a value cannot be handed to a Python function", got, want)) from error
+
+
+def typed_column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Results of a built-in as the column that its compiled form makes.
+
+    Raises:
+        UnsupportedData: a value does not come back from Python as it was.
+    """
+    try:
+        return pa.array(values, kind)
+    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+        want = 'values that come back from Python, or rules="sessionkit", which leaves them in Arrow'
+        raise UnsupportedData(problem(f"a result is no {kind} any more", shorten(error, 120), want)) from error
 
 
 def _objects(values: list[Any]) -> npt.NDArray[np.object_]:
@@ -252,7 +279,7 @@ def value_columns(aggregation: Aggregation, values: Mapping[str, ValueColumn]) -
     if len(columns) < 2:
         return columns
     if any(isinstance(column, PythonObjects) for column in columns):
-        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        rows = zip(*map(python_values, columns), strict=True)
         return [PythonObjects([dict(zip(names, row, strict=True)) for row in rows])]
     return [pa.StructArray.from_arrays(columns, names)]
 

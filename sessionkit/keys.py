@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem
+from sessionkit.plain_columns import with_one_dictionary
 from sessionkit.text import shorten
 
 MAX_KEY_BYTES = 32 * 1024
@@ -42,7 +43,7 @@ def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[n
     is_coded = pa.types.is_dictionary(column.type)
     if not is_coded:
         column = _cast(column, plain, name).dictionary_encode()
-    column = column.unify_dictionaries()
+    column = with_one_dictionary(column)
     if column.num_chunks == 0:
         return pa.array([], plain), np.empty(0, np.int32)
     codes = [_codes(chunk) for chunk in column.chunks]
@@ -60,7 +61,9 @@ def _cast(column: pa.Array | pa.ChunkedArray, plain: pa.DataType, name: str) -> 
 
 
 def _codes(chunk: pa.DictionaryArray) -> npt.NDArray[np.int32]:
-    indices = chunk.indices.fill_null(-1) if chunk.indices.null_count else chunk.indices
+    indices = chunk.indices
+    if indices.null_count:  # unsigned codes have no -1
+        indices = indices.cast(pa.int64()).fill_null(-1)
     return indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
 
 

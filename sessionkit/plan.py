@@ -22,7 +22,7 @@ from sessionkit.records import RecordBatch, is_spark_frame, read_records
 from sessionkit.run import Run
 from sessionkit.source import Source
 from sessionkit.stores.read_only import ReadOnlyStore
-from sessionkit.text import escape_html, html_block, keyword_arguments, literal, shorten
+from sessionkit.text import escape_html, html_block, is_text, keyword_arguments, literal, shorten
 from sessionkit.views import tables
 from sessionkit.window_engine import run_window_kernel
 from sessionkit.windows.session import SessionWindows
@@ -112,7 +112,7 @@ class Plan(Exports):
             raise InvalidArgument(problem("windowed_by takes windows", repr(windows), want))
         return dataclasses.replace(self, windows=windows)
 
-    def with_windows(self, **changed: Duration) -> Plan:
+    def with_windows(self, /, **changed: Duration) -> Plan:
         """The plan with some parameters of its windows changed.
 
         Example:
@@ -136,18 +136,30 @@ class Plan(Exports):
         """
         return dataclasses.replace(self, strategy=one_of("emit", strategy, EMIT_STRATEGIES))
 
-    def aggregate(self, **named: Any) -> Plan:
+    def aggregate(self, /, **named: Any) -> Plan:
         """The plan with named aggregations, all computed in one pass.
 
         Instead of names, `initializer=`, `aggregator=`, `merger=` (and `value=`) give one aggregation of your own, as
         in Kafka; its column is called "aggregate".
         """
-        if "initializer" in named:
+        if callable(named.get("initializer")):
+            parts = list(inspect.signature(agg.aggregation).parameters)
+            for name in named:
+                if name not in parts:
+                    want = f"{', '.join(parts)} alone; named ones beside it: name=sk.aggregation(…)"
+                    raise InvalidArgument(problem("one aggregation of your own has no such part", repr(name), want))
+            if missing := [name for name in parts[:3] if name not in named]:
+                raise InvalidArgument(
+                    problem("an aggregation of your own is not whole", list(named), f"also {missing}")
+                )
             named = {"aggregate": agg.aggregation(**named)}
         for name, aggregation in named.items():
             if not isinstance(aggregation, Aggregation):
                 want = f"{name}=sk.count(), sk.sum(column), sk.reduce(function, column), …"
                 raise InvalidArgument(problem(f"{name} must be an aggregation", repr(aggregation), want))
+            if not is_text(name):
+                want = "valid Unicode, without lone surrogates"
+                raise InvalidArgument(problem("this cannot name a result", shorten(repr(name)), want))
             if name in tables.RESULT_COLUMNS:
                 raise InvalidArgument(
                     problem("this name is taken by a column of the results", repr(name), "another name")

@@ -16,7 +16,7 @@ from sessionkit.deploying import Deployment
 from sessionkit.durations import check_reach
 from sessionkit.engine import Outcome, describer, no_sessions, snapshots_after, without_replayed
 from sessionkit.errors import AggregationFailed, NumberOverflow, problem
-from sessionkit.folds import record_values, value_columns
+from sessionkit.folds import record_values, typed_column, value_columns
 from sessionkit.recording import Result, SessionRecorder, WindowRecorder
 from sessionkit.records import RecordBatch
 from sessionkit.stores.cache import CachingSessionStore, CachingWindowStore, Flushed
@@ -74,7 +74,7 @@ class ProcessorFold:
         """Aggregates as results."""
         results = [None if aggregate is None else self._aggregation.result(aggregate) for aggregate in aggregates]
         if self._kind is not None:
-            return pa.array(results, self._kind)
+            return typed_column(results, self._kind)
         out = np.empty(len(results), object)
         out[:] = results
         return out

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 from sessionkit.columns import implicit_offsets, offsets_rise, partition_codes
 from sessionkit.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData, problem
+from sessionkit.frames import FrameKind
 from sessionkit.keys import encode_keys
 from sessionkit.partitioner import partition_of_keys
+from sessionkit.plain_columns import check_polars, check_text, plain_table
 from sessionkit.source import Source
 from sessionkit.text import shorten
 from sessionkit.times import refuse_mixed_zones, to_milliseconds
-
-FrameKind = Literal["pandas", "polars", "arrow"]
 
 _NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError)
 SMALL_PARTITION_NUMBER = 4096  # coded without a sort
@@ -102,17 +102,6 @@ class RecordBatch:
         return implicit_offsets(self.partition, first.copy())
 
 
-def to_frame(table: pa.Table, frame: FrameKind) -> Any:
-    """`table` as the kind of frame that the user gave."""
-    if frame == "pandas":
-        return table.to_pandas()
-    if frame == "polars":
-        import polars
-
-        return polars.from_arrow(table)
-    return table
-
-
 def is_spark_frame(data: Any) -> bool:
     """True for a DataFrame of Spark, told without loading it."""
     return type(data).__module__.startswith("pyspark.")
@@ -136,6 +125,7 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
     objects: dict[str, list[Any]] = {}
     remarks: list[str] = []
     table, frame = _open(data, wanted, source, objects, remarks)
+    table = plain_table(table)
     if source.sort:
         table = _sorted(table, source)
     with ThreadPoolExecutor(max_workers=1) as aside:  # Arrow and the compiled loops let two columns go side by side
@@ -153,7 +143,7 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         partitions=partitions,
         rejected=_rejections(key, timestamp_ms, bad_time),
         given_offset=offset,
-        values={name: _value_column(table[name], objects.get(name)) for name in value_columns},
+        values={name: _value_column(table[name], name, objects.get(name)) for name in value_columns},
         frame=frame,
         remarks=tuple(remarks),
     )
@@ -191,34 +181,16 @@ def _open(
         return pa.table({name: _from_series(data[name], name, source, objects) for name in wanted}), "pandas"
     if kind == "polars":
         check_columns(data.columns, wanted)
+        check_polars(data, wanted)
         data = data[wanted]
-    try:
-        table = pa.table(data)
+    try:  # what is Arrow's already does not go through its C interface, where a NUL ends a name
+        data = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+        table = data if isinstance(data, pa.Table) else pa.table(data)
     except _NOT_ARROW as error:
         want = "columns of one type each; text must be valid Unicode, without lone surrogates"
         raise UnsupportedData(problem("the frame cannot be read as columns", shorten(error, 200), want)) from error
     check_columns(table.column_names, wanted)
-    return _without_views(table.select(wanted)), "polars" if kind == "polars" else "arrow"
-
-
-def _without_views(table: pa.Table) -> pa.Table:
-    """The table with text and bytes as Arrow's functions take them: they know no views, which polars hands over."""
-    for at, (name, kind) in enumerate(zip(table.column_names, table.schema.types, strict=True)):
-        if _plain(kind) != kind:
-            table = table.set_column(at, name, table.column(at).cast(_plain(kind)))
-    return table
-
-
-def _plain(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
-        return pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
-    if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _plain(kind.value_type), kind.ordered)
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        return (pa.list_ if pa.types.is_list(kind) else pa.large_list)(_plain(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([part.with_type(_plain(part.type)) for part in kind])
-    return kind
+    return table.select(wanted), "polars" if kind == "polars" else "arrow"
 
 
 def check_columns(names: list[str], wanted: list[str]) -> None:
@@ -263,9 +235,10 @@ def _sorted(table: pa.Table, source: Source) -> pa.Table:
     return table.take(pc.sort_indices(table, sort_keys=order))
 
 
-def _value_column(column: pa.ChunkedArray, objects: list[Any] | None) -> pa.Array | PythonObjects:
+def _value_column(column: pa.ChunkedArray, name: str, objects: list[Any] | None) -> pa.Array | PythonObjects:
     if objects is not None:
         return PythonObjects([objects[place] for place in column.to_pylist()])
+    check_text(column, name)
     joined = column.combine_chunks()
     return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 

@@ -71,7 +71,13 @@ class Run:
 
         Args:
             old_values: shows beside each value the one that it replaces, in a column with `old_` before its name.
+        Raises:
+            InvalidArgument: a result has that name already.
         """
+        results = self.outcome.folds
+        if old_values and (clash := [name for name in results if f"old_{name}" in results]):
+            got, want = f"{clash[0]!r} and {f'old_{clash[0]}'!r}", "another name for the second"
+            raise InvalidArgument(problem("a column would be there twice beside the replaced values", got, want))
         columns = self._changelog_with(old_values=True) if old_values else self._changelog
         return tables.frame_of(columns, self.outcome.batch.frame)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.text import shorten
+from sessionkit.text import is_text, shorten
 
 TIME_UNITS = ("s", "ms", "us", "ns")
 BAD_TIME_CHOICES = ("refuse", "drop")
@@ -58,6 +58,9 @@ class Source:
             if not isinstance(value, str):
                 want = 'group_by_key("user", timestamp="at") names columns by text'
                 raise InvalidArgument(problem(f"{name} must be a text", shorten(repr(value)), want))
+            if not is_text(value):
+                want = "valid Unicode, without lone surrogates"
+                raise InvalidArgument(problem(f"{name} is no text", shorten(repr(value)), want))
         if self.partitions is not None and type(self.partitions) is not int:  # True is an int, too
             raise InvalidArgument(
                 problem("partitions must be an integer", repr(self.partitions), "such as partitions=4")

@@ -55,7 +55,7 @@ class SparkInput:
         empty = plan.run(arrow_schema(frame, wanted).empty_table(), retention=retention)
         return cls(plan, frame, tuple(wanted), plan.windows.retention_ms(retention), empty)
 
-    def with_types(self: R, **types: str) -> R:
+    def with_types(self: R, /, **types: str) -> R:
         """The run with the Spark types of results of Python functions declared; else a sample of records tells them.
 
         (There is no sample of a stream: there they have to be declared.)

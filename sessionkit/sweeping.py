@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from sessionkit.durations import Duration, duration_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.frames import FrameKind, to_frame
 from sessionkit.plan import Plan
-from sessionkit.records import FrameKind, is_spark_frame, to_frame
+from sessionkit.records import is_spark_frame
 from sessionkit.replaying import Counts, Replay
 from sessionkit.text import escape_html, html_block
 

@@ -182,6 +182,19 @@ def is_visible(text: str) -> bool:
     return all(unicodedata.category(character) not in _INVISIBLE for character in text)
 
 
+def is_text(text: str) -> bool:
+    """True if it can be written as UTF-8: no half of a pair stands alone.
+
+    Example:
+        >>> is_text("é"), is_text("\\ud800")
+        (True, False)
+    """
+    try:
+        return text.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
 def plural(count: int, one: str, many: str | None = None) -> str:
     """`count` with its noun: "1 record", "2 records", "28,491 records"."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"

@@ -13,7 +13,9 @@ PACKAGE = Path(__file__).parent.parent / "sessionkit"
 
 # From the ground up. Members of one layer do not import each other.
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("errors", "text", "assets", "compiled", "decisions", "exports", "views", "windows"),
+    ("text",),
+    ("errors", "assets", "compiled", "decisions", "exports", "views", "windows"),
+    ("plain_columns",),
     (
         *(
             "durations",
@@ -22,9 +24,10 @@ LAYERS: tuple[tuple[str, ...], ...] = (
             "columns",
             "fold_loops",
             "contracts",
-            "parquet_files",
-            "text_files",
             "keys",
+            "parquet_files",
+            "frames",
+            "text_files",
             "spark_types",
             "java",
             "typed",

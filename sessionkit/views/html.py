@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
+
 from sessionkit.durations import show_time
 from sessionkit.text import escape_html, html_block, plural, shorten
 
@@ -56,4 +58,11 @@ def _cell(name: str, value: Any) -> str:
 
 def _head(column: Any) -> list[Any]:
     top = column[:SHOWN_ROWS]
-    return list(top.to_pylist() if hasattr(top, "to_pylist") else top.tolist())
+    return [_shown(each) for each in top] if isinstance(top, pa.Array | pa.ChunkedArray) else list(top.tolist())
+
+
+def _shown(value: pa.Scalar) -> Any:
+    try:
+        return value.as_py()
+    except (ValueError, OverflowError):  # Python has no such value, as for times after the year 9999
+        return f"{getattr(value, 'value', '…')} ({value.type})"

@@ -14,9 +14,9 @@ from sessionkit.decisions import ADDED, BAD_TIME, LATE, MERGED, NULL_VALUE, REAS
 from sessionkit.durations import INT64_MAX
 from sessionkit.engine import Outcome
 from sessionkit.errors import UnsupportedData, problem
+from sessionkit.frames import FrameKind, to_frame
 from sessionkit.keys import key_ranks
 from sessionkit.processing import Forwarded
-from sessionkit.records import FrameKind, to_frame
 from sessionkit.session_trace import SessionTrace
 from sessionkit.text import shorten
 from sessionkit.trace import Trace, status_words, words
