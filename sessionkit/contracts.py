@@ -217,10 +217,10 @@ class WindowStore(BulkStore, Protocol):
     def fetch(self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
         """Windows of `key` that start between the two times, both included, by rising start."""
 
-    def backward_fetch(
-        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+    def fetch_to_update(
+        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool = False
     ) -> Iterator[StoredWindow]:
-        """`fetch` from the end."""
+        """`fetch`, or the same from the end, for the processor, which puts windows between the steps of its read."""
 
     def fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
         """Windows of all keys that start between the two times, both included, in the store's own order."""

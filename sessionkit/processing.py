@@ -19,7 +19,8 @@ from sessionkit.errors import AggregationFailed, NumberOverflow, problem
 from sessionkit.folds import record_values, typed_column, value_columns
 from sessionkit.recording import Result, SessionRecorder, WindowRecorder
 from sessionkit.records import RecordBatch
-from sessionkit.stores.cache import CachingSessionStore, CachingWindowStore, Flushed
+from sessionkit.stores.cache import CachingSessionStore, Flushed
+from sessionkit.stores.cached_windows import CachingWindowStore
 from sessionkit.stores.memory import MemorySessionStore
 from sessionkit.stores.memory_windows import MemoryWindowStore
 from sessionkit.text import shorten
@@ -164,7 +165,7 @@ class _ProcessorRun:
             return None
         most = None if self.how.caching is True else self.how.caching
         kind = CachingSessionStore if isinstance(self.windows, SessionWindows) else CachingWindowStore
-        return kind(store, self._on_flush, most)
+        return kind(store, self._on_flush if self.how.emit == "on_window_update" else None, most)
 
     def _schedule(self, before: Snapshot) -> EmitSchedule:
         if self.how.wall_clock is None:
@@ -178,8 +179,6 @@ class _ProcessorRun:
         return clock() if callable(clock) else clock[self._at]
 
     def _on_flush(self, flushed: Flushed) -> None:
-        if self.how.emit == "on_window_close":
-            return
         start_ms, end_ms = flushed.id.start_ms, flushed.id.end_ms
         if not isinstance(self.windows, SessionWindows):
             end_ms = start_ms + self.windows.length_ms
@@ -200,6 +199,7 @@ class _ProcessorRun:
                 recorder.decision[i] = batch.rejected[i]
             else:
                 self._process(recorder, keys[codes[i]], values[i], times[i], offsets[i], partitions[i])
+                self._note_refused()  # by the store, when something was evicted
             if self.how.commits is not None and i in self.how.commits:
                 self._commit()
         self._commit()
@@ -241,6 +241,10 @@ class _ProcessorRun:
     def _commit(self) -> None:
         if self.cache is not None:
             self.cache.flush()
+            self._note_refused()
+
+    def _note_refused(self) -> None:
+        if self.cache is not None:
             self.refused += [self._at] * self.cache.refused_count
             self.cache.refused_count = 0
 

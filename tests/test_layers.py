@@ -58,10 +58,13 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     (
         *("aggregations", "partitioner", "pieces", "source", "views.html"),
-        *("stores.columns", "stores.cache", "stores.codec", "stores.segments"),
+        *("stores.columns", "stores.codec", "stores.named_cache", "stores.segments"),
     ),
-    ("stores.in_memory", "stores.database", "stores.chunks", "windows.sliding_places"),
-    ("shared_files", "stores.memory", "stores.memory_windows", "stores.scan", "windows.sliding_steps"),
+    ("stores.cache", "stores.in_memory", "stores.database", "stores.chunks", "windows.sliding_places"),
+    (
+        *("shared_files", "stores.cached_windows", "stores.memory", "stores.memory_windows"),
+        *("stores.scan", "windows.sliding_steps"),
+    ),
     ("stores.column_codec", "stores.persistent", "windows.sliding_kernel"),
     ("stores.bulk", "windows.sliding_folds"),
     ("stores.rocksdb", "stores.rocksdb_windows"),

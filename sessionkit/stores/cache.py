@@ -5,24 +5,20 @@ The cache knows nothing of retention: what the store has expired stays readable 
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+import struct
 from collections.abc import Callable, Iterator
+from itertools import groupby
 from typing import Any, NamedTuple, TypeAlias
 
-from sessionkit.contracts import StoredSession, StoredWindow
+from sessionkit.contracts import StoredSession
 from sessionkit.durations import INT64_MAX
 from sessionkit.errors import NotBuilt, problem
 from sessionkit.keys import key_bytes
+from sessionkit.stores.named_cache import Budget, Entry, EntryId, NamedCache, merged
 from sessionkit.stores.read_only import ReadOnlyStore
+from sessionkit.stores.rows import check_times
 
-
-class EntryId(NamedTuple):
-    """What a cached entry is known by."""
-
-    partition: int
-    raw: bytes
-    start_ms: int
-    end_ms: int
+_SEGMENT, _TIMES = struct.Struct(">Q"), struct.Struct(">QQ")
 
 
 class Flushed(NamedTuple):
@@ -35,87 +31,27 @@ class Flushed(NamedTuple):
     timestamp_ms: int
 
 
-class _Entry(NamedTuple):
-    key: Any
-    stored: Any  # StoredSession, StoredWindow, or None: deleted
-    timestamp_ms: int
-
-
-OnFlush: TypeAlias = Callable[[Flushed], None]
-
-
-class _Cache:
-    """Entries by last use, the dirty ones by last write; too many of them, and the least used one goes.
-
-    Source:
-        NamedCache, ThreadCache.
-    """
-
-    def __init__(self, write: Callable[[EntryId, _Entry], None], max_entries: int | None) -> None:
-        self._write, self._max_entries = write, max_entries
-        self._entries: OrderedDict[EntryId, _Entry] = OrderedDict()
-        self._dirty: dict[EntryId, None] = {}
-        self._of_key: defaultdict[tuple[int, bytes], set[EntryId]] = defaultdict(set)
-
-    def get(self, id: EntryId) -> _Entry | None:
-        entry = self._entries.get(id)
-        if entry is not None:
-            self._entries.move_to_end(id)
-        return entry
-
-    def put(self, id: EntryId, entry: _Entry) -> None:
-        self._entries[id] = entry
-        self._entries.move_to_end(id)
-        self._of_key[id[:2]].add(id)
-        self._dirty.pop(id, None)
-        self._dirty[id] = None
-        while self._max_entries is not None and len(self._entries) > self._max_entries:
-            oldest = next(iter(self._entries))
-            if oldest in self._dirty:
-                self.flush(first=oldest)
-            self._forget(oldest)
-
-    def flush(self, first: EntryId | None = None) -> None:
-        """Writes every dirty entry, in order of their last writes; `first` goes before all others."""
-        order = list(self._dirty)
-        if first is not None:
-            order.remove(first)
-            order.insert(0, first)
-        self._dirty.clear()
-        for id in order:
-            entry = self._entries[id]
-            self._write(id, entry)
-            if entry.stored is None:
-                self._forget(id)
-
-    def _forget(self, id: EntryId) -> None:
-        if self._entries.pop(id, None) is not None:
-            self._of_key[id[:2]].discard(id)
-
-    def of_key(self, partition: int, raw: bytes) -> list[tuple[EntryId, Any]]:
-        return [(id, self._entries[id].stored) for id in self._of_key.get((partition, raw), ())]
-
-    def partitions(self) -> set[int]:
-        return {id.partition for id in self._entries}
-
-    def of_partition(self, partition: int) -> list[tuple[EntryId, Any]]:
-        return [(id, entry.stored) for id, entry in self._entries.items() if id.partition == partition]
-
-    def __len__(self) -> int:
-        return len(self._entries)
+OnFlush: TypeAlias = Callable[[Flushed], None] | None
 
 
 class CachingStore:
-    """What the two caching stores share."""
+    """What the two caching stores share.
+
+    Where nothing is forwarded (`on_flush` None, as on close), all that is flushed is put, deletions of nothing, too.
+    """
 
     def __init__(self, store: Any, on_flush: OnFlush, max_entries: int | None = None) -> None:
         self.store, self.refused_count = store, 0
         self._on_flush = on_flush
-        self._cache = _Cache(self._write, max_entries)
+        self._budget = Budget(max_entries)
+        self._caches: dict[int, NamedCache] = {}
+        # Kafka says of a store in memory that each millisecond is a segment
+        self._interval_ms: int = store.segments.interval_ms if store.is_persistent else 1
 
     def flush(self) -> None:
         """Writes what the store has not seen yet and forwards it: what a commit does."""
-        self._cache.flush()
+        for partition in sorted(self._caches):
+            self._caches[partition].flush()
 
     def read_only(self) -> ReadOnlyStore:
         """Cache and store without their writes, as queries see them."""
@@ -124,24 +60,48 @@ class CachingStore:
     @property
     def partitions(self) -> list[int]:
         """The numbers of the partitions of which the store or the cache holds windows, rising."""
-        return sorted({*self.store.partitions, *self._cache.partitions()})
+        return sorted({*self.store.partitions, *(number for number, cache in self._caches.items() if len(cache))})
 
-    def _write(self, id: EntryId, entry: _Entry) -> None:
+    def _write(self, entry: Entry) -> None:
         raise NotImplementedError
 
-    def _merge(
-        self, found: Iterator[Any], cached: list[tuple[EntryId, Any]], partition: int, order: Callable[[EntryId], Any]
-    ) -> list[Any]:
-        """The store's answer and the cache's as one; where both know a window the cache is right."""
-        merged = {self._id(partition, stored): stored for stored in found}
-        merged.update(cached)
-        return [merged[id] for id in sorted(merged, key=order) if merged[id] is not None]
+    def _forward(self, flushed: Flushed) -> None:
+        if self._on_flush is not None:
+            self._on_flush(flushed)
 
-    def _id(self, partition: int, stored: Any) -> EntryId:
-        raise NotImplementedError
+    def _cache(self, partition: int) -> NamedCache:
+        if partition not in self._caches:
+            self._caches[partition] = NamedCache(self._write, self._budget)
+        return self._caches[partition]
 
-    def _order(self, id: EntryId) -> Any:
-        return self.store.sort_key(id.raw, id.start_ms, id.end_ms)
+    def _segment(self, time_ms: int) -> int:
+        return time_ms // self._interval_ms
+
+    def _segments(
+        self, cache: NamedCache, first_ms: int, last_ms: int, *, backward: bool = False
+    ) -> Iterator[tuple[int, int, int]]:
+        """(number, first time, last time) of the segments between the two times that have entries, as they are reached.
+
+        Source:
+            CachingWindowStore.CacheIteratorWrapper, CachingSessionStore.CacheIteratorWrapper.
+        """
+        step = -1 if backward else 1
+        segment = self._segment(max(min(last_ms, cache.newest_ms), 0) if backward else first_ms)
+        while True:
+            yield segment, segment * self._interval_ms, (segment + 1) * self._interval_ms - 1
+            bound = segment if backward else segment + 1
+            place = cache.place_after(bound.to_bytes(8), backward=backward)
+            if place is None:
+                return
+            segment = int.from_bytes(place[:8])
+            end = self._segment(first_ms if backward else max(min(last_ms, cache.newest_ms), 0))
+            if segment * step > end * step:
+                return
+
+
+def between_keys(cached: Iterator[Entry], low: bytes | None, high: bytes | None) -> Iterator[Entry]:
+    """Those of keys in a range."""
+    return (e for e in cached if (low is None or e.id.raw >= low) and (high is None or e.id.raw <= high))
 
 
 class CachingSessionStore(CachingStore):
@@ -151,21 +111,33 @@ class CachingSessionStore(CachingStore):
         KIP-63, KIP-94; CachingSessionStore.
     """
 
-    def _id(self, partition: int, stored: StoredSession) -> EntryId:
-        return EntryId(partition, key_bytes(stored.key), stored.window_start_ms, stored.window_end_ms)
+    def _place(self, raw: bytes, start_ms: int, end_ms: int, segment: int | None = None) -> bytes:
+        """Where such an entry lies."""
+        segment = self._segment(end_ms) if segment is None else segment
+        return _SEGMENT.pack(segment) + raw + _TIMES.pack(end_ms, start_ms)
 
-    def _write(self, id: EntryId, entry: _Entry) -> None:
+    def _order(self, raw: bytes, start_ms: int, end_ms: int) -> bytes:
+        """Sorts as the store's rows come: in memory later starts first, other than in Kafka's cache."""
+        return self._place(raw, start_ms if self.store.is_persistent else INT64_MAX - start_ms, end_ms)
+
+    def _order_of(self, session: StoredSession) -> bytes:
+        return self._order(key_bytes(session.key), session.window_start_ms, session.window_end_ms)
+
+    def _in_order(self, entries: Iterator[Entry]) -> Iterator[Entry]:
+        """Sessions of a key that end together, of which only one can be there that is not deleted, as in the store."""
+        ordered = (entry._replace(at=self._order(*entry.id[1:])) for entry in entries)
+        for _, together in groupby(ordered, lambda entry: (entry.id.end_ms, entry.id.raw)):
+            yield from list(together)[:: 1 if self.store.is_persistent else -1]
+
+    def _write(self, entry: Entry) -> None:
+        id = entry.id
         place = (entry.key, id.start_ms, id.end_ms)
         old = self.store.fetch_session(*place, partition=id.partition)
-        if entry.stored is None:
-            if old is None:
-                return  # neither the store nor anyone downstream has seen it
-            self.store.remove(*place, partition=id.partition)
-            self._on_flush(Flushed(id, entry.key, None, old, id.end_ms))
-            return
-        s = entry.stored
-        self.refused_count += not self.store.put(*place, s.aggregate, partition=id.partition, opened_by=s.opened_by)
-        self._on_flush(Flushed(id, entry.key, s.aggregate, old, id.end_ms))
+        if entry.stored is None and old is None and self._on_flush is not None:
+            return  # neither the store nor anyone downstream has seen it
+        aggregate, opened_by = (None, -1) if entry.stored is None else (entry.stored.aggregate, entry.stored.opened_by)
+        self.refused_count += not self.store.put(*place, aggregate, partition=id.partition, opened_by=opened_by)
+        self._forward(Flushed(id, entry.key, aggregate, old, id.end_ms))
 
     def put(
         self,
@@ -181,8 +153,10 @@ class CachingSessionStore(CachingStore):
     ) -> bool:
         """Writes a session to the cache."""
         session = StoredSession(window_start_ms, window_end_ms, aggregate, key, opened_by, closed_by)
-        entry = _Entry(key, None if aggregate is None and not keep_null else session, window_end_ms)
-        self._cache.put(EntryId(partition, key_bytes(key), window_start_ms, window_end_ms), entry)
+        id = EntryId(partition, key_bytes(key), window_start_ms, window_end_ms)
+        stored = None if aggregate is None and not keep_null else session
+        at = self._place(id.raw, window_start_ms, window_end_ms)
+        self._cache(partition).put(Entry(at, id, key, stored, window_end_ms))
         return True
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
@@ -193,10 +167,7 @@ class CachingSessionStore(CachingStore):
         self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
     ) -> Iterator[StoredSession]:
         """Sessions of `key` that end at or after the one time and start at or before the other."""
-        times = (earliest_session_end_ms, latest_session_start_ms)
-        found = self.store.find_sessions(key, *times, partition=partition)
-        cached = self._near(self._cache.of_key(partition, key_bytes(key)), *times)
-        return iter(self._merge(found, cached, partition, self._order))
+        return self._found(key, key, earliest_session_end_ms, latest_session_start_ms, partition)
 
     def find_sessions_in_keys(
         self,
@@ -208,17 +179,38 @@ class CachingSessionStore(CachingStore):
         partition: int = 0,
     ) -> Iterator[StoredSession]:
         """The same for all keys of a range (bounds included, None: open)."""
+        return self._found(key_from, key_to, earliest_session_end_ms, latest_session_start_ms, partition)
+
+    def _found(
+        self, key_from: Any, key_to: Any, earliest_ms: int, latest_ms: int, partition: int, *, backward: bool = False
+    ) -> Iterator[StoredSession]:
+        earliest_ms, latest_ms = check_times(earliest_ms, latest_ms, of="session")
         low, high = (None if key is None else key_bytes(key) for key in (key_from, key_to))
         if low is not None and high is not None and low > high:
             return iter(())
-        times = (earliest_session_end_ms, latest_session_start_ms)
-        found = self.store.find_sessions_in_keys(key_from, key_to, *times, partition=partition)
-        cached = self._near(_between(self._cache.of_partition(partition), low, high), *times)
-        return iter(self._merge(found, cached, partition, self._order))
+        way = "backward_find_sessions" if backward else "find_sessions"
+        keys, way = ((key_from,), way) if low == high and low is not None else ((key_from, key_to), way + "_in_keys")
+        found = getattr(self.store, way)(*keys, earliest_ms, latest_ms, partition=partition)
+        cached = self._cached(low, high, earliest_ms, latest_ms, partition, backward=backward)
+        near = (e for e in cached if e.id.end_ms >= earliest_ms and e.id.start_ms <= latest_ms)
+        return merged(self._in_order(between_keys(near, low, high)), found, self._order_of, backward=backward)
 
-    @staticmethod
-    def _near(cached: list[tuple[EntryId, Any]], earliest_end_ms: int, latest_start_ms: int) -> list[Any]:
-        return [(id, s) for id, s in cached if id.end_ms >= earliest_end_ms and id.start_ms <= latest_start_ms]
+    def _cached(
+        self, low: bytes | None, high: bytes | None, earliest_ms: int, latest_ms: int, partition: int, *, backward: bool
+    ) -> Iterator[Entry]:
+        """What Kafka goes through: more than what is asked for."""
+        cache = self._cache(partition)
+        earliest_ms, latest_ms = max(earliest_ms, 0), max(latest_ms, 0)
+        if low is None or low != high:
+            yield from cache.between(None, None, backward=backward)
+        elif not self.store.is_persistent:
+            last = self._place(low, latest_ms, INT64_MAX)
+            yield from cache.between(self._place(low, 0, earliest_ms), last, key=low, backward=backward)
+        else:
+            for segment, begin_ms, end_ms in self._segments(cache, earliest_ms, cache.newest_ms, backward=backward):
+                first = self._place(low, 0, max(begin_ms, earliest_ms), segment)
+                last = self._place(low, min(latest_ms, end_ms), end_ms, segment)
+                yield from cache.between(first, last, key=low, backward=backward)
 
     def find_sessions_by_end(
         self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
@@ -235,10 +227,11 @@ class CachingSessionStore(CachingStore):
         self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
     ) -> Any:
         """The aggregate of exactly this session; None if there is none."""
-        id = EntryId(partition, key_bytes(key), earliest_session_end_ms, latest_session_start_ms)
-        entry = self._cache.get(id)
+        start_ms, end_ms = check_times(earliest_session_end_ms, latest_session_start_ms, of="session")
+        place = self._place(key_bytes(key), start_ms, end_ms) if min(start_ms, end_ms) >= 0 else b""
+        entry = self._cache(partition).get(place)
         if entry is None:
-            return self.store.fetch_session(key, id.start_ms, id.end_ms, partition=partition)
+            return self.store.fetch_session(key, start_ms, end_ms, partition=partition)
         return None if entry.stored is None else entry.stored.aggregate
 
     def fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
@@ -251,116 +244,25 @@ class CachingSessionStore(CachingStore):
         """Every session, in the store's own order."""
         return self.fetch(None, None, partition=partition)
 
-    def backward_find_sessions(self, *args: Any, partition: int = 0) -> Iterator[StoredSession]:
+    def backward_find_sessions(
+        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredSession]:
         """`find_sessions` from the end."""
-        return reversed(list(self.find_sessions(*args, partition=partition)))
+        return self._found(key, key, earliest_session_end_ms, latest_session_start_ms, partition, backward=True)
 
-    def backward_find_sessions_in_keys(self, *args: Any, partition: int = 0) -> Iterator[StoredSession]:
-        """`find_sessions_in_keys` from the end."""
-        return reversed(list(self.find_sessions_in_keys(*args, partition=partition)))
-
-    def backward_fetch(self, *args: Any, partition: int = 0) -> Iterator[StoredSession]:
-        """`fetch` from the end."""
-        return reversed(list(self.fetch(*args, partition=partition)))
-
-
-class CachingWindowStore(CachingStore):
-    """A window store behind the record cache.
-
-    Source:
-        KIP-63; CachingWindowStore, TimeOrderedCachingWindowStore.
-    """
-
-    def _id(self, partition: int, stored: StoredWindow) -> EntryId:
-        return EntryId(partition, key_bytes(stored.key), stored.window_start_ms, stored.window_start_ms)
-
-    def _write(self, id: EntryId, entry: _Entry) -> None:
-        place = {"partition": id.partition}
-        before = self.store.fetch_window(entry.key, id.start_ms, **place)
-        old = None if before is None else before.aggregate
-        new = None if entry.stored is None else entry.stored.aggregate
-        if new is None and old is None:
-            return
-        opened_by = -1 if entry.stored is None else entry.stored.opened_by
-        put = (entry.key, id.start_ms, new, entry.timestamp_ms)
-        self.refused_count += not self.store.put(*put, opened_by=opened_by, **place)
-        self._on_flush(Flushed(id, entry.key, new, old, entry.timestamp_ms))
-
-    def put(
+    def backward_find_sessions_in_keys(
         self,
-        key: Any,
-        window_start_ms: int,
-        aggregate: Any,
-        timestamp_ms: int,
+        key_from: Any,
+        key_to: Any,
+        earliest_session_end_ms: int,
+        latest_session_start_ms: int,
         *,
         partition: int = 0,
-        opened_by: int = -1,
-        closed_by: int = -1,
-        keep_null: bool = False,
-    ) -> bool:
-        """Writes a window to the cache."""
-        window = StoredWindow(window_start_ms, aggregate, timestamp_ms, key, opened_by, closed_by)
-        entry = _Entry(key, None if aggregate is None and not keep_null else window, timestamp_ms)
-        self._cache.put(EntryId(partition, key_bytes(key), window_start_ms, window_start_ms), entry)
-        return True
+    ) -> Iterator[StoredSession]:
+        """`find_sessions_in_keys` from the end."""
+        times = (earliest_session_end_ms, latest_session_start_ms)
+        return self._found(key_from, key_to, *times, partition, backward=True)
 
-    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
-        """The window of `key` that starts then; None if there is none."""
-        entry = self._cache.get(EntryId(partition, key_bytes(key), window_start_ms, window_start_ms))
-        if entry is None:
-            found: StoredWindow | None = self.store.fetch_window(key, window_start_ms, partition=partition)
-            return found
-        window: StoredWindow | None = entry.stored
-        return window
-
-    def fetch(self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
-        """Windows of `key` that start between the two times, both included, by rising start."""
-        found = self.store.fetch(key, time_from_ms, time_to_ms, partition=partition)
-        cached = _starting(self._cache.of_key(partition, key_bytes(key)), time_from_ms, time_to_ms)
-        return iter(self._merge(found, cached, partition, self._order))
-
-    def backward_fetch(
-        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
-    ) -> Iterator[StoredWindow]:
+    def backward_fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
         """`fetch` from the end."""
-        return reversed(list(self.fetch(key, time_from_ms, time_to_ms, partition=partition)))
-
-    def fetch_in_keys(
-        self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
-    ) -> Iterator[StoredWindow]:
-        """The same for all keys of a range (bounds included, None: open)."""
-        low, high = (None if key is None else key_bytes(key) for key in (key_from, key_to))
-        found = self.store.fetch_in_keys(key_from, key_to, time_from_ms, time_to_ms, partition=partition)
-        cached = _starting(_between(self._cache.of_partition(partition), low, high), time_from_ms, time_to_ms)
-        return iter(self._merge(found, cached, partition, self._order))
-
-    def fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
-        """Windows of all keys that start between the two times, both included, in the store's own order."""
-        found = self.store.fetch_all(time_from_ms, time_to_ms, partition=partition)
-        cached = _starting(self._cache.of_partition(partition), time_from_ms, time_to_ms)
-        return iter(self._merge(found, cached, partition, self._order))
-
-    def all(self, *, partition: int = 0) -> Iterator[StoredWindow]:
-        """Every window, in the store's own order."""
-        cached = self._cache.of_partition(partition)
-        return iter(self._merge(self.store.all(partition=partition), cached, partition, self._order))
-
-    def backward_fetch_in_keys(self, *args: Any, partition: int = 0) -> Iterator[StoredWindow]:
-        """`fetch_in_keys` from the end."""
-        return reversed(list(self.fetch_in_keys(*args, partition=partition)))
-
-    def backward_fetch_all(self, *args: Any, partition: int = 0) -> Iterator[StoredWindow]:
-        """`fetch_all` from the end."""
-        return reversed(list(self.fetch_all(*args, partition=partition)))
-
-    def backward_all(self, *, partition: int = 0) -> Iterator[StoredWindow]:
-        """`all` from the end."""
-        return reversed(list(self.all(partition=partition)))
-
-
-def _between(cached: list[tuple[EntryId, Any]], low: bytes | None, high: bytes | None) -> list[tuple[EntryId, Any]]:
-    return [(id, s) for id, s in cached if (low is None or id.raw >= low) and (high is None or id.raw <= high)]
-
-
-def _starting(cached: list[tuple[EntryId, Any]], first_ms: int, last_ms: int) -> list[tuple[EntryId, Any]]:
-    return [(id, s) for id, s in cached if first_ms <= id.start_ms <= last_ms]
+        return self._found(key, key if key_to is ... else key_to, 0, INT64_MAX, partition, backward=True)

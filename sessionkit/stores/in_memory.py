@@ -24,6 +24,13 @@ from sessionkit.text import shorten
 S = TypeVar("S", bound="InMemoryStore")
 
 
+class OpenRead:
+    """A read that goes on while windows are put: nothing expires from the time on at which it stands."""
+
+    def __init__(self, time_ms: int) -> None:
+        self.time_ms = time_ms
+
+
 class Partition:
     """One partition's windows by the time that the store keeps them by, what it has observed, how far it was read."""
 
@@ -31,6 +38,7 @@ class Partition:
         self.by_time: SortedDict = SortedDict()  # session end, or window start → key bytes → what the store holds there
         self.observed_time_ms = -1
         self.snapshot = Snapshot()
+        self.open_reads: list[OpenRead] = []
 
     def copy(self) -> Partition:
         """The same windows in maps of its own."""
@@ -45,6 +53,8 @@ class Partition:
 
 class InMemoryStore(ShownStore):
     """A nested map from time to key, a partition each. Kafka clears what has expired at each put and each read."""
+
+    is_persistent = False
 
     def __init__(self, *, retention: Duration | None = None, name: str) -> None:
         self.name = name
@@ -260,7 +270,8 @@ class InMemoryStore(ShownStore):
     def _live(self, partition: int) -> Partition:
         """The partition without what has expired."""
         mine = self._of(partition)
-        while mine.by_time and mine.by_time.peekitem(0)[0] <= self._expiry_ms(mine):
+        expired_ms = min([self._expiry_ms(mine), *(read.time_ms - 1 for read in mine.open_reads)])
+        while mine.by_time and mine.by_time.peekitem(0)[0] <= expired_ms:
             mine.by_time.popitem(0)
         return mine
 

@@ -11,7 +11,7 @@ from sortedcontainers import SortedDict
 from sessionkit.contracts import FixedColumns, StoredWindow, store_kind
 from sessionkit.durations import Duration
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.stores.in_memory import InMemoryStore, kind_of
+from sessionkit.stores.in_memory import InMemoryStore, OpenRead, Partition, kind_of
 from sessionkit.stores.rows import as_fixed_columns, as_windows, check_times
 
 
@@ -78,7 +78,10 @@ class MemoryWindowStore(InMemoryStore):
         Source:
             WindowStore.fetch(key, time).
         """
-        found: StoredWindow | None = self._live(partition).by_time.get(window_start_ms, {}).get(self._raw(key))
+        raw, mine = self._raw(key), self._live(partition)
+        if window_start_ms <= self._expiry_ms(mine):
+            return None
+        found: StoredWindow | None = mine.by_time.get(window_start_ms, {}).get(raw)
         return found
 
     def fetch(self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
@@ -90,6 +93,13 @@ class MemoryWindowStore(InMemoryStore):
         raw, by_time = self._raw(key), self._live(partition).by_time
         found = (by_time[start].get(raw) for start in by_time.irange(time_from_ms, time_to_ms))
         return iter([window for window in found if window is not None])
+
+    def fetch_to_update(
+        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool = False
+    ) -> Iterator[StoredWindow]:
+        """`fetch` or `backward_fetch` for the processor, which puts windows between the steps of its read."""
+        read = self.backward_fetch if backward else self.fetch
+        return read(key, time_from_ms, time_to_ms, partition=partition)
 
     def fetch_in_keys(
         self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
@@ -103,6 +113,32 @@ class MemoryWindowStore(InMemoryStore):
             for raw in by_time[start].irange(low, high)
         ]
         return iter(found)
+
+    def fetch_step_by_step(
+        self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool
+    ) -> Iterator[StoredWindow]:
+        """`fetch_in_keys` or its backward form, for a reader between whose steps windows are put.
+
+        It sees of them what Kafka's open iterator sees: that stands one step ahead of what it has given.
+
+        Source:
+            InMemoryWindowStore.InMemoryWindowStoreIteratorWrapper.
+        """
+        low, high = self._key_range(key_from, key_to)
+        mine = self._live(partition)
+        first_ms = max(time_from_ms, self._expiry_ms(mine) + 1)
+        if time_to_ms < first_ms or (low is not None and high is not None and low > high):
+            return
+        mine.open_reads.append(read := OpenRead(0))
+        try:
+            ahead = _neighbour(mine, first_ms, time_to_ms, backward=backward)
+            while ahead is not None:
+                read.time_ms, by_key = ahead
+                bounds = (first_ms, read.time_ms - 1) if backward else (read.time_ms + 1, time_to_ms)
+                ahead = _neighbour(mine, *bounds, backward=backward)
+                yield from [by_key[raw] for raw in by_key.irange(low, high, reverse=backward)]
+        finally:
+            mine.open_reads.remove(read)
 
     def fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
         """Windows of all keys that start between the two times, both included, by start and key bytes."""
@@ -158,3 +194,9 @@ class MemoryWindowStore(InMemoryStore):
     def sort_key(raw: bytes, start_ms: int, end_ms: int) -> tuple[int, bytes]:
         """The order in which ranges over keys come."""
         return start_ms, raw
+
+
+def _neighbour(mine: Partition, first_ms: int, last_ms: int, *, backward: bool) -> tuple[int, Any] | None:
+    """The first time between these two that has windows, with them; backward, the last one."""
+    time_ms = next(mine.by_time.irange(first_ms, last_ms, reverse=backward), None)
+    return None if time_ms is None else (time_ms, mine.by_time[time_ms])

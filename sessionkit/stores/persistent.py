@@ -48,6 +48,7 @@ class PersistentStore(ShownStore):
     """The base of the session store and the window store on disk."""
 
     layout: ClassVar[Layout]
+    is_persistent: ClassVar[bool] = True
     boundary_is_visible: bool = False
 
     def __init__(

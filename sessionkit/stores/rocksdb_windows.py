@@ -120,6 +120,13 @@ class RocksDBWindowStore(PersistentBulkStore):
         """`fetch` from the end."""
         return self.backward_fetch_in_keys(key, key, time_from_ms, time_to_ms, partition=partition)
 
+    def fetch_to_update(
+        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool = False
+    ) -> Iterator[StoredWindow]:
+        """`fetch` or `backward_fetch` for the processor, which puts windows between the steps of its read."""
+        read = self.backward_fetch if backward else self.fetch
+        return read(key, time_from_ms, time_to_ms, partition=partition)
+
     def fetch_in_keys(
         self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
     ) -> Iterator[StoredWindow]:
@@ -135,6 +142,28 @@ class RocksDBWindowStore(PersistentBulkStore):
         """`fetch_in_keys` from the end."""
         keys = self._key_range(key_from, key_to)
         return self._windows(partition, keys, time_from_ms, time_to_ms, backward=True)
+
+    def fetch_step_by_step(
+        self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool
+    ) -> Iterator[StoredWindow]:
+        """`fetch_in_keys` or its backward form, for a reader between whose steps windows are put.
+
+        It sees of them what Kafka's open iterator sees: the segments that are there now, each as it is when the reader
+        comes to it, and nothing of one that has expired.
+
+        Source:
+            SegmentIterator.
+        """
+        low, high = self._key_range(key_from, key_to)
+        from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
+        question = self._question(partition, from_ms, to_ms, backward=backward)._replace(low=low, high=high)
+        for segment in self._space.segments_with_rows(self._database, question):
+            first_ms, last_ms = self.segments.span_ms(segment)
+            part = question._replace(from_ms=max(first_ms, question.from_ms), to_ms=min(last_ms, to_ms))
+            for row in list(self._rows(part)):
+                if self._state(partition).first_segment > segment:
+                    break
+                yield self._stored(row.place, self._fields(row.at, row.raw))
 
     def fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
         """Windows of all keys that start between the two times, both included.

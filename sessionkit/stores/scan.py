@@ -135,6 +135,20 @@ class RowSpace:
             found.append(int.from_bytes(cursor.key[1:5]))
             bound = self.behind(found[-1])
 
+    def segments_with_rows(self, database: Database, question: Question) -> list[int]:
+        """The segments between the question's times that have rows, in its direction."""
+        found, last, cursor = [], self.segments.id_of(question.to_ms), database.cursor()
+        segment = self.segments.id_of(question.from_ms)
+        while segment <= last:
+            cursor.seek(self.segment(question.partition, segment))
+            if cursor.key is None or not cursor.key.startswith(self.partition(question.partition)):
+                break
+            segment = int.from_bytes(cursor.key[5:_PREFIX])
+            if segment <= last:
+                found.append(segment)
+            segment += 1
+        return found[::-1] if question.backward else found
+
     def walk(self, database: Database, question: Question, *, values: bool = True) -> Iterator[Row]:
         """The rows asked for: segment by segment, and in order of key or time in each.
 

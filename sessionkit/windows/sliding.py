@@ -197,7 +197,8 @@ class SlidingProcessor:
         right: StoredWindow | None = None
         left_exists = right_exists = False
         starts = set()
-        for window in self._store.backward_fetch(record.key, max(0, t - 2 * d), t + 1, partition=self._partition):
+        place = {"partition": self._partition}
+        for window in self._store.fetch_to_update(record.key, max(0, t - 2 * d), t + 1, **place, backward=True):
             starts.add(window.window_start_ms)
             end_ms = window.window_start_ms + d
             if window.window_start_ms == t + 1:
@@ -229,7 +230,7 @@ class SlidingProcessor:
         right: StoredWindow | None = None
         right_exists = False
         starts = set()
-        for window in self._store.fetch(record.key, 0, t + 1, partition=self._partition):
+        for window in self._store.fetch_to_update(record.key, 0, t + 1, partition=self._partition):
             starts.add(window.window_start_ms)
             if window.window_start_ms == 0:
                 combined = window

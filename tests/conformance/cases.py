@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import gzip
 import json
 import tempfile
 from collections.abc import Callable, Iterator
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -78,6 +79,15 @@ AGGREGATIONS: dict[str, Callable[[], sk.aggregations.Aggregation]] = {
     "collect": lambda: _own(str, lambda v, a: _join(a, "null" if v is None else str(v)), _join),
     **MORE_AGGREGATIONS,
 }
+BUILT_INS: dict[str, Callable[[], sk.aggregations.Aggregation]] = {
+    "sum": lambda: sk.sum("value"),
+    "min": lambda: sk.min("value"),
+    "max": lambda: sk.max("value"),
+}
+ALL_BUILT_INS = {
+    "count": sk.count(),
+    **{name: getattr(sk, name)("value") for name in ("sum", "min", "max", "first", "last", "collect")},
+}
 
 
 def COUNT_VALUES() -> Any:
@@ -111,34 +121,64 @@ def windows_of(case: dict[str, Any]) -> Any:
 
 def plan_of(case: dict[str, Any]) -> sk.Plan:
     """The case as a plan."""
-    name, kind = case["aggregation"], case["window"]["kind"]
-    # sliding windows drop null values, so there the plan has to say where the values are
-    aggregation = COUNT_VALUES() if name == "count" and kind == "sliding" else AGGREGATIONS[name]()
     bad_time = "refuse" if case.get("negative_timestamps") == "fail" else "drop"
     return (
-        sk.group_by_key("key", timestamp="timestamp", unit="ms", on_bad_time=bad_time)
+        sk.group_by_key(
+            "key", timestamp="timestamp", unit="ms", partition="partition", offset="offset", on_bad_time=bad_time
+        )
         .windowed_by(windows_of(case))
         .emit(STRATEGIES[case["emit"]])
-        .aggregate(value=aggregation)
+        .aggregate(**_aggregations_of(case))
     )
 
 
-def frame_of(records: list[dict[str, Any]]) -> pa.Table:
-    """The case's records."""
-    types = {"key": pa.string(), "value": pa.int64(), "timestamp": pa.int64()}
-    return pa.table({name: pa.array([r[name] for r in records], kind) for name, kind in types.items()})
+def _aggregations_of(case: dict[str, Any]) -> dict[str, Any]:
+    name, kind = case["aggregation"], case["window"]["kind"]
+    if name == "all_built_ins":
+        return ALL_BUILT_INS
+    if case.get("built_in"):
+        return {"value": BUILT_INS[name]()}
+    # sliding windows drop null values, so there the plan has to say where the values are
+    return {"value": COUNT_VALUES() if name == "count" and kind == "sliding" else AGGREGATIONS[name]()}
+
+
+KEY_TYPES = {"text": pa.string(), "int": pa.int64(), "bytes": pa.binary()}
+
+
+def key_of(case: dict[str, Any], text: str | None) -> Any:
+    """A key of the case, which JSON has as text, as what it is."""
+    kind = case.get("keys", "text")
+    if text is None or kind == "text":
+        return text
+    return int(text) if kind == "int" else base64.b64decode(text)
+
+
+def key_text(key: Any) -> str | None:
+    """A key as JSON has it."""
+    return base64.b64encode(key).decode() if isinstance(key, bytes) else key if key is None else str(key)
+
+
+def frame_of(case: dict[str, Any], start: int = 0, stop: int | None = None) -> pa.Table:
+    """The case's records from `start` up to `stop`."""
+    types = {"value": pa.int64(), "timestamp": pa.int64()}
+    records = case["records"][start:stop]
+    columns = {name: pa.array([r[name] for r in records], kind) for name, kind in types.items()}
+    keys = pa.array([key_of(case, r["key"]) for r in records], KEY_TYPES[case.get("keys", "text")])
+    partitions = pa.array([r.get("partition", 0) for r in records], pa.int64())
+    offsets = pa.array(range(start, start + len(records)), pa.int64())  # rising in each partition, with gaps
+    return pa.table({"key": keys, **columns, "partition": partitions, "offset": offsets})
 
 
 def run_case(
     case: dict[str, Any], implementation: str = "processor", retention_ms: int | None = None
 ) -> dict[str, Any]:
     """The answer to a case. The kernel runs under rules="sessionkit" with the retention nearest to the case's."""
-    records = case["records"]
     try:
-        result = _answer(case, records, implementation, retention_ms)
+        result = _answer(case, implementation, retention_ms)
     except SessionkitError as error:
         first = _first_bad(case)
-        result = _answer(case, records[:first], implementation, retention_ms) if first else {"per_record": []}
+        whole = {**case, "records": case["records"][:first]}
+        result = _answer(whole, implementation, retention_ms) if first else {"per_record": []}
         kept = {"per_record": result["per_record"]}
         failure = {"after_record": first, "class": type(error).__name__, "message": str(error)}
         return {"id": case["id"], **kept, "error": failure}
@@ -152,105 +192,143 @@ def _first_bad(case: dict[str, Any]) -> int:
     return next(bad, 0)
 
 
-def _answer(
-    case: dict[str, Any], records: list[dict[str, Any]], implementation: str, retention_ms: int | None
-) -> dict[str, Any]:
+def _answer(case: dict[str, Any], implementation: str, retention_ms: int | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="sessionkit-case-") as folder:
-        return _answer_with(case, records, implementation, retention_ms, folder)
+        return _answer_with(case, implementation, retention_ms, folder)
 
 
-def _answer_with(
-    case: dict[str, Any], records: list[dict[str, Any]], implementation: str, retention_ms: int | None, folder: str
-) -> dict[str, Any]:
+def _answer_with(case: dict[str, Any], implementation: str, retention_ms: int | None, folder: str) -> dict[str, Any]:
     plan = plan_of(case)
     if implementation == "kernel":
         store = memory_store(plan.windows, None)
         smallest = plan.windows.retention_ms(None)
         wanted = case["window"].get("retention_ms", smallest) if retention_ms is None else retention_ms
-        run = plan.run(frame_of(records), store=store, retention=max(smallest, wanted - 1))
+        runs = [plan.run(frame_of(case), store=store, retention=max(smallest, wanted - 1))]
+        starts, asked = [0], store
     else:
-        run, store = _run_as_kafka(plan, case, records, retention_ms, folder)
-    run.trace.check()
+        starts = [0, *(i + 1 for i in case.get("restarts", ()) if i + 1 < len(case["records"]))]
+        runs, store = _runs_as_kafka(plan, case, starts, retention_ms, folder)
+        asked = runs[-1].store
+    for run in runs:
+        run.trace.check()
     length = getattr(plan.windows, "length_ms", None)
-    total = "window-aggregate-final-emit-total"
+    partitions = range(case.get("partitions", 1))
     answer = {
-        "per_record": _per_record(run, len(records)),
-        "final_store": [_stored(each, length) for each in store.all()],
-        **({"query_results": [_query(store, q, length) for q in case["queries"]]} if "queries" in case else {}),
+        "per_record": _per_record(runs, starts, len(case["records"])),
+        "final_store": [_stored(each, length) for p in partitions for each in asked.all(partition=p)],
+        **({"query_results": [_query(case, asked, q, length) for q in case["queries"]]} if "queries" in case else {}),
         "metrics": {
-            f"stream-processor-node-metrics/{total}": run.metrics()[total],
-            "stream-task-metrics/dropped-records-total": run.metrics()["dropped-records-total"],
+            f"{group}/{name}": sum(run.metrics()[name] for run in runs)
+            for group, name in (
+                ("stream-processor-node-metrics", "window-aggregate-final-emit-total"),
+                ("stream-task-metrics", "dropped-records-total"),
+            )
         },
     }
-    getattr(store, "store", store).close()
+    if "restarts" in case:  # Kafka counts anew with each start
+        answer["metrics"] = {}
+    store.close()
     return answer
 
 
-def _run_as_kafka(
-    plan: sk.Plan, case: dict[str, Any], records: list[dict[str, Any]], retention_ms: int | None, folder: str
-) -> tuple[sk.Run, Any]:
-    """(the run, its store as Kafka's queries see it)."""
+def _runs_as_kafka(
+    plan: sk.Plan, case: dict[str, Any], starts: list[int], retention_ms: int | None, folder: str
+) -> tuple[list[sk.Run], Any]:
+    """(a run for each life of the task, the store)."""
     retention_ms = case["window"].get("retention_ms") if retention_ms is None else retention_ms
     retention_ms = plan.windows.retention_ms(retention_ms)
     store = STORES[case["store"]](plan, retention_ms, folder)
-    commits = case.get("commit_after", range(len(records)))
-    clock = list(accumulate(record.get("wall_advance_ms", 0) for record in records))
-    run = plan.run(
-        frame_of(records),
-        rules="kafka",
-        store=store,
-        caching=case["caching"],
-        commit_every=[i for i in commits if i < len(records)],
-        emit_interval=case.get("emit_interval_ms", 0),
-        wall_clock=[WALL_CLOCK_START_MS + ms for ms in clock],
-    )
-    return run, run.store
+    count = len(case["records"])
+    commits = case.get("commit_after", range(count))
+    clock = [WALL_CLOCK_START_MS + ms for ms in accumulate(r.get("wall_advance_ms", 0) for r in case["records"])]
+    runs = []
+    for start, stop in pairwise([*starts, count]):
+        if start:
+            store.restart_task()
+        runs.append(
+            plan.run(
+                frame_of(case, start, stop),
+                rules="kafka",
+                store=store,
+                caching=case.get("caching", False),
+                commit_every=[i - start for i in commits if start <= i < stop],
+                emit_interval=case.get("emit_interval_ms", 0),
+                wall_clock=clock[start:stop],
+            )
+        )
+    return runs, store
 
 
-def _per_record(run: sk.Run, count: int) -> list[dict[str, Any]]:
+def _per_record(runs: list[sk.Run], starts: list[int], count: int) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = [{"outputs": [], "dropped_total": 0} for _ in range(count)]
-    flushed = [row.flushed for row in run.forwarded] if run.forwarded is not None else []
-    for place, row in enumerate(run.changelog().to_pylist()):
-        out = {"key": row["key"], "window_start": row["window_start_ms"], "window_end": row["window_end_ms"]}
-        where = "flushed" if flushed and flushed[place] else "outputs"
-        answer = {**out, "value": row["value"], "timestamp": row["timestamp_ms"]}
-        steps[row["offset"]].setdefault(where, []).append(answer)
-    trace, drops = run.trace, np.zeros(count, np.int64)
+    drops = np.zeros(count, np.int64)
+    for run, start in zip(runs, starts, strict=True):
+        rows = run.changelog()
+        value = _shown if "value" in rows.column_names else _shown_together
+        flushed = [row.flushed for row in run.forwarded] if run.forwarded is not None else []
+        for place, row in enumerate(rows.to_pylist()):
+            out = {"key": key_text(row["key"]), "window_start": row["window_start_ms"]}
+            answer = {**out, "window_end": row["window_end_ms"], "value": value(row), "timestamp": row["timestamp_ms"]}
+            where = "flushed" if flushed and flushed[place] else "outputs"
+            steps[row["offset"]].setdefault(where, []).append(answer)
+        _count_drops(run, drops[start : start + len(run.trace)])
+    for step, dropped in zip(steps, np.cumsum(drops).tolist(), strict=True):
+        step["dropped_total"] = dropped
+    return steps
+
+
+def _count_drops(run: sk.Run, drops: Any) -> None:
+    trace = run.trace
     if isinstance(trace, WindowTrace):
         np.add.at(drops, trace.missed.record, 1)
         drops += trace.decision > LATE
     else:
         drops += trace.decision >= LATE
     np.add.at(drops, list(run.refused), 1)
-    for step, dropped in zip(steps, np.cumsum(drops).tolist(), strict=True):
-        step["dropped_total"] = dropped
-    return steps
+
+
+def _shown(row: dict[str, Any]) -> Any:
+    return row["value"]
+
+
+def _shown_together(row: dict[str, Any]) -> Any:
+    """All built-ins as the oracle writes them; a tombstone has none."""
+    return None if row["count"] is None else json.dumps([row[name] for name in ALL_BUILT_INS], separators=(",", ":"))
+
+
+def _aggregate(aggregate: Any) -> Any:
+    return _shown_together(aggregate) if isinstance(aggregate, dict) else aggregate
 
 
 def _stored(each: Any, length_ms: int | None) -> dict[str, Any]:
+    key, value = key_text(each.key), _aggregate(each.aggregate)
     if isinstance(each, StoredWindow):
         start = each.window_start_ms
         bounds = {"window_start": start, "window_end": start + int(length_ms or 0)}
-        return {"key": each.key, **bounds, "value": each.aggregate, "timestamp": each.timestamp_ms}
+        return {"key": key, **bounds, "value": value, "timestamp": each.timestamp_ms}
     bounds = {"window_start": each.window_start_ms, "window_end": each.window_end_ms}
-    return {"key": each.key, **bounds, "value": each.aggregate}
+    return {"key": key, **bounds, "value": value}
 
 
-def _query(store: Any, query: dict[str, Any], length_ms: int | None) -> Any:
-    key, low, high = (query.get(name) for name in ("key", "key_from", "key_to"))
+def _query(case: dict[str, Any], store: Any, query: dict[str, Any], length_ms: int | None) -> Any:
+    key, low, high = (key_of(case, query.get(name)) for name in ("key", "key_from", "key_to"))
     times = (query.get("from", 0), query.get("to", 0))
-    op = query["op"]
+    op, place = query["op"], {"partition": query.get("partition", 0)}
     try:
         if op == "fetch_session":
-            return {"value": store.fetch_session(key, *times)}
+            return {"value": _aggregate(store.fetch_session(key, *times, **place))}
         if length_ms is None:
-            return [_stored(s, None) for s in _session_calls(store, key, low, high, times)[op]()]
+            return [_stored(s, None) for s in _session_calls(store, key, low, high, times, place)[op]()]
         if op == "fetch_one":
-            found = store.fetch_window(key, times[0])
-            return {"value": None} if found is None else {"value": found.aggregate, "timestamp": found.timestamp_ms}
-        answers = _window_calls(store, key, low, high, times)[op]()
+            found = store.fetch_window(key, times[0], **place)
+            if found is None:
+                return {"value": None}
+            return {"value": _aggregate(found.aggregate), "timestamp": found.timestamp_ms}
+        answers = _window_calls(store, key, low, high, times, place)[op]()
         if op in ("fetch", "backward_fetch"):
-            return [{"window_start": w[0], "value": w.aggregate, "timestamp": w.timestamp_ms} for w in answers]
+            return [
+                {"window_start": w[0], "value": _aggregate(w.aggregate), "timestamp": w.timestamp_ms} for w in answers
+            ]
         return [_stored(w, length_ms) for w in answers]
     except InvalidArgument:
         return {"error": "IllegalArgumentException"}
@@ -258,28 +336,32 @@ def _query(store: Any, query: dict[str, Any], length_ms: int | None) -> Any:
         return {"error": "UnsupportedOperationException"}
 
 
-def _session_calls(store: Any, key: Any, low: Any, high: Any, times: tuple[int, int]) -> dict[str, Callable[[], Any]]:
+def _session_calls(
+    store: Any, key: Any, low: Any, high: Any, times: tuple[int, int], place: dict[str, int]
+) -> dict[str, Callable[[], Any]]:
     return {
-        "fetch": lambda: store.fetch(key),
-        "backward_fetch": lambda: store.backward_fetch(key),
-        "fetch_keys": lambda: store.fetch(low, high),
-        "backward_fetch_keys": lambda: store.backward_fetch(low, high),
-        "find_sessions": lambda: store.find_sessions(key, *times),
-        "backward_find_sessions": lambda: store.backward_find_sessions(key, *times),
-        "find_sessions_keys": lambda: store.find_sessions_in_keys(low, high, *times),
-        "backward_find_sessions_keys": lambda: store.backward_find_sessions_in_keys(low, high, *times),
-        "find_sessions_by_end": lambda: store.find_sessions_by_end(*times),
+        "fetch": lambda: store.fetch(key, **place),
+        "backward_fetch": lambda: store.backward_fetch(key, **place),
+        "fetch_keys": lambda: store.fetch(low, high, **place),
+        "backward_fetch_keys": lambda: store.backward_fetch(low, high, **place),
+        "find_sessions": lambda: store.find_sessions(key, *times, **place),
+        "backward_find_sessions": lambda: store.backward_find_sessions(key, *times, **place),
+        "find_sessions_keys": lambda: store.find_sessions_in_keys(low, high, *times, **place),
+        "backward_find_sessions_keys": lambda: store.backward_find_sessions_in_keys(low, high, *times, **place),
+        "find_sessions_by_end": lambda: store.find_sessions_by_end(*times, **place),
     }
 
 
-def _window_calls(store: Any, key: Any, low: Any, high: Any, times: tuple[int, int]) -> dict[str, Callable[[], Any]]:
+def _window_calls(
+    store: Any, key: Any, low: Any, high: Any, times: tuple[int, int], place: dict[str, int]
+) -> dict[str, Callable[[], Any]]:
     return {
-        "fetch": lambda: store.fetch(key, *times),
-        "backward_fetch": lambda: store.backward_fetch(key, *times),
-        "fetch_keys": lambda: store.fetch_in_keys(low, high, *times),
-        "backward_fetch_keys": lambda: store.backward_fetch_in_keys(low, high, *times),
-        "fetch_all": lambda: store.fetch_all(*times),
-        "backward_fetch_all": lambda: store.backward_fetch_all(*times),
-        "all": store.all,
-        "backward_all": store.backward_all,
+        "fetch": lambda: store.fetch(key, *times, **place),
+        "backward_fetch": lambda: store.backward_fetch(key, *times, **place),
+        "fetch_keys": lambda: store.fetch_in_keys(low, high, *times, **place),
+        "backward_fetch_keys": lambda: store.backward_fetch_in_keys(low, high, *times, **place),
+        "fetch_all": lambda: store.fetch_all(*times, **place),
+        "backward_fetch_all": lambda: store.backward_fetch_all(*times, **place),
+        "all": lambda: store.all(**place),
+        "backward_all": lambda: store.backward_all(**place),
     }

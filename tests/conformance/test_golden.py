@@ -85,7 +85,7 @@ def _retention(case: dict[str, Any]) -> int:
 def _meets_a_null_aggregate(case: dict[str, Any]) -> bool:
     """True if a window's aggregate is null at some record: there Kafka deletes it, and the kernel keeps it."""
     readable = [r for r in case["records"] if r["timestamp"] >= 0]
-    run = plan_of(case).emit("on_window_update").run(frame_of(readable))
+    run = plan_of(case).emit("on_window_update").run(frame_of({**case, "records": readable}))
     return any(row["what"] == "update" and row["value"] is None for row in run.changelog().to_pylist())
 
 
@@ -97,7 +97,7 @@ def _expiry_matters(case: dict[str, Any]) -> bool:
 
 
 def _emits_all_that_closed(case: dict[str, Any]) -> bool:
-    run = plan_of(case).run(frame_of(case["records"]), rules="kafka", retention=_retention(case))
+    run = plan_of(case).run(frame_of(case), rules="kafka", retention=_retention(case))
     return bool(len(run.changelog()) == len(run.trace.closes.at) > 0)
 
 

@@ -62,6 +62,7 @@ def first_difference(case: dict[str, Any], ours: dict[str, Any], kafka: dict[str
     """
     if "crash" in ours:
         return Difference("sessionkit raised", ours["crash"], kafka.get("error", "an answer"))
+    ours, kafka = ({**answer, "per_record": _steps(case, answer["per_record"])} for answer in (ours, kafka))
     for i, (mine, theirs) in enumerate(zip(ours["per_record"], kafka["per_record"], strict=False)):
         for field, absent in (("outputs", []), ("flushed", []), ("dropped_total", 0)):
             if mine.get(field, absent) != theirs.get(field, absent):
@@ -76,6 +77,13 @@ def first_difference(case: dict[str, Any], ours: dict[str, Any], kafka: dict[str
     if counts[0] != counts[1]:
         return Difference("number of records answered", *counts)
     return None if "error" in kafka else _at_the_end(case, ours, kafka)
+
+
+def _steps(case: dict[str, Any], steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Kafka's oracle cannot tell apart what an eviction and what a commit sent: both come out together."""
+    if case["caching"] is True or not case["caching"]:
+        return steps
+    return [{**step, "outputs": [*step["outputs"], *step.get("flushed", [])], "flushed": []} for step in steps]
 
 
 def _at_the_end(case: dict[str, Any], ours: dict[str, Any], kafka: dict[str, Any]) -> Difference | None:

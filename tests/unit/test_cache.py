@@ -10,7 +10,8 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, NotBuilt
-from sessionkit.stores.cache import CachingSessionStore, CachingWindowStore, Flushed
+from sessionkit.stores.cache import CachingSessionStore, Flushed
+from sessionkit.stores.cached_windows import CachingWindowStore
 from sessionkit.stores.memory import MemorySessionStore
 from sessionkit.stores.memory_windows import MemoryWindowStore
 

@@ -14,6 +14,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.stream.Stream;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.MetricName;
@@ -32,28 +33,45 @@ final class CaseRunner {
     private final ObjectMapper json = new ObjectMapper();
     private final List<Record<Windowed<String>, Object>> captured = new ArrayList<>();
 
+    private final List<StepDriver> drivers = new ArrayList<>(); // of the partitions
+    private final AtomicLong cached = new AtomicLong();
+    private long droppedBefore = 0; // by tasks that were stopped
+
     ObjectNode run(final JsonNode spec) throws IOException {
         final ObjectNode result = json.createObjectNode();
         result.set("id", spec.get("id"));
         final ArrayNode steps = result.putArray("per_record");
         final Path stateDir = Files.createTempDirectory("oracle-state");
-        try (StepDriver step = new StepDriver(new CaseTopology(spec).build(captured::add), stateDir,
-                spec.path("emit_interval_ms").asLong(0),
-                spec.path("negative_timestamps").asText("skip").equals("fail"))) {
-            drive(spec, step, steps);
-            result.set("final_store", contents(spec, step));
+        try {
+            for (int p = 0; p < spec.path("partitions").asInt(1); p++) {
+                drivers.add(started(spec, stateDir, p));
+            }
+            drive(spec, stateDir, steps);
+            result.set("final_store", contents(spec));
             if (spec.has("queries")) {
-                result.set("query_results", queries(spec, step));
+                result.set("query_results", queries(spec));
             }
-            result.set("metrics", metrics(step));
+            result.set("metrics", metrics());
         } catch (final RuntimeException e) {
-            if (!result.has("metrics")) { // else the answer was complete, and only closing failed
-                result.set("error", error(e).put("after_record", steps.size()));
-            }
+            result.set("error", error(e).put("after_record", steps.size()));
         } finally {
+            drivers.forEach(CaseRunner::closeQuietly);
             delete(stateDir);
         }
         return result;
+    }
+
+    private StepDriver started(final JsonNode spec, final Path stateDir, final int partition) {
+        return new StepDriver(spec, new CaseTopology(spec).build(captured::add), stateDir.resolve("" + partition), cached);
+    }
+
+    /** The answer is complete, or the task has failed already: closing cannot change it. */
+    private static void closeQuietly(final StepDriver driver) {
+        try {
+            driver.close();
+        } catch (final RuntimeException e) {
+            // see above
+        }
     }
 
     private ObjectNode error(final Throwable e) {
@@ -65,28 +83,54 @@ final class CaseRunner {
                 .put("message", String.valueOf(root.getMessage()).replaceAll("\\s+", " "));
     }
 
-    private void drive(final JsonNode spec, final StepDriver step, final ArrayNode steps) {
-        final Set<Integer> commits = new HashSet<>();
+    private void drive(final JsonNode spec, final Path stateDir, final ArrayNode steps) {
+        final Set<Integer> commits = numbers(spec, "commit_after");
+        final Set<Integer> restarts = numbers(spec, "restarts");
         final boolean always = !spec.hasNonNull("commit_after");
-        spec.path("commit_after").forEach(i -> commits.add(i.asInt()));
+        long wallMs = 0;
         int i = 0;
         for (final JsonNode r : spec.get("records")) {
             captured.clear();
-            step.advanceWallClock(r.path("wall_advance_ms").asLong(0));
-            step.process(r.get("key").isNull() ? null : r.get("key").asText(),
-                    r.get("value").isNull() ? null : Long.valueOf(r.get("value").asLong()), r.get("timestamp").asLong());
+            wallMs += r.path("wall_advance_ms").asLong(0);
+            drivers.get(r.path("partition").asInt(0)).process(r.get("key").isNull() ? null : r.get("key").asText(),
+                    r.get("value").isNull() ? null : Long.valueOf(r.get("value").asLong()), r.get("timestamp").asLong(), wallMs);
             final ObjectNode out = json.createObjectNode();
             out.set("outputs", forwarded());
+            captured.clear();
             if (always || commits.contains(i)) {
-                captured.clear();
-                step.commit();
-                if (!captured.isEmpty()) {
-                    out.set("flushed", forwarded());
-                }
+                drivers.forEach(StepDriver::commit);
             }
-            steps.add(out.put("dropped_total", step.droppedTotal()));
+            if (restarts.contains(i)) {
+                restart(spec, stateDir);
+            }
+            if (!captured.isEmpty()) {
+                out.set("flushed", forwarded());
+            }
+            steps.add(out.put("dropped_total", droppedTotal()));
             i++;
         }
+    }
+
+    private static Set<Integer> numbers(final JsonNode spec, final String field) {
+        final Set<Integer> found = new HashSet<>();
+        spec.path(field).forEach(i -> found.add(i.asInt()));
+        return found;
+    }
+
+    /** Each task is stopped and started again on the same folder. */
+    private void restart(final JsonNode spec, final Path stateDir) {
+        for (int p = 0; p < drivers.size(); p++) {
+            final StepDriver before = drivers.get(p);
+            before.commit();
+            droppedBefore += before.droppedTotal();
+            before.stop();
+            drivers.set(p, started(spec, stateDir, p));
+            drivers.get(p).takeOver(before);
+        }
+    }
+
+    private long droppedTotal() {
+        return droppedBefore + drivers.stream().mapToLong(StepDriver::droppedTotal).sum();
     }
 
     private ArrayNode forwarded() {
@@ -111,10 +155,14 @@ final class CaseRunner {
                 : value instanceof Long n ? node.put(name, n) : node.put(name, value.toString());
     }
 
-    private ArrayNode contents(final JsonNode spec, final StepDriver step) {
-        return new CaseTopology(spec).isSession()
-                ? drain(step.driver.<String, Object>getSessionStore(CaseTopology.STORE).fetch(null, null))
-                : drain(timed(step).all());
+    private ArrayNode contents(final JsonNode spec) {
+        final ArrayNode all = json.createArrayNode();
+        for (final StepDriver step : drivers) {
+            all.addAll(new CaseTopology(spec).isSession()
+                    ? drain(step.driver.<String, Object>getSessionStore(CaseTopology.STORE).fetch(null, null))
+                    : drain(timed(step).all()));
+        }
+        return all;
     }
 
     private static WindowStore<String, ValueAndTimestamp<Object>> timed(final StepDriver step) {
@@ -133,10 +181,11 @@ final class CaseRunner {
     }
 
     /** Store reads asked for by the case: [{op, key|key_from,key_to, from, to}]; from/to mean what the op's API says. */
-    private ArrayNode queries(final JsonNode spec, final StepDriver step) {
+    private ArrayNode queries(final JsonNode spec) {
         final ArrayNode all = json.createArrayNode();
         for (final JsonNode q : spec.get("queries")) {
             final String op = q.get("op").asText();
+            final StepDriver step = drivers.get(q.path("partition").asInt(0));
             try {
                 all.add(new CaseTopology(spec).isSession()
                         ? sessionQuery(op, q, step.driver.getSessionStore(CaseTopology.STORE)) : windowQuery(op, q, timed(step)));
@@ -205,13 +254,15 @@ final class CaseRunner {
     }
 
     /** Counters by "group/name"; of the latency and rate metrics, which move with the wall clock, the name only. */
-    private ObjectNode metrics(final StepDriver step) {
+    private ObjectNode metrics() {
         final Map<String, Double> totals = new TreeMap<>();
-        for (final Map.Entry<MetricName, ? extends Metric> e : step.driver.metrics().entrySet()) {
-            final String name = e.getKey().name();
-            if (name.startsWith("window-aggregate-final-emit") || name.contains("dropped") || name.contains("expired")) {
-                totals.merge(e.getKey().group() + "/" + name,
-                        name.endsWith("-total") ? ((Number) e.getValue().metricValue()).doubleValue() : Double.NaN, Double::sum);
+        for (final StepDriver step : drivers) {
+            for (final Map.Entry<MetricName, ? extends Metric> e : step.driver.metrics().entrySet()) {
+                final String name = e.getKey().name();
+                if (name.startsWith("window-aggregate-final-emit") || name.contains("dropped") || name.contains("expired")) {
+                    totals.merge(e.getKey().group() + "/" + name,
+                            name.endsWith("-total") ? ((Number) e.getValue().metricValue()).doubleValue() : Double.NaN, Double::sum);
+                }
             }
         }
         final ObjectNode node = json.createObjectNode();

@@ -11,6 +11,7 @@ import org.apache.kafka.streams.StreamsBuilder;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.EmitStrategy;
+import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KGroupedStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
@@ -46,6 +47,10 @@ final class CaseTopology {
         };
     }
 
+    static Serde<String> keys(final JsonNode spec) {
+        return Keys.of(spec.path("keys").asText("text"));
+    }
+
     boolean isSession() {
         return window.get("kind").asText().equals("session");
     }
@@ -54,7 +59,7 @@ final class CaseTopology {
     Topology build(final Consumer<Record<Windowed<String>, Object>> capture) {
         final StreamsBuilder builder = new StreamsBuilder();
         final KGroupedStream<String, Long> grouped =
-                builder.stream(INPUT, Consumed.with(Serdes.String(), Serdes.Long())).groupByKey();
+                builder.stream(INPUT, Consumed.with(keys(spec), Serdes.Long())).groupByKey(Grouped.with(keys(spec), Serdes.Long()));
         final String name = spec.get("aggregation").asText();
         final KTable<Windowed<String>, ?> table = isSession()
                 ? session(grouped.windowedBy(sessionWindows()).emitStrategy(emit), name)
@@ -119,13 +124,13 @@ final class CaseTopology {
 
     private <A, S extends StateStore> Materialized<String, A, S> materialized(final Serde<A> serde) {
         final Materialized<String, A, S> m = Materialized.<String, A, S>as(STORE)
-                .withKeySerde(Serdes.String()).withValueSerde(serde).withLoggingDisabled()
+                .withKeySerde(keys(spec)).withValueSerde(serde).withLoggingDisabled()
                 .withStoreType(spec.get("store").asText().equals("rocksdb")
                         ? BuiltInDslStoreSuppliers.ROCKS_DB : BuiltInDslStoreSuppliers.IN_MEMORY);
         if (window.hasNonNull("retention_ms")) {
             m.withRetention(ofMillis(ms("retention_ms", -1)));
         }
-        return spec.path("caching").asBoolean(false) ? m.withCachingEnabled() : m.withCachingDisabled();
+        return spec.path("caching").isInt() || spec.path("caching").asBoolean() ? m.withCachingEnabled() : m.withCachingDisabled();
     }
 
     private long ms(final String field, final long absent) {

@@ -1,24 +1,33 @@
 package oracle;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.reflect.Field;
 import java.nio.file.Path;
 import java.time.Instant;
+import java.util.ArrayList;
 import java.util.List;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.common.Metric;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.header.internals.RecordHeaders;
 import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.serialization.LongSerializer;
-import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.serialization.Serializer;
 import org.apache.kafka.streams.StreamsConfig;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.TopologyTestDriver;
 import org.apache.kafka.streams.processor.FailOnInvalidTimestamp;
 import org.apache.kafka.streams.processor.LogAndSkipOnInvalidTimestamp;
+import org.apache.kafka.streams.processor.api.Processor;
+import org.apache.kafka.streams.processor.internals.InternalProcessorContext;
+import org.apache.kafka.streams.processor.internals.ProcessorNode;
+import org.apache.kafka.streams.processor.internals.ProcessorTopology;
 import org.apache.kafka.streams.processor.internals.StreamTask;
+import org.apache.kafka.streams.state.internals.CountedCache;
+import org.apache.kafka.streams.state.internals.ThreadCache;
 
 /**
  * A TopologyTestDriver whose commits are under the caller's hand. The driver's own pipeInput commits (and so
@@ -26,45 +35,50 @@ import org.apache.kafka.streams.processor.internals.StreamTask;
  */
 final class StepDriver implements AutoCloseable {
     private static final TopicPartition PARTITION = new TopicPartition(CaseTopology.INPUT, 0);
+    private static final long WALL_CLOCK_START_MS = 1_700_000_000_000L;
 
     final TopologyTestDriver driver;
     private final StreamTask task;
     private final List<? extends Metric> dropped;
-    private final StringSerializer keys = new StringSerializer();
+    private final Serializer<String> keys;
     private final LongSerializer values = new LongSerializer();
-    private long wallMs = 0;
     private long offset = 0;
 
-    StepDriver(final Topology topology, final Path stateDir, final long emitIntervalMs, final boolean failOnNegative) {
+    /** {@code held} counts the entries in the record caches of all drivers that share it. */
+    StepDriver(final JsonNode spec, final Topology topology, final Path stateDir, final AtomicLong held) {
         final Properties p = new Properties();
         p.put(StreamsConfig.APPLICATION_ID_CONFIG, "oracle");
         p.put(StreamsConfig.STATE_DIR_CONFIG, stateDir.toString());
         p.put(StreamsConfig.METRICS_RECORDING_LEVEL_CONFIG, "DEBUG");
-        p.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_WINDOWED_AGGREGATION, emitIntervalMs);
-        p.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG, LightRocksDb.class);
+        p.put(StreamsConfig.InternalConfig.EMIT_INTERVAL_MS_KSTREAMS_WINDOWED_AGGREGATION,
+                spec.path("emit_interval_ms").asLong(0));
+        p.put(StreamsConfig.ROCKSDB_CONFIG_SETTER_CLASS_CONFIG,
+                spec.path("restarts").isEmpty() ? LightRocksDb.class : KeptRocksDb.class);
         p.put(StreamsConfig.DEFAULT_TIMESTAMP_EXTRACTOR_CLASS_CONFIG,
-                failOnNegative ? FailOnInvalidTimestamp.class : LogAndSkipOnInvalidTimestamp.class);
+                spec.path("negative_timestamps").asText("skip").equals("fail")
+                        ? FailOnInvalidTimestamp.class : LogAndSkipOnInvalidTimestamp.class);
+        keys = CaseTopology.keys(spec).serializer();
         driver = new TopologyTestDriver(topology, p, Instant.ofEpochMilli(0));
         try {
-            final Field field = TopologyTestDriver.class.getDeclaredField("task");
-            field.setAccessible(true);
-            task = (StreamTask) field.get(driver);
+            task = (StreamTask) hidden(driver, "task");
+            final ThreadCache cache = context().cache();
+            CountedCache.limit(cache, spec.path("caching").isInt() ? spec.get("caching").asLong() : Long.MAX_VALUE, held);
         } catch (final ReflectiveOperationException e) {
             driver.close();
-            throw new IllegalStateException("this Kafka version's test driver has no field 'task'", e);
+            throw new IllegalStateException("this Kafka version is another inside", e);
         }
         dropped = driver.metrics().values().stream()
                 .filter(m -> m.metricName().name().equals("dropped-records-total")).toList();
     }
 
     /** Runs one record through the topology without committing. */
-    void process(final String key, final Long value, final long timestamp) {
+    void process(final String key, final Long value, final long timestamp, final long wallMs) {
         final byte[] k = key == null ? null : keys.serialize(CaseTopology.INPUT, key);
         final byte[] v = value == null ? null : values.serialize(CaseTopology.INPUT, value);
         task.addRecords(PARTITION, List.of(new ConsumerRecord<>(CaseTopology.INPUT, 0, offset++, timestamp,
                 TimestampType.CREATE_TIME, k == null ? -1 : k.length, v == null ? -1 : v.length, k, v,
                 new RecordHeaders(), Optional.empty())));
-        while (task.hasRecordsQueued() && task.process(wallMs)) {
+        while (task.hasRecordsQueued() && task.process(WALL_CLOCK_START_MS + wallMs)) {
             // a skipped (negative) timestamp is polled as a corrupted record, the rest is one turn
         }
     }
@@ -79,8 +93,63 @@ final class StepDriver implements AutoCloseable {
         return (long) dropped.stream().mapToDouble(m -> ((Number) m.metricValue()).doubleValue()).sum();
     }
 
-    void advanceWallClock(final long ms) {
-        wallMs += ms;
+    /** Stops the task and leaves its folder as it is. */
+    void stop() {
+        task.suspend();
+        task.prepareCommit(true);
+        task.postCommit(true);
+        task.closeClean();
+    }
+
+    /** What a task reads back from the metadata of its committed offsets, which the test driver keeps nowhere. */
+    void takeOver(final StepDriver before) {
+        try {
+            for (final Processor<?, ?, ?, ?> each : processors()) {
+                final Field field = find(each.getClass(), "lastEmitWindowCloseTime");
+                for (final Processor<?, ?, ?, ?> old : before.processors()) {
+                    if (field != null && old.getClass() == each.getClass()) {
+                        field.set(each, field.get(old));
+                    }
+                }
+            }
+        } catch (final ReflectiveOperationException e) {
+            throw new IllegalStateException("this Kafka version is another inside", e);
+        }
+    }
+
+    private List<Processor<?, ?, ?, ?>> processors() throws ReflectiveOperationException {
+        final List<ProcessorNode<?, ?, ?, ?>> nodes = ((ProcessorTopology) hidden(task, "topology")).processors();
+        final List<Processor<?, ?, ?, ?>> found = new ArrayList<>();
+        for (final ProcessorNode<?, ?, ?, ?> node : nodes) {
+            if (hidden(node, "processor") instanceof Processor<?, ?, ?, ?> processor) {
+                found.add(processor);
+            }
+        }
+        return found;
+    }
+
+    private InternalProcessorContext<?, ?> context() throws ReflectiveOperationException {
+        return (InternalProcessorContext<?, ?>) hidden(task, "processorContext");
+    }
+
+    private static Object hidden(final Object owner, final String name) throws ReflectiveOperationException {
+        final Field field = find(owner.getClass(), name);
+        if (field == null) {
+            throw new NoSuchFieldException(owner.getClass() + "." + name);
+        }
+        return field.get(owner);
+    }
+
+    private static Field find(final Class<?> owner, final String name) {
+        for (Class<?> each = owner; each != null; each = each.getSuperclass()) {
+            for (final Field field : each.getDeclaredFields()) {
+                if (field.getName().equals(name)) {
+                    field.setAccessible(true);
+                    return field;
+                }
+            }
+        }
+        return null;
     }
 
     /** What the caches still hold has to be flushed before: closing would forward it to closed processors, and fail. */
