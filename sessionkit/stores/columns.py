@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from sessionkit.contracts import FixedColumns, SessionColumns, Snapshot
 from sessionkit.durations import INT64_MAX
+from sessionkit.keys import key_ranks
 
 State: TypeAlias = SessionColumns | FixedColumns
 
@@ -53,13 +54,38 @@ class ColumnState:
             here = held.partition == partition
             mine |= here
             limit[here] = until_ms
-        time_ms = held.end_ms if isinstance(held, SessionColumns) else held.start_ms
+        time_ms = _time_of(held)
         self._loaded = mine & (time_ms < limit)
         if held.key.type != keys.type:
             self._loaded = mine  # the run will say that its keys are of another type
         elif len(keys):
             self._loaded |= mine & np.asarray(pc.is_in(held.key, value_set=keys))
         return held if self._loaded.all() else held.take(np.flatnonzero(self._loaded))
+
+    def edges(self) -> list[tuple[int, int, int]]:
+        """(partition, oldest time, newest time) of each partition, by the time that a store keeps windows by."""
+        if self._held is None:
+            return []
+        time_ms = _time_of(self._held)
+        mine = (
+            (number, time_ms[self._held.partition == number]) for number in np.unique(self._held.partition).tolist()
+        )
+        return [(number, int(times.min()), int(times.max())) for number, times in mine]
+
+    def ordered(self, most: int | None = None) -> State | None:
+        """The windows in the order of maps: by partition, time, key bytes, falling start, `most` of them."""
+        held = self._held
+        if held is None:
+            return None
+        time_ms = _time_of(held)
+        rows = np.lexsort((time_ms, held.partition))
+        if most is not None and most < len(rows):
+            last = rows[most - 1]
+            ties = (time_ms[rows[most:]] == time_ms[last]) & (held.partition[rows[most:]] == held.partition[last])
+            rows = rows[: most + int(ties.sum())]  # among those of one time the keys decide
+        chosen = held.take(rows)
+        order = np.lexsort((-chosen.start_ms, key_ranks(chosen.key), _time_of(chosen), chosen.partition))
+        return chosen.take(order[:most])
 
     def load_all(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> State:
         """Every window of the partitions in `before_ms`, in place of `load`: to bring a run to its end."""
@@ -104,6 +130,10 @@ class ColumnState:
         aggregates = {name: _one_column(column, second.aggregates[name]) for name, column in first.aggregates.items()}
         joined: State = self._kind(pa.concat_arrays([first.key, second.key]), *numbers, aggregates)
         return joined
+
+
+def _time_of(held: State) -> npt.NDArray[np.int64]:
+    return held.end_ms if isinstance(held, SessionColumns) else held.start_ms
 
 
 def _one_column(first: Any, second: Any) -> Any:

@@ -182,6 +182,9 @@ class InMemoryStore(ShownStore):
     def partitions(self) -> list[int]:
         """The numbers of the partitions of which it holds windows, rising."""
         self._check_open()
+        columns = self._bulk()
+        if columns is not None:
+            return [number for number, _, _ in columns.edges()]
         return [number for number in sorted(self._partitions) if self._live(number).by_time]
 
     @property
@@ -189,9 +192,32 @@ class InMemoryStore(ShownStore):
         return self._open
 
     def _count(self, limit: int | None) -> int:
+        self._check_open()
+        columns = self._bulk()
+        if columns is not None:
+            return len(columns) if limit is None else min(len(columns), limit)
         return sum(1 for _ in islice(self._table(), limit))
 
+    def _table(self) -> Iterator[tuple[Any, ...]]:
+        self._check_open()
+        columns = self._bulk()
+        if columns is None:
+            return ((p, *self._shown(each)) for p in self.partitions for each in self._all(p))
+        return self._rows(columns.ordered())
+
+    def _first(self, most: int) -> Iterator[tuple[Any, ...]]:
+        columns = self._bulk()
+        return super()._first(most) if columns is None else self._rows(columns.ordered(most))
+
+    def _rows(self, held: Any) -> Iterator[tuple[Any, ...]]:
+        return iter(()) if held is None else ((p, *self._shown(each)) for p, each in self._each(held))
+
     def _facts(self) -> Iterator[str]:
+        columns = self._bulk()
+        if columns is not None:
+            held = columns.edges()
+            yield from self._facts_of_times([(oldest, p) for p, oldest, _ in held], [newest for *_, newest in held])
+            return
         edges = [(self._live(p).by_time, p) for p in self.partitions]
         oldest = [(by_time.peekitem(0)[0], p) for by_time, p in edges]
         yield from self._facts_of_times(oldest, [by_time.peekitem(-1)[0] for by_time, _ in edges])
@@ -232,6 +258,15 @@ class InMemoryStore(ShownStore):
 
     def _time_of(self, each: Any) -> int:
         raise NotImplementedError
+
+    def _each(self, held: Any) -> Iterator[tuple[int, Any]]:
+        """Columns as (partition, what the store holds)."""
+        raise NotImplementedError
+
+    @staticmethod
+    def _shown(each: Any) -> tuple[Any, ...]:
+        """What `columns` names of it."""
+        return (each.key, *each[:3])
 
     def _as_columns(self, found: list[tuple[int, Any]], key_type: pa.DataType, names: tuple[str, ...]) -> Any:
         raise NotImplementedError

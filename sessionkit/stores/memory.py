@@ -201,8 +201,8 @@ class MemorySessionStore(InMemoryStore):
             ids = {"opened_by": opened_by, "closed_by": closed_by}
             self.put(key, start, end, aggregate, partition=partition, keep_null=True, **ids)
 
-    def _table(self) -> Iterator[tuple[Any, ...]]:
-        return ((p, s.key, *s[:3]) for p in self.partitions for s in self.all(partition=p))
+    def _each(self, held: Any) -> Iterator[tuple[int, Any]]:
+        return as_sessions(held)
 
     @staticmethod
     def sort_key(raw: bytes, start_ms: int, end_ms: int) -> tuple[int, bytes, int]:

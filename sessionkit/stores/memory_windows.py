@@ -187,8 +187,8 @@ class MemoryWindowStore(InMemoryStore):
             ids = {"opened_by": window.opened_by, "closed_by": window.closed_by}
             self.put(*place, partition=partition, keep_null=True, **ids)
 
-    def _table(self) -> Iterator[tuple[Any, ...]]:
-        return ((p, w.key, *w[:3]) for p in self.partitions for w in self.all(partition=p))
+    def _each(self, held: Any) -> Iterator[tuple[int, Any]]:
+        return as_windows(held)
 
     @staticmethod
     def sort_key(raw: bytes, start_ms: int, end_ms: int) -> tuple[int, bytes]:

@@ -63,7 +63,7 @@ class ShownStore:
         if not self._is_open:
             return html_block(said)
         titles = "".join(f"<th>{title.replace('_', ' ')}</th>" for title in ("partition", *self.columns))
-        rows = [[escape_html(shorten(value)) for value in row] for row in islice(self._table(), SHOWN_ROWS)]
+        rows = [[escape_html(shorten(value)) for value in row] for row in self._first(SHOWN_ROWS)]
         body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
         table = f"<table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
         facts = "".join(f"<li>{escape_html(fact)}</li>" for fact in self.facts())
@@ -93,6 +93,10 @@ class ShownStore:
     def _table(self) -> Iterator[tuple[Any, ...]]:
         """The rows of `to_pandas`."""
         raise NotImplementedError
+
+    def _first(self, most: int) -> Iterator[tuple[Any, ...]]:
+        """The first rows of it."""
+        return islice(self._table(), most)
 
     def _facts(self) -> Iterator[str]:
         """What there is to say of it."""
