@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from sessionkit.durations import show_duration, show_time
+from sessionkit.step_views import WHOLE
 from sessionkit.text import plural
 
 OBSERVED = "sessionkit-"  # before the name of a run: what its partitions tell is observed under this name
@@ -76,10 +77,13 @@ class QueryProgress:
             self.partitions[partition] = PartitionProgress(partition, position, **rest, counts=counted, batch=batch)
 
     def counts(self) -> Counter[str]:
-        """The counters of all partitions together."""
-        total: Counter[str] = Counter()
+        """The counters of all partitions together; those of windows only if each partition has kept them."""
+        total = Counter(dict.fromkeys(WHOLE, 0))
         for each in self.partitions.values():
             total.update(each.counts)
+        if not all(each.counts.keys() >= set(WHOLE) for each in self.partitions.values()):
+            for name in WHOLE:
+                del total[name]
         return total
 
     @property

@@ -19,6 +19,7 @@ from sessionkit.errors import InvalidData, problem
 from sessionkit.packing import Packed, in_order, to_stream
 from sessionkit.shared_files import SharedFiles
 from sessionkit.spark_worker import settle
+from sessionkit.step_views import WHOLE
 from sessionkit.steps import Job, PartitionRun
 from sessionkit.stores.binding import check_bound
 from sessionkit.stores.chunks import Chunk, ChunkedState
@@ -63,7 +64,7 @@ class PartitionProcessor(StatefulProcessor):
         for first in range(0, records.num_rows, job.step_records):
             step = records.slice(first, job.step_records).rename_columns(list(job.columns))
             events = list(run.step(step))
-            progress = (partition, *state.snapshot(partition), len(state), json.dumps(before + run.view.counts))
+            progress = (partition, *state.snapshot(partition), len(state), json.dumps(counted(before, run.view.counts)))
             yield pd.DataFrame([(to_stream(events) if events else b"", *progress)], columns=["data", *PROGRESS_COLUMNS])
         self._keep(state, progress)
 
@@ -93,6 +94,16 @@ class PartitionProcessor(StatefulProcessor):
             self._chunks.updateValue((chunk.number,), (chunk.rows, chunk.gone))
         self._head.update((*progress, token, self._job.holds, json.dumps(self._bound)))
         self._files.save(state, token)
+
+
+def counted(before: Mapping[str, int], added: Mapping[str, int]) -> Counter[str]:
+    """The counters of a partition, gone on; without those of windows if they were not kept from its first record on."""
+    total = Counter(before)
+    total.update(added)
+    if before and not before.keys() >= set(WHOLE):
+        for name in WHOLE:
+            del total[name]
+    return total
 
 
 def check_plan(bound: Mapping[str, str], asked: Mapping[str, str]) -> None:

@@ -12,13 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.commit import alive
+from sessionkit.contracts import SessionColumns
 from sessionkit.decisions import BAD_TIME, LATE, NEGATIVE_TIME, NULL_KEY, TICK
 from sessionkit.engine import Outcome
 from sessionkit.typed import fit
 from sessionkit.views import tables
 from sessionkit.window_trace import WindowTrace
 
-WHOLE = ("windows", "windows-open", "windows-closed")  # counters that only the end of a partition knows
+WHOLE = ("windows", "windows-open", "windows-closed")  # counters of what later steps go on with
 Rows = npt.NDArray[np.intp]
 
 
@@ -153,7 +154,7 @@ class EventsView:
         self.counts: Counter[str] = Counter()
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        self.counts.update(counts_of(outcome, self._job))
+        self.counts.update({**counts_of(outcome, self._job), **windows_change(outcome, self._job.windows)})
         sent, dropped = self._fitted(tables.changelog(outcome, self._strategy)), dropped_of(outcome)
         if not dropped.num_rows:
             return columns_of(sent)
@@ -226,10 +227,29 @@ VIEWS: dict[str, type[Any]] = {
 
 
 def counts_of(outcome: Outcome, job: Job) -> dict[str, int]:
-    """What a step adds to the counters of `Run.metrics()`; without its windows, as later steps go on with them."""
+    """What a step adds to the counters of `Run.metrics()`, but for those of windows: later steps go on with them."""
     finals = tables.final_count(outcome) if job.strategy == "on_window_close" else 0
     seen = tables.metrics(outcome, finals, 0, null_values=not job.windows.takes_null_values)
     return {name: count for name, count in seen.items() if name not in WHOLE}
+
+
+def windows_change(outcome: Outcome, windows: Any) -> dict[str, int]:
+    """What a step adds to the counters of windows: those that it left behind, less those that it found in its state.
+
+    Windows that it did not load are as they were: whatever its clock closes it has loaded.
+    """
+    loaded, clock_ms = outcome.loaded, int(trace_of(outcome).first_stream_time_ms[0])
+    if isinstance(loaded, SessionColumns):
+        found, last_ms = np.ones(len(loaded.end_ms), np.bool_), loaded.end_ms
+    else:
+        end_ms = loaded.start_ms + windows.length_ms
+        found = (loaded.timestamp_ms == end_ms) | (not outcome.trailing_only)
+        last_ms = end_ms if windows.inclusive_end else end_ms - 1
+    was_closed = found & (last_ms < clock_ms - windows.close_lag_ms)
+    left = alive(outcome) & tables.is_result(outcome)
+    count = int(left.sum()) - int(found.sum())
+    closed = int((left & outcome.closed).sum()) - int(was_closed.sum())
+    return {"windows": count, "windows-open": count - closed, "windows-closed": closed}
 
 
 def trace_of(outcome: Outcome) -> Any:

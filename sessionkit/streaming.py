@@ -180,11 +180,12 @@ class StreamRun(SparkInput):
     def metrics(self, query: StreamingQuery | None = None) -> dict[str, int]:
         """The counters of `Run.metrics()`, from the first record on: they are kept with the state, over restarts.
 
-        In place of those of windows there is "windows-in-state", closed ones that can still be found among them. A
-        partition that has had no record since the query was started is not in them yet.
+        And "windows-in-state": those that a record can still find, closed ones among them. A partition that has had no
+        record since the query was started is not in them yet.
         """
         progress = self.progress(query)
-        counts, names = progress.counts(), [name for name in self.empty.metrics() if name not in WHOLE]
+        counts = progress.counts()
+        names = [name for name in self.empty.metrics() if name in counts or name not in WHOLE]
         return {**{name: counts[name] for name in names}, "windows-in-state": progress.windows}
 
     # ---- to look at

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
@@ -32,7 +32,7 @@ def counts(progress: QueryProgress) -> list[Count]:
         Count("records", total["process-total"], speed),
         Count("dropped", dropped, share),
         Count("merged", total["windows-merged"], "times a session was joined to another"),
-        Count("windows", progress.windows, "in the state now"),
+        Count("windows", progress.windows, _windows_in_words(total)),
         Count("state", last.state_bytes, "in Spark's state store", shown=_bytes(last.state_bytes)),
         Count("micro-batches", last.number + 1, f"the last took {show_duration(round(last.seconds * 1000))}"),
     ]
@@ -41,6 +41,14 @@ def counts(progress: QueryProgress) -> list[Count]:
     if last.behind is not None:
         shown.append(Count("behind", last.behind, "records that the topic has and the query has not"))
     return shown
+
+
+def _windows_in_words(total: Counter[str]) -> str:
+    if "windows" not in total:  # the state is from before they were counted
+        return "in the state now"
+    return (
+        f"in the state now; {total['windows-open']:,} open, {total['windows-closed']:,} closed since the first record"
+    )
 
 
 def partition_rows(progress: QueryProgress) -> list[tuple[str, ...]]:

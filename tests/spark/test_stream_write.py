@@ -66,9 +66,8 @@ def test_several_views_from_one_query(
         rows = got.select(*expected.column_names).toArrow()
         assert sorted(map(repr, rows.to_pylist())) == sorted(map(repr, expected.cast(rows.schema).to_pylist()))
     counted, metrics = run.metrics(), local.metrics()
-    assert {name: counted[name] for name in counted if name != "windows-in-state"} == {
-        name: count for name, count in metrics.items() if name in counted
-    }
+    assert counted.pop("windows-in-state") > 0
+    assert counted == metrics
     progress = run.progress()
     assert not read_field_by_field
     assert progress.ended

@@ -15,7 +15,12 @@ from sessionkit.views.charts.watched import watched_figure
 HOUR = 3_600_000
 
 
-def told(batch: int, *partitions: tuple[int, int, int], source: dict[str, Any] | None = None) -> dict[str, Any]:
+def told(
+    batch: int,
+    *partitions: tuple[int, int, int],
+    source: dict[str, Any] | None = None,
+    counts: dict[str, int] | None = None,
+) -> dict[str, Any]:
     """A micro-batch as Spark tells it: (partition, last offset, stream time) of those that had records."""
     rows = [
         {
@@ -24,7 +29,9 @@ def told(batch: int, *partitions: tuple[int, int, int], source: dict[str, Any] |
             "stream_time_ms": stream_ms,
             "last_close_time_ms": stream_ms - HOUR,
             "windows": 3,
-            "counts": json.dumps({"process-total": position + 1, "dropped-records-total": 1, "dropped-late": 1}),
+            "counts": json.dumps(
+                {"process-total": position + 1, "dropped-records-total": 1, "dropped-late": 1, **(counts or {})}
+            ),
         }
         for number, position, stream_ms in partitions
     ]
@@ -58,7 +65,17 @@ def test_partitions_are_as_they_were_last_heard_of() -> None:
     shown = {count.name: (count.value, count.shown or count.words) for count in watching.counts(progress)}
     assert shown["dropped"] == (2, "8.0% of the records")
     assert shown["state"] == (2_500, "2.5 kB")
+    assert shown["windows"] == (6, "in the state now")  # a state from before windows were counted
     assert "merged" not in shown
+
+
+def test_windows_are_counted_as_far_as_each_partition_has_counted_them() -> None:
+    progress, counts = QueryProgress("clicks"), {"windows": 8, "windows-open": 3, "windows-closed": 5}
+    progress.take(told(0, (0, 9, 5 * HOUR), (1, 4, 6 * HOUR), counts=counts))
+    shown = {count.name: (count.value, count.words) for count in watching.counts(progress)}
+    assert shown["windows"] == (6, "in the state now; 6 are open, 10 closed so far")
+    progress.take(told(1, (1, 5, 7 * HOUR)))
+    assert "windows" not in progress.counts()
 
 
 def test_how_far_behind_kafka_it_is() -> None:
