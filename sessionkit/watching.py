@@ -46,9 +46,7 @@ def counts(progress: QueryProgress) -> list[Count]:
 def _windows_in_words(total: Counter[str]) -> str:
     if "windows" not in total:  # the state is from before they were counted
         return "in the state now"
-    return (
-        f"in the state now; {total['windows-open']:,} open, {total['windows-closed']:,} closed since the first record"
-    )
+    return f"in the state now; {total['windows-open']:,} are open, {total['windows-closed']:,} closed so far"
 
 
 def partition_rows(progress: QueryProgress) -> list[tuple[str, ...]]:
