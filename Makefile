@@ -45,7 +45,7 @@ $(READY): requirements.lock pyproject.toml
 
 .PHONY: demo
 demo: $(READY) ## sessions of a month of flights on Spark, and a report: out/report.html
-	@$(PYTHON) -m sessionkit demo
+	@$(PYTHON) -m sessionkit demo --overwrite
 	@echo "report: out/report.html    Parquet: out/table out/changelog out/trace"
 
 # Each test that starts a Spark runs it for seconds: what a long job gains by costs them more than it spares.

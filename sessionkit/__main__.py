@@ -39,6 +39,8 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--out", type=Path, default=Path("out"), help="folder for the results (default %(default)s)"
         )
+        said = "also into a folder that has other things in it; only what a former report wrote is replaced"
+        command.add_argument("--overwrite", action="store_true", help=said)
     return parser
 
 
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     try:
         if options.command == "demo":
-            report.demo(options.out)
+            report.demo(options.out, overwrite=options.overwrite)
         else:
             report.of_file(options)
     except SessionkitError as error:

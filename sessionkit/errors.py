@@ -51,6 +51,10 @@ class NumberOverflow(SessionkitError, OverflowError):
     """A time or a sum does not fit into 64 bits."""
 
 
+class WriteFailed(SessionkitError, OSError):
+    """The disk refused results: it is full, read-only or broken. What was there before is as it was."""
+
+
 class UnknownRecord(SessionkitError, LookupError):
     """No record with this partition and offset, or no such key, is in the run."""
 

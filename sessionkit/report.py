@@ -22,6 +22,7 @@ from sessionkit.files import parquet_schema, read_file
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.records import check_columns
 from sessionkit.report_page import Findings, page
+from sessionkit.results import Results, save
 from sessionkit.run import Run
 from sessionkit.samples import sample_path
 from sessionkit.windows.session import SessionWindows
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from sessionkit.spark import SparkRun
 
 PARTITION, OFFSET = "partition", "offset"
+RESULTS = ("table", "changelog", "trace", "report.html")
 
 SMALL_BYTES = 64 * 2**20
 # a quarter less time for a small file, more for a large one
@@ -54,7 +56,7 @@ class Progress:
         sys.stdout.flush()
 
 
-def demo(out: Path) -> None:
+def demo(out: Path, *, overwrite: bool = False) -> None:
     """Sessions of airline at airport over the departures of July 2013."""
     plan = (
         group_by_key(
@@ -63,7 +65,7 @@ def demo(out: Path) -> None:
         .windowed_by(SessionWindows(inactivity_gap="1h", grace="30m"))
         .aggregate(count=agg.count(), mean_delay=agg.mean("dep_delay"))
     )
-    run_job(plan, sample_path("flights"), out, "Departures from New York, July 2013")
+    run_job(plan, sample_path("flights"), out, "Departures from New York, July 2013", overwrite=overwrite)
 
 
 def of_file(options: argparse.Namespace) -> None:
@@ -105,24 +107,32 @@ def of_file(options: argparse.Namespace) -> None:
     plan = plan.windowed_by(SessionWindows(inactivity_gap=options.gap, grace=options.grace)).emit(options.emit)
     results = {f"mean_{name}": agg.mean(name) for name in options.mean}
     results |= {f"sum_{name}": agg.sum(name) for name in options.sum}
-    run_job(plan.aggregate(count=agg.count(), **results), records, options.out, options.file.name)
+    plan = plan.aggregate(count=agg.count(), **results)
+    run_job(plan, records, options.out, options.file.name, overwrite=options.overwrite)
 
 
-def run_job(plan: Plan, records: Path | pa.Table, out: Path, title: str) -> None:
+def run_job(plan: Plan, records: Path | pa.Table, out: Path, title: str, *, overwrite: bool = False) -> None:
     """Runs the plan on Spark and writes `table`, `changelog`, `trace` and `report.html` into `out`.
 
     Args:
         records: a Parquet file, which Spark reads, or a table that it is handed.
+        overwrite: writes also into a folder that has other things in it; these stay.
+    Raises:
+        InvalidArgument: in `out` is what no former report wrote.
+        WriteFailed: the disk is full, read-only or broken; `out` is as it was.
     """
     schema = parquet_schema(records) if isinstance(records, Path) else records.schema
     if schema is None:
         raise InvalidData(problem("this is no Parquet file", str(records), "a Parquet file, or a table"))
     check_columns(schema.names, list(dict.fromkeys([*plan.source.columns(), *plan.value_columns()])))
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        want = "a folder that can be made and written"
-        raise InvalidArgument(problem("the results cannot go there", f"{out} ({error.strerror})", want)) from error
+    with Results(out, RESULTS, alone=not overwrite) as results:
+        counts = _run(plan, records, schema, results, title)
+        results.place()
+    print(_summary(counts, out))
+
+
+def _run(plan: Plan, records: Path | pa.Table, schema: pa.Schema, results: Results, title: str) -> dict[str, int]:
+    """Writes the results aside; the counts that the page shows."""
     progress = Progress()
     progress("starting Spark")
     small = (records.stat().st_size if isinstance(records, Path) else records.nbytes) < SMALL_BYTES
@@ -134,32 +144,33 @@ def run_job(plan: Plan, records: Path | pa.Table, out: Path, title: str) -> None
             progress("reading the records")
             frame = spark.read.parquet(str(records)) if isinstance(records, Path) else spark.createDataFrame(records)
             run = plan.run(frame)
-            _write(out / "table", run.table, progress)
-            drawn = aside.submit(_draw, plan, run, out, title, progress)  # mostly Python, the writing mostly Java
-            _write(out / "changelog", run.changelog, progress)
-            _write(out / "trace" / "records", run.trace.records, progress)
-            _write(out / "trace" / "windows", run.trace.windows, progress)
+            _write(results, "table", run.table, progress)
+            drawn = aside.submit(_draw, plan, run, results, title, progress)  # mostly Python, the writing mostly Java
+            _write(results, "changelog", run.changelog, progress)
+            _write(results, "trace/records", run.trace.records, progress)
+            _write(results, "trace/windows", run.trace.windows, progress)
             counts = drawn.result()
         finally:
             spark.stop()
     progress("done")
-    print(_summary(counts, out))
+    return counts
 
 
-def _write(folder: Path, view: Callable[[], DataFrame], progress: Progress) -> None:
+def _write(results: Results, name: str, view: Callable[[], DataFrame], progress: Progress) -> None:
     from sessionkit.spark import readable_errors
 
-    progress(f"writing {folder}")
+    progress(f"writing {results.folder / name}")
     with readable_errors():
-        view().write.mode("overwrite").parquet(str(folder))
+        results.write(name, lambda path: save(view(), path))
 
 
-def _draw(plan: Plan, run: SparkRun, out: Path, title: str, progress: Progress) -> dict[str, int]:
+def _draw(plan: Plan, run: SparkRun, results: Results, title: str, progress: Progress) -> dict[str, int]:
     """Writes the page; the counts that it shows."""
     progress("counting")
     counts = run.metrics()
     progress("drawing the report")
-    (out / "report.html").write_text(page(_findings(plan, run, counts, title)), encoding="utf-8")
+    text = page(_findings(plan, run, counts, title))
+    results.write("report.html", lambda path: path.write_text(text, encoding="utf-8"))
     return counts
 
 

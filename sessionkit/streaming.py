@@ -21,10 +21,11 @@ from sessionkit.spark_input import SparkInput
 from sessionkit.spark_types import column, spark_schema
 from sessionkit.spark_worker import Task, worker_task
 from sessionkit.step_views import WHOLE
+from sessionkit.stream_folders import BatchFolder
 from sessionkit.text import escape_html, html_block
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
@@ -113,8 +114,8 @@ class StreamRun(SparkInput):
         """Starts one query, with one state, that sends each of these views to a place of its own.
 
         A micro-batch that is run again after a failure writes the same rows to the same place: a folder is written as
-        Parquet, a sub-folder for each micro-batch (`batch=7`), which replaces the one that is there. Any reader of
-        Parquet sees each row once, and the number of the micro-batch as a column.
+        Parquet, a sub-folder for each micro-batch (`batch=7`), which is there when it is whole and replaces one of this
+        query alone. Any reader of Parquet sees each row once, and the number of the micro-batch as a column.
 
         Args:
             checkpoint: a folder for Spark's checkpoint; it belongs to this query alone.
@@ -126,7 +127,8 @@ class StreamRun(SparkInput):
         Returns:
             Spark's query, which runs in the background.
         Raises:
-            InvalidArgument: no view is sent anywhere, or `finals` of a plan that emits updates.
+            InvalidArgument: no view is sent anywhere, `finals` of a plan that emits updates, or a folder that holds
+                micro-batches of another query. What else is in the way stops the query, with its name.
         Example:
             >>> query = run.write(
             ...     checkpoint="state", changelog="sessions", dropped="late", available_now=True
@@ -142,15 +144,16 @@ class StreamRun(SparkInput):
             raise InvalidArgument(problem("a query that ends has no interval", f"every={every!r}", "leave one out"))
         if finals is not None:
             self._check_finals()
-        targets = [(*self._rows_of(view), _writer(sink)) for view, sink in sinks.items()]
+        spark, place = self.frame.sparkSession, os.fspath(checkpoint)
+        targets = [(*self._rows_of(view), _writer(sink, place, spark)) for view, sink in sinks.items()]
         writer = self.events().writeStream.foreachBatch(_to_each(targets))
-        writer = writer.option("checkpointLocation", os.fspath(checkpoint))
+        writer = writer.option("checkpointLocation", place)
         if every is not None:
             writer = writer.trigger(processingTime=f"{duration_ms(every, 'every')} milliseconds")
         if available_now:
             writer = writer.trigger(availableNow=True)
         query = (writer if name is None else writer.queryName(name)).start()
-        listener_of(self.frame.sparkSession).note(query, self._name, os.fspath(checkpoint))
+        listener_of(spark).note(query, self._name, place)
         return query
 
     # ---- while it runs
@@ -272,15 +275,12 @@ def _select(events: DataFrame, rows: str, names: list[str]) -> DataFrame:
     return events.where(rows).select(*[column(name) for name in names])
 
 
-def _writer(sink: Sink) -> Write:
+def _writer(sink: Sink, checkpoint: str, spark: SparkSession) -> Write:
     if callable(sink):
         return sink
-    folder = os.fspath(sink)
-
-    def write(rows: DataFrame, number: int) -> None:
-        rows.write.mode("overwrite").parquet(f"{folder}/batch={number}")
-
-    return write
+    folder = BatchFolder(os.fspath(sink), checkpoint)
+    folder.check(spark)
+    return folder
 
 
 def _to_each(targets: list[tuple[str, list[str], Write]]) -> Write:

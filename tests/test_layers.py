@@ -48,6 +48,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "files",
         "parquet_layout",
+        "results",
         "samples",
         "stores.rows",
         "stores.folder",
@@ -110,7 +111,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("plan", "sent_results"),
     ("replaying",),
     ("progress", "spark_input", "spark_state", "views.charts.watched"),
-    ("listening",),
+    ("listening", "stream_folders"),
     ("streaming", "spark_reading"),
     ("spark", "auditing", "choosing", "sweeping"),
     ("tuning", "kafka"),

@@ -79,6 +79,35 @@ def test_several_views_from_one_query(
         assert each.position == pa.compute.max(mine["offset"]).as_py()
 
 
+def test_a_folder_is_replaced_by_its_own_query_alone(spark: SparkSession, tmp_path: Path) -> None:
+    """`batch=0` of another query, and what a user put there, went without a word."""
+    run = BASE.count().run(read_stream(spark, write_files(records(1).slice(0, 10), tmp_path / "in", [])))
+    out = tmp_path / "out"
+
+    def start(checkpoint: str) -> None:
+        run.write(checkpoint=tmp_path / checkpoint, events=out, available_now=True).awaitTermination()
+
+    start("a")
+    written, rows = sorted(path.name for path in (out / "batch=0").iterdir()), spark.read.parquet(str(out)).count()
+    assert sorted(path.name for path in out.iterdir()) == ["batch=0"]
+    with pytest.raises(InvalidArgument, match=r"did not write what is in the way; got .*/out/batch=0/"):
+        start("b")
+    (tmp_path / "a" / "commits" / "0").unlink()  # as after a kill before Spark noted that the micro-batch was done
+    (tmp_path / "a" / "commits" / ".0.crc").unlink()
+    start("a")
+    again = sorted(path.name for path in (out / "batch=0").iterdir())
+    assert len(again) == len(written) and again != written
+    assert spark.read.parquet(str(out)).count() == rows >= 10
+
+    (out / "batch=0" / "mine.csv").write_text("mine", encoding="utf-8")
+    (tmp_path / "a" / "commits" / "0").unlink()
+    (tmp_path / "a" / "commits" / ".0.crc").unlink()
+    with pytest.raises(Exception, match=r"in the way; got .*/out/batch=0/mine\.csv"):
+        start("a")
+    assert (out / "batch=0" / "mine.csv").read_text(encoding="utf-8") == "mine"
+    assert sorted(path.name for path in out.iterdir()) == ["batch=0"]
+
+
 def test_what_write_refuses(spark: SparkSession, tmp_path: Path) -> None:
     run = BASE.count().run(read_stream(spark, write_files(records(1).slice(0, 10), tmp_path / "in", [])))
     with pytest.raises(InvalidArgument, match="somewhere to write to"):

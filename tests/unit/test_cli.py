@@ -37,13 +37,16 @@ class Call(NamedTuple):
     records: Any
     out: Path
     title: str
+    overwrite: bool
 
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
     """The jobs that were asked for; none runs."""
     asked: list[Call] = []
-    monkeypatch.setattr("sessionkit.report.run_job", lambda *arguments: asked.append(Call(*arguments)))
+    monkeypatch.setattr(
+        "sessionkit.report.run_job", lambda *arguments, overwrite: asked.append(Call(*arguments, overwrite))
+    )
     return asked
 
 
@@ -92,7 +95,7 @@ def test_options_become_a_plan(calls: list[Call], tmp_path: Path) -> None:
     assert repr(call.plan) == (
         f'(\n    sk.group_by_key("user", {NUMBERED}\n    {WINDOWED}\n    .aggregate(count=sk.count())\n)'
     )
-    assert (call.records, call.out, call.title) == (file, Path("out"), "clicks.parquet")
+    assert (call.records, call.out, call.title, call.overwrite) == (file, Path("out"), "clicks.parquet", False)
 
 
 def test_every_option(calls: list[Call], tmp_path: Path) -> None:
@@ -100,7 +103,7 @@ def test_every_option(calls: list[Call], tmp_path: Path) -> None:
     call = asked(
         calls, file, "--key", "user", "--timestamp", "at", "--unit", "s", "--timezone", "America/New_York",
         "--gap", "1h", "--grace", "0s", "--partition", "shard", "--offset", "place", "--emit", "on_window_close",
-        "--mean", "spent", "--mean", "items", "--sum", "items", "--out", str(tmp_path / "results"),
+        "--mean", "spent", "--mean", "items", "--sum", "items", "--out", str(tmp_path / "results"), "--overwrite",
     )  # fmt: skip
     assert code(call) == [
         'sk.group_by_key("user", timestamp="at", unit="s", timezone="America/New_York", partition="shard", '
@@ -110,7 +113,7 @@ def test_every_option(calls: list[Call], tmp_path: Path) -> None:
         '.aggregate(count=sk.count(), mean_spent=sk.mean("spent"), mean_items=sk.mean("items"), '
         'sum_items=sk.sum("items"))',
     ]
-    assert call.records == file and call.out == tmp_path / "results"
+    assert call.records == file and call.out == tmp_path / "results" and call.overwrite
 
 
 @pytest.mark.parametrize(
@@ -310,6 +313,22 @@ def test_a_folder_that_cannot_be_made(no_spark: None, tmp_path: Path, capsys: py
     taken.touch()
     said = refusal(capsys, "demo", "--out", str(taken))
     assert said == (f"the results cannot go there; got {taken} (File exists); a folder that can be made and written")
+
+
+@pytest.mark.parametrize("place", ["table/mine.csv", "trace/records/notes.txt", "report.html", "thesis.tex"])
+def test_files_of_the_users_are_refused(
+    no_spark: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    """A report of another run, and what somebody put into the folders of a former one, went without a word."""
+    mine = tmp_path / place
+    mine.parent.mkdir(parents=True, exist_ok=True)
+    mine.write_text("mine", encoding="utf-8")
+    refused = refusal(capsys, "demo", "--out", str(tmp_path))
+    assert refused.startswith(f"the folder is not sessionkit's; got {tmp_path / Path(place).parts[0]}; ")
+    if place != "thesis.tex":
+        refused = refusal(capsys, "demo", "--out", str(tmp_path), "--overwrite")
+        assert refused.startswith(f"sessionkit did not write what is in the way; got {mine}; another folder")
+    assert mine.read_text(encoding="utf-8") == "mine"
 
 
 def test_without_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
