@@ -22,6 +22,7 @@ from sessionkit.records import RecordBatch, is_spark_frame, read_records
 from sessionkit.run import Run
 from sessionkit.source import Source
 from sessionkit.stores.read_only import ReadOnlyStore
+from sessionkit.stores.sharing import alone_with
 from sessionkit.text import escape_html, html_block, is_text, keyword_arguments, literal, shorten
 from sessionkit.views import tables
 from sessionkit.window_engine import run_window_kernel
@@ -195,7 +196,8 @@ class Plan(Exports):
                 file; or a Spark DataFrame (then every view of the run is one, too).
             rules: "sessionkit" loses nothing to a store; "kafka" does what Kafka Streams 4.3.1 does with a store of
                 this kind and retention, also where that forgets results.
-            store: keeps the state for the next run; without it a run starts and ends by itself.
+            store: keeps the state for the next run; without it a run starts and ends by itself. A run of another
+                thread over the same store waits until this one is through.
             retention: how long a window can be found again; the smallest allowed if not given.
             trace: False keeps only the windows, to save memory; then there is nothing to explain or draw.
             caching: Kafka's record cache in front of the store: True, or how many entries fit. Only for "kafka", as
@@ -233,10 +235,11 @@ class Plan(Exports):
         """What `run` does with records that were read already, under sessionkit's rules."""
         windows = self._windows()
         retention_ms = windows.retention_ms(retention)
-        if isinstance(windows, SessionWindows):
-            return self._run_kernel(batch, retention_ms, store, trace=trace)
-        batch = batch if windows.takes_null_values else without_null_values(batch)
-        return self._run_window_kernel(batch, store, trace=trace)
+        with alone_with(store):
+            if isinstance(windows, SessionWindows):
+                return self._run_kernel(batch, retention_ms, store, trace=trace)
+            batch = batch if windows.takes_null_values else without_null_values(batch)
+            return self._run_window_kernel(batch, store, trace=trace)
 
     def _run_kernel(self, batch: RecordBatch, retention_ms: int, store: Any, *, trace: bool) -> Run:
         windows, named = self._windows(), dict(self.aggregations)
@@ -261,7 +264,8 @@ class Plan(Exports):
         windows, named = self._windows(), dict(self.aggregations)
         batch = batch if windows.takes_null_values else without_null_values(batch)
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
-        done = run_processor(windows, named, batch, state, how, self.bound())
+        with alone_with(store):
+            done = run_processor(windows, named, batch, state, how, self.bound())
         return Run(
             self,
             done.outcome,

@@ -39,6 +39,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
             "stores.read_only",
             "stores.strict",
             "stores.logs",
+            "stores.sharing",
             "exports.export",
             "exports.java_parts",
             "windows.cells",

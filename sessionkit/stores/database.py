@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -11,6 +12,7 @@ from sortedcontainers import SortedDict
 
 from sessionkit.errors import StoreClosed, StoreCorrupted, problem
 from sessionkit.stores.folder import StoreFolder
+from sessionkit.stores.sharing import never_drop, note_rocksdb, refuse_after_fork
 
 if TYPE_CHECKING:
     from rocksdict import Rdict, RdictIter
@@ -56,7 +58,7 @@ class Cursor:
 
     def __init__(self, database: Database, rows: RdictIter, backward: bool) -> None:
         self.key: bytes | None = None
-        self._database, self._rows, self._backward = database, rows, backward
+        self._database, self.rows, self._backward = database, rows, backward
         self._pending = database.pending if database.pending else NOTHING_PENDING
         self._waiting: Iterator[bytes] = iter(())
         self._next_waiting: bytes | None = None
@@ -82,14 +84,14 @@ class Cursor:
 
     def release(self) -> None:
         """Lets the database go; it stays open as long as anyone reads it."""
-        del self._rows
+        del self.rows
 
     def value(self) -> bytes:
         """The value of the row it stands on."""
         if self._is_waiting:
             value: bytes = self._pending.rows[self.key]
             return value
-        return self._database.call(self._rows.value)
+        return self._database.call(self.rows.value)
 
     def corrupted(self, got: str) -> StoreCorrupted:
         """The error for a row that cannot be."""
@@ -97,16 +99,16 @@ class Cursor:
 
     def _advance(self) -> None:
         self._database.check_open()
-        self._database.call(self._rows.prev if self._backward else self._rows.next)
+        self._database.call(self.rows.prev if self._backward else self.rows.next)
 
     def _seek(self, bound: bytes) -> None:
         self._database.check_open()
         if not self._backward:
-            self._rows.seek(bound)
+            self.rows.seek(bound)
             return
-        self._rows.seek_for_prev(bound)
-        if self._rows.valid() and self._rows.key() == bound:
-            self._rows.prev()
+        self.rows.seek_for_prev(bound)
+        if self.rows.valid() and self.rows.key() == bound:
+            self.rows.prev()
 
     def _settle(self) -> None:
         """Onto the nearer of the two next rows; a waiting row hides the stored one, and a deleted one is no row."""
@@ -126,13 +128,13 @@ class Cursor:
 
     def _stored(self) -> bytes | None:
         """The key of the stored row. RocksDB ends a scan at a damaged block, and says so only when asked."""
-        while self._rows.valid():
-            key: bytes = self._rows.key()
+        while self.rows.valid():
+            key: bytes = self.rows.key()
             dropped = self._pending.range_with(key)
             if dropped is None:
                 return key
             self._database.call(self._seek, dropped[0] if self._backward else dropped[1])
-        self._database.call(self._rows.status)
+        self._database.call(self.rows.status)
         return None
 
 
@@ -145,6 +147,7 @@ class Database:
 
     def __init__(self, folder: StoreFolder, first: dict[bytes, bytes | None]) -> None:
         """Opens the folder; a new one is made with the rows `first`."""
+        note_rocksdb()
         from sessionkit.stores.strict import open_strictly
 
         self.folder, self.pending = folder, Pending()
@@ -159,6 +162,7 @@ class Database:
         except BaseException:
             folder.release()
             raise
+        _databases.add(self)
 
     def _fill(self, path: Any, first: dict[bytes, bytes | None]) -> None:
         from sessionkit.stores.strict import open_strictly
@@ -273,22 +277,32 @@ class Database:
         """RocksDB itself.
 
         Raises:
-            StoreClosed: it was closed.
+            StoreClosed: it was closed. StoreLocked: it belongs to the process that this one was forked from.
         """
         if self._rdict is None:
             raise self._closed()
         return self._rdict
 
     def check_open(self) -> None:
-        """Refuses what needs RocksDB once it was closed.
+        """Refuses what needs RocksDB where that was closed, or is another process's.
 
         Raises:
-            StoreClosed.
+            StoreClosed, StoreLocked.
         """
         if self._rdict is None:
             raise self._closed()
 
+    def leave_to_parent(self) -> None:
+        """In a forked process: closes nothing and writes nothing, as all of it is still the other process's."""
+        if self._rdict is not None:
+            never_drop(self._rdict)
+            for cursor in self._cursors:
+                never_drop(cursor.rows)
+            self.folder.release()  # this process's handle alone: with it open, the folder would stay locked
+        self._rdict = None
+
     def _closed(self) -> StoreClosed:
+        refuse_after_fork(f"store {self.folder.name!r} is of the process that opened it")
         return StoreClosed(problem(f"store {self.folder.name!r} is closed", "a call", "open it again"))
 
     @property
@@ -328,6 +342,16 @@ class Database:
             if type(error) is not Exception:  # rocksdict raises no narrower class
                 raise
             raise self.folder.translated(str(error)) from error
+
+
+def _after_fork() -> None:
+    for database in list(_databases):
+        database.leave_to_parent()
+
+
+_databases: WeakSet[Database] = WeakSet()
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _rows_between(rdict: Rdict, low: bytes, high: bytes) -> tuple[list[bytes], list[bytes]]:

@@ -57,7 +57,7 @@ class InMemoryStore(ShownStore):
     is_persistent = False
 
     def __init__(self, *, retention: Duration | None = None, name: str) -> None:
-        self.name = name
+        super().__init__(name)
         self.retention_ms = None if retention is None else duration_ms(retention, "retention")
         self._maps: dict[int, Partition] = {}
         # What plans load and commit stays in columns, until one of Kafka's calls asks for the maps. A store that
@@ -153,15 +153,16 @@ class InMemoryStore(ShownStore):
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """What is done inside stays only if nothing raises."""
-        before = {number: mine.copy() for number, mine in self._partitions.items()}
-        bound = (self._key_kind, self._names, self._windows)
-        try:
-            yield
-        except BaseException:
-            self._maps = before
-            self._key_kind, self._names, self._windows = bound
-            raise
+        """What is done inside stays only if nothing raises. Other threads wait until it is through."""
+        with self.lock:
+            before = {number: mine.copy() for number, mine in self._partitions.items()}
+            bound = (self._key_kind, self._names, self._windows)
+            try:
+                yield
+            except BaseException:
+                self._maps = before
+                self._key_kind, self._names, self._windows = bound
+                raise
 
     def close(self) -> None:
         """Closes the store; every later call raises."""

@@ -61,7 +61,8 @@ class PersistentStore(ShownStore):
         index: bool,
         segment_interval: Duration | None,
     ) -> None:
-        self.name, self.time_ordered = name, time_ordered
+        super().__init__(name)
+        self.time_ordered = time_ordered
         self.segments = Segments.of(retention, segment_interval)
         self.retention_ms = self.segments.retention_ms
         self._space = RowSpace(self.layout, self.segments, time_ordered, index)
@@ -141,15 +142,17 @@ class PersistentStore(ShownStore):
 
         It is in memory first, where every read sees it, and reaches the disk as one batch with the next commit, the
         next single change, or when the store is closed: so windows and the position they belong to are never apart.
+        Other threads wait until it is through.
         """
-        self._check_open()
-        states, header = dict(self._states), self._header
-        try:
-            with self._database.transaction():
-                yield
-        except BaseException:
-            self._states, self._header = states, header
-            raise
+        with self.lock:
+            self._check_open()
+            states, header = dict(self._states), self._header
+            try:
+                with self._database.transaction():
+                    yield
+            except BaseException:
+                self._states, self._header = states, header
+                raise
 
     def close(self) -> None:
         """Writes what is left and closes the store; every later call raises."""

@@ -8,18 +8,18 @@ from typing import Any, ClassVar
 
 from sessionkit.durations import show_duration, show_time
 from sessionkit.stores.read_only import ReadOnlyStore
+from sessionkit.stores.sharing import SharedStore
 from sessionkit.text import escape_html, html_block, plural, shorten
 
 SHOWN_ROWS = 20
 COUNTED_ROWS = 100_000  # counting more takes longer than a look at a store should
 
 
-class ShownStore:
+class ShownStore(SharedStore):
     """The base of every store that a person opens."""
 
     noun: ClassVar[str]
     columns: ClassVar[tuple[str, ...]]
-    name: str
     retention_ms: int | None
 
     def read_only(self) -> ReadOnlyStore:
