@@ -323,7 +323,8 @@ class SlidingProcessor:
         if highest < 0:
             return []
         self._schedule.last_close_time_ms = self._close_time_ms
-        closed = by_start(self._store.fetch_all(lowest, highest, partition=self._partition))
+        found = self._store.fetch_all(lowest, highest, partition=self._partition)
+        closed = list(found) if self._kafka else by_start(found)
         if self._windows.trailing_only:
             return [window for window in closed if window.timestamp_ms == window.window_start_ms + d]
         return closed

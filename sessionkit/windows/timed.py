@@ -201,4 +201,5 @@ class TimeProcessor:
         if last != -1 and self._windows.windows_for(highest) == self._windows.windows_for(lowest - 1):
             return []
         self._schedule.last_close_time_ms = close_time_ms
-        return by_start(self._store.fetch_all(lowest, highest, partition=self._partition))
+        found = self._store.fetch_all(lowest, highest, partition=self._partition)
+        return list(found) if self._kafka else by_start(found)

@@ -81,3 +81,13 @@ def test_a_window_that_is_evicted_while_it_is_looked_for_is_looked_for_in_the_st
     limited = _run(windows, rows, retention=1000, caching=1, commit_every=1)
     unlimited = _run(windows, rows, retention=1000, caching=True, commit_every=1)
     assert [tuple(each) for each in limited.store.all()] == [tuple(each) for each in unlimited.store.all()]
+
+
+def test_a_final_result_goes_out_twice_where_kafka_sends_it_twice() -> None:
+    """Kafka's cache over a store in memory has keys and times in one row of bytes: merged with the store's order, the
+    key that begins with the other and goes on with NUL bytes comes before it, and again behind it."""
+    windows = sk.TimeWindows(size=1, grace=0)
+    rows = [("a", 5), ("a\x00", 5), ("a", 7)]
+    options = {"retention": 1000, "caching": True, "commit_every": 1}
+    run = _run(windows, rows, emit="on_window_close", **options)
+    assert _sent(run) == [(2, "a\x00", 5), (2, "a", 5), (2, "a\x00", 5)]
