@@ -68,12 +68,12 @@ format: $(READY) ## format the code and sort the imports
 	$(PYTHON) -m ruff check --fix --select I .
 	$(PYTHON) -m ruff format .
 
-# How many random cases, from which seed (absent: a new one), of which kinds of windows (absent: all).
+# How many random cases; with SEED or KINDS only those, else pieces that resume (out/reliability/differential.jsonl).
 CASES := 20000
 
 .PHONY: differential
 differential: $(READY) ## random cases beside Kafka Streams itself (needs a JDK and Maven): CASES=20000 SEED=1 KINDS=session
-	$(PYTHON) -m tests.differential --cases $(CASES) $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS))
+	$(PYTHON) -m $(if $(SEED)$(KINDS),tests.differential $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS)),tests.reliability differential) --cases $(CASES)
 
 .PHONY: reliability
 reliability: $(READY) ## long checks in pieces that resume, each until its goal: CHECK=frames CASES=50000 (CHECK=--tell: what was done)

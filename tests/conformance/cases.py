@@ -215,7 +215,11 @@ def _answer_with(case: dict[str, Any], implementation: str, retention_ms: int | 
     partitions = range(case.get("partitions", 1))
     answer = {
         "per_record": _per_record(runs, starts, len(case["records"])),
-        "final_store": [_stored(each, length) for p in partitions for each in asked.all(partition=p)],
+        "final_store": [
+            _stored(each, length) | ({"partition": p} if len(partitions) > 1 else {})
+            for p in partitions
+            for each in asked.all(partition=p)
+        ],
         **({"query_results": [_query(case, asked, q, length) for q in case["queries"]]} if "queries" in case else {}),
         "metrics": {
             f"{group}/{name}": sum(run.metrics()[name] for run in runs)

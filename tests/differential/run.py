@@ -30,7 +30,7 @@ class Compared(NamedTuple):
 
 def why_unsupported(case: Case) -> str | None:
     """Why sessionkit cannot answer the case yet; None if it can."""
-    if case["aggregation"] not in AGGREGATIONS:
+    if case["aggregation"] not in (*AGGREGATIONS, "all_built_ins"):
         return f"aggregation {case['aggregation']}"
     return unsupported(case)
 
@@ -81,7 +81,9 @@ def shrunk(compared: Compared, oracle: Oracle, seconds: float = 60) -> str:
     """The smallest case found that still differs, in words."""
 
     def differs(case: Case) -> bool:
-        return why_unsupported(case) is None and compare(case, oracle.ask(case)).difference is not None
+        found = None if why_unsupported(case) else compare(case, oracle.ask(case))
+        is_crash = ["crash" in each.ours for each in (found, compared) if each is not None]
+        return found is not None and found.difference is not None and len(set(is_crash)) == 1
 
     smallest = shrink(compared.case, differs, seconds)
     best = compare(smallest, oracle.ask(smallest))

@@ -9,7 +9,8 @@ from copy import deepcopy
 from typing import Any
 
 from tests.differential.compare import Difference
-from tests.differential.draw import Case, smallest_retention, with_last_commit
+from tests.differential.draw import Case, with_last_commit
+from tests.differential.draw_times import smallest_retention
 
 Differs = Callable[[Case], bool]
 
@@ -19,7 +20,8 @@ SIMPLER: dict[str, tuple[Any, ...]] = {  # the simplest first
     "emit": ("on_update",),
     "aggregation": ("count", "sum", "collect"),
 }
-OPTIONAL = ("queries", "commit_after", "emit_interval_ms", "negative_timestamps")
+OPTIONAL = ("queries", "commit_after", "emit_interval_ms", "negative_timestamps", "restarts", "built_in")
+SIMPLE_KEYS = {"text": "a", "int": "1", "bytes": "YQ=="}
 
 
 def is_valid(case: Case) -> bool:
@@ -30,6 +32,8 @@ def is_valid(case: Case) -> bool:
     if not 1 <= window.get("advance_ms", 1) <= window.get("size_ms", 1) or window["grace_ms"] < 0:
         return False
     if with_last_commit(case) != case:
+        return False
+    if case.get("restarts") and (case["store"] != "rocksdb" or max(case["restarts"]) >= len(case["records"]) - 1):
         return False
     smallest = smallest_retention(window)
     return bool(case["records"]) and window.get("retention_ms", smallest) >= smallest
@@ -65,8 +69,9 @@ def _without(case: Case, start: int, stop: int) -> Case:
     """The case without some records; commits keep to their records."""
     kept = [i for i in range(len(case["records"])) if not start <= i < stop]
     smaller = {**case, "records": [case["records"][i] for i in kept]}
-    if "commit_after" in case:
-        smaller["commit_after"] = [new for new, old in enumerate(kept) if old in case["commit_after"]]
+    for name in ("commit_after", "restarts"):
+        if name in case:
+            smaller[name] = [new for new, old in enumerate(kept) if old in case[name]]
     return with_last_commit(smaller)
 
 
@@ -104,10 +109,20 @@ def _simpler_parameters(case: Case) -> Iterator[Case]:
         if name != "kind":
             for smaller in _smaller(value):
                 yield {**case, "window": {**window, name: smaller}}
-    for start in case.get("commit_after", []):
-        yield {**case, "commit_after": [i for i in case["commit_after"] if i != start]}
+    for name in ("commit_after", "restarts"):
+        for start in case.get(name, []):
+            yield {**case, name: [i for i in case[name] if i != start]}
+    if case.get("partitions", 1) > 1:
+        yield {**_without_partitions(case), "queries": []}
+    if isinstance(case["caching"], int) and case["caching"] is not True:
+        yield from ({**case, "caching": number} for number in _smaller(case["caching"]) if number)
     for divisor in (10, 3, 2):
         yield _scaled(case, divisor)
+
+
+def _without_partitions(case: Case) -> Case:
+    records = [{name: value for name, value in r.items() if name != "partition"} for r in case["records"]]
+    return {**{name: value for name, value in case.items() if name != "partitions"}, "records": records}
 
 
 def _smaller(number: int) -> list[int]:
@@ -127,18 +142,19 @@ def _simpler_records(case: Case) -> Iterator[Case]:
     records = case["records"]
     for change in (
         {"wall_advance_ms": None},
-        {"key": "a"},
+        {"key": SIMPLE_KEYS[case.get("keys", "text")]},
         {"value": 1},
     ):
         yield from _changed(case, [{**r, **change} for r in records])
     names = {key: "abcdefgh"[i] for i, key in enumerate(sorted({r["key"] for r in records if r["key"] is not None}))}
-    if "queries" not in case and len(names) <= 8:
-        yield from _changed(case, [{**r, "key": names.get(r["key"])} for r in records])
+    if not case.get("queries") and len(names) <= 8:
+        text = {name: value for name, value in case.items() if name != "keys"}
+        yield from _changed(text, [{**r, "key": names.get(r["key"])} for r in records])
     lowest = min(r["timestamp"] for r in records)
     for less in (lowest, lowest - lowest % 60_000, lowest // 2):
         yield from _changed(case, [{**r, "timestamp": r["timestamp"] - less} for r in records])
     for i, record in enumerate(records):
-        for key, value in (("key", "a"), ("value", 1), ("wall_advance_ms", None)):
+        for key, value in (("key", SIMPLE_KEYS[case.get("keys", "text")]), ("value", 1), ("wall_advance_ms", None)):
             yield from _changed(case, [*records[:i], {**record, key: value}, *records[i + 1 :]])
         before = records[i - 1]["timestamp"] if i else 0
         for time_ms in sorted({before, 0, record["timestamp"] // 2, record["timestamp"] - 1}):

@@ -23,6 +23,9 @@ record Aggregations<A>(Initializer<A> init, Aggregator<String, Long, A> add, Mer
                     (k, a, b) -> greatest(a, b), Serdes.Long());
             case "collect" -> new Aggregations<String>(() -> "", (k, v, a) -> join(a, String.valueOf(v)),
                     (k, a, b) -> join(a, b), Serdes.String());
+            // count, sum, min, max, first, last and collect in one, as a JSON array; sessionkit has them built in
+            case "all_built_ins" -> new Aggregations<String>(() -> "[0,0,null,null,null,null,[]]", (k, v, a) -> BuiltIns.add(a, v),
+                    (k, a, b) -> BuiltIns.merge(a, b), Serdes.String());
             // not neutral: the hundreds count the calls of the initializer, the thousands those of the merger
             case "seeded" -> new Aggregations<Long>(() -> 100L, (k, v, a) -> v == null ? a : a + v,
                     (k, a, b) -> a + b + 1000, Serdes.Long());

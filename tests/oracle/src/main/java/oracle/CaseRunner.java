@@ -87,24 +87,29 @@ final class CaseRunner {
         final Set<Integer> commits = numbers(spec, "commit_after");
         final Set<Integer> restarts = numbers(spec, "restarts");
         final boolean always = !spec.hasNonNull("commit_after");
+        final ObjectNode[] last = new ObjectNode[drivers.size()]; // what the last record of each partition came to
         long wallMs = 0;
         int i = 0;
         for (final JsonNode r : spec.get("records")) {
             captured.clear();
             wallMs += r.path("wall_advance_ms").asLong(0);
-            drivers.get(r.path("partition").asInt(0)).process(r.get("key").isNull() ? null : r.get("key").asText(),
+            final int partition = r.path("partition").asInt(0);
+            drivers.get(partition).process(r.get("key").isNull() ? null : r.get("key").asText(),
                     r.get("value").isNull() ? null : Long.valueOf(r.get("value").asLong()), r.get("timestamp").asLong(), wallMs);
-            final ObjectNode out = json.createObjectNode();
-            out.set("outputs", forwarded());
-            captured.clear();
-            if (always || commits.contains(i)) {
-                drivers.forEach(StepDriver::commit);
-            }
-            if (restarts.contains(i)) {
-                restart(spec, stateDir);
-            }
-            if (!captured.isEmpty()) {
-                out.set("flushed", forwarded());
+            last[partition] = json.createObjectNode();
+            last[partition].set("outputs", forwarded());
+            final ObjectNode out = last[partition];
+            for (int p = 0; p < drivers.size(); p++) {
+                captured.clear();
+                if (always || commits.contains(i) || restarts.contains(i)) {
+                    drivers.get(p).commit();
+                }
+                if (restarts.contains(i)) {
+                    restart(spec, stateDir, p);
+                }
+                if (!captured.isEmpty()) {
+                    last[p].withArray("flushed").addAll(forwarded());
+                }
             }
             steps.add(out.put("dropped_total", droppedTotal()));
             i++;
@@ -117,16 +122,13 @@ final class CaseRunner {
         return found;
     }
 
-    /** Each task is stopped and started again on the same folder. */
-    private void restart(final JsonNode spec, final Path stateDir) {
-        for (int p = 0; p < drivers.size(); p++) {
-            final StepDriver before = drivers.get(p);
-            before.commit();
-            droppedBefore += before.droppedTotal();
-            before.stop();
-            drivers.set(p, started(spec, stateDir, p));
-            drivers.get(p).takeOver(before);
-        }
+    /** The task is stopped and started again on the same folder. */
+    private void restart(final JsonNode spec, final Path stateDir, final int partition) {
+        final StepDriver before = drivers.get(partition);
+        droppedBefore += before.droppedTotal();
+        before.stop();
+        drivers.set(partition, started(spec, stateDir, partition));
+        drivers.get(partition).takeOver(before);
     }
 
     private long droppedTotal() {
@@ -157,10 +159,14 @@ final class CaseRunner {
 
     private ArrayNode contents(final JsonNode spec) {
         final ArrayNode all = json.createArrayNode();
-        for (final StepDriver step : drivers) {
-            all.addAll(new CaseTopology(spec).isSession()
+        for (int p = 0; p < drivers.size(); p++) {
+            final StepDriver step = drivers.get(p);
+            final ArrayNode held = new CaseTopology(spec).isSession()
                     ? drain(step.driver.<String, Object>getSessionStore(CaseTopology.STORE).fetch(null, null))
-                    : drain(timed(step).all()));
+                    : drain(timed(step).all());
+            for (final JsonNode each : held) {
+                all.add(drivers.size() == 1 ? each : ((ObjectNode) each).put("partition", p));
+            }
         }
         return all;
     }
