@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.conformance.cases import read_cases
+from tests.conformance.cases import AGGREGATIONS, read_cases
 from tests.differential.compare import excuses, fault_of, first_difference
 from tests.differential.draw import CELLS, cell_of, draw
+from tests.differential.draw_times import SMALLEST_SEGMENT, overlap_of, smallest_retention, span_of
 from tests.differential.oracle import Oracle, OracleUnavailable
 from tests.differential.shrink import is_valid, shrink
 from tests.reliability import differential
@@ -61,6 +64,39 @@ def test_the_same_seed_draws_the_same_valid_cases() -> None:
     assert all(is_valid(case) for case in cases)
     assert {cell_of(case) for case in cases} == set(CELLS)
     assert json.loads(json.dumps(cases)) == cases
+
+
+def test_all_that_should_be_drawn_is_drawn() -> None:
+    cases = [draw(11, i) for i in range(2400)]
+    records = [record for case in cases for record in case["records"]]
+    times = {record["timestamp"] for record in records}
+    spans = [span_of(case["window"]) for case in cases]
+    queries = [query for case in cases for query in case.get("queries", [])]
+    keys = [base64.b64decode(r["key"]) for c in cases if c.get("keys") == "bytes" for r in c["records"] if r["key"]]
+    texts = {record["key"] for case in cases if "keys" not in case for record in case["records"]}
+    assert 0.88 < sum(len(case["records"]) <= 40 for case in cases) / len(cases) < 0.92
+    assert max(len(case["records"]) for case in cases) > 5_000
+    assert max(len({record["key"] for record in case["records"]}) for case in cases) > 1_000
+    assert any(b"\x00" in key for key in keys) and any(b"\xff" in key for key in keys) and max(map(len, keys)) > 2_000
+    assert {"", "a", "aa", None} <= texts
+    for near in (0, 2**53, 2**62):
+        assert any(abs(time - near) < 1000 for time in times)
+    assert (min(spans), max(spans)) == (0, 2**40)
+    assert max(case["window"]["grace_ms"] for case in cases) == 2**40
+    assert 90 < max(overlap_of(case["window"]) for case in cases) <= 100
+    bounds = {query.get(name, 0) for query in queries for name in ("from", "to")}
+    assert {-(2**63), -1, 2**63 - 1} <= bounds
+    assert any(a == b for case in cases for a, b in pairwise(case["records"]))
+    assert any(sum(r["value"] is None for r in c["records"]) > 0.8 * len(c["records"]) > 20 for c in cases)
+    assert any(record.get("wall_advance_ms", 0) < 0 for record in records)
+    assert {case.get("partitions", 1) for case in cases} == {1, 2, 3}
+    assert {case["aggregation"] for case in cases} == {*AGGREGATIONS, "all_built_ins"}
+    assert any(case.get("built_in") for case in cases) and any("restarts" in case for case in cases)
+    for case in cases:  # where Kafka itself walks every segment from 0
+        if case["store"] == "rocksdb" and case["caching"]:
+            latest = max(record["timestamp"] for record in case["records"])
+            kept = case["window"].get("retention_ms", smallest_retention(case["window"]))
+            assert latest // max(kept // 2, SMALLEST_SEGMENT) < 50_000
 
 
 def test_every_field_is_compared() -> None:
