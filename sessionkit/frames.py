@@ -48,14 +48,12 @@ def _to_polars(table: pa.Table) -> Any:
 
 
 def _to_pandas(table: pa.Table) -> Any:
-    """Beside missing values pandas makes floats of integers; not here, where these would be others."""
+    """Beside missing values pandas makes floats of integers, and it cuts names at a NUL; not where that matters."""
     frame = table.to_pandas()
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_integer(column.type) and column.null_count and _is_wide(column):
             frame[name] = _nullable(column)
-        elif pa.types.is_nested(column.type) and any(
-            _is_wide(leaf) for chunk in column.chunks for leaf in _leaves(chunk)
-        ):
+        elif pa.types.is_nested(column.type) and (_has_nul(column.type) or _holds_wide(column)):
             frame[name] = _objects(column.to_pylist())
     return frame
 
@@ -64,6 +62,15 @@ def _nullable(column: pa.ChunkedArray) -> Any:
     import pandas as pd
 
     return column.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}.get)
+
+
+def _has_nul(kind: pa.DataType) -> bool:
+    """True where the name of a field has a NUL, which would end it in pandas."""
+    return "\0" in str(kind)
+
+
+def _holds_wide(column: pa.ChunkedArray) -> bool:
+    return any(_is_wide(leaf) for chunk in column.chunks for leaf in _leaves(chunk))
 
 
 def _leaves(array: pa.Array) -> Iterator[pa.Array]:

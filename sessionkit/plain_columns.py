@@ -23,7 +23,9 @@ def plain_table(table: pa.Table) -> pa.Table:
 
 
 def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column without views and runs, with dictionaries of flat values only; the values stay what they are."""
+    """The column without views and runs, with dictionaries of text and bytes only; the values stay what they are."""
+    if any(not len(chunk) for chunk in column.chunks):  # sliced ones from outside cannot be joined (ArrowIndexError)
+        column = pa.chunked_array([chunk for chunk in column.chunks if len(chunk)], column.type)
     kind = plain_type(column.type)
     if kind != column.type:
         column = pa.chunked_array([_plain(chunk) for chunk in column.chunks], kind)
@@ -31,12 +33,14 @@ def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def with_one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The dictionaries of all chunks as one, with wider codes where those of the column are too few for it."""
+    """The dictionaries of all chunks as one; made anew where codes are too few for it, or a value of one is missing."""
     try:
-        return column.unify_dictionaries()
+        if not any(chunk.dictionary.null_count for chunk in column.chunks):
+            return column.unify_dictionaries()
     except pa.ArrowInvalid:
-        kind = pa.dictionary(pa.int32(), column.type.value_type, column.type.ordered)
-        return column.cast(kind).unify_dictionaries()
+        pass  # too few codes
+    values = [chunk.dictionary.take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(values, column.type.value_type).dictionary_encode()
 
 
 def _plain(array: pa.Array) -> pa.Array:
@@ -102,7 +106,7 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return plain_type(kind.value_type)
     if pa.types.is_dictionary(kind):
         values = plain_type(kind.value_type)
-        return pa.dictionary(kind.index_type, values, kind.ordered) if _is_flat(values) else values
+        return pa.dictionary(kind.index_type, values, kind.ordered) if _is_text_or_bytes(values) else values
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(plain_type(kind.value_type)))
     if _is_large(kind) or pa.types.is_list_view(kind):  # views may share values: together more than 32 bits count
@@ -117,16 +121,8 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _is_flat(kind: pa.DataType) -> bool:
-    """True for values of which Arrow makes dictionaries."""
-    is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    is_bytes = any(test(kind) for test in (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary))
-    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
-    return is_text or is_bytes or (is_number and kind != pa.float16()) or _is_time(kind)
-
-
-def _is_time(kind: pa.DataType) -> bool:
-    return pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+def _is_text_or_bytes(kind: pa.DataType) -> bool:
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in ("string", "large_string", "binary", "large_binary"))
 
 
 def parts_of(kind: pa.DataType) -> Iterator[pa.DataType]:

@@ -239,8 +239,12 @@ def _value_column(column: pa.ChunkedArray, name: str, objects: list[Any] | None)
     if objects is not None:
         return PythonObjects([objects[place] for place in column.to_pylist()])
     check_text(column, name)
-    joined = column.combine_chunks()
-    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+    try:
+        joined = column.combine_chunks()
+        return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+    except pa.ArrowNotImplementedError as error:  # unions
+        want = "one chunk of it, or another type"
+        raise UnsupportedData(problem(f"column {name!r} cannot be joined", column.type, want)) from error
 
 
 def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.int64]:

@@ -155,7 +155,7 @@ def _trace(windows: Any, feed: Feed, keys: pa.Array, columns: WindowColumns, sta
 
 def offsets_at(batch: RecordBatch, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Offsets of the records at `rows`, without counting through all records where there is one partition only."""
-    if batch.given_offset is not None or len(batch.partitions) > 1:
+    if batch.given_offset is not None or len(batch.partitions) != 1:
         offsets: npt.NDArray[np.int64] = batch.offset[rows]
         return offsets
     first = 0 if batch.first_offset is None else int(batch.first_offset[0])
