@@ -193,7 +193,8 @@ class CachingSessionStore(CachingStore):
         found = getattr(self.store, way)(*keys, earliest_ms, latest_ms, partition=partition)
         cached = self._cached(low, high, earliest_ms, latest_ms, partition, backward=backward)
         near = (e for e in cached if e.id.end_ms >= earliest_ms and e.id.start_ms <= latest_ms)
-        return merged(self._in_order(between_keys(near, low, high)), found, self._order_of, backward=backward)
+        entries = self._in_order(between_keys(near, low, high))
+        return iter(list(merged(entries, found, self._order_of, backward=backward)))
 
     def _cached(
         self, low: bytes | None, high: bytes | None, earliest_ms: int, latest_ms: int, partition: int, *, backward: bool

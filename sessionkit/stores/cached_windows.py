@@ -148,7 +148,7 @@ class CachingWindowStore(CachingStore):
             several = self.store.backward_fetch_in_keys if backward else self.store.fetch_in_keys
             found = several(key_from, key_to, from_ms, to_ms, partition=partition)
         cached = between_keys(self._cached(low, high, from_ms, to_ms, partition, backward=backward), low, high)
-        return self._merged(cached, found, from_ms, to_ms, backward=backward)
+        return iter(list(self._merged(cached, found, from_ms, to_ms, backward=backward)))
 
     def _found_in_all(
         self, from_ms: int, to_ms: int, partition: int, *, backward: bool = False
@@ -165,7 +165,7 @@ class CachingWindowStore(CachingStore):
                 (None, None) if goes_through_all else (_PLACE.pack(max(from_ms, 0)), _PLACE.pack(max(to_ms, -1) + 1))
             )
             cached = self._cache(partition).between(*bounds, backward=backward)
-        return self._merged(cached, found, from_ms, to_ms, backward=backward)
+        return iter(list(self._merged(cached, found, from_ms, to_ms, backward=backward)))
 
     def _merged(
         self,

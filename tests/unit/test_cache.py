@@ -292,6 +292,15 @@ def test_reads_of_windows_see_the_cache_over_the_store(windows: Windows, name: s
     assert starts(read(windows.below, "")) == expected
 
 
+def test_an_answer_is_fixed_when_the_call_is_made(windows: Windows) -> None:
+    answers = [read(windows.store, way) for read, _ in WINDOW_READS.values() for way in ("", "backward_")]
+    for key, start in (("a", 0), ("a", 5), ("b", 30)):
+        windows.store.put(key, start, None, start)
+    windows.flush()
+    expected = [found[::step] for _, found in WINDOW_READS.values() for step in (1, -1)]
+    assert [starts(answer) for answer in answers] == expected
+
+
 def test_one_window_is_read_from_the_cache_first(windows: Windows) -> None:
     found = {start: windows.store.fetch_window("a", start) for start in (0, 5, 10, 15)}
     assert {start: None if window is None else window.aggregate for start, window in found.items()} == {
