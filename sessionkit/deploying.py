@@ -61,8 +61,13 @@ def deployment(
     """What `Plan.run` was told of it, checked, for `count` records.
 
     Raises:
-        InvalidArgument: a clock that does not fit the records, commits after less than one of them.
+        InvalidArgument: a clock that does not fit the records, commits after less than one of them, a cache of fewer
+            entries than none.
     """
+    given: Any = caching
+    if not isinstance(given, int) or given < 0:
+        what, want = "caching is a choice or a size", "True, False, or how many entries fit into the record cache"
+        raise InvalidArgument(problem(what, shorten(repr(caching)), want))
     return Deployment(
         retention_ms=retention_ms,
         emit=emit,

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 import sessionkit as sk
+from sessionkit.errors import InvalidArgument
 
 
 def _run(windows: Any, rows: list[tuple[str, int]], *, emit: str = "on_window_update", **options: Any) -> sk.Run:
@@ -91,3 +93,9 @@ def test_a_final_result_goes_out_twice_where_kafka_sends_it_twice() -> None:
     options = {"retention": 1000, "caching": True, "commit_every": 1}
     run = _run(windows, rows, emit="on_window_close", **options)
     assert _sent(run) == [(2, "a\x00", 5), (2, "a", 5), (2, "a\x00", 5)]
+
+
+@pytest.mark.parametrize("caching", [-1, 2.5, "10"])
+def test_a_cache_has_a_number_of_entries(caching: Any) -> None:
+    with pytest.raises(InvalidArgument, match="how many entries fit"):
+        _run(sk.TimeWindows(size=1, grace=0), [("a", 0)], caching=caching)
