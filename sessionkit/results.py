@@ -224,8 +224,8 @@ class Results:
 
 
 def save(rows: DataFrame, path: Path) -> None:
-    """Has Spark write Parquet there."""
-    rows.write.mode("errorifexists").parquet(f"file://{path.absolute()}")  # Hadoop takes it as it is, unescaped
+    """Has Spark write Parquet there, where nothing is yet."""
+    rows.write.parquet(f"file://{path.absolute()}")  # Hadoop takes it as it is, unescaped
 
 
 def _leaves(path: Path, name: str) -> Iterator[tuple[str, Path]]:
