@@ -203,7 +203,13 @@ exec {shlex.quote(str(java))} "$@"
 
 def _cache_directory() -> Path:
     base = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (base if base.is_absolute() else Path.home() / ".cache") / "sessionkit"
+    if not base.is_absolute():
+        try:
+            base = Path.home() / ".cache"
+        except RuntimeError as error:  # a user whom the system has no name for
+            want = "no home folder is known; set XDG_CACHE_HOME to a folder that can be written"
+            raise _Unusable(want) from error
+    return base / "sessionkit"
 
 
 def _write_executable(target: Path, text: str) -> None:

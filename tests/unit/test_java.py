@@ -182,6 +182,14 @@ def test_a_cache_that_cannot_be_written_is_named(no_system_java, tmp_path, monke
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(SparkUnavailable, match="set XDG_CACHE_HOME to a folder that can be written"):
         find_java()
+    monkeypatch.delenv("XDG_CACHE_HOME")
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)  # as for a user whom the system has no name for
+    with pytest.raises(SparkUnavailable, match=r"no home folder is known.*set XDG_CACHE_HOME"):
+        find_java()
 
 
 def run_spark_job() -> list[str]:
