@@ -11,13 +11,14 @@ from weakref import WeakSet
 from sortedcontainers import SortedDict
 
 from sessionkit.errors import StoreClosed, StoreCorrupted, problem
-from sessionkit.stores.folder import StoreFolder
+from sessionkit.stores.folder import OWNER, StoreFolder
 from sessionkit.stores.sharing import never_drop, note_rocksdb, refuse_after_fork
 
 if TYPE_CHECKING:
     from rocksdict import Rdict, RdictIter
 
 T = TypeVar("T")
+_MADE_FOR = b"\x04"  # the row that is written when the store is made, and never again: which one it is
 
 
 class Pending:
@@ -163,6 +164,12 @@ class Database:
             folder.release()
             raise
         _databases.add(self)
+        try:
+            if self.get(_MADE_FOR) != folder.id:
+                raise folder.corrupted("its tables are another store's")
+        except BaseException:
+            self.close()
+            raise
 
     def _fill(self, path: Any, first: dict[bytes, bytes | None]) -> None:
         from sessionkit.stores.strict import open_strictly
@@ -170,7 +177,7 @@ class Database:
         try:
             rdict = open_strictly(str(path), create=True)
             try:
-                _write(rdict, first, {}, sync=True)
+                _write(rdict, self.folder.id, {**first, _MADE_FOR: self.folder.id}, {}, sync=True)
             finally:
                 rdict.close()
         except Exception as error:
@@ -267,7 +274,7 @@ class Database:
     def _write_pending(self) -> None:
         rows, dropped, sync = self.pending.rows, self.pending.dropped, self._wanted == "sync"
         if self.pending or sync:
-            self.call(_write, self.rdict, rows, dropped, sync=sync)
+            self.call(_write, self.rdict, self.folder.id, rows, dropped, sync=sync)
             self.pending.clear()
 
     # ---- open and closed
@@ -317,7 +324,8 @@ class Database:
         rdict, self._rdict = self._rdict, None
         try:
             if self.pending and not self._depth:
-                self._translated(lambda: _write(rdict, self.pending.rows, self.pending.dropped, sync=True))
+                rows, dropped = self.pending.rows, self.pending.dropped
+                self._translated(lambda: _write(rdict, self.folder.id, rows, dropped, sync=True))
             self._translated(rdict.flush_wal)
         finally:
             for cursor in list(self._cursors):  # each would keep the files open
@@ -372,10 +380,14 @@ def _rows_between(rdict: Rdict, low: bytes, high: bytes) -> tuple[list[bytes], l
             return keys, values
 
 
-def _write(rdict: Rdict, rows: dict[bytes, bytes | None], dropped: Mapping[bytes, bytes], *, sync: bool) -> None:
+def _write(
+    rdict: Rdict, owner: bytes, rows: dict[bytes, bytes | None], dropped: Mapping[bytes, bytes], *, sync: bool
+) -> None:
     from rocksdict import WriteBatch, WriteOptions
 
     batch, options = WriteBatch(raw_mode=True), WriteOptions()
+    if rows or dropped:
+        batch.put(OWNER, owner)  # the first: see damage_in_logs
     for low, high in dropped.items():
         batch.delete_range(low, high)
     for key, value in dict.items(rows):  # SortedDict's own items() looks each row up

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -24,8 +25,9 @@ from sessionkit.text import shorten
 
 OPEN_LIMIT_S = 5  # for opening a folder that was not closed; a damaged manifest can make RocksDB hang there
 START_LIMIT_S = 60  # for the other Python to start, on a busy machine
-FORMAT = 1
-IDENTITY = f"sessionkit store, format {FORMAT}\n".encode()
+FORMAT = 2
+IDENTITY = f"sessionkit store, format {FORMAT}, ".encode()
+OWNER = b"\x03"  # the row that each batch of changes begins with: whose they are
 ROWS = "rows"  # the folder with RocksDB's own files
 # What the system says of a sound folder; RocksDB and rocksdict hand it on with or without words of their own.
 _REFUSALS = tuple(
@@ -62,14 +64,15 @@ def store_path(name: str, directory: str | os.PathLike[str]) -> Path:
 class StoreFolder:
     """A store's folder, held by this process until `release`.
 
-    Beside RocksDB's files in `rows` it has a line that says what it is (`STORE`), a file to lock (`LOCK`), and, only
-    while nobody has it open, a seal (`CLOSED`): names, sizes and checksums of RocksDB's files. A folder without a seal
-    was not closed whole; one whose files differ from the seal is damaged.
+    Beside RocksDB's files in `rows` it has a line that says what it is and which one (`STORE`: no other has its `id`),
+    a file to lock (`LOCK`), and, only while nobody has it open, a seal (`CLOSED`): names, sizes and checksums of
+    RocksDB's files. A folder without a seal was not closed whole; one whose files differ from the seal is damaged.
     """
 
     def __init__(self, name: str, directory: str | os.PathLike[str]) -> None:
         self.name, self.path = name, store_path(name, directory)
         self.rows = self.path / ROWS
+        self.id = b""  # known once it was made or held
         self._held: BinaryIO | None = None
 
     @property
@@ -79,11 +82,12 @@ class StoreFolder:
 
     def create(self, fill: Callable[[Path], None]) -> None:
         """Makes the folder whole beside its place and then moves it there, so that a half-made one is never opened."""
-        making = self.path.with_name(f".{self.name}~{uuid4().hex}")  # "~" is in no store's name
+        self.id = uuid4().bytes
+        making = self.path.with_name(f".{self.name}~{self.id.hex()}")  # "~" is in no store's name
         try:
             making.mkdir(parents=True)
             fill(making / ROWS)
-            _write_file(making / "STORE", IDENTITY)
+            _write_file(making / "STORE", IDENTITY + self.id.hex().encode() + b"\n")
             _write_file(making / "LOCK", b"")
             _seal(making)
             self._move(making)
@@ -177,9 +181,11 @@ class StoreFolder:
 
     def _check_identity(self) -> None:
         identity = _read_small(self.path / "STORE")
-        if identity != IDENTITY:
+        known = re.fullmatch(re.escape(IDENTITY) + b"([0-9a-f]{32})\n", identity or b"")
+        if known is None:
             got = "no file STORE" if identity is None else f"file STORE: {identity[:60]!r}"
             raise self.corrupted(f"{got}; it is no store of this version of sessionkit")
+        self.id = bytes.fromhex(known[1].decode())
 
     def _check_files(self) -> None:
         for folder in (self.path, self.rows):
@@ -205,7 +211,8 @@ class StoreFolder:
         return True
 
     def _check_logs(self) -> None:
-        damage = damage_in_logs(self.rows)
+        first_row = b"\x01%c%b%c%b" % (len(OWNER), OWNER, len(self.id), self.id)  # write_batch.cc: 1 is a put
+        damage = damage_in_logs(self.rows, first_row)
         if damage:
             raise self.corrupted(f"it was not closed, and {damage}")
 

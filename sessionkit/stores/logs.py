@@ -34,7 +34,7 @@ class _Manifest(NamedTuple):
     last_sequence: int  # of the changes that had been written when it was
 
 
-def damage_in_logs(rows: Path) -> str:
+def damage_in_logs(rows: Path, first_row: bytes = b"") -> str:
     """What is wrong with the write-ahead logs and the manifest in this folder; "" if nothing that can be told here.
 
     RocksDB checks each record that it reads. But a record that says it is longer than its file counts as cut off by a
@@ -44,6 +44,9 @@ def damage_in_logs(rows: Path) -> str:
 
     Nor does it ask where a log ends: after one that lost its end it goes on with the next. While a table is made of
     the changes of one log, those that come in go to another, so a crash can leave two.
+
+    Args:
+        first_row: what the store writes in front of the changes of each record, as RocksDB has it there.
     """
     logs: dict[int, _Log] = {}
     for file in sorted(rows.iterdir()):
@@ -53,10 +56,10 @@ def damage_in_logs(rows: Path) -> str:
                 return f"{file.name} is damaged at byte {log.damaged_at:,}"
             if file.suffix == ".log" and file.stem.isdecimal():
                 logs[int(file.stem)] = log
-    return _gap_in(rows, logs)
+    return _gap_in(rows, logs, first_row)
 
 
-def _gap_in(rows: Path, logs: dict[int, _Log]) -> str:
+def _gap_in(rows: Path, logs: dict[int, _Log], first_row: bytes) -> str:
     """What is missing from the logs that RocksDB would read, one behind the other."""
     current = (rows / "CURRENT").read_bytes() if (rows / "CURRENT").is_file() else b""
     name = current.decode("ascii", errors="replace").strip()
@@ -74,10 +77,10 @@ def _gap_in(rows: Path, logs: dict[int, _Log]) -> str:
         return f"{_name(first)} is missing"
     if live[0] != first:
         return f"{_name(live[0])} is none of its logs"
-    return _gap_between([(_name(number), logs[number]) for number in live], manifest.last_sequence + 1)
+    return _gap_between([(_name(number), logs[number]) for number in live], manifest.last_sequence + 1, first_row)
 
 
-def _gap_between(logs: list[tuple[str, _Log]], latest_start: int) -> str:
+def _gap_between(logs: list[tuple[str, _Log]], latest_start: int, first_row: bytes) -> str:
     """Where the changes in these logs do not follow each other.
 
     Only the last one may end anywhere. Behind it may be empty ones, of openings that a crash ended.
@@ -92,6 +95,8 @@ def _gap_between(logs: list[tuple[str, _Log]], latest_start: int) -> str:
             sequence, count = int.from_bytes(head[:8], "little"), int.from_bytes(head[8:12], "little")
             if sequence != expected and (expected or sequence > latest_start):
                 return f"{name} goes on with change {sequence:,} at byte {at:,}, not {expected or latest_start:,}"
+            if count and not head[12:].startswith(first_row):
+                return f"{name} has changes of another store at byte {at:,}"
             expected = sequence + count
         if not (log.heads and log.is_whole):
             ended = name

@@ -14,7 +14,7 @@ from sessionkit.stores.codec import BY_KEY, BY_TIME, Bytes, Layout, Place, Place
 from sessionkit.stores.database import Cursor, Database
 from sessionkit.stores.segments import Segments
 
-# The first byte of every row in the database.
+# The first byte of every row in the database; those behind are `database`'s own.
 HEADER, STATE, ROWS = b"\x00", b"\x01", b"\x02"
 _PREFIX = 1 + 4 + 8  # kind, partition, segment
 

@@ -27,7 +27,7 @@ KILLS_A_STORE = 20
 BUFFER_BYTES = 64 << 10  # the smallest that RocksDB takes
 LIMIT_S = 120  # for an answer, on a busy machine
 KEYS, BLOB = 60, 3000
-RATES = (0, 1 << 20, 4 << 20)  # bytes a second that become tables; 0: as many as there are
+RATES = (0, 1 << 19, 1 << 20)  # bytes a second that become tables; 0: as many as there are
 
 
 def slow_tables(bytes_a_second: int) -> None:

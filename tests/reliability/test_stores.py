@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from tests.reliability import store_bits, store_kills
+from tests.reliability import store_bits, store_folders, store_kills
 
 
 def test_kills() -> None:
-    outcome = store_kills.check(seed=12, count=25)
+    outcome = store_kills.check(seed=12, count=20)
     assert outcome.wrong == []
-    assert outcome.done == 25
-    assert outcome.noted["killed while writing"] > 15
+    assert outcome.done == 20
+    assert outcome.noted["killed while writing"] > 12
     assert outcome.noted["inside a flush or compaction"] > 0
 
 
@@ -20,3 +20,12 @@ def test_bits() -> None:
     for state in store_bits.STATES:
         assert outcome.noted[f"{state}: right"] > 0
         assert outcome.noted[f"{state}: StoreCorrupted"] > 30
+
+
+def test_folders() -> None:
+    outcome = store_folders.check(seed=35, count=200)
+    assert outcome.wrong == []
+    assert outcome.done == sum(outcome.noted.values()) == 200
+    assert outcome.noted["a state it had"] > 30
+    assert outcome.noted["StoreCorrupted"] > 50
+    assert outcome.noted["threads"] == outcome.noted["forks"] == 3

@@ -215,3 +215,50 @@ def test_an_opening_that_a_crash_ended_leaves_an_empty_log(two: Path, tmp_path: 
     (rows / f"{int(newer.stem) + 5:06}.log").touch()
     assert damage_in_logs(rows) == ""
     assert position(tmp_path / "it") == 18
+
+
+# ---- files of another store, made in the same way
+
+
+@pytest.fixture(scope="module")
+def another(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As many changes as in `two`, in one log."""
+    place = tmp_path_factory.mktemp("another")
+    with RocksDBSessionStore(name="clicks", directory=place / "growing") as store:
+        commit(store, range(10))
+    with RocksDBSessionStore(name="clicks", directory=place / "growing") as store:
+        commit(store, range(10, 15))
+        shutil.copytree(place / "growing", place / "left")
+    return place / "left"
+
+
+def test_a_log_of_another_store_is_found(two: Path, another: Path, tmp_path: Path) -> None:
+    """Its changes have the numbers that are expected."""
+    shutil.copytree(two, tmp_path / "it")
+    older = logs_of(tmp_path / "it")[0]
+    (of_another,) = logs_of(another)
+    assert of_another.name == older.name
+    shutil.copy(of_another, older)
+    with pytest.raises(StoreCorrupted, match=f"{older.name} has changes of another store at byte 0"):
+        position(tmp_path / "it")
+
+
+def test_tables_of_another_store_are_found(two: Path, another: Path, tmp_path: Path) -> None:
+    """All that is not a log, with its manifest; the logs follow."""
+    shutil.copytree(two, tmp_path / "it")
+    rows = rows_of(tmp_path / "it")
+    for file in rows.iterdir():
+        if file.suffix != ".log":
+            file.unlink()
+    for file in rows_of(another).iterdir():
+        if file.suffix != ".log":
+            shutil.copy(file, rows)
+    with pytest.raises(StoreCorrupted, match="its tables are another store's"):
+        position(tmp_path / "it")
+
+
+def test_whose_store_it_is_said_to_be_is_held_against_its_files(two: Path, another: Path, tmp_path: Path) -> None:
+    shutil.copytree(two, tmp_path / "it")
+    shutil.copy(another / "clicks" / "STORE", tmp_path / "it" / "clicks")
+    with pytest.raises(StoreCorrupted, match=r"\.log has changes of another store at byte 0"):
+        position(tmp_path / "it")
