@@ -204,7 +204,7 @@ class CachingSessionStore(CachingStore):
         earliest_ms, latest_ms = max(earliest_ms, 0), max(latest_ms, 0)
         if low is None or low != high:
             yield from cache.between(None, None, backward=backward)
-        elif not self.store.is_persistent:
+        elif not self.store.is_persistent or not cache.can_evict:
             last = self._place(low, latest_ms, INT64_MAX)
             yield from cache.between(self._place(low, 0, earliest_ms), last, key=low, backward=backward)
         else:

@@ -160,7 +160,7 @@ class CachingWindowStore(CachingStore):
         if self._by_time and from_ms <= to_ms:
             cached = self._cached(None, None, from_ms, to_ms, partition, backward=backward)
         elif from_ms <= to_ms:
-            goes_through_all = self._budget.most is not None or self.store.is_persistent
+            goes_through_all = self._cache(partition).can_evict or self.store.is_persistent
             bounds = (
                 (None, None) if goes_through_all else (_PLACE.pack(max(from_ms, 0)), _PLACE.pack(max(to_ms, -1) + 1))
             )
@@ -187,6 +187,10 @@ class CachingWindowStore(CachingStore):
         cache = self._cache(partition)
         from_ms, to_ms = max(from_ms, 0), max(to_ms, 0)
         one = low if low == high else None
+        if one is not None and not cache.can_evict:
+            mine = (self._place(one, from_ms), self._place(one, to_ms, sequence=_LAST_SEQUENCE))
+            yield from cache.between(*mine, key=one, backward=backward)
+            return
         if not self.store.is_persistent:
             first = None if low is None else _PLACE.pack(0) + low + bytes(12)
             last = None if high is None else _PLACE.pack(to_ms) + _upper_range(high, to_ms)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from sortedcontainers import SortedDict
+from sortedcontainers import SortedDict, SortedList
 
 
 class EntryId(NamedTuple):
@@ -52,29 +52,35 @@ class NamedCache:
         self._by_place: SortedDict = SortedDict()  # at → Entry
         self._by_use: OrderedDict[bytes, None] = OrderedDict()  # kept only where entries can be evicted
         self._dirty: dict[bytes, None] = {}
-        self._of_key: defaultdict[bytes, set[bytes]] = defaultdict(set)
+        self._of_key: dict[bytes, SortedList] = {}  # kept only where none can
         self.newest_ms = -1  # the largest time by which an entry was put into a segment
 
     def __len__(self) -> int:
         return len(self._by_place)
 
+    @property
+    def can_evict(self) -> bool:
+        """True if entries may have to go, so that it matters which ones are used."""
+        return self._budget.most is not None
+
     def get(self, at: bytes) -> Entry | None:
         """The entry, which is used by that."""
         entry: Entry | None = self._by_place.get(at)
-        if entry is not None and self._budget.most is not None:
+        if entry is not None and self.can_evict:
             self._by_use.move_to_end(at)
         return entry
 
     def put(self, entry: Entry) -> None:
         """Writes an entry; too many of them, and the least used ones go."""
         at = entry.at
-        if at not in self._by_place:
-            self._budget.held += 1
-            self._of_key[entry.id.raw].add(at)
+        is_new = at not in self._by_place
         self._by_place[at] = entry
-        if self._budget.most is not None:
+        self._budget.held += is_new
+        if self.can_evict:
             self._by_use[at] = None
             self._by_use.move_to_end(at)
+        elif is_new:
+            self._of_key.setdefault(entry.id.raw, SortedList()).add(at)
         self._dirty.pop(at, None)
         self._dirty[at] = None
         while self._budget.is_exceeded and self._by_place:
@@ -92,13 +98,8 @@ class NamedCache:
 
         Where uses do not matter and only entries of `key` are wanted, the others are not gone through.
         """
-        if self._budget.most is None and key is not None:
-            mine = self._of_key.get(key, ())
-            places = sorted(at for at in mine if (low is None or low <= at) and (high is None or at <= high))
-        elif low is not None and high is not None and low > high:
-            places = []
-        else:
-            places = list(self._by_place.irange(low, high))
+        there = self._by_place if self.can_evict or key is None else self._of_key.get(key, SortedList())
+        places = [] if low is not None and high is not None and low > high else list(there.irange(low, high))
         if backward:
             places.reverse()
         return (entry for at in places if (entry := self.get(at)) is not None)
@@ -131,10 +132,11 @@ class NamedCache:
         self._by_use.pop(at, None)
         self._dirty.pop(at, None)
         self._budget.held -= 1
-        mine = self._of_key[entry.id.raw]
-        mine.discard(at)
-        if not mine:
-            del self._of_key[entry.id.raw]
+        if not self.can_evict:
+            mine = self._of_key[entry.id.raw]
+            mine.remove(at)
+            if not mine:
+                del self._of_key[entry.id.raw]
 
 
 class _Ahead:
