@@ -77,14 +77,14 @@ class PartitionProcessor(StatefulProcessor):
         of, head = self._job.holds, self._head.get() if self._head.exists() else None
         if head is None:
             return ChunkedState(of, partition), Counter()
-        _, position, stream_time_ms, close_time_ms, _, counts, token, _, bound = head
+        _, position, stream_time_ms, close_time_ms, windows, counts, token, _, bound = head
         check_plan(json.loads(bound), self._bound)
         before = Counter(json.loads(counts))
         if (kept := self._files.open(of, partition, token)) is not None:
             return kept, before
         chunks = (Chunk(number, bytes(rows), bytes(gone)) for (number,), (rows, gone) in self._chunks.iterator())
         snapshot = Snapshot(position, stream_time_ms, close_time_ms)
-        return ChunkedState.read(of, partition, chunks, snapshot), before
+        return ChunkedState.read(of, partition, chunks, snapshot, windows=windows), before
 
     def _keep(self, state: ChunkedState, progress: tuple[Any, ...]) -> None:
         change, token = state.seal(), uuid.uuid4().hex

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
+from sessionkit.checkpoint_damage import damage_told
 from sessionkit.contracts import Snapshot
 from sessionkit.errors import InvalidArgument, SparkUnavailable, problem
 from sessionkit.spark_types import spark_schema
@@ -24,16 +26,18 @@ def read_checkpoint(checkpoint: str | os.PathLike[str], batch: int | None) -> tu
 
     Raises:
         InvalidArgument: there is no such checkpoint or micro-batch, or it is of another kind of query.
+        StoreCorrupted: with the file that is damaged or missing, as far as Spark tells it.
         SparkUnavailable: no Spark session runs in this process.
     """
     heads, rows = _heads(checkpoint, batch), _chunks(checkpoint, batch)
     chunks: dict[int, list[Chunk]] = {}
-    for slot, number, data, gone in rows.collect():
+    for slot, number, data, gone in _collected(rows, checkpoint):
         chunks.setdefault(slot, []).append(Chunk(number, bytes(data), bytes(gone)))
     states = []
     for head in heads:
         snapshot = Snapshot(head.position, head.stream_time_ms, head.last_close_time_ms)
-        states.append(ChunkedState.read(head.holds, head.partition, chunks.get(head.slot, []), snapshot))
+        log = chunks.get(head.slot, [])
+        states.append(ChunkedState.read(head.holds, head.partition, log, snapshot, windows=head.windows))
     return heads[0].holds if heads else "sessions", sorted(states, key=lambda state: state.partition)
 
 
@@ -49,6 +53,7 @@ def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) 
         batch: after this micro-batch; the last one if not given.
     Raises:
         InvalidArgument: there is no such checkpoint or micro-batch, or it is of another kind of query.
+        StoreCorrupted: with the file that is damaged or missing, as far as Spark tells it.
         SparkUnavailable: no Spark session runs in this process.
     Example:
         >>> sk.read_state("state").groupBy("partition").count().show()  # doctest: +SKIP
@@ -57,7 +62,7 @@ def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) 
     from pyspark.sql.pandas.types import to_arrow_schema
 
     heads, chunks = _heads(checkpoint, batch), _chunks(checkpoint, batch)
-    largest = chunks.orderBy(F.length("rows").desc()).limit(1).collect()
+    largest = _collected(chunks.orderBy(F.length("rows").desc()).limit(1), checkpoint)
     state_of = {head.slot: (head.holds, head.partition) for head in heads}
     of = heads[0].holds if heads else "sessions"
     raw = [Chunk(number, bytes(rows), bytes(gone)) for _, number, rows, gone in largest]
@@ -83,7 +88,8 @@ def fill(store: Any, states: list[ChunkedState]) -> None:
 
 
 def _heads(checkpoint: str | os.PathLike[str], batch: int | None) -> list[Any]:
-    return _variable(_session(), checkpoint, "head", batch).selectExpr("key.slot", "value.*").collect()
+    heads = _variable(_session(), checkpoint, "head", batch).selectExpr("key.slot", "value.*")
+    return _collected(heads, checkpoint)
 
 
 def _chunks(checkpoint: str | os.PathLike[str], batch: int | None) -> DataFrame:
@@ -96,7 +102,9 @@ def _session() -> SparkSession:
     from pyspark.sql import SparkSession
 
     try:
-        return SparkSession.active()
+        spark = SparkSession.active()
+        _ = spark.streams.active  # reading a state asks for what only the manager of queries starts
+        return spark
     except PySparkRuntimeError as error:
         want = "SparkSession.builder.getOrCreate() first"
         raise SparkUnavailable(
@@ -110,6 +118,23 @@ def _variable(spark: SparkSession, checkpoint: str | os.PathLike[str], name: str
     try:
         return reader.load(os.fspath(checkpoint))
     except Exception as error:
+        folder = Path(checkpoint)
+        commits = folder / "commits"
+        if (folder / "state").is_dir() and (commits if batch is None else commits / str(batch)).exists():
+            is_sure = type(error).__module__ == "py4j.protocol" or "INVALID_CONF_VALUE" in str(error)
+            damage = damage_told(str(error), str(folder), is_sure=is_sure)  # Java's own, such as of a broken log
+            if damage is not None:
+                raise damage from None
         want = "the checkpointLocation of a query that sessionkit runs, and one of its committed micro-batches"
         got = f"{os.fspath(checkpoint)}, batch {'the last' if batch is None else batch} ({shorten(error, 120)})"
-        raise InvalidArgument(problem("there is no state to read", got, want)) from error
+        raise InvalidArgument(problem("there is no state to read", got, want)) from None
+
+
+def _collected(df: DataFrame, checkpoint: str | os.PathLike[str]) -> list[Any]:
+    try:
+        return df.collect()
+    except Exception as error:
+        damage = damage_told(str(error), os.fspath(checkpoint))
+        if damage is None:
+            raise
+        raise damage from None

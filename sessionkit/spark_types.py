@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from sessionkit import errors
+from sessionkit.checkpoint_damage import damage_told
 from sessionkit.errors import SessionkitError, SparkUnavailable, problem
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ _OURS = re.compile(r"sessionkit\.errors\.(\w+): (.+)")
 def readable_errors() -> Iterator[None]:
     """Raises the error of a Spark worker as the one-line error that it is, without the stack of the Java around it.
 
+    And what Java says of a checkpoint that is damaged as `StoreCorrupted`, with the file.
+
     Views are lazy, so an error in the records comes up in whatever starts the job; `metrics()` and all that answers
     at once do this by themselves.
 
@@ -36,7 +39,7 @@ def readable_errors() -> Iterator[None]:
     except SessionkitError:
         raise
     except Exception as error:
-        ours = _ours(str(error))
+        ours = _ours(str(error)) or damage_told(str(error))
         if ours is None:
             raise
         raise ours from None

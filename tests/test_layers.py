@@ -16,6 +16,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("text",),
     ("errors", "assets", "compiled", "decisions", "exports", "views", "windows"),
     ("plain_columns",),
+    ("checkpoint_damage",),
     (
         *(
             "durations",

@@ -119,11 +119,13 @@ class ChunkedState(ColumnState):
     # ---- reading the log again
 
     @classmethod
-    def read(cls, of: str, partition: int, chunks: Iterable[Chunk], snapshot: Snapshot) -> ChunkedState:
-        """The state that these chunks hold.
+    def read(
+        cls, of: str, partition: int, chunks: Iterable[Chunk], snapshot: Snapshot, *, windows: int | None = None
+    ) -> ChunkedState:
+        """The state that these chunks hold: so many windows, if that is known.
 
         Raises:
-            StoreCorrupted: they are not all of one log.
+            StoreCorrupted: they are not all of one log, or not all of it.
         """
         state = cls(of, partition)
         parts: list[pa.Table] = []
@@ -141,6 +143,9 @@ class ChunkedState(ColumnState):
             state._held = _of_table(pa.concat_tables(rows), of, partition)
         state._drop(np.concatenate(gone, axis=1))
         state.snapshots = {partition: snapshot}
+        if windows is not None and len(state) != windows:
+            got = f"{len(state):,} windows of partition {partition}, where {windows:,} were written"
+            raise StoreCorrupted(problem("a state is not whole", got, "the chunks that were written with it"))
         return state
 
     def _drop(self, gone: Rows) -> None:
@@ -264,7 +269,7 @@ def _to_bytes(table: pa.Table) -> bytes:
 def _of_bytes(raw: bytes) -> pa.Table:
     try:
         return pa.ipc.open_stream(raw).read_all()
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowException, OSError) as error:
         raise StoreCorrupted(
             problem("a chunk of a state cannot be read", shorten(error), "it was written so")
         ) from error

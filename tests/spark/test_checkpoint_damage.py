@@ -1,0 +1,104 @@
+"""A checkpoint that is damaged is named with its file, in a line; and a session that has run nothing reads one."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import sessionkit as sk
+from sessionkit.contracts import Snapshot
+from sessionkit.errors import StoreCorrupted
+from sessionkit.stores.chunks import ChunkedState
+from tests.spark.common import STRATEGIES, WINDOWS, plan_of, read_stream, records, run_through, write_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+PLAN = plan_of(WINDOWS["session"], STRATEGIES[0])
+TABLE = records(2).slice(0, 600)
+FRESH = """
+import sys
+import sessionkit as sk
+from tests.spark.session import start_spark
+start_spark("local[1]")
+print(len(sk.open_store("spark", checkpoint=sys.argv[1])), sk.read_state(sys.argv[1]).count())
+"""
+
+
+@pytest.fixture(scope="module")
+def checkpoint(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of two micro-batches; a third file is still to be read by whoever goes on."""
+    folder = tmp_path_factory.mktemp("stream")
+    run_through(
+        PLAN.run(read_stream(spark, write_files(TABLE.slice(0, 400), folder / "in", [200]))).events(), folder / "whole"
+    )
+    rest = write_files(TABLE.slice(400), folder / "rest", []) / "00000.parquet"
+    rest.rename(folder / "in" / "later.parquet")
+    return folder / "whole"
+
+
+def flip(file: Path) -> None:
+    raw = bytearray(file.read_bytes())
+    raw[len(raw) // 2] ^= 8
+    file.write_bytes(raw)
+
+
+def unsummed(file: Path) -> Path:
+    """As on a storage that keeps no sums beside the files."""
+    file.with_name(f".{file.name}.crc").unlink()
+    return file
+
+
+def test_a_session_that_has_run_no_query_reads_a_checkpoint(checkpoint: Path) -> None:
+    local = PLAN.run(TABLE.slice(0, 400), store=(store := sk.open_store("memory", "local")))
+    assert local.metrics()["windows"] > len(store) > 0
+    command = [sys.executable, "-c", FRESH, str(checkpoint)]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert told.stdout.split()[-2:] == [str(len(store))] * 2, told.stderr[-2_000:]
+
+
+@pytest.mark.parametrize("file", ["commits/1", "offsets/1", "state/0/_metadata/v2/0", "state/0/1/2.changelog"])
+def test_a_flipped_bit_is_named_with_its_file(checkpoint: Path, tmp_path: Path, file: str) -> None:
+    copy = Path(shutil.copytree(checkpoint, tmp_path / "copy"))
+    flip(copy / file)
+    for ask in (lambda: sk.open_store("spark", checkpoint=copy), lambda: sk.read_state(copy)):
+        with pytest.raises(StoreCorrupted) as refused:
+            ask()
+        assert str(refused.value).startswith(f"{copy / file} is damaged or missing; got ")
+        assert "\n" not in str(refused.value)
+
+
+def test_damage_that_spark_does_not_name_is_looked_for(checkpoint: Path, tmp_path: Path) -> None:
+    for file, place in (("commits/1", "commits/1"), ("state/0/0/1.zip", "state/0/0/1.zip"), ("offsets/1", "offsets/1")):
+        copy = Path(shutil.copytree(checkpoint, tmp_path / file.replace("/", "-")))
+        unsummed(copy / file).write_bytes((copy / file).read_bytes()[:20])
+        with pytest.raises(StoreCorrupted, match=f"^{copy / place} is damaged or missing"):
+            sk.open_store("spark", checkpoint=copy)
+    copy = Path(shutil.copytree(checkpoint, tmp_path / "changelog"))
+    flip(unsummed(copy / "state/0/1/2.changelog"))
+    with pytest.raises(StoreCorrupted, match=f"^a file of {copy}/state is damaged or missing; got .*corrupted"):
+        sk.open_store("spark", checkpoint=copy)
+
+
+def test_a_query_over_a_damaged_checkpoint_ends_with_the_file(
+    spark: SparkSession, checkpoint: Path, tmp_path: Path
+) -> None:
+    """Where its error is read through `readable_errors`."""
+    copy = Path(shutil.copytree(checkpoint, tmp_path / "copy"))
+    flip(copy / "state/0/1/2.changelog")
+    with pytest.raises(StoreCorrupted, match=rf"^{copy}/state/0/1/2\.changelog is damaged or missing"):
+        run_through(PLAN.run(read_stream(spark, checkpoint.parent / "in")).events(), copy)
+
+
+def test_a_log_that_lost_a_chunk_is_not_believed() -> None:
+    assert ChunkedState.read("sessions", 0, [], Snapshot(9), windows=0).snapshot(0) == Snapshot(9)
+    with pytest.raises(StoreCorrupted, match="0 windows of partition 0, where 2 were written"):
+        ChunkedState.read("sessions", 0, [], Snapshot(9), windows=2)
