@@ -57,9 +57,9 @@ class Child:
 
 
 @contextmanager
-def scratch() -> Iterator[Path]:
-    """A folder that goes away again."""
-    with tempfile.TemporaryDirectory(dir=FAST) as place:
+def scratch(inside: Path | None = None) -> Iterator[Path]:
+    """A folder that goes away again; a process that may be killed has it `inside` one of the process that kills it."""
+    with tempfile.TemporaryDirectory(dir=inside or FAST) as place:
         yield Path(place)
 
 

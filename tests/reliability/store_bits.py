@@ -104,7 +104,7 @@ def judge(pipe: Connection, place: Path, work: list[tuple[int, Case]]) -> None:
     right = {(kind, state): writing_of(kind).after(BATCHES[state]) for kind in KINDS for state in STATES}
     files = {of: files_of(place / of[0] / of[1]) for of in right}
     for number, case in work:
-        with scratch() as directory:
+        with scratch(place) as directory:
             raw = bytearray(files[case.kind, case.state][case.file])
             raw[case.bit // 8] ^= 1 << case.bit % 8
             write_files(directory, {**files[case.kind, case.state], case.file: bytes(raw)})

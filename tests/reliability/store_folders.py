@@ -180,7 +180,7 @@ def record_starts(log: bytes) -> list[int]:
 # ---- what comes of it
 
 
-def judge(pipe: Connection, folders: dict[str, list[Folder]], seed: int, numbers: range) -> None:
+def judge(pipe: Connection, place: Path, folders: dict[str, list[Folder]], seed: int, numbers: range) -> None:
     """Says of each case what came of it."""
     try_here(TRY_LIMIT_S, pipe.send)
     states = {kind: {name: _states(each) for name, each in writings(kind).items()} for kind in KINDS}
@@ -188,7 +188,7 @@ def judge(pipe: Connection, folders: dict[str, list[Folder]], seed: int, numbers
         dice = random.Random(f"{seed} {number}")
         kind = dice.choice(KINDS)
         folder, done, files = damaged(dice, folders[kind])
-        with scratch() as directory:
+        with scratch(place) as directory:
             write_files(directory, files)
             outcome = _outcome(kind, directory, states[kind])
         if outcome.startswith("wrong"):
@@ -226,25 +226,25 @@ def check(seed: int, count: int) -> Outcome:
         maker = Child(make_folders, place)
         folders = maker.hear(LIMIT_S)
         maker.end()
-    at, until = 0, count - others
-    while at < until:
-        at, found = _judged(folders, seed, range(at, until))
-        for number, outcome in found:
-            noted[outcome.partition(":")[0]] += 1
-            wrong += [f"seed {seed}, case {number}: {outcome}"] if outcome.startswith("wrong") else []
-    for number in range(others):
-        work = (threads, forks)[number % 2]
-        child = Child(work, f"{seed} {number}")
-        said = child.hear(LIMIT_S)
-        child.end()
-        noted[work.__name__] += 1
-        wrong += [] if said == "right" else [f"seed {seed}, {work.__name__} {number}: {said or 'no answer'}"]
+        at, until = 0, count - others
+        while at < until:
+            at, found = _judged(place, folders, seed, range(at, until))
+            for number, outcome in found:
+                noted[outcome.partition(":")[0]] += 1
+                wrong += [f"seed {seed}, case {number}: {outcome}"] if outcome.startswith("wrong") else []
+        for number in range(others):
+            work = (threads, forks)[number % 2]
+            child = Child(work, place, f"{seed} {number}")
+            said = child.hear(LIMIT_S)
+            child.end()
+            noted[work.__name__] += 1
+            wrong += [] if said == "right" else [f"seed {seed}, {work.__name__} {number}: {said or 'no answer'}"]
     return Outcome(count, wrong, dict(noted))
 
 
-def _judged(folders: Any, seed: int, numbers: range) -> tuple[int, list[tuple[int, str]]]:
+def _judged(place: Path, folders: Any, seed: int, numbers: range) -> tuple[int, list[tuple[int, str]]]:
     """(the next case, what came of those before): a process goes on until it is through, dies or hangs."""
-    child, found, trying, at = Child(judge, folders, seed, numbers), [], False, numbers.start
+    child, found, trying, at = Child(judge, place, folders, seed, numbers), [], False, numbers.start
     try:
         while at < numbers.stop:
             said = child.hear(LIMIT_S)
@@ -269,12 +269,12 @@ def _store(dice: random.Random, kind: str, directory: Path) -> Any:
     return MemoryWindowStore() if kind == "window" else MemorySessionStore()
 
 
-def threads(pipe: Connection, seed: str) -> None:
+def threads(pipe: Connection, place: Path, seed: str) -> None:
     """Each thread commits to a partition of its own; all of it must be there, and no call may fail."""
     dice = random.Random(seed)
     kind, several, batches = dice.choice(KINDS), dice.randint(2, 5), dice.randint(5, 25)
     failures: list[str] = []
-    with scratch() as directory, _store(dice, kind, directory) as store:
+    with scratch(place) as directory, _store(dice, kind, directory) as store:
 
         def work(partition: int) -> None:
             try:
@@ -305,11 +305,11 @@ def _commit(store: Any, kind: str, partition: int, batch: int) -> None:
         store.commit_snapshots({partition: Snapshot(batch, batch, -1)})
 
 
-def forks(pipe: Connection, seed: str) -> None:
+def forks(pipe: Connection, place: Path, seed: str) -> None:
     """A forked process is refused, ends by itself, and its parent's store is as before."""
     dice = random.Random(seed)
     kind, before, between = dice.choice(KINDS), dice.randint(0, 5), dice.randint(0, 5)
-    with scratch() as directory:
+    with scratch(place) as directory:
         with opened(kind, directory) as store:
             for batch in range(before):
                 _commit(store, kind, 0, batch)
