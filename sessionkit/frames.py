@@ -49,13 +49,25 @@ def _to_polars(table: pa.Table) -> Any:
 
 def _to_pandas(table: pa.Table) -> Any:
     """Beside missing values pandas makes floats of integers, and it cuts names at a NUL; not where that matters."""
-    frame = table.to_pandas()
+    try:
+        frame = table.to_pandas()
+    except pa.ArrowNotImplementedError:  # of one column, such as lists of bytes of one length
+        frame = table.select([]).to_pandas().reindex(range(len(table)))
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            frame[name] = _series(column)
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_integer(column.type) and column.null_count and _is_wide(column):
             frame[name] = _nullable(column)
         elif pa.types.is_nested(column.type) and (_has_nul(column.type) or _holds_wide(column)):
             frame[name] = _objects(column.to_pylist())
     return frame
+
+
+def _series(column: pa.ChunkedArray) -> Any:
+    try:
+        return column.to_pandas()
+    except pa.ArrowNotImplementedError:
+        return _objects(column.to_pylist())
 
 
 def _nullable(column: pa.ChunkedArray) -> Any:

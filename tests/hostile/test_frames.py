@@ -392,6 +392,13 @@ def test_a_field_with_nul_keeps_its_name_in_pandas() -> None:
     assert run.table()["it"].tolist() == [{"a\0b": 1, "a\0c": 2}]
 
 
+def test_lists_that_arrow_does_not_hand_to_pandas() -> None:
+    kind = pa.binary(2)
+    data = pd.DataFrame({"user": ["a"] * 2, "at": [1, 2], "v": pd.Series([b"ab", None], dtype=pd.ArrowDtype(kind))})
+    result = plan(all=sk.collect("v"), n=sk.count()).run(data).table()
+    assert (result["all"].tolist(), result["n"].tolist(), result["key"].tolist()) == ([[b"ab", None]], [2], ["a"])
+
+
 def test_a_union_without_rows_is_refused_in_words() -> None:
     column = pa.UnionArray.from_sparse(pa.array([], pa.int8()), [pa.array([], pa.int64())])
     for name in ("first", "collect"):
