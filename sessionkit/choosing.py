@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -28,15 +29,27 @@ CLEAR_DEPTH = 1.3  # of a valley: how many times higher the lower of its two pea
 FEWEST_PAUSES = 100
 RESOLUTIONS = 10  # pauses of a few ticks of the data's clock make valleys that are not there
 CURVE_POINTS = 33
+EMPTY_DECADES = 0.6  # so wide a stretch without any pause is a valley by itself
+EMPTY_SHARE, EMPTY_COUNT = 0.01, 10  # of the pauses, on each side of it: a few stray ones are no hump
 BURST_MS = 60_000  # what lies closer together is a burst, not a visit
 
 
 @dataclass(frozen=True)
 class Valley:
-    """A dent in the curve of pauses: few are about this long, more are shorter, and more are longer."""
+    """A dent in the curve of pauses: few are about this long, more are shorter, and more are longer.
+
+    `empty_ms`: no pause at all is between these two long; then `depth` counts those on the side that has fewer.
+    """
 
     gap_ms: int
     depth: float
+    empty_ms: tuple[int, int] | None = None
+
+    @property
+    def clearness(self) -> tuple[float, float]:
+        """A wider empty stretch is clearer than a narrow one, and any than a dent that is not empty."""
+        shorter, longer = self.empty_ms or (1, 1)
+        return longer / shorter, self.depth
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -64,22 +77,27 @@ class GapSuggestion:
         if self.pauses < FEWEST_PAUSES:
             found = f"{self.pauses:,} pauses between records of one key are too few to tell (at least {FEWEST_PAUSES})."
             return [f"unsure: {found}"]
-        said = []
-        if self.gap_ms is not None:
-            gap = show_duration(self.gap_ms)
-            said.append(
-                f"gap {gap}: pauses of about {gap} are rare, shorter and longer ones {self.depth:.2f} times as frequent"
-                f" (by {self.keys}; {self.pauses:,} pauses)."
+        said, by = [], f"by {self.keys}"
+        best = max(self.valleys, key=lambda valley: valley.clearness, default=None)
+        chosen = next((valley for valley in self.valleys if valley.gap_ms == self.gap_ms), None)
+        if chosen is not None:
+            rare = (
+                f"pauses of about {show_duration(chosen.gap_ms)} are rare, shorter and longer ones {chosen.depth:.2f} "
             )
-        elif self.valleys:
-            best = max(self.valleys, key=lambda valley: valley.depth)
-            gap = show_duration(best.gap_ms)
+            rare += "times as frequent"
+            if chosen.empty_ms is not None:
+                shorter, longer = map(show_duration, chosen.empty_ms)
+                rare = f"no pause is between {shorter} and {longer} long"
+            said.append(f"gap {show_duration(chosen.gap_ms)}: {rare} ({by}; {self.pauses:,} pauses).")
+        elif self.burst_ms is not None:
+            said.append(f"unsure: the pauses ({by}) have no clear valley of {show_duration(BURST_MS)} or more.")
+        elif best is not None:
             said.append(
-                f"unsure: the best valley of the pauses (by {self.keys}) lies at {gap}, but pauses beside it are only "
-                f"{best.depth:.2f} times as frequent; {CLEAR_DEPTH} would be clear."
+                f"unsure: the best valley of the pauses ({by}) lies at {show_duration(best.gap_ms)}, but pauses beside "
+                f"it are only {best.depth:.2f} times as frequent; {CLEAR_DEPTH} would be clear."
             )
         else:
-            said.append(f"unsure: the pauses (by {self.keys}) have no valley; no gap parts them by itself.")
+            said.append(f"unsure: the pauses ({by}) have no valley; no gap parts them by itself.")
         if self.burst_ms is not None:
             burst = show_duration(self.burst_ms)
             said.append(f"A valley at {burst} parts bursts of records, not visits: do not take it for a session gap.")
@@ -120,15 +138,19 @@ def suggest_gap(data: Any, plan: Plan) -> GapSuggestion:
         )
     curve = _curve(pauses)
     tick = int(np.gcd.reduce(pauses))
-    valleys = tuple(valley for valley in _valleys(*curve) if valley.gap_ms >= RESOLUTIONS * tick)
+    empty = _empty_valleys(pauses)
+    dents = [valley for valley in _valleys(*curve) if valley.gap_ms >= RESOLUTIONS * tick]
+    stretches = [valley.empty_ms for valley in empty if valley.empty_ms is not None]
+    dents = [dent for dent in dents if not any(first <= dent.gap_ms <= last for first, last in stretches)]
+    valleys = tuple(sorted([*dents, *empty], key=lambda valley: valley.gap_ms))
     clear = [valley for valley in valleys if valley.depth >= CLEAR_DEPTH]
     visits = [valley for valley in clear if valley.gap_ms >= BURST_MS]
     bursts = [valley for valley in clear if valley.gap_ms < BURST_MS]
-    best = max(visits, key=lambda valley: valley.depth, default=None)
+    best = max(visits, key=lambda valley: valley.clearness, default=None)
     return GapSuggestion(
         gap_ms=None if best is None else best.gap_ms,
         depth=max((valley.depth for valley in (visits or valleys)), default=1.0),
-        burst_ms=max(bursts, key=lambda valley: valley.depth).gap_ms if bursts else None,
+        burst_ms=max(bursts, key=lambda valley: valley.clearness).gap_ms if bursts else None,
         valleys=valleys,
         pauses=len(pauses),
         curve=curve,
@@ -169,6 +191,22 @@ def _valleys(logs: npt.NDArray[np.float64], height: npt.NDArray[np.float64]) -> 
         depth = min(height[left], height[right]) / max(height[at], 1e-9)
         valleys.append(Valley(_rounded(10 ** logs[at]), float(depth)))
     return valleys
+
+
+def _empty_valleys(pauses: npt.NDArray[np.int64]) -> list[Valley]:
+    """Wide stretches without a pause, between lengths that many have; the gap is the middle, in logarithmic time."""
+    lengths, counts = np.unique(pauses, return_counts=True)
+    logs, below = decades(lengths), np.cumsum(counts)[:-1]
+    fewer = np.minimum(below, len(pauses) - below)
+    is_empty = (np.diff(logs) >= EMPTY_DECADES) & (fewer >= max(EMPTY_COUNT, EMPTY_SHARE * len(pauses)))
+    return [
+        Valley(
+            _rounded(math.sqrt(lengths[at]) * math.sqrt(lengths[at + 1])),
+            float(fewer[at]),
+            (int(lengths[at]), int(lengths[at + 1])),
+        )
+        for at in np.flatnonzero(is_empty).tolist()
+    ]
 
 
 def _rounded(ms: float) -> int:

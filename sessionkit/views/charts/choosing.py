@@ -80,7 +80,7 @@ def gap_figure(found: Any, *, theme: Theme) -> go.Figure:
         figure.add_annotation(
             x=decades(valley.gap_ms),
             y=top * (1.0 if is_chosen else 0.5),
-            text=f"{said} · depth {valley.depth:.2f}",
+            text=f"{said} · depth {valley.depth:.2f}" if valley.empty_ms is None else f"{said} · empty",
             showarrow=False,
             xanchor="left",
             yanchor="top",
