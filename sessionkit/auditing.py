@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -20,11 +18,15 @@ from sessionkit.deploying import Deployment, deployment, looks, starts_of
 from sessionkit.durations import INT64_MAX, Duration, duration_ms
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.frames import FrameKind
+from sessionkit.keys import key_bytes
+from sessionkit.noticing import audit_store, notice_ours
+from sessionkit.parts import Parts
 from sessionkit.plan import Plan
 from sessionkit.records import RecordBatch, read_records
+from sessionkit.retentions import Interval, Path, Replayed, Safe, safe_retentions
 from sessionkit.run import Run, Theme
 from sessionkit.sent_results import AS_IT_SHOULD, LOST, SENT_TWICE, VERDICTS, Sent, WindowId, results_of, verdict_on
-from sessionkit.stores import open_store
+from sessionkit.stores.forgetting import FOREVER_MS, Noticed
 from sessionkit.text import escape_html, html_block
 from sessionkit.views import tables
 from sessionkit.views.audit_words import audit_words
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 StoreKind = Literal["memory", "rocksdb"]
-MOST_REPLAYS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +65,8 @@ class Audit:
     expected: Run
     lives: Sequence[Run]  # what Kafka does, from each start of its task on
     replay: Callable[[int], Audit]  # the same deployment with another retention
+    noticed: Mapping[Hashable, Noticed]  # of each part of the records: what its results depended on
+    part_of: Parts
 
     # ---- what it says
 
@@ -105,29 +108,58 @@ class Audit:
         """True if every result came, in time and with the right value, though some may have come again, larger."""
         return all(verdict in (AS_IT_SHOULD, SENT_TWICE) for verdict in self._verdicts.values())
 
-    @cached_property
-    def cure(self) -> Audit | None:
-        """The same deployment with the smallest retention that loses and changes nothing, found by replaying.
+    @property
+    def safe_retentions_ms(self) -> list[Interval]:
+        """The retentions that lose and change nothing on these records: (first, last), both included; None: no last.
 
-        A store that keeps more finds more: with each try the records are replayed, until what the trace asks for is
-        what the store has. None if no retention helps: then it is the cache or the emit interval.
+        A longer retention may lose what a shorter one keeps: RocksDB drops segments, which are half of it long, and so
+        begin elsewhere. What lies in no interval loses or changes something, unless `unknown_retentions_ms` names it.
         """
-        lowest, found = self.expected.plan.windows.retention_ms(None), self
-        for _ in range(MOST_REPLAYS):
-            if found.loses_nothing and found is not self:
-                return found
-            wanted = found._smallest_visible(lowest, max(lowest, found._enough_for_memory()))
-            if wanted == found.settings.retention_ms:
-                wanted += 1
-            found = self.replay(wanted)
-        return found if found.loses_nothing else None
+        return list(self._safe.intervals)
+
+    @property
+    def unknown_retentions_ms(self) -> list[Interval]:
+        """Retentions between safe ones of which it is not known what they lose: more than a bounded search can tell."""
+        return list(self._safe.unknown)
 
     @property
     def smallest_retention_ms(self) -> int | None:
-        """The smallest retention that loses and changes nothing; None if none does."""
-        if self.loses_nothing:
-            return self.settings.retention_ms
-        return None if self.cure is None else self.cure.settings.retention_ms
+        """The smallest retention that is known to lose and change nothing; None if none is."""
+        return self._safe.intervals[0][0] if self._safe.intervals else None
+
+    @property
+    def recommended_retention_ms(self) -> int | None:
+        """The retention from which on every one loses and changes nothing; None if there is none."""
+        return self._safe.intervals[-1][0] if self._safe.intervals and self._safe.intervals[-1][1] is None else None
+
+    @cached_property
+    def cure(self) -> Audit | None:
+        """The same deployment with the recommended retention; None if none helps: it is the cache or the interval."""
+        wanted = self.recommended_retention_ms
+        return None if wanted is None else self.replay(wanted)
+
+    @cached_property
+    def _safe(self) -> Safe:
+        lowest_ms = self.expected.plan.windows.retention_ms(None)
+        return safe_retentions(lowest_ms, lambda retention_ms: self.replay(retention_ms)._replayed)
+
+    @cached_property
+    def _replayed(self) -> Replayed:
+        """What its results depended on, and the parts of the records that have wrong ones."""
+        wrong = [id for id, verdict in self._verdicts.items() if verdict not in (AS_IT_SHOULD, SENT_TWICE)]
+        is_session = isinstance(self.expected.plan.windows, SessionWindows)
+        times = ((id, id.end_ms if is_session else id.start_ms) for id in wrong)
+        losing = {self.part_of(id.partition, key_bytes(id.key), time_ms) for id, time_ms in times}
+        return Replayed(self.noticed, losing)
+
+    @cached_property
+    def _safe_by_luck(self) -> bool:
+        """True if it loses nothing, and some longer retention does."""
+        kept_ms = self.settings.retention_ms
+        paths = (Path(each) for each in self.noticed.values())
+        if all(path.sure_from_ms <= kept_ms and path.at_most_ms == FOREVER_MS for path in paths):
+            return False
+        return kept_ms < (self.recommended_retention_ms or FOREVER_MS)
 
     def figure(self, *, theme: Theme = "light") -> go.Figure:
         """The results over time: those that came as they should, and those that did not."""
@@ -141,8 +173,9 @@ class Audit:
     def words(self) -> list[str]:
         """The findings as sentences, the most important first."""
         plan = self.expected.plan
-        cure = None if self.loses_nothing or self.cure is None else (self.cure.settings, self.cure.counts())
-        return audit_words(self.settings, self.counts(), plan.windows, plan.strategy, cure)
+        safe = None if self.loses_nothing and not self._safe_by_luck else self._safe
+        cured = None if safe is None or self.loses_nothing or self.cure is None else self.cure.counts()
+        return audit_words(self.settings, self.counts(), plan.windows, plan.strategy, safe, cured)
 
     def __repr__(self) -> str:
         return "\n".join(self.words())
@@ -247,27 +280,6 @@ class Audit:
         kafka = np.concatenate([life.trace.decision for life in self.lives])
         return int(((self.expected.trace.decision == LATE) & (kafka != LATE)).sum())
 
-    # ---- the cure
-
-    @cached_property
-    def _looks(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """(the time by which the store keeps a window, the store's own observed time when the window is asked for)."""
-        trace = self.expected.trace
-        if isinstance(trace, WindowTrace):
-            touches = trace.touches
-            live = touches.window >= 0
-            put, at = touches.start_ms[live], touches.record[live]
-            closed = trace.closes.start_ms
-        else:
-            at = np.flatnonzero(trace.accepted)
-            put, closed = trace.bounds_after[1][at], trace.closes.end_ms
-        observed = _running_maximum(trace, put, at)
-        looked_at = trace.closes.at if self.expected.plan.strategy == "on_window_close" else trace.closes.at[:0]
-        looked_at = self._next_look(trace)[looked_at]
-        known = looked_at < len(trace)
-        times = np.concatenate([put, closed[: len(looked_at)][known]])
-        return times, np.concatenate([observed[at], observed[looked_at[known]]])
-
     def _next_look(self, trace: Any) -> npt.NDArray[np.int64]:
         """For each record the first one from it on at which Kafka looks for final results."""
         count, clock = len(trace), [ms for life in self.lives for ms in life.clock_ms or ()]
@@ -277,28 +289,6 @@ class Audit:
             due = looks(mine, clock, self.settings.emit_interval_ms, self.settings.starts) if clock else mine
             out[mine] = np.append(due, count)[np.searchsorted(due, mine)]
         return out
-
-    def _enough_for_memory(self) -> int:
-        times, observed = self._looks
-        return int((observed - times).max(initial=0)) + 1
-
-    def _smallest_visible(self, lowest: int, enough: int) -> int:
-        """The smallest retention from `lowest` on with which the store shows every window when it is asked for."""
-        if self.settings.store == "memory" or lowest >= enough:
-            return enough
-        times, observed = self._looks
-        session = isinstance(self.expected.plan.windows, SessionWindows)
-        low, high = lowest - 1, enough
-        while high - low > 1:
-            middle = (low + high) // 2
-            interval = max(middle // 2, 60_000)
-            limit = observed - middle
-            oldest = np.where(limit < 0, -((-limit) // interval), limit // interval)
-            seen = times // interval >= oldest
-            if not session:
-                seen &= times >= limit
-            low, high = (low, middle) if seen.all() else (middle, high)
-        return high
 
 
 def audit(
@@ -334,10 +324,7 @@ def audit(
         >>> sk.audit(plan.emit("on_window_close"), monday)
         in-memory store, retention 40 s, Kafka's default: no window becomes final on these records.
     """
-    if store not in ("memory", "rocksdb"):
-        raise InvalidArgument(problem("audit knows two stores", repr(store), '"memory" or "rocksdb"'))
-    plan.check()
-    plan.check_rules("kafka")
+    _check(plan, store)
     smallest_ms = plan.windows.retention_ms(None)
     interval_ms = 0 if emit_interval is None else duration_ms(emit_interval, "emit_interval")
     batch = read_records(data, plan.source, plan.value_columns())
@@ -345,6 +332,10 @@ def audit(
         wall_clock = plan.run_batch(batch).trace.stream_time_ms.tolist()
     starts = starts_of(restarts, len(batch))
     options = (caching, commit_every, interval_ms, wall_clock, len(batch))
+    is_cached = caching is not False and (plan.strategy == "on_window_update" or plan.windows.caches_on_close)
+    part_of = Parts(plan.windows, batch, is_one=is_cached or len(starts) > 1)
+    if isinstance(plan.windows, SessionWindows):
+        part_of.skip_late(batch, plan.run_batch(batch, retention=FOREVER_MS - 1).trace.decision == LATE)
 
     def with_retention(retention_ms: int) -> Audit:
         settings = Settings(
@@ -355,43 +346,34 @@ def audit(
             emit_interval_ms=interval_ms,
             starts=starts,
         )
-        return _audited(plan, batch, settings, deployment(plan.strategy, retention_ms, *options), with_retention)
+        how = deployment(plan.strategy, retention_ms, *options)
+        return _audited(plan, batch, settings, how, part_of, with_retention)
 
     return with_retention(plan.windows.retention_ms(retention))
 
 
+def _check(plan: Plan, store: str) -> None:
+    if store not in ("memory", "rocksdb"):
+        raise InvalidArgument(problem("audit knows two stores", repr(store), '"memory" or "rocksdb"'))
+    plan.check()
+    plan.check_rules("kafka")
+
+
 def _audited(
-    plan: Plan, batch: RecordBatch, settings: Settings, how: Deployment, replay: Callable[[int], Audit]
+    plan: Plan, batch: RecordBatch, settings: Settings, how: Deployment, part_of: Parts, replay: Callable[[int], Audit]
 ) -> Audit:
-    # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
     smallest_ms = plan.windows.retention_ms(None)
+    # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
     expected = plan.run_batch(batch, retention=max(smallest_ms, settings.retention_ms - 1))
-    with _kafka_store(plan, settings.store, settings.retention_ms) as store:
-        lives = []
-        for start, stop in pairwise([*settings.starts, len(batch)]):
-            if start:
-                store.restart_task()
-            lives.append(plan.run_deployed(batch.slice(start, stop), store, how.part(start, stop)))
-        found = Audit(settings=settings, expected=expected, lives=lives, replay=replay)
-        found.counts()  # asked while the store is open
-    return found
-
-
-@contextmanager
-def _kafka_store(plan: Plan, kind: str, retention_ms: int) -> Iterator[Any]:
-    with tempfile.TemporaryDirectory(prefix="sessionkit-audit-") as directory:
-        of = "sessions" if isinstance(plan.windows, SessionWindows) else "windows"
-        on_close = plan.strategy == "on_window_close"
-        options: dict[str, Any] = {} if kind == "memory" else {"directory": directory, "time_ordered": on_close}
-        with open_store(kind, "audited", of=of, retention=retention_ms, **options) as store:
-            yield store
-
-
-def _running_maximum(trace: Any, put_ms: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The largest time put into the store of each record's partition, once the record is through."""
-    largest = np.full(len(trace), -1, np.int64)
-    np.maximum.at(largest, at, put_ms)
-    for p in range(len(trace.batch.partitions)):
-        mine = trace.batch.partition == p
-        largest[mine] = np.maximum.accumulate(largest[mine])
-    return largest
+    store = audit_store(plan, settings.retention_ms, smallest_ms, settings.store, part_of)
+    lives = []
+    for start, stop in pairwise([*settings.starts, len(batch)]):
+        if start:
+            store.restart_task()
+        lives.append(plan.run_deployed(batch.slice(start, stop), store, how.part(start, stop)))
+    store.notices = False  # who asks from now on only looks
+    if isinstance(plan.windows, SessionWindows):
+        notice_ours(plan, batch, max(settings.retention_ms, smallest_ms + 1), part_of, store.noticed)
+    return Audit(
+        settings=settings, expected=expected, lives=lives, replay=replay, noticed=store.noticed, part_of=part_of
+    )

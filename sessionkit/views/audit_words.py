@@ -8,15 +8,23 @@ from typing import Any
 from sessionkit.durations import show_duration
 from sessionkit.text import plural
 
+MOST_LISTED = 4
+
 
 def audit_words(
     settings: Any,
     counts: Mapping[str, int],
     windows: Any,
     strategy: str,
-    cure: tuple[Any, Mapping[str, int]] | None,
+    safe: Any,
+    cured: Mapping[str, int] | None,
 ) -> list[str]:
-    """The findings as sentences, the most important first; `cure`: what helps, and what it counts."""
+    """The findings as sentences, the most important first.
+
+    Args:
+        safe: the retentions that lose nothing, where that is to be said.
+        cured: the counts with the one that is recommended.
+    """
     store = {"memory": "in-memory", "rocksdb": "RocksDB"}[settings.store]
     default = ", Kafka's default" if settings.is_default_retention else ""
     final = "final result" if strategy == "on_window_close" else "last value"
@@ -48,7 +56,9 @@ def audit_words(
     if counts["late"]:
         words.append(_why_late(settings, strategy, counts["late"]))
     if counts["lost"] or counts["other_value"] or counts["only_in_kafka"] or counts["late"]:
-        words += _cure(settings, cure)
+        words += _cure(settings, safe, cured)
+    elif safe is not None:
+        words += ["A longer retention can lose results here. " + said for said in _safe(safe)]
     if counts["final_but_kept"]:
         held = counts["final_but_kept"]
         words.append(f"At the end the store still holds {plural(held, 'window')} that {_are(held)} final.")
@@ -132,18 +142,43 @@ def _why_changed(settings: Any, counts: Mapping[str, int]) -> str:
     return f"Why changed ({how_many}): {why}."
 
 
-def _cure(settings: Any, cure: tuple[Any, Mapping[str, int]] | None) -> list[str]:
-    if cure is None:
+def _cure(settings: Any, safe: Any, cured: Mapping[str, int] | None) -> list[str]:
+    if not safe.intervals and not safe.unknown:
         restarts = ", the restarts" if len(settings.starts) > 1 else ""
         return [f"No retention cures it: look at the cache{restarts} and at the emit interval."]
-    cure_ms, counts = cure[0].retention_ms, cure[1]
-    code = f"Materialized.withRetention(Duration.ofMillis({cure_ms}L))"
-    words = [
-        f"The smallest retention that loses nothing on these records is {show_duration(cure_ms)}: {code}. "
-        "Found by replaying them."
-    ]
-    if counts["sent_twice"]:
-        twice = plural(counts["sent_twice"], "session")
-        sent = f"{twice} {_are(counts['sent_twice'])} sent again, larger,"
+    words = _safe(safe)
+    if cured is not None and cured["sent_twice"]:
+        twice = plural(cured["sent_twice"], "session")
+        sent = f"{twice} {_are(cured['sent_twice'])} sent again, larger,"
         words.append(f"With it {sent} when a late record joins one that was final already.")
     return words
+
+
+def _safe(safe: Any) -> list[str]:
+    """Which retentions lose nothing on the records, which one is recommended, and of which it is not known."""
+    intervals, unknown = safe.intervals, safe.unknown
+    recommended = intervals[-1][0] if intervals and intervals[-1][1] is None else None
+    unsure = "".join(
+        f" Whether one from {show_duration(first)} to {show_duration(last)} does is not known: there are too many ways "
+        "in which RocksDB's segments can lie."
+        for first, last in unknown
+    )
+    if recommended is None:
+        those = f"Only these lose nothing on these records: {_listed(intervals)}." if intervals else "None was found."
+        return [f"No retention can be recommended, as none loses nothing from it on. {those}{unsure}"]
+    code = f"Materialized.withRetention(Duration.ofMillis({recommended}L))"
+    if len(intervals) == 1 and not unknown:
+        smallest = f"The smallest retention that loses nothing on these records is {show_duration(recommended)}"
+        return [f"{smallest}: {code}. Found by replaying them."]
+    said = f"From a retention of {show_duration(recommended)} on nothing is lost on these records: {code}."
+    if len(intervals) > 1:
+        said += f" Of shorter ones only these lose nothing: {_listed(intervals[:-1])}; between them segments lie badly."
+    return [f"{said}{unsure} Found by replaying them."]
+
+
+def _listed(intervals: Any) -> str:
+    def said(first: int, last: int) -> str:
+        return show_duration(first) if first == last else f"{show_duration(first)} to {show_duration(last)}"
+
+    listed = ", ".join(said(*each) for each in intervals[:MOST_LISTED])
+    return listed if len(intervals) <= MOST_LISTED else f"{listed} and {len(intervals) - MOST_LISTED:,} stretches more"

@@ -1,0 +1,82 @@
+"""Parts of the records on which no others have an effect, whatever a store forgets: windows, or chains of records."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.keys import key_bytes
+from sessionkit.records import RecordBatch
+from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.timed import TimeWindows
+
+WHOLE = "the whole"
+
+
+class Parts:
+    """Which part a window belongs to.
+
+    A tumbling or hopping window is one by itself. Sessions and sliding windows of a key may meet where its records are
+    close to each other, whatever is found: a part ends where a pause is too long for that. What the store has observed
+    is the same for all of them, with any retention. With a cache it is not, and after a restart it need not be: then
+    all records are one part.
+    """
+
+    def __init__(self, windows: Any, batch: RecordBatch, *, is_one: bool) -> None:
+        self._windows, self.is_one = windows, is_one
+        self._late: set[tuple[int, bytes, int]] = set()
+        self._ends: dict[tuple[int, bytes], list[int]] = {}  # the last record of each part
+        if isinstance(windows, TimeWindows):
+            return
+        reach_ms = windows.inactivity_gap_ms if isinstance(windows, SessionWindows) else 2 * windows.length_ms + 2
+        for of, times in _times_of_keys(batch).items():
+            is_last = np.diff(times, append=np.iinfo(np.int64).max) > reach_ms
+            self._ends[of] = times[is_last].tolist()
+
+    def __call__(self, partition: int, raw: bytes, time_ms: int) -> Hashable:
+        """The part of a window that the store keeps by this time."""
+        if self.is_one:
+            return WHOLE
+        if isinstance(self._windows, TimeWindows):
+            return partition, raw, time_ms
+        return partition, raw, bisect_left(self._ends[partition, raw], time_ms)
+
+    def skip_late(self, batch: RecordBatch, is_late: npt.NDArray[np.bool_]) -> None:
+        """Leaves out the records that are late though nothing was ever forgotten, so with any retention.
+
+        A session that was forgotten is no longer met, which makes what meets the others smaller, never larger.
+        """
+        if self.is_one or not isinstance(self._windows, SessionWindows):
+            return
+        keys, numbers = batch.keys.to_pylist(), batch.partitions.tolist()
+
+        def places(rows: npt.NDArray[np.bool_]) -> set[tuple[int, bytes, int]]:
+            columns = (batch.partition[rows].tolist(), batch.key[rows].tolist(), batch.timestamp_ms[rows].tolist())
+            return {(numbers[code], key_bytes(keys[key]), time) for code, key, time in zip(*columns, strict=True)}
+
+        usable = np.ones(len(batch), np.bool_) if batch.rejected is None else batch.rejected == 0
+        self._late = places(usable & is_late) - places(usable & ~is_late)
+
+    def matters(self, partition: int, raw: bytes, time_ms: int) -> bool:
+        """Whether what a record of this time finds can change anything."""
+        return (partition, raw, time_ms) not in self._late
+
+
+def _times_of_keys(batch: RecordBatch) -> dict[tuple[int, bytes], npt.NDArray[np.int64]]:
+    """The rising times of each partition's keys."""
+    usable = np.ones(len(batch), np.bool_) if batch.rejected is None else batch.rejected == 0
+    key, partition, times = batch.key[usable], batch.partition[usable], batch.timestamp_ms[usable]
+    order = np.lexsort((times, partition, key))
+    key, partition, times = key[order], partition[order], times[order]
+    edges = np.flatnonzero((np.diff(key) != 0) | (np.diff(partition) != 0)) + 1
+    found: dict[tuple[int, bytes], npt.NDArray[np.int64]] = defaultdict(lambda: np.empty(0, np.int64))
+    keys, numbers = batch.keys.to_pylist(), batch.partitions.tolist()
+    for first, part in zip([0, *edges.tolist()], np.split(times, edges), strict=True):
+        if len(part):
+            found[numbers[partition[first]], key_bytes(keys[key[first]])] = part
+    return dict(found)
