@@ -46,6 +46,11 @@ class Valley:
     empty_ms: tuple[int, int] | None = None
 
     @property
+    def parts_visits(self) -> bool:
+        """True if what is longer lasts a minute or more: of an empty valley the length behind it counts."""
+        return (self.gap_ms if self.empty_ms is None else self.empty_ms[1]) >= BURST_MS
+
+    @property
     def clearness(self) -> tuple[float, float]:
         """A wider empty stretch is clearer than a narrow one, and any than a dent that is not empty."""
         shorter, longer = self.empty_ms or (1, 1)
@@ -144,9 +149,9 @@ def suggest_gap(data: Any, plan: Plan) -> GapSuggestion:
     dents = [dent for dent in dents if not any(first <= dent.gap_ms <= last for first, last in stretches)]
     valleys = tuple(sorted([*dents, *empty], key=lambda valley: valley.gap_ms))
     clear = [valley for valley in valleys if valley.depth >= CLEAR_DEPTH]
-    visits = [valley for valley in clear if valley.gap_ms >= BURST_MS]
-    bursts = [valley for valley in clear if valley.gap_ms < BURST_MS]
+    visits = [valley for valley in clear if valley.parts_visits]
     best = max(visits, key=lambda valley: valley.clearness, default=None)
+    bursts = [valley for valley in clear if valley.gap_ms < BURST_MS and valley is not best]
     return GapSuggestion(
         gap_ms=None if best is None else best.gap_ms,
         depth=max((valley.depth for valley in (visits or valleys)), default=1.0),

@@ -46,6 +46,7 @@ def test_the_clearest_stream_has_a_gap_in_the_middle_of_its_empty_valley() -> No
         (visits(MIN, 365 * DAY, each=5), 30, 100),
         (visits(5 * MIN, 6 * HOUR, spread=0.4), 30, 100),
         (visits(2 * S, HOUR), 2, 65),
+        (visits(2 * S, 10 * MIN), 30, 100),  # the middle is 35 s, but what lies behind it is no burst
     ],
 )
 def test_the_gap_parts_visits(pauses: Any, keys: int, count: int) -> None:
