@@ -333,7 +333,7 @@ def audit(
     starts = starts_of(restarts, len(batch))
     options = (caching, commit_every, interval_ms, wall_clock, len(batch))
     is_cached = caching is not False and (plan.strategy == "on_window_update" or plan.windows.caches_on_close)
-    part_of = Parts(plan.windows, batch, is_one=is_cached or len(starts) > 1)
+    part_of = Parts(plan.windows, batch, is_one=is_cached or len(starts) > 1, waits=interval_ms > 0 or len(starts) > 1)
     if isinstance(plan.windows, SessionWindows):
         part_of.skip_late(batch, plan.run_batch(batch, retention=FOREVER_MS - 1).trace.decision == LATE)
 

@@ -27,10 +27,11 @@ class Parts:
     all records are one part.
     """
 
-    def __init__(self, windows: Any, batch: RecordBatch, *, is_one: bool) -> None:
+    def __init__(self, windows: Any, batch: RecordBatch, *, is_one: bool, waits: bool = False) -> None:
         self._windows, self.is_one = windows, is_one
         self._late: set[tuple[int, bytes, int]] = set()
         self._ends: dict[tuple[int, bytes], list[int]] = {}  # the last record of each part
+        self.span_ms = _span(windows, batch, waits=waits)
         if isinstance(windows, TimeWindows):
             return
         reach_ms = windows.inactivity_gap_ms if isinstance(windows, SessionWindows) else 2 * windows.length_ms + 2
@@ -59,7 +60,7 @@ class Parts:
             columns = (batch.partition[rows].tolist(), batch.key[rows].tolist(), batch.timestamp_ms[rows].tolist())
             return {(numbers[code], key_bytes(keys[key]), time) for code, key, time in zip(*columns, strict=True)}
 
-        usable = np.ones(len(batch), np.bool_) if batch.rejected is None else batch.rejected == 0
+        usable = _usable(batch)
         self._late = places(usable & is_late) - places(usable & ~is_late)
 
     def matters(self, partition: int, raw: bytes, time_ms: int) -> bool:
@@ -67,9 +68,32 @@ class Parts:
         return (partition, raw, time_ms) not in self._late
 
 
+def _usable(batch: RecordBatch) -> npt.NDArray[np.bool_]:
+    return np.ones(len(batch), np.bool_) if batch.rejected is None else batch.rejected == 0
+
+
+def _span(windows: Any, batch: RecordBatch, *, waits: bool) -> int:
+    """How far behind the store can need a window: final ones it does not, unless the look for them waits."""
+    times = batch.timestamp_ms
+    if not len(times):
+        return 0
+    if waits or not isinstance(windows, TimeWindows):
+        return int(times.max() - times.min()) + int(getattr(windows, "length_ms", 0))
+    longest = 0
+    for partition in range(len(batch.partitions)):
+        mine = _usable(batch) & (batch.partition == partition)
+        stream = np.maximum.accumulate(times[mine])
+        closed_by = times[mine] + windows.length_ms + windows.grace_ms
+        closes = np.searchsorted(stream, closed_by)
+        is_needed = (closed_by >= stream) & (closes < len(stream))
+        starts_ms = times[mine][is_needed] - windows.length_ms
+        longest = max(longest, int((stream[closes[is_needed]] - starts_ms).max(initial=0)))
+    return longest
+
+
 def _times_of_keys(batch: RecordBatch) -> dict[tuple[int, bytes], npt.NDArray[np.int64]]:
     """The rising times of each partition's keys."""
-    usable = np.ones(len(batch), np.bool_) if batch.rejected is None else batch.rejected == 0
+    usable = _usable(batch)
     key, partition, times = batch.key[usable], batch.partition[usable], batch.timestamp_ms[usable]
     order = np.lexsort((times, partition, key))
     key, partition, times = key[order], partition[order], times[order]

@@ -49,14 +49,17 @@ class Path:
     def __init__(self, noticed: Noticed) -> None:
         self.more_than_ms, self.at_most_ms = noticed.more_than_ms, noticed.at_most_ms
         self._live, self._gone = sorted(noticed.live.items()), sorted(noticed.gone.items())
+        self._pairs = [(*pair, True) for pair in sorted(noticed.together)]
+        self._pairs += [(*pair, False) for pair in sorted(noticed.apart)]
         behind = max((observed - time for time, observed in self._live), default=0)
-        self.sure_from_ms = FOREVER_MS + 1 if self._gone else max(self.more_than_ms + 1, behind)
+        is_sure = not self._gone and not self._pairs
+        self.sure_from_ms = max(self.more_than_ms + 1, behind) if is_sure else FOREVER_MS + 1
 
     def sure_until(self, retention_ms: int) -> int:
         """A retention up to which every one from this one on, which is on it, is on it, too."""
         fixed = 2 * segments.MIN_INTERVAL_MS + 1  # so far segments are as long as they are at least
         until = self.at_most_ms
-        if any(observed_ms - time_ms > retention_ms for time_ms, observed_ms in self._live):
+        if self._pairs or any(observed_ms - time_ms > retention_ms for time_ms, observed_ms in self._live):
             until = min(until, max(fixed, retention_ms))
         for time_ms, observed_ms in self._gone:
             sure = 2 * ((observed_ms - time_ms - 1) // 3) + 1  # three whole segments fit in between
@@ -67,7 +70,8 @@ class Path:
 
     def work(self, first_ms: int) -> int:
         """How many comparisons one retention from here on takes."""
-        return 1 + len(self._gone) + sum(observed - time > first_ms for time, observed in self._live)
+        live = sum(observed - time > first_ms for time, observed in self._live)
+        return 1 + len(self._gone) + len(self._pairs) + live
 
     def holds(self, retentions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """Which of these rising retentions are on it."""
@@ -77,12 +81,22 @@ class Path:
                 out &= _is_live(time_ms, observed_ms, retentions)
         for time_ms, observed_ms in self._gone:
             out &= ~_is_live(time_ms, observed_ms, retentions)
+        interval = _interval(retentions)
+        for time_ms, other_ms, is_one in self._pairs:
+            out &= (time_ms // interval == other_ms // interval) == is_one
         return out
+
+
+def _interval(retentions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How long segments are, by `Segments`."""
+    interval: npt.NDArray[np.int64]
+    interval = np.maximum(retentions // (segments.SEGMENT_COUNT - 1), segments.MIN_INTERVAL_MS)
+    return interval
 
 
 def _is_live(time_ms: int, observed_ms: int, retentions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Whether the segment of this time has not expired once that time was observed, by `Segments`."""
-    interval = np.maximum(retentions // (segments.SEGMENT_COUNT - 1), segments.MIN_INTERVAL_MS)
+    interval = _interval(retentions)
     oldest = np.maximum(observed_ms - retentions, 0) // interval
     live: npt.NDArray[np.bool_] = time_ms // interval >= oldest
     return live

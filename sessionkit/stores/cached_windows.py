@@ -28,6 +28,7 @@ class CachingWindowStore(CachingStore):
     def __init__(self, store: Any, on_flush: OnFlush, max_entries: int | None = None) -> None:
         super().__init__(store, on_flush, max_entries)
         self._by_time: bool = store.is_persistent and store.time_ordered
+        self._notice_segments = getattr(store, "notice_segments", None)  # of an audit
 
     def _place(self, raw: bytes, start_ms: int, segment: int | None = None, sequence: int = 0) -> bytes:
         """Where such an entry lies; with the last sequence number a bound behind it."""
@@ -196,6 +197,10 @@ class CachingWindowStore(CachingStore):
             last = None if high is None else _PLACE.pack(to_ms) + _upper_range(high, to_ms)
             yield from cache.between(first, last, key=one, backward=backward)
             return
+        if self._by_time and cache.can_evict and self._notice_segments is not None:
+            ahead = cache.place_after(_PLACE.pack(self._segment(to_ms)) + BY_TIME + _PLACE.pack(to_ms + 1))
+            if ahead is not None:  # the walk uses it, too, if it is in the last segment
+                self._notice_segments(_PLACE.unpack_from(ahead, _PLACE.size + len(BY_TIME))[0], to_ms)
         for segment, begin_ms, end_ms in self._segments(cache, from_ms, to_ms, backward=backward):
             if self._by_time:
                 first_ms = begin_ms if backward else max(begin_ms, from_ms)

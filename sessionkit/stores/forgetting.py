@@ -25,13 +25,16 @@ class Noticed:
     """What the answers about one part of the records depended on: retentions with which all are the same.
 
     `more_than_ms` and `at_most_ms` bound them; `live` and `gone` hold (time, time that the store had observed): with
-    these retentions the first one's segment was live then, or had expired.
+    these retentions the first one's segment was live then, or had expired; `together` and `apart` hold two times that
+    lay in one segment, or in two.
     """
 
     def __init__(self) -> None:
         self.more_than_ms, self.at_most_ms = -1, FOREVER_MS
         self.live: dict[int, int] = {}  # the later it is, the stronger
         self.gone: dict[int, int] = {}  # the earlier
+        self.together: set[tuple[int, int]] = set()
+        self.apart: set[tuple[int, int]] = set()
 
     def within(self, behind_ms: int, *, is_true: bool) -> None:
         if is_true:
@@ -51,6 +54,10 @@ class PartOf(Protocol):
 
     def __call__(self, partition: int, raw: bytes, time_ms: int, /) -> Hashable:
         """The part of a window that the store keeps by this time."""
+
+    @property
+    def span_ms(self) -> int:
+        """How far behind the store's time a window can lie that is needed yet, at most."""
 
     def matters(self, partition: int, raw: bytes, time_ms: int, /) -> bool:
         """Whether what a record of this time finds can change anything."""
@@ -148,6 +155,20 @@ class ForgettingStore:
 
     def _order(self, time_ms: int, start_ms: int, raw: bytes) -> Any:
         raise NotImplementedError
+
+    def notice_segments(self, time_ms: int, other_ms: int) -> None:
+        """A limited cache's order of use depends on whether these two times lie in one segment.
+
+        What it evicts first matters only where the store can forget something that is needed.
+        """
+        if not self.notices:
+            return
+        noticed = self.noticed[self._part_of(0, b"", time_ms)]
+        if self.retention_ms > self._part_of.span_ms:
+            noticed.more_than_ms = max(noticed.more_than_ms, self._part_of.span_ms)
+        else:
+            is_one = self.segments.id_of(time_ms) == self.segments.id_of(other_ms)
+            (noticed.together if is_one else noticed.apart).add((time_ms, other_ms))
 
     # ---- rules
 

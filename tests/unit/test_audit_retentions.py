@@ -43,6 +43,18 @@ def test_a_retention_that_cures_it_is_found() -> None:
     assert audit.safe_retentions_ms == [(7, None)]
 
 
+def test_what_a_limited_cache_uses_depends_on_segments() -> None:
+    """A look for finals uses the entry behind the last one, too, if it is in its segment: another one goes first."""
+    windows = sk.TimeWindows(size=1, grace=422_796)
+    rows = [("c", 8_958_505), ("b", 9_099_442), ("b", 9_240_379), ("b", 9_804_124)]
+    audit = audit_of(windows, rows, store="rocksdb", caching=3)
+    assert audit.recommended_retention_ms is not None
+    safe, unknown = audit.safe_retentions_ms, audit.unknown_retentions_ms
+    for retention in (422_797, 500_000, 563_744, 563_745, 700_000, 756_114, 756_115, 845_619, 845_620, 1_000_000):
+        told = [any(first <= retention <= (last or retention) for first, last in each) for each in (safe, unknown)]
+        assert told[1] or told[0] is audit.replay(retention).loses_nothing, retention
+
+
 # ---- every single retention
 
 
