@@ -290,7 +290,7 @@ def suggest_grace(data: Any, plan: Plan, *, keep: float = 0.999, gap: Any = None
     def share(grace_ms: int) -> float:
         if grace_ms not in tried:
             counts = replay.counts(plan.with_windows(grace=grace_ms).windows)
-            tried[grace_ms] = 1 - counts.late / counts.records if counts.records else 1.0
+            tried[grace_ms] = (counts.records - counts.late) / counts.records if counts.records else 1.0
         return tried[grace_ms]
 
     low, high = -1, 0

@@ -129,6 +129,14 @@ def test_any_kind_of_windows(windows: Any) -> None:
     assert kept >= 0.98
 
 
+def test_a_share_that_is_just_met_is_enough() -> None:
+    """7 of 100 records are dropped: 93 of 100 are kept, though 1 - 0.07 is less than 0.93 in binary fractions."""
+    rows = pd.DataFrame({"user": "a", "at": [*range(1_000, 1_093), *[0] * 7]})
+    plan = PLAN.windowed_by(sk.TimeWindows(size=10, grace=0)).count()
+    found = sk.suggest_grace(rows, plan, keep=0.93)
+    assert (found.grace_ms, found.kept_share) == (0, 0.93)
+
+
 def test_records_without_a_key_are_not_counted() -> None:
     data = pd.DataFrame({"user": ["a", None, "a", "a"], "at": [100, 50, 0, 101]})
     plan = PLAN.windowed_by(sk.SessionWindows(inactivity_gap=1, grace=0)).count()
