@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sessionkit as sk
+from sessionkit.stream_folders import BatchFolder
 from tests.spark.common import BASE, read_stream
 from tests.spark.session import start_spark
 
@@ -52,7 +53,7 @@ def start(run: StreamRun, folder: Path, sink: str, aside: Callable[[str], None] 
     def write(batch: DataFrame, number: int) -> None:
         assert aside is not None
         aside("before")
-        batch.write.mode("overwrite").parquet(str(table / f"batch={number}"))
+        BatchFolder(str(table), checkpoint)(batch, number)
         aside("after")
 
     return run.write(checkpoint=checkpoint, events=write if aside else table, available_now=True)

@@ -290,7 +290,14 @@ def test_joined_keys_are_text() -> None:
         plan.to_java(key_type="bigint")
 
 
-@pytest.mark.parametrize("name", ["a\nb", "", "\0", "a\u202eb", "\ud800"])
+def test_a_name_that_is_no_text_is_in_no_plan_to_export() -> None:
+    with pytest.raises(InvalidArgument, match="this cannot name a result"):
+        _plan(**{"\ud800": sk.count()})
+    with pytest.raises(InvalidArgument, match="this cannot name a column"):
+        sk.last("\ud800")
+
+
+@pytest.mark.parametrize("name", ["a\nb", "", "\0", "a\u202eb"])
 @pytest.mark.parametrize("target", ["to_ksql", "to_flink_sql"])
 def test_names_that_no_sql_takes(target: str, name: str) -> None:
     for plan in (_plan(**{name: sk.count()}), _plan(x=sk.last(name))):

@@ -16,15 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData
+from sessionkit.frames import FrameKind, to_frame
 from sessionkit.partitioner import partition_for
 from sessionkit.records import (
     BAD_TIME,
     NEGATIVE_TIME,
     NULL_KEY,
-    FrameKind,
     PythonObjects,
     read_records,
-    to_frame,
 )
 from sessionkit.source import Source
 
