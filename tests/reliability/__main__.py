@@ -1,7 +1,8 @@
 """Long checks, in pieces that resume: `python -m tests.reliability differential --cases 100000`.
 
-Without a name: each check until its goal. What was done is kept in out/reliability, by commit, with the seeds. A seed
-is replayed by --seed; --tell shows what was done so far. Exit status 1: something was wrong, and it is printed.
+Without a name: each check until its goal. What was done is written down in out/reliability, by commit, with the seeds,
+and no seed is used twice. A seed is replayed by --seed; --tell shows what was done so far, --keep puts it into done.csv
+and docs/reliability.md, from where another checkout goes on. Exit status 1: something was wrong, and it is printed.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import os
 import sys
 
-from tests.reliability.pieces import Ledger, load, names, run
+from tests.reliability.pieces import PAGE, Ledger, keep, load, names, run, shown_on
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -20,20 +21,25 @@ def main(arguments: list[str] | None = None) -> int:
         prog="python -m tests.reliability", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("name", nargs="?", choices=names())
-    parser.add_argument("--cases", type=int, help="how many on this commit; absent: the check's goal")
+    parser.add_argument("--cases", type=int, help="how many on this commit; absent: to the check's goal, over all")
     parser.add_argument("--seed", type=int, help="only this piece, in this process, not written down")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--tell", action="store_true", help="only say what was done so far")
+    parser.add_argument("--keep", action="store_true", help="put what was done so far into done.csv and onto the page")
     parser.add_argument("--json", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     chosen = [options.name] if options.name else names()
     if options.seed is not None and options.name:
         return _replay(options.name, options.seed, options.cases, as_json=options.json)
+    if options.keep:
+        keep(Ledger(name) for name in chosen)
+        PAGE.write_text(shown_on(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        return 0
     wrong = 0
     for name in chosen:
         ledger = Ledger(name)
         if not options.tell:
-            wrong += run(name, options.cases or load(name).GOAL, options.processes, ledger)
+            wrong += run(name, options.cases, options.processes, ledger)
         for line in ledger.table():
             print(line)
         for piece in ledger.pieces:

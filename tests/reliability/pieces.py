@@ -6,16 +6,18 @@ to) and `check(seed, count)`, which draws its cases from the seed alone.
 
 from __future__ import annotations
 
+import csv
 import importlib
 import itertools
 import json
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -23,6 +25,9 @@ from typing import Any, NamedTuple, Protocol, cast
 
 ROOT = Path(__file__).parent.parent.parent
 LEDGERS = ROOT / "out" / "reliability"
+DONE = Path(__file__).with_name("done.csv")  # what of the ledgers is kept with the code
+PAGE = ROOT / "docs" / "reliability.md"  # which shows it
+ROW = re.compile(r"^\| `(\w+)` \| (.*) \| ([\d,]+) \| ([\d,]+) \|$", re.MULTILINE)  # check, what it does, cases, goal
 PIECE_LIMIT_S = 3600
 _NOT_CHECKS = ("pieces", "__main__")
 
@@ -57,6 +62,45 @@ class Piece:
     noted: dict[str, int] = field(default_factory=dict)
 
 
+class Kept(NamedTuple):
+    """A line of what is kept: a check on a commit."""
+
+    check: str
+    commit: str
+    cases: int
+    wrong: int
+    first_seed: int
+    last_seed: int
+
+
+def kept(file: Path = DONE) -> list[Kept]:
+    """What was kept so far, of all checks."""
+    if not file.exists():
+        return []
+    with file.open(encoding="utf-8", newline="") as lines:
+        return [Kept(name, at, *map(int, numbers)) for name, at, *numbers in list(csv.reader(lines))[1:]]
+
+
+def keep(ledgers: Iterable[Ledger], file: Path = DONE) -> None:
+    """Adds what the ledgers have; a check on a commit whose seeds go on has one line."""
+    lines = {(line.check, line.commit, line.first_seed): line for line in kept(file)}
+    lines |= {(line.check, line.commit, line.first_seed): line for ledger in ledgers for line in ledger.sums()}
+    with file.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(Kept._fields)
+        writer.writerows(sorted(lines.values(), key=lambda line: (line.check, line.first_seed)))
+
+
+def shown_on(page: str) -> str:
+    """The page with the numbers that are kept."""
+
+    def row(found: re.Match[str]) -> str:
+        cases = sum(line.cases for line in kept() if line.check == found[1])
+        return f"| `{found[1]}` | {found[2]} | {cases:,} | {load(found[1]).GOAL:,} |"
+
+    return ROW.sub(row, page)
+
+
 def names() -> list[str]:
     """The checks there are."""
     found = (module.name for module in pkgutil.iter_modules([str(Path(__file__).parent)]))
@@ -79,7 +123,8 @@ def commit() -> str:
 class Ledger:
     """What was done of a check, a line a piece."""
 
-    def __init__(self, name: str, folder: Path = LEDGERS) -> None:
+    def __init__(self, name: str, folder: Path = LEDGERS, done: Path = DONE) -> None:
+        self._name, self._kept = name, [line for line in kept(done) if line.check == name]
         self._path = folder / f"{name}.jsonl"
         folder.mkdir(parents=True, exist_ok=True)
         text = self._path.read_text(encoding="utf-8") if self._path.exists() else ""
@@ -98,9 +143,26 @@ class Ledger:
         """How many cases were done on this commit."""
         return sum(piece.done for piece in self.pieces if piece.commit == at)
 
+    def done_at_all(self) -> int:
+        """How many cases were done, here and on other machines."""
+        here = self.sums()
+        return sum(
+            line.cases for line in {(each.commit, each.first_seed): each for each in [*self._kept, *here]}.values()
+        )
+
     def next_seed(self) -> int:
         """The first seed that was not used on any commit."""
-        return max((piece.seed for piece in self.pieces), default=-1) + 1
+        used = [*(piece.seed for piece in self.pieces), *(line.last_seed for line in self._kept)]
+        return max(used, default=-1) + 1
+
+    def sums(self) -> list[Kept]:
+        """A line a commit, to be kept."""
+        found = []
+        for at in dict.fromkeys(piece.commit for piece in self.pieces):
+            mine = [piece for piece in self.pieces if piece.commit == at]
+            seeds, wrong = [piece.seed for piece in mine], sum(len(piece.wrong) for piece in mine)
+            found.append(Kept(self._name, at, sum(piece.done for piece in mine), wrong, min(seeds), max(seeds)))
+        return found
 
     def table(self) -> Iterator[str]:
         """A line a commit, in the order in which they were met."""
@@ -116,12 +178,15 @@ class Ledger:
             yield f"{self._path.stem} on {at}: {done:,} cases, {wrong} wrong, {seconds:,.0f} s, {seeds}; {met}"
 
 
-def run(name: str, cases: int, processes: int, ledger: Ledger) -> int:
-    """Goes on until `cases` were done on this commit; how many of them were wrong.
+def run(name: str, cases: int | None, processes: int, ledger: Ledger) -> int:
+    """Goes on until `cases` were done on this commit, or the goal at all; how many of this commit were wrong.
 
     No new piece is begun after one with a failure: it is to be mended first.
     """
-    at, piece = commit(), load(name).PIECE
+    at, check = commit(), load(name)
+    piece = check.PIECE
+    if cases is None:
+        cases = check.GOAL - ledger.done_at_all() + ledger.done(at)
     under_way: dict[Future[Piece], int] = {}
     seeds = itertools.count(ledger.next_seed())
     with ThreadPoolExecutor(processes) as pool:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.reliability import pieces
-from tests.reliability.pieces import Ledger, Piece
+from tests.reliability.pieces import PAGE, ROW, Kept, Ledger, Piece, keep, kept, names, shown_on
 
 
 def piece(seed: int, commit: str = "a", wrong: tuple[str, ...] = ()) -> Piece:
@@ -35,7 +35,7 @@ def test_a_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:
 
 
 def run_with(
-    monkeypatch: pytest.MonkeyPatch, ledger: Ledger, cases: int, failing: int | None = None
+    monkeypatch: pytest.MonkeyPatch, ledger: Ledger, cases: int | None, failing: int | None = None
 ) -> list[tuple[int, int]]:
     asked: list[tuple[int, int]] = []
 
@@ -67,3 +67,25 @@ def test_a_process_that_dies_is_a_failure() -> None:
     ended = pieces._in_process("no-such-check", 7, 10, "a")
     assert len(ended.wrong) == 1
     assert "seed 7: the process ended with 2" in ended.wrong[0]
+
+
+def test_another_checkout_goes_on_where_this_one_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    done = tmp_path / "done.csv"
+    here = Ledger("frames", tmp_path / "here", done)
+    for each in (piece(0), piece(1), piece(2, "b")):
+        here.add(each)
+    keep([here], done)
+    keep([Ledger("frames", tmp_path / "here", done)], done)  # once more changes nothing
+    assert kept(done) == [Kept("frames", "a", 20, 0, 0, 1), Kept("frames", "b", 10, 0, 2, 2)]
+    there = Ledger("frames", tmp_path / "there", done)
+    assert (there.next_seed(), there.done_at_all(), there.done("a")) == (3, 30, 0)
+    assert sorted(run_with(monkeypatch, there, None)) == [(seed, 4) for seed in range(3, 20)] + [(20, 2)]
+    keep([there], done)
+    assert sum(line.cases for line in kept(done)) == 100
+
+
+def test_the_page_says_what_was_done() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert shown_on(page) == page
+    assert sorted(found[1] for found in ROW.finditer(page)) == names()
+    assert [line for line in kept() if line.wrong] == []
