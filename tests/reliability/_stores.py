@@ -41,7 +41,7 @@ class Child:
         """What it says next; None if it says nothing in time, or has ended."""
         try:
             return self.pipe.recv() if self.pipe.poll(limit_s) else None
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):  # it may have been killed in the middle of a message
             return None
 
     def kill(self) -> None:

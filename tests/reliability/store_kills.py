@@ -109,7 +109,7 @@ class Store:
                 child.pipe.recv()  # what it held: the next one says so, too
             while child.pipe.poll(0):
                 self._take(child.pipe.recv_bytes())
-        except (EOFError, ConnectionResetError):
+        except (EOFError, OSError):  # it may have been killed in the middle of a message
             pass
         self.noted["killed while opening or soon after" if opening else "killed while writing"] += 1
 
