@@ -14,10 +14,10 @@ def piece(seed: int, commit: str = "a", wrong: tuple[str, ...] = ()) -> Piece:
 
 
 def test_a_ledger_counts_by_commit_and_never_gives_a_seed_twice(tmp_path: Path) -> None:
-    ledger = Ledger("frames", tmp_path)
+    ledger = Ledger("frames", tmp_path, tmp_path / "done.csv")
     for each in (piece(0), piece(1), piece(2, "b")):
         ledger.add(each)
-    again = Ledger("frames", tmp_path)
+    again = Ledger("frames", tmp_path, tmp_path / "done.csv")
     assert again.pieces == ledger.pieces
     assert (again.done("a"), again.done("b"), again.next_seed()) == (20, 10, 3)
     assert list(again.table()) == [
@@ -27,11 +27,11 @@ def test_a_ledger_counts_by_commit_and_never_gives_a_seed_twice(tmp_path: Path) 
 
 
 def test_a_line_that_a_kill_cut_off_is_left_out(tmp_path: Path) -> None:
-    Ledger("frames", tmp_path).add(piece(0))
+    Ledger("frames", tmp_path, tmp_path / "done.csv").add(piece(0))
     file = tmp_path / "frames.jsonl"
     file.write_text(file.read_text() + '{"commit": "a", "see')
-    Ledger("frames", tmp_path).add(piece(1))
-    assert Ledger("frames", tmp_path).pieces == [piece(0), piece(1)]
+    Ledger("frames", tmp_path, tmp_path / "done.csv").add(piece(1))
+    assert Ledger("frames", tmp_path, tmp_path / "done.csv").pieces == [piece(0), piece(1)]
 
 
 def run_with(
@@ -51,13 +51,17 @@ def run_with(
 
 
 def test_a_run_goes_on_where_another_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert sorted(run_with(monkeypatch, Ledger("frames", tmp_path), 10)) == [(0, 4), (1, 4), (2, 2)]
-    assert run_with(monkeypatch, Ledger("frames", tmp_path), 10) == []
-    assert run_with(monkeypatch, Ledger("frames", tmp_path), 13) == [(3, 3)]
+    assert sorted(run_with(monkeypatch, Ledger("frames", tmp_path, tmp_path / "done.csv"), 10)) == [
+        (0, 4),
+        (1, 4),
+        (2, 2),
+    ]
+    assert run_with(monkeypatch, Ledger("frames", tmp_path, tmp_path / "done.csv"), 10) == []
+    assert run_with(monkeypatch, Ledger("frames", tmp_path, tmp_path / "done.csv"), 13) == [(3, 3)]
 
 
 def test_no_piece_is_begun_after_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    ledger = Ledger("frames", tmp_path)
+    ledger = Ledger("frames", tmp_path, tmp_path / "done.csv")
     run_with(monkeypatch, ledger, 1000, failing=1)
     assert ledger.next_seed() < 6
     assert run_with(monkeypatch, ledger, 1000) == []
