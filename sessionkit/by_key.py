@@ -78,7 +78,7 @@ class _Dealer:
         rises = stair > np.concatenate([[before], stair[:-1]])
         last_rise = np.maximum.accumulate(np.where(rises, np.arange(len(batch)), -1))
         share = np.append(shares_of(batch.keys, self._shares), 0)[batch.key]  # a null key, code -1, takes the last
-        counts = np.ones(len(batch), np.bool_) if batch.rejected is None else batch.rejected == 0
+        counts = batch.usable
         for number in range(self._shares):
             mine = share == number
             ticks = np.append(last_rise[mine], last_rise[-1])

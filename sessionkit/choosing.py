@@ -165,7 +165,7 @@ def suggest_gap(data: Any, plan: Plan) -> GapSuggestion:
 
 def pauses_of(batch: RecordBatch) -> npt.NDArray[np.int64]:
     """The times between neighbouring records of one key and partition, in ms; none for records of the same time."""
-    usable = np.ones(len(batch), np.bool_) if batch.rejected is None else batch.rejected == 0
+    usable = batch.usable
     key, partition, times = batch.key[usable], batch.partition[usable], batch.timestamp_ms[usable]
     order = np.lexsort((times, partition, key))
     key, partition, times = key[order], partition[order], times[order]

@@ -60,16 +60,12 @@ class Parts:
             columns = (batch.partition[rows].tolist(), batch.key[rows].tolist(), batch.timestamp_ms[rows].tolist())
             return {(numbers[code], key_bytes(keys[key]), time) for code, key, time in zip(*columns, strict=True)}
 
-        usable = _usable(batch)
+        usable = batch.usable
         self._late = places(usable & is_late) - places(usable & ~is_late)
 
     def matters(self, partition: int, raw: bytes, time_ms: int) -> bool:
         """Whether what a record of this time finds can change anything."""
         return (partition, raw, time_ms) not in self._late
-
-
-def _usable(batch: RecordBatch) -> npt.NDArray[np.bool_]:
-    return np.ones(len(batch), np.bool_) if batch.rejected is None else batch.rejected == 0
 
 
 def _span(windows: Any, batch: RecordBatch, *, waits: bool) -> int:
@@ -81,7 +77,7 @@ def _span(windows: Any, batch: RecordBatch, *, waits: bool) -> int:
         return int(times.max() - times.min()) + int(getattr(windows, "length_ms", 0))
     longest = 0
     for partition in range(len(batch.partitions)):
-        mine = _usable(batch) & (batch.partition == partition)
+        mine = batch.usable & (batch.partition == partition)
         stream = np.maximum.accumulate(times[mine])
         closed_by = times[mine] + windows.length_ms + windows.grace_ms
         closes = np.searchsorted(stream, closed_by)
@@ -93,7 +89,7 @@ def _span(windows: Any, batch: RecordBatch, *, waits: bool) -> int:
 
 def _times_of_keys(batch: RecordBatch) -> dict[tuple[int, bytes], npt.NDArray[np.int64]]:
     """The rising times of each partition's keys."""
-    usable = _usable(batch)
+    usable = batch.usable
     key, partition, times = batch.key[usable], batch.partition[usable], batch.timestamp_ms[usable]
     order = np.lexsort((times, partition, key))
     key, partition, times = key[order], partition[order], times[order]

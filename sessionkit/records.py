@@ -93,6 +93,11 @@ class RecordBatch:
             values={name: column[rows] for name, column in self.values.items()},
         )
 
+    @property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """True for each record that windows look at: those that are not rejected."""
+        return np.ones(len(self), np.bool_) if self.rejected is None else self.rejected == 0
+
     @cached_property
     def offset(self) -> npt.NDArray[np.int64]:
         """Offset of each record: as given, else its running number within its partition."""
