@@ -142,7 +142,7 @@ def _state() -> Any:
     import numpy as np
     import pyarrow as pa
 
-    from sessionkit.contracts import SessionColumns, Snapshot
+    from sessionkit.stores.contract import SessionColumns, Snapshot
 
     number = np.arange(100_000)
     keys = pa.array([f"user-{i:07d}" for i in range(100_000)], pa.large_string())
@@ -259,8 +259,8 @@ def _duckdb(query: str, path: str) -> int:
 
 
 def _spark(memory: str = "6g") -> Any:
-    from sessionkit.java import use_java
-    from sessionkit.spark import BATCH_SETTINGS
+    from sessionkit.spark.batch_run import BATCH_SETTINGS
+    from sessionkit.spark.java_home import use_java
 
     use_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers' Python is this one

@@ -143,7 +143,7 @@ def _windows(shared: Path) -> int:
 def _query(place: Path, tell: Callable[[int, Held], None]) -> Any:
     import sessionkit as sk
     from benchmarks.jobs import _spark
-    from sessionkit.shared_files import shared_folder
+    from sessionkit.spark.worker.shared_files import shared_folder
 
     spark = _spark(memory="1g")
     spark.conf.set("spark.sql.shuffle.partitions", PARTITIONS)

@@ -1,21 +1,21 @@
 """Kafka Streams' windowed aggregations in Python: exact, explained, drawn; in the notebook and on Spark."""
 
-from sessionkit.aggregations import aggregation, collect, count, first, last, max, mean, min, reduce, sum
-from sessionkit.auditing import Audit, audit
-from sessionkit.choosing import suggest_gap, suggest_grace
+from sessionkit.advice.suggest import suggest_gap, suggest_grace
+from sessionkit.advice.sweep import sweep
+from sessionkit.aggregations.built_ins import aggregation, collect, count, first, last, max, mean, min, reduce, sum
+from sessionkit.audits.audit import Audit, audit
 from sessionkit.exports.export import Export
-from sessionkit.kafka import from_kafka, to_kafka
-from sessionkit.partitioner import partition_for
 from sessionkit.plan import Plan, group_by_key
+from sessionkit.records.partitioner import partition_for
+from sessionkit.records.samples import load_sample
 from sessionkit.run import Run
-from sessionkit.samples import load_sample
-from sessionkit.spark_store import read_state
+from sessionkit.spark.checkpoint import read_state
+from sessionkit.spark.kafka import from_kafka, to_kafka
 from sessionkit.stores import open_store
-from sessionkit.sweeping import sweep
 from sessionkit.widgets import browse, play, tune, watch
+from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
-from sessionkit.windows.sliding import SlidingWindows
-from sessionkit.windows.timed import TimeWindows
+from sessionkit.windows.sliding.windows import SlidingWindows
 
 __version__ = "0.1.0"
 __all__ = [

@@ -2,11 +2,38 @@
 
 from __future__ import annotations
 
-from sessionkit.text import shorten
+import unicodedata
 
+LABEL_LENGTH = 60
+INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}  # controls, and what breaks a line
 MOST_CHARACTERS = 1_000  # of a part of an error, whatever a column is called
 
 DISTRIBUTION = "sessionkit-streams"  # `sessionkit` on the public index is another project
+
+
+def shorten(text: object, length: int = LABEL_LENGTH) -> str:
+    """`text` on one line, control characters made visible, cut in the middle to `length` characters.
+
+    Example:
+        >>> shorten("a" * 100, 9)
+        'aaaa…aaaa'
+    """
+    # A far longer text is cut before it is cleaned, so that a key of a megabyte costs nothing.
+    raw = str(text)
+    if len(raw) > 4 * length:
+        raw = raw[: 2 * length] + raw[-2 * length :]
+    line = raw if raw.isprintable() else "".join(visible(character) for character in raw)
+    if len(line) <= length:
+        return line
+    half = (length - 1) // 2
+    return line[: length - 1 - half] + "…" + line[len(line) - half :]
+
+
+def visible(character: str) -> str:
+    """A character as it is, or its code where nothing would be seen of it."""
+    if unicodedata.category(character) not in INVISIBLE:
+        return character
+    return f"\\x{ord(character):02x}" if ord(character) < 256 else f"\\u{ord(character):04x}"
 
 
 def problem(what: str, got: object, want: str) -> str:
@@ -89,6 +116,10 @@ class StoreMismatch(StoreError):
 
 class StoreFailed(StoreError):
     """The disk refused a read or a write: it is full, read-only or broken."""
+
+
+class StoreUnavailable(StoreError, ImportError):
+    """The packages that stores of this kind are made of are not installed."""
 
 
 class BrokenTrace(SessionkitError, AssertionError):

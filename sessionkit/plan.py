@@ -8,25 +8,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sessionkit import aggregations as agg
-from sessionkit.aggregations import Aggregation
-from sessionkit.commit import commit, commit_windows
-from sessionkit.contracts import EMIT_STRATEGIES, RULES, WINDOW_KINDS, one_of
-from sessionkit.deploying import Clock, Deployment, deployment
-from sessionkit.durations import Duration, show_duration
-from sessionkit.engine import run_kernel
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.aggregations import built_ins as agg
+from sessionkit.aggregations.contract import Aggregation, columns_read
+from sessionkit.base.durations import Duration, show_duration
+from sessionkit.base.text import escape_html, html_block, is_text, keyword_arguments, literal, one_of
+from sessionkit.engine.commit import commit
+from sessionkit.engine.deployment import Clock, Deployment, deployment
+from sessionkit.engine.kernel_run import run_kernel
+from sessionkit.engine.processor_run import memory_store, run_processor, without_null_values
+from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.methods import Exports
-from sessionkit.processing import memory_store, run_processor, without_null_values
-from sessionkit.records import RecordBatch, is_spark_frame, read_records
+from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records
+from sessionkit.records.source import Source
 from sessionkit.run import Run
-from sessionkit.source import Source
+from sessionkit.stores.contract import EMIT_STRATEGIES, RULES, PlanStore, TaskStore
+from sessionkit.stores.locking import alone_with
 from sessionkit.stores.read_only import ReadOnlyStore
-from sessionkit.stores.sharing import alone_with
-from sessionkit.text import escape_html, html_block, is_text, keyword_arguments, literal, shorten
+from sessionkit.stores.registry import such_as
 from sessionkit.views import tables
-from sessionkit.window_engine import run_window_kernel
-from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.contract import WINDOW_KINDS, WindowKind
 
 
 def group_by_key(
@@ -102,13 +102,13 @@ class Plan(Exports):
     """
 
     source: Source
-    windows: Any = None  # SessionWindows, TimeWindows or SlidingWindows
+    windows: WindowKind | None = None
     strategy: str = "on_window_update"
     aggregations: tuple[tuple[str, Aggregation], ...] = ()
 
-    def windowed_by(self, windows: Any) -> Plan:
+    def windowed_by(self, windows: WindowKind) -> Plan:
         """The plan with these windows."""
-        if type(windows).__name__ not in WINDOW_KINDS:
+        if type(windows) not in WINDOW_KINDS:
             want = 'sk.SessionWindows(inactivity_gap="30s", grace="10s")'
             raise InvalidArgument(problem("windowed_by takes windows", repr(windows), want))
         return dataclasses.replace(self, windows=windows)
@@ -120,7 +120,7 @@ class Plan(Exports):
             >>> plan.with_windows(grace="1h").windows
             SessionWindows(inactivity_gap="30s", grace="1h")
         """
-        windows = self._windows()
+        windows = self.complete_windows
         make, values = windows.arguments()
         known = list(inspect.signature(make).parameters)
         for name in changed:
@@ -180,7 +180,7 @@ class Plan(Exports):
         data: Any,
         *,
         rules: str = "sessionkit",
-        store: Any = None,
+        store: PlanStore | None = None,
         retention: Duration | None = None,
         trace: bool = True,
         caching: bool | int = False,
@@ -218,7 +218,7 @@ class Plan(Exports):
         options = (commit_every, emit_interval, wall_clock)
         self.check_rules(rules, only_kafka=bool(caching) or any(option is not None for option in options))
         if is_spark_frame(data):
-            from sessionkit.spark import start
+            from sessionkit.spark.batch_run import start
 
             return start(self, data, rules=rules, store=store, retention=retention, parallelism=parallelism)
         batch = read_records(data, self.source, self.value_columns())
@@ -226,101 +226,78 @@ class Plan(Exports):
             return self.run_batch(batch, store=store, retention=retention, trace=trace)
         if store is not None:
             retention = self._store_retention(store, retention)
-        retention_ms = self._windows().retention_ms(retention)
+        retention_ms = self.complete_windows.retention_ms(retention)
         return self.run_deployed(batch, store, deployment(self.strategy, retention_ms, caching, *options, len(batch)))
 
     def run_batch(
-        self, batch: RecordBatch, *, store: Any = None, retention: Duration | None = None, trace: bool = True
+        self,
+        batch: RecordBatch,
+        *,
+        store: PlanStore | None = None,
+        retention: Duration | None = None,
+        trace: bool = True,
     ) -> Run:
         """What `run` does with records that were read already, under sessionkit's rules."""
-        windows = self._windows()
+        windows = self.complete_windows
         retention_ms = windows.retention_ms(retention)
+        batch = batch if windows.takes_null_values else without_null_values(batch)
+        limits: Any = {"retention_ms": retention_ms, "keep_trace": trace or store is not None}
         with alone_with(store):
-            if isinstance(windows, SessionWindows):
-                return self._run_kernel(batch, retention_ms, store, trace=trace)
-            batch = batch if windows.takes_null_values else without_null_values(batch)
-            return self._run_window_kernel(batch, store, trace=trace)
-
-    def _run_kernel(self, batch: RecordBatch, retention_ms: int, store: Any, *, trace: bool) -> Run:
-        windows, named = self._windows(), dict(self.aggregations)
-        keep_trace = trace or store is not None
-        outcome = run_kernel(windows, named, batch, retention_ms=retention_ms, store=store, keep_trace=keep_trace)
-        if store is not None:
-            store.bind(self.bound())
-            commit(outcome, store, windows, retention_ms)
+            outcome = run_kernel(windows, dict(self.aggregations), batch, store=store, **limits)
+            if store is not None:
+                store.bind(self.bound())
+                commit(outcome, store, windows, retention_ms)
         return Run(self, outcome, store=store)
 
-    def _run_window_kernel(self, batch: RecordBatch, store: Any, *, trace: bool) -> Run:
-        windows, named = self._windows(), dict(self.aggregations)
-        keep_trace = trace or store is not None
-        outcome = run_window_kernel(windows, named, batch, store=store, keep_trace=keep_trace)
-        if store is not None:
-            store.bind(self.bound())
-            commit_windows(outcome, store, windows)
-        return Run(self, outcome, store=store)
-
-    def run_deployed(self, batch: RecordBatch, store: Any, how: Deployment) -> Run:
+    def run_deployed(self, batch: RecordBatch, store: TaskStore | None, how: Deployment) -> Run:
         """What `run` does with records that were read already, under Kafka's rules."""
-        windows, named = self._windows(), dict(self.aggregations)
+        windows, named = self.complete_windows, dict(self.aggregations)
         batch = batch if windows.takes_null_values else without_null_values(batch)
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
         with alone_with(store):
             done = run_processor(windows, named, batch, state, how, self.bound())
-        return Run(
-            self,
-            done.outcome,
-            forwarded=done.forwarded,
-            refused=done.refused,
-            how=how,
-            store=done.store,
-            looks=done.emissions,
-            clock_ms=done.clock_ms,
-        )
+        return Run(self, done.outcome, deployed=done.deployed, store=done.store)
 
     def check_rules(self, rules: str, *, only_kafka: bool = False) -> None:
         """Refuses windows and options that are not there under these rules."""
-        if rules == "kafka" and not self._windows().is_ever_closed:
-            want = 'rules="sessionkit"; it has had a grace since 2.1'
-            raise InvalidArgument(problem("Kafka 4.3.1 has no until", repr(self.windows), want))
-        if rules == "kafka" and self._windows().trailing_only:
-            want = 'rules="sessionkit"; Kafka released the other form of KIP-450'
-            raise InvalidArgument(problem("Kafka has no trailing-only windows", repr(self.windows), want))
+        lacking = self.complete_windows.not_in_kafka
+        if rules == "kafka" and lacking is not None:
+            what, want = lacking
+            raise InvalidArgument(problem(what, repr(self.windows), want))
         if rules != "kafka" and only_kafka:
             got, want = "caching, commit_every, emit_interval or wall_clock", 'rules="kafka"; other rules have none'
             raise InvalidArgument(problem("only Kafka has a cache, commits and a throttle", got, want))
 
-    def _check_store(self, store: Any) -> None:
+    def _check_store(self, store: PlanStore | None) -> None:
         if store is None:
             return
-        call = "find_sessions" if isinstance(self.windows, SessionWindows) else "fetch_window"
-        if not hasattr(store, call):
-            what = "sessions" if call == "find_sessions" else "windows"
-            want = f'such as sk.open_store("memory", "clicks-store", of="{what}")'
-            raise InvalidArgument(problem(f"store must be a store of {what}", shorten(repr(store)), want))
         if isinstance(store, ReadOnlyStore):
             want = "the store itself"
             raise InvalidArgument(problem("a plan writes to its store", shorten(repr(store)), want))
+        holds = self.complete_windows.holds
+        if getattr(store, "holds", None) != holds:
+            raise InvalidArgument(problem(f"store must be a store of {holds}", shorten(repr(store)), such_as(holds)))
         store.check_names(dict(self.aggregations))
         store.check_windows(self.bound())
 
     def bound(self) -> dict[str, str]:
         """What a store notes of the plan that keeps its windows there: nothing of it may change from run to run."""
         results = {f"result {name}": aggregation.code for name, aggregation in self.aggregations}
-        return {"windows": repr(self._windows()), "keys": ", ".join(self.source.keys), **results}
+        return {"windows": repr(self.complete_windows), "keys": ", ".join(self.source.keys), **results}
 
     @staticmethod
-    def _store_retention(store: Any, retention: Duration | None) -> int:
+    def _store_retention(store: PlanStore, retention: Duration | None) -> int:
         """Under Kafka's rules the store expires by itself, so its retention is the one that counts."""
         if store.retention_ms is None or retention is not None:
             kept = "no retention" if store.retention_ms is None else f"retention {show_duration(store.retention_ms)}"
             got = f"a store with {kept}, and retention={retention!r}"
             want = "open the store with retention=, and leave it out here"
             raise InvalidArgument(problem('under rules="kafka" a store brings its own retention', got, want))
-        return int(store.retention_ms)
+        return store.retention_ms
 
     def value_columns(self) -> tuple[str, ...]:
         """The columns that the aggregations read."""
-        return agg.value_columns(self.aggregations)
+        return columns_read(self.aggregations)
 
     def check(self) -> None:
         """Refuses a plan that is not complete.
@@ -328,10 +305,11 @@ class Plan(Exports):
         Raises:
             InvalidArgument: it has no windows or no aggregation.
         """
-        if self._windows().trailing_only and self.strategy != "on_window_close":
+        windows = self.complete_windows
+        if windows.trailing_only and self.strategy != "on_window_close":
             want = '.emit("on_window_close"); leave out trailing_only for updates'
             raise InvalidArgument(problem("trailing_only has final results only", f'.emit("{self.strategy}")', want))
-        if not self.windows.is_ever_closed and self.strategy == "on_window_close":
+        if not windows.is_ever_closed and self.strategy == "on_window_close":
             want = '.emit("on_window_update"), or windows with a grace'
             raise InvalidArgument(problem("these windows have no final results", repr(self.windows), want))
         if not self.aggregations:
@@ -342,7 +320,13 @@ class Plan(Exports):
                 want = f"one of {shorten(read, 200)}"
                 raise InvalidArgument(problem("types names a column that the plan does not read", repr(name), want))
 
-    def _windows(self) -> Any:
+    @property
+    def complete_windows(self) -> WindowKind:
+        """The windows of the plan.
+
+        Raises:
+            InvalidArgument: it has none yet.
+        """
         if self.windows is None:
             want = '.windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))'
             raise InvalidArgument(problem("the plan has no windows", repr(self), want))
@@ -359,11 +343,13 @@ class Plan(Exports):
         arguments = [*map(literal, self.source.keys), *(f"{name}={literal(value)}" for name, value in options.items())]
         lines = [f"sk.group_by_key({', '.join(arguments)})"]
         if self.windows is not None:
-            lines.append(f".windowed_by(sk.{self.windows!r})")
+            lines.append(f".windowed_by({self.windows.code()})")
         if self.strategy != "on_window_update":
             lines.append(f'.emit("{self.strategy}")')
         if self.aggregations:
-            named = keyword_arguments({name: f"sk.{aggregation!r}" for name, aggregation in self.aggregations})
+            named = keyword_arguments(
+                {name: f"{aggregation.module}.{aggregation!r}" for name, aggregation in self.aggregations}
+            )
             lines.append(f".aggregate({', '.join(named)})")
         return lines
 

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pyarrow as pa
 
-from sessionkit.comparing import Comparison, compare
-from sessionkit.decisions import LATE, MERGED, REPLAYED
-from sessionkit.deploying import Deployment
-from sessionkit.engine import Outcome
-from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem
-from sessionkit.grace import missing_grace_ms
-from sessionkit.processing import Emission, Forwarded
-from sessionkit.text import plural, shorten
+from sessionkit.base.decisions import LATE, REPLAYED
+from sessionkit.base.text import plural
+from sessionkit.engine.outcome import Outcome
+from sessionkit.engine.processor_run import Deployed
+from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem, shorten
+from sessionkit.stores.contract import Store
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace
+from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views import tables
+from sessionkit.views.comparison import Comparison, compare
+from sessionkit.views.dropped import dropped_table
 from sessionkit.views.emissions import Emissions, emissions_of
-from sessionkit.views.explain import MANY_LATE, Explanation, explain_record, far_ahead
-from sessionkit.views.explain_life import explain_life
-from sessionkit.views.explain_windows import explain_touches
+from sessionkit.views.explain.life import explain_life
+from sessionkit.views.explain.record import MANY_LATE, Explanation, explain_record, far_ahead
+from sessionkit.views.explain.touches import explain_touches
 from sessionkit.views.kafka_metrics import kafka_metrics
 from sessionkit.views.lineage import Lineage, lineage_of
 from sessionkit.views.over_time import Latency, OpenWindows
-from sessionkit.window_trace import WindowTrace
+from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 Theme = Literal["light", "dark"]
+# What a record did, in words.
+EXPLAINED: dict[type[Trace], Callable[..., Explanation]] = {
+    SessionTrace: explain_record,
+    WindowTrace: explain_touches,
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,12 +53,8 @@ class Run:
 
     plan: Any  # the Plan that it is a run of
     outcome: Outcome
-    forwarded: Sequence[Forwarded] | None = None  # rules="kafka": what the processor sent on
-    refused: tuple[int, ...] = ()  # rules="kafka": the record of each result that was forwarded, but not kept
-    how: Deployment | None = None  # rules="kafka": the deployment
-    looks: Sequence[Emission] | None = None  # rules="kafka": each look for final results
-    clock_ms: Sequence[int] | None = None  # rules="kafka": the wall clock at each record, if one was passed in
-    store: Any = None  # what a query would have asked at the end: the store, with the cache in front of it
+    deployed: Deployed | None = None  # rules="kafka": what the deployment sent on, refused and looked for
+    store: Store | None = None  # what a query would have asked at the end: the store, with the cache in front of it
 
     @cached_property
     def _table(self) -> Mapping[str, tables.Column]:
@@ -91,8 +94,8 @@ class Run:
         return self._changelog_with(old_values=False)
 
     def _changelog_with(self, *, old_values: bool) -> Mapping[str, tables.Column]:
-        if self.forwarded is not None:
-            return tables.forwarded_table(self.outcome, self.forwarded, old_values=old_values)
+        if self.deployed is not None:
+            return tables.forwarded_table(self.outcome, self.deployed.forwarded, old_values=old_values)
         self._check_trace()
         return tables.changelog(self.outcome, self.plan.strategy, old_values=old_values)
 
@@ -113,37 +116,30 @@ class Run:
     def dropped(self, *, missing_grace: bool = True) -> Any:
         """The records that count in no window, with the reason; late ones with the grace that would have kept them.
 
-        Of windows of one length: a row for each window that was closed when its record came, though the record may
+        Of time and sliding windows: a row for each window that was closed when its record came, though the record may
         count in others.
 
         Args:
             missing_grace: of sessions, False leaves out `missing_grace_ms` and `enough_grace_ms`, which cost a replay
                 of the record's key each.
         """
-        trace = self.trace
-        if isinstance(trace, WindowTrace):
-            table = tables.dropped_touches(trace)
-            return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
-        table = tables.dropped_records(trace)
-        if missing_grace:
-            rows = np.flatnonzero(~trace.accepted)
-            late = trace.decision[rows] == LATE
-            missing = np.zeros(len(rows), np.int64)
-            missing[late] = missing_grace_ms(trace, self._windows, rows[late])
-            table = table.append_column("missing_grace_ms", pa.array(missing, mask=~late))
-            table = table.append_column("enough_grace_ms", pa.array(missing + self._windows.grace_ms, mask=~late))
+        table = dropped_table(self.trace, self._windows, missing_grace=missing_grace)
         return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
 
     def losses(self, most: int | None = None) -> Any:
         """Which keys lose most: a row each with key, records, late, share (late of the records) and merges.
 
-        Of windows of one length a record is late if it missed one, though it may count in others.
+        Of time and sliding windows a record is late if it missed one, though it may count in others.
 
         Args:
             most: so many keys at most; all if it is not given.
         """
         table = tables.losses(self.trace, most)
         return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
+
+    @property
+    def _refused(self) -> tuple[int, ...]:
+        return () if self.deployed is None else self.deployed.refused
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names (`dropped-records-total`, `window-aggregate-final-emit-total`, …) and our own."""
@@ -152,7 +148,7 @@ class Run:
             kept = self.outcome.kept_trace is not None
             finals = len(self._changelog["offset"]) if kept else tables.closed_count(self.outcome)
         drops_null = not self._windows.takes_null_values
-        return tables.metrics(self.outcome, finals, len(self.refused), null_values=drops_null)
+        return tables.metrics(self.outcome, finals, len(self._refused), null_values=drops_null)
 
     def kafka_metrics(self, *, level: str = "info") -> Any:
         """What Kafka Streams would count of this run: a row for each metric of each task (here: each partition).
@@ -165,11 +161,11 @@ class Run:
         Source:
             StreamsMetricsImpl; TaskMetrics, ProcessorNodeMetrics; KIP-825.
         """
-        at = tables.dropped_at(self.trace)
+        at = self.trace.dropped_at
         at = at[self.trace.decision[at] != REPLAYED]
-        dropped = np.concatenate([at, np.asarray(self.refused, np.intp)])
+        dropped = np.concatenate([at, np.asarray(self._refused, np.intp)])
         finals = np.asarray(self._changelog["partition"] if self.plan.strategy == "on_window_close" else [])
-        table = kafka_metrics(self.outcome.batch, dropped, finals, self.looks, self.clock_ms, level)
+        table = kafka_metrics(self.outcome.batch, dropped, finals, self.deployed, level)
         return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
 
     def explain(
@@ -197,8 +193,7 @@ class Run:
             raise InvalidArgument(problem("explain takes a record or a window", got, want))
         if offset is None:
             return explain_life(trace, self._windows, key, int(window_start_ms or 0), partition)
-        explain = explain_touches if isinstance(trace, WindowTrace) else explain_record
-        return explain(trace, self._windows, trace.index_of(offset, partition))
+        return EXPLAINED[type(trace)](trace, self._windows, trace.index_of(offset, partition))
 
     def lineage(self, key: Any, window_start_ms: int, *, partition: int | None = None) -> Lineage:
         """Which sessions became one in this session, merge by merge, and which records they brought.
@@ -258,7 +253,7 @@ class Run:
             UnknownRecord: the run holds no such key, or no record between these offsets.
             InvalidArgument: no such partition or theme.
         """
-        from sessionkit.views.charts import plane
+        from sessionkit.views.charts.plane.plane import plane
 
         key = self.most_eventful_key() if key is None else key
         return plane(self.trace, self._windows, key, partition=partition, theme=theme, **options)
@@ -275,16 +270,16 @@ class Run:
             InvalidArgument: an unknown theme or order, or a span that ends before it starts.
             UnknownRecord: the run holds no such key.
         """
-        from sessionkit.views.charts import lanes
+        from sessionkit.views.charts.lanes.lanes import lanes
 
         return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **options)
 
     @cached_property
     def all_lanes(self) -> Any:
         """What every picture of lanes of this run starts from."""
-        from sessionkit.views.charts.board import everything
+        from sessionkit.views.charts.scenes.board import everything
 
-        return everything(self.trace, getattr(self._windows, "trailing_only", False))
+        return everything(self.trace, self._windows.trailing_only)
 
     def most_eventful_key(self) -> Any:
         """The key with most drops, merges and rescues; of equal ones the first in the data."""
@@ -293,18 +288,16 @@ class Run:
     @cached_property
     def _most_eventful_key(self) -> Any:
         trace = self.trace
-        weight = 3 * (trace.decision == LATE)
-        if not isinstance(trace, WindowTrace):
-            weight = weight + 3 * (trace.decision == MERGED) + 2 * trace.late_but_kept
-        weight = np.where(trace.batch.key >= 0, weight, 0)
+        weight = np.where(trace.batch.key >= 0, trace.worth_seeing, 0)
         if not len(trace.keys):
             raise UnknownRecord(problem("the run has no key", "no records", "run the plan on some"))
         score = np.bincount(np.maximum(trace.batch.key, 0), weights=weight, minlength=len(trace.keys))
         return trace.keys[int(np.argmax(score))].as_py()
 
     @property
-    def _windows(self) -> Any:
-        return self.plan.windows
+    def _windows(self) -> WindowKind:
+        windows: WindowKind = self.plan.windows
+        return windows
 
     def summary(self) -> str:
         """The run in one line of numbers."""
@@ -312,7 +305,7 @@ class Run:
         parts = [
             f"{plural(m['process-total'], 'record')} in {plural(m['windows'], windows.noun)} "
             f"({m['windows-closed']:,} closed, {m['windows-open']:,} open)",
-            *([plural(m["windows-merged"], "merge")] if windows.noun == "session" else []),
+            *([plural(m["windows-merged"], "merge")] if windows.holds == "sessions" else []),  # nothing else merges
             f"{m['dropped-records-total']:,} dropped",
             *([f"{m['replayed-records']:,} replayed"] if m["replayed-records"] else []),
         ]

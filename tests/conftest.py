@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from tests.interpreted import INTERPRETED, let_loops_run_as_python
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
     from pyspark.sql import SparkSession
@@ -31,15 +33,20 @@ CHROMIUM_ARGUMENTS = [
 hypothesis.settings.register_profile("sessionkit", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("sessionkit")
 
+if INTERPRETED:
+    let_loops_run_as_python()
+
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Where tests are spread over processes, one has the Spark session.
+    """Where tests are spread over processes, one has the Spark session for streams, and one that for all the rest.
 
-    Tests that start a Spark of their own go one by one: two Sparks at a time are enough.
+    Tests that start a Spark of their own go one by one: three Sparks at a time are enough.
     """
     if item.get_closest_marker("spark"):
+        is_of_streams = any(word in item.path.stem for word in ("stream", "checkpoint", "replay"))
+        name = "spark for streams" if is_of_streams else "spark"
         has_session = "spark" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group("spark" if has_session else "another spark"))
+        item.add_marker(pytest.mark.xdist_group(name if has_session else "another spark"))
 
 
 def skipped_in_ci(config: pytest.Config) -> list[str]:

@@ -17,7 +17,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import SparkUnavailable
-from sessionkit.java import use_java
+from sessionkit.spark.java_home import use_java
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -55,7 +55,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 
 @pytest.fixture(scope="module")
 def local() -> sk.Run:
-    """The same plan in this process."""
+    """The demo's plan, run in this process."""
     plan = sk.group_by_key(
         "carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC", partition="partition", offset="offset"
     ).windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))

@@ -1,4 +1,4 @@
-"""A module imports only from layers below its own: the table is the structure, and this test holds the code to it."""
+"""The folders are the layers: a folder imports only from folders to its left, and nothing goes round in a circle."""
 
 from __future__ import annotations
 
@@ -11,194 +11,202 @@ import pytest
 
 PACKAGE = Path(__file__).parent.parent / "sessionkit"
 
-# From the ground up. Members of one layer do not import each other.
-LAYERS: tuple[tuple[str, ...], ...] = (
-    ("text",),
-    ("errors", "assets", "compiled", "decisions", "exports", "views", "windows"),
-    ("plain_columns",),
-    ("checkpoint_damage",),
-    (
-        *(
-            "durations",
-            "packing",
-            "spark_worker",
-            "columns",
-            "fold_loops",
-            "contracts",
-            "keys",
-            "parquet_files",
-            "frames",
-            "text_files",
-            "spark_types",
-            "java",
-            "typed",
-        ),
-        *(
-            "views.charts.palettes",
-            "stores.binding",
-            "stores.byte_loops",
-            "stores.read_only",
-            "stores.strict",
-            "stores.logs",
-            "stores.sharing",
-            "exports.export",
-            "exports.java_parts",
-            "windows.cells",
-            "windows.blocks",
-        ),
-    ),
-    (
-        "files",
-        "parquet_layout",
-        "results",
-        "samples",
-        "stores.rows",
-        "stores.folder",
-        "stores.shown",
-        "touch_loops",
-        "windows.emission",
-        "windows.touches",
-    ),
-    (
-        *("aggregations", "partitioner", "pieces", "source", "views.html"),
-        *("stores.columns", "stores.codec", "stores.named_cache", "stores.segments"),
-    ),
-    ("stores.cache", "stores.in_memory", "stores.database", "stores.chunks", "windows.sliding_places"),
-    (
-        *("shared_files", "stores.cached_windows", "stores.memory", "stores.memory_windows"),
-        *("stores.scan", "windows.sliding_steps"),
-    ),
-    ("stores.column_codec", "stores.persistent", "windows.sliding_kernel"),
-    ("stores.bulk", "windows.sliding_folds"),
-    ("stores.rocksdb", "stores.rocksdb_windows"),
-    ("spark_store",),
-    ("times", "stores", "stores.forgetting"),
-    ("records",),
-    ("trace", "replay_source"),
-    ("session_trace", "window_trace", "window_columns", "views.charts.rows"),
-    ("windows.sliding_running", "windows.sliding_touches"),
-    ("accumulators", "windows.sliding_run"),
-    ("folds", "windows.session_kernel", "windows.timed_kernel", "views.charts.history"),
-    ("windows.session", "windows.sliding", "windows.timed"),
-    ("views.charts.window_history",),
-    ("views.charts.board",),
-    ("engine", "grace", "recording", "deploying"),
-    ("commit", "processing", "views.explain", "window_engine"),
-    ("views.tables", "views.charts.grammar", "views.explain_windows", "views.explain_life"),
-    ("views.audit_words", "views.kafka_metrics"),
-    ("step_views",),
-    ("steps", "spark_scan", "views.charts.labels"),
-    ("by_key", "key_grace"),
-    ("views.charts.base", "views.charts.playback", "views.charts.plain"),
-    ("views.charts.audit", "views.charts.choosing", "views.charts.held", "views.charts.lineage"),
-    (
-        *("views.charts.scene", "views.charts.window_scene", "views.charts.plane_words"),
-        *("views.charts.parts", "views.charts.lane_parts", "views.charts.emission_part"),
-    ),
-    ("views.charts.lane_words", "views.charts.lane_density", "views.charts.emission_scene"),
-    (
-        "views.charts.session_plane",
-        "views.charts.session_lanes",
-        "views.charts.window_plane",
-        "views.charts.window_lanes",
-    ),
-    ("views.charts.plane", "views.charts.lanes"),
-    ("views.charts",),
-    ("views.charts.comparison", "views.charts.over_time", "views.charts.emissions"),
-    ("comparing", "views.lineage", "views.over_time", "views.emissions", "parts"),
-    ("run",),
-    ("exports.request",),
-    ("exports.java", "exports.ksql", "exports.flink", "exports.spark"),
-    ("exports.methods",),
-    ("plan", "sent_results", "retentions"),
-    ("replaying", "noticing"),
-    ("progress", "spark_input", "spark_state", "views.charts.watched"),
-    ("listening", "stream_folders"),
-    ("streaming", "spark_reading"),
-    ("spark", "auditing", "choosing", "sweeping"),
-    ("tuning", "kafka"),
-    ("watching", "widgets.parts"),
-    ("widgets.run_views", "widgets.player", "widgets.store_browser", "widgets.watch_board"),
-    ("widgets.tune_board",),
-    ("widgets",),
-    ("",),
-    ("report_page",),
-    ("report",),
-    ("__main__",),
+ORDER = (
+    "errors < base < records < trace | stores < windows < aggregations < engine | exports < views < steps < run < plan "
+    "< advice < audits < spark < widgets < report < cli < replay_source | __main__ | __init__"
 )
-PLACE = {module: height for height, layer in enumerate(LAYERS) for module in layer}
-# `Plan.run` hands a Spark DataFrame to the module that knows Spark, and loads it only then.
-UPWARD = {("plan", "spark")}
+PLACE = {name: place for place, names in enumerate(ORDER.split(" < ")) for name in names.split(" | ")}
+# The two doors upward: `Plan.run` hands a Spark DataFrame to what knows Spark and loads it only then, and the registry
+# of stores finds a kind of store by the name of its module.
+DOORS = {("plan", "spark.batch_run"), ("stores.registry", "spark.checkpoint")}
+
+MOST_FILES, MOST_LINES, MOST_LINES_OF_A_FUNCTION = 10, 400, 60
+LONG_FUNCTIONS = {"run_sessions"}  # the compiled session loop: one record's way from top to bottom
+
+# Who alone may import a library.
+HOMES = {
+    "pyspark": "spark/",
+    "ipywidgets": "widgets/",
+    "anywidget": "widgets/",
+    "plotly": "views/charts/",
+    "rocksdict": "stores/rocksdb/",
+}
+NEVER = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
+
+# A kind of window answers for itself; where it is asked for by name all the same, there are this many places.
+KIND_QUESTIONS = 9
+KINDS_OF_WINDOWS = {"SessionWindows", "TimeWindows", "SlidingWindows", "SessionTrace", "WindowTrace"}
 
 
 @cache
-def _modules() -> dict[str, Path]:
+def modules() -> dict[str, Path]:
+    """Every module of the package by its name, without "sessionkit."; the package itself is "__init__"."""
     found = {}
     for file in sorted(PACKAGE.rglob("*.py")):
         parts = file.relative_to(PACKAGE).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+        found[".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 1 else parts)] = file
     return found
 
 
 @cache
-def _tree(file: Path) -> ast.Module:
+def tree(file: Path) -> ast.Module:
     return ast.parse(file.read_text(encoding="utf-8"))
 
 
-def _imports(file: Path, modules: dict[str, Path]) -> Iterator[str]:
-    """The modules of the package that a file imports, also inside functions."""
-    for node in ast.walk(_tree(file)):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "sessionkit":
-            base = (node.module or "").removeprefix("sessionkit").lstrip(".")
-            for alias in node.names:
-                member = f"{base}.{alias.name}".lstrip(".")
-                yield member if member in modules else base
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                if alias.name.partition(".")[0] == "sessionkit":
-                    yield alias.name.removeprefix("sessionkit").lstrip(".")
+def folder(module: str) -> str:
+    """The folder, or file, right below the package that a module is in."""
+    return module.partition(".")[0]
 
 
-def test_every_module_has_its_place() -> None:
-    assert sorted(_modules()) == sorted(PLACE)
+def imported(node: ast.AST) -> Iterator[str]:
+    """The full names of the modules that a statement may import."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-@pytest.mark.parametrize("module", sorted(_modules()))
-def test_imports_go_down(module: str) -> None:
-    modules = _modules()
-    for imported in _imports(modules[module], modules):
-        if (module, imported) not in UPWARD:
-            assert PLACE[imported] < PLACE[module], f"{module or 'sessionkit'} imports {imported or 'sessionkit'}"
+def loaded(file: Path) -> Iterator[ast.AST]:
+    """The statements of a file that are carried out: all but those that only a type checker reads."""
+    todo: list[ast.AST] = [tree(file)]
+    while todo:
+        node = todo.pop()
+        yield node
+        for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        todo += node.orelse if for_types else ast.iter_child_nodes(node)
 
 
-def test_files_and_functions_stay_short() -> None:
-    long_functions = {"run_sessions"}  # the compiled session loop: one record's way from top to bottom
-    for module, file in _modules().items():
-        text = file.read_text(encoding="utf-8")
-        assert text.count("\n") <= 400, f"{module}: more than 400 lines"
-        for node in ast.walk(_tree(file)):
-            if isinstance(node, ast.FunctionDef) and node.name not in long_functions:
+def named(node: ast.AST) -> Iterator[str]:
+    """The full name of the module of the package that a text is: whoever writes it down may import it by that."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        first, _, rest = node.value.partition(".")
+        if first == "sessionkit" and rest in modules():
+            yield node.value
+
+
+def ours(module: str) -> Iterator[str]:
+    """The modules of the package that a module imports, also inside functions, or by their names; not mere types."""
+    for node in loaded(modules()[module]):
+        for name in (*imported(node), *named(node)):
+            first, _, rest = name.partition(".")
+            if first != "sessionkit":
+                continue
+            outside = rest.rpartition(".")[0]
+            yield rest if rest in modules() else outside if outside in modules() else "__init__"
+
+
+def test_every_folder_has_its_place() -> None:
+    assert {folder(module) for module in modules()} == set(PLACE)
+
+
+@pytest.mark.parametrize("name", sorted(PLACE))
+def test_a_folder_imports_only_from_folders_to_its_left(name: str) -> None:
+    wrong = [
+        f"{module} imports {other}"
+        for module in modules()
+        if folder(module) == name
+        for other in ours(module)
+        if folder(other) != name and PLACE[folder(other)] >= PLACE[name] and (module, other) not in DOORS
+    ]
+    assert wrong == []
+
+
+def test_no_circle_inside_a_folder() -> None:
+    seen: dict[str, bool] = {}  # False: on the way
+
+    def visit(module: str, way: tuple[str, ...]) -> None:
+        assert seen.get(module, True), " → ".join((*way[way.index(module) :], module))
+        if module in seen:
+            return
+        seen[module] = False
+        for other in ours(module):
+            if folder(other) == folder(module) and other != module:
+                visit(other, (*way, module))
+        seen[module] = True
+
+    for module in modules():
+        visit(module, ())
+
+
+def test_folders_files_and_functions_stay_small() -> None:
+    for place in {file.parent for file in modules().values()}:
+        files = [file.name for file in place.glob("*.py") if file.name != "__init__.py"]
+        assert len(files) <= MOST_FILES, f"{place.name}: {len(files)} files"
+    for module, file in modules().items():
+        assert file.read_text(encoding="utf-8").count("\n") <= MOST_LINES, f"{module} is too long"
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.FunctionDef) and node.name not in LONG_FUNCTIONS:
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
-                assert lines <= 60, f"{module}.{node.name}: {lines} lines"
+                assert lines <= MOST_LINES_OF_A_FUNCTION, f"{module}.{node.name}: {lines} lines"
+
+
+def test_every_folder_says_its_idea_in_one_sentence() -> None:
+    for module, file in modules().items():
+        if file.name == "__init__.py":
+            said = ast.get_docstring(tree(file)) or ""
+            first = said.partition("\n\n")[0]
+            assert first.endswith(".") and len(first) > 20, f"{module}: {first!r}"
+
+
+def test_a_library_is_imported_only_where_it_is_at_home() -> None:
+    for module, file in modules().items():
+        place = file.relative_to(PACKAGE).as_posix()
+        for node in loaded(file):
+            for name in imported(node):
+                library = name.partition(".")[0]
+                assert library not in NEVER, f"{module} imports {library}"
+                home = HOMES.get(library)
+                assert home is None or place.startswith(home), f"{module} imports {library}, which is for {home}"
+
+
+def test_what_a_worker_of_spark_loads_is_in_its_folder() -> None:
+    """Functions that are handed to Spark come along with what they import: `worker/`, `reading/` and what lies left."""
+    for module in modules():
+        if not module.startswith("spark.worker"):
+            continue
+        for other in ours(module):
+            is_left = folder(other) != "spark"
+            assert is_left or other.startswith(("spark.worker", "spark.reading")), f"{module} imports {other}"
 
 
 def test_nothing_in_the_package_runs_code_from_data() -> None:
-    forbidden = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
-    for module, file in _modules().items():
-        for node in ast.walk(_tree(file)):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not forbidden & {name.partition(".")[0] for name in names}, module
+    for module, file in modules().items():
+        for node in ast.walk(tree(file)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in ("eval", "exec", "compile"), f"{module}:{node.lineno}"
 
 
-def test_a_late_session_record_is_dropped_in_one_place() -> None:
-    """Only `session_is_late` compares with the close time to drop a record; processor and kernel both call it."""
-    callers = {
-        module
-        for module, file in _modules().items()
-        for node in ast.walk(_tree(file))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "session_is_late"
+def test_each_kind_has_one_late_rule() -> None:
+    """A kind's processor asks `windows.is_late`, which asks the compiled rule; else only its kernel asks that one."""
+    asked: dict[str, set[str]] = {}
+    for module, file in modules().items():
+        for node in ast.walk(tree(file)):
+            if isinstance(node, ast.Call) and "is_late" in (name := ast.unparse(node.func).rpartition(".")[2]):
+                asked.setdefault(name, set()).add(module)
+    assert asked == {
+        "is_late": {"windows.session", "windows.hopping", "windows.sliding.windows"},
+        "session_is_late": {"windows.session", "windows.session_kernel"},
+        "window_is_late": {"windows.hopping", "windows.hopping_kernel"},
+        "sliding_is_late": {"windows.sliding.windows"},
     }
-    assert callers == {"windows.session", "windows.session_kernel"}
+
+
+def asks_for_a_kind(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance":
+        named = {each.id for each in ast.walk(node.args[1]) if isinstance(each, ast.Name)}
+        return bool(named & KINDS_OF_WINDOWS)
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        return any(isinstance(side, ast.Constant) and side.value in ("session", "sessions") for side in sides)
+    return False
+
+
+def test_a_kind_of_window_is_rarely_asked_for_by_name() -> None:
+    places = [
+        f"{module}:{getattr(node, 'lineno', 0)}"
+        for module, file in modules().items()
+        if folder(module) not in ("windows", "trace", "engine")
+        for node in ast.walk(tree(file))
+        if asks_for_a_kind(node)
+    ]
+    assert len(places) <= KIND_QUESTIONS, places

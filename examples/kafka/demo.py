@@ -20,10 +20,11 @@ import numpy as np
 import sessionkit as sk
 from examples.kafka.broker import BrokerFailed, broker
 from examples.kafka.jars import Missing, connector_jars
-from sessionkit.durations import show_time
+from sessionkit.base.durations import show_time
 from sessionkit.errors import SessionkitError
-from sessionkit.report import QUICK_START, Progress, start_spark
-from sessionkit.spark_types import readable_errors
+from sessionkit.report.job import Progress
+from sessionkit.spark.session import QUICK_START, start_spark
+from sessionkit.spark.types import readable_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

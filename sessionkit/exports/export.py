@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sessionkit.text import comment, escape_html, html_block
+from sessionkit.base.text import comment, escape_html, html_block
 
 COMMENT_MARKS = {"java": "//", "ksql": "--", "flink_sql": "--", "spark": "#"}
 

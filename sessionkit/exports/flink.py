@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from sessionkit.durations import show_duration
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sessionkit.base.durations import show_duration
+from sessionkit.base.text import sql_literal, sql_name
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.exports.export import Export
-from sessionkit.exports.request import Request, Result, check_sql_names, lateness, no_sliding
-from sessionkit.text import sql_literal, sql_name
+from sessionkit.exports.request import Request, Result, check_sql_names, lateness
+from sessionkit.exports.target import Target
+from sessionkit.windows.hopping import TimeWindows
+from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.sliding.windows import SlidingWindows
 
 _TYPES = {"bigint": "BIGINT", "double": "DOUBLE", "string": "STRING", "boolean": "BOOLEAN", "bytes": "BYTES"}
 _RESERVED = ("WINDOW_START", "WINDOW_END", "WINDOW_TIME")
@@ -20,30 +27,56 @@ def to_flink_sql(request: Request) -> Export:
     """The plan as two tables and one INSERT.
 
     Raises:
-        NotBuilt: sliding windows, a gap of 0, or a size that is no multiple of the advance.
+        NotBuilt: a gap of 0, or a size that is no multiple of the advance.
         InvalidArgument: a name that cannot be quoted, or a duration beyond Flink's intervals.
     """
-    no_sliding(request, "Flink SQL", "TimeWindows with an advance, or plan.to_java(); OVER windows end at each row")
     check_sql_names(request, "Flink SQL", _RESERVED)
-    windows = request.windows
-    if request.kind == "session" and windows.inactivity_gap_ms == 0:
-        raise NotBuilt(problem("Flink has no sessions without a gap", repr(windows), "a gap of 1 ms or more"))
-    if request.kind == "hopping" and windows.size_ms % windows.advance_ms:
-        want = "a size that is a multiple of the advance"
-        raise NotBuilt(problem("Flink's HOP takes whole numbers of advances", repr(windows), want))
     key, time = (sql_name(request.free_name(name)) for name in ("key", "event_time"))
+    windows = FLINK.windows(request.windows, key, time)
     settings = "SET 'execution.runtime-mode' = 'streaming';\nSET 'table.local-time-zone' = 'UTC';"
-    code = "\n\n".join([settings, _records(request, key, time), _results(request), _insert(request, key, time)])
-    differences = [*request.layout(), *_differences(request)]
+    statements = [_records(request, windows, key, time), _results(request), _insert(request, windows, key)]
+    code = "\n\n".join([settings, *statements])
+    differences = [*request.layout(), *_differences(request, windows)]
     return Export(target="flink_sql", code=code + "\n", differences=differences, plan=tuple(request.plan.code()))
 
 
-def _delay_ms(request: Request) -> int:
-    """How far the watermark stays behind, so that a window closes where Kafka closes it.
+# ---- windows
 
-    Flink fires once the watermark is at the window's end - 1 ms; there a session ends a gap after its last record.
+
+class _Windows(NamedTuple):
+    """What is written for a kind of window.
+
+    The watermark stays so far behind that a window closes where Kafka closes it: Flink fires once the watermark is at
+    the window's end - 1 ms; there a session ends a gap after its last record.
     """
-    return int(request.windows.grace_ms) + (2 if request.kind == "session" else 1)
+
+    function: str
+    end: str
+    watermark_delay_ms: int
+    differences: tuple[str, ...] = ()
+
+
+def _sessions(windows: SessionWindows, key: str, time: str) -> _Windows:
+    if windows.inactivity_gap_ms == 0:
+        raise NotBuilt(problem("Flink has no sessions without a gap", repr(windows), "a gap of 1 ms or more"))
+    gap = _interval(windows.inactivity_gap_ms)
+    return _Windows(
+        function=f"SESSION(TABLE `records` PARTITION BY {key}, DESCRIPTOR({time}), {gap})",
+        end=f"window_end - {gap}",
+        watermark_delay_ms=windows.grace_ms + 2,
+    )
+
+
+def _time_windows(windows: TimeWindows, key: str, time: str) -> _Windows:
+    over, delay_ms = f"TABLE `records`, DESCRIPTOR({time})", windows.grace_ms + 1
+    size = _interval(windows.size_ms)
+    if windows.advance_ms == windows.size_ms:
+        return _Windows(f"TUMBLE({over}, {size})", "window_end", delay_ms)
+    if windows.size_ms % windows.advance_ms:
+        want = "a size that is a multiple of the advance"
+        raise NotBuilt(problem("Flink's HOP takes whole numbers of advances", repr(windows), want))
+    first = "Flink also has the windows that start before 1970; the plan's start at 0."
+    return _Windows(f"HOP({over}, {_interval(windows.advance_ms)}, {size})", "window_end", delay_ms, (first,))
 
 
 def _interval(ms: int) -> str:
@@ -58,7 +91,73 @@ def _interval(ms: int) -> str:
     return f"INTERVAL '{text}' DAY({len(str(days))}) TO SECOND(3)"
 
 
-def _records(request: Request, key: str, time: str) -> str:
+# ---- aggregations
+
+
+class _Aggregate(NamedTuple):
+    """What is written for an aggregation: in the inner SELECT, in the outer one, its type, and what differs."""
+
+    inner: Callable[[Result], str]
+    type: Callable[[Result], str]
+    outer: Callable[[str], str] = lambda name: name
+    difference: str = ""
+
+
+def _column_type(result: Result) -> str:
+    return _TYPES[result.type]
+
+
+def _number(result: Result) -> str:
+    name = sql_name(str(result.column))
+    if result.type == "boolean":
+        return f"CASE WHEN {name} THEN CAST(1 AS BIGINT) WHEN NOT {name} THEN CAST(0 AS BIGINT) END"
+    return name
+
+
+def _call(function: str) -> Callable[[Result], str]:
+    return lambda result: f"{function}({sql_name(str(result.column))})"
+
+
+def _values(result: Result) -> str:
+    """FIRST_VALUE and LAST_VALUE cannot be merged, as sessions and HOP need it."""
+    name = sql_name(str(result.column))
+    return f"ARRAY_AGG({name}) FILTER (WHERE {name} IS NOT NULL)"
+
+
+_ORDER = (
+    "Values in first, last and collect: those of HOP in no order, as it adds up slices of one advance; others in the "
+    "order of processing, which is the topic's only within a partition."
+)
+FLINK: Target[_Windows, _Aggregate] = Target(
+    system="Flink SQL",
+    kinds={SessionWindows: _sessions, TimeWindows: _time_windows},
+    missing={
+        SlidingWindows: (
+            "sliding windows",
+            "TimeWindows with an advance, or plan.to_java(); OVER windows end at each row",
+        )
+    },
+    aggregations={  # in the order in which their differences are told
+        "count": _Aggregate(lambda result: "COUNT(*)", lambda result: "BIGINT"),
+        "first": _Aggregate(_values, _column_type, lambda name: f"{name}[1]", _ORDER),
+        "last": _Aggregate(_values, _column_type, lambda name: f"{name}[CARDINALITY({name})]", _ORDER),
+        "collect": _Aggregate(_call("ARRAY_AGG"), lambda result: f"ARRAY<{_TYPES[result.type]}>", difference=_ORDER),
+        "sum": _Aggregate(
+            lambda result: f"COALESCE(SUM({_number(result)}), 0)",
+            lambda result: "BIGINT" if result.type == "boolean" else _TYPES[result.type],
+            difference="A sum of integers wraps where it passes 64 bits; the plan refuses it.",
+        ),
+        "mean": _Aggregate(lambda result: f"AVG(CAST({_number(result)} AS DOUBLE))", lambda result: "DOUBLE"),
+        "min": _Aggregate(_call("MIN"), _column_type),
+        "max": _Aggregate(_call("MAX"), _column_type),
+    },
+)
+
+
+# ---- the statements
+
+
+def _records(request: Request, windows: _Windows, key: str, time: str) -> str:
     source = request.source
     lines = [f"  {key} {_TYPES[request.key_type]}"]
     for name, kind in request.value_types().items():
@@ -66,7 +165,7 @@ def _records(request: Request, key: str, time: str) -> str:
         lines.append(f"  {sql_name(name)} {'TIMESTAMP_LTZ(3)' if is_clock else _TYPES[kind]}")
     made = _EVENT_TIMES[source.unit].format("\0").replace("\0", sql_name(source.timestamp))  # a name may hold braces
     lines.append(f"  {time} AS {made}")
-    lines.append(f"  WATERMARK FOR {time} AS {time} - {_interval(_delay_ms(request))}")
+    lines.append(f"  WATERMARK FOR {time} AS {time} - {_interval(windows.watermark_delay_ms)}")
     options = {
         "connector": "kafka",
         "topic": request.input_topic,
@@ -83,7 +182,9 @@ def _records(request: Request, key: str, time: str) -> str:
 
 def _results(request: Request) -> str:
     lines = [f"  `key` {_TYPES[request.key_type]}", "  `window_start` TIMESTAMP(3)", "  `window_end` TIMESTAMP(3)"]
-    lines += [f"  {sql_name(result.name)} {_result_type(result)}" for result in request.results]
+    lines += [
+        f"  {sql_name(result.name)} {FLINK.aggregations[result.built_in].type(result)}" for result in request.results
+    ]
     options = {
         "connector": "kafka",
         "topic": request.output_topic,
@@ -101,68 +202,29 @@ def _listed(lines: list[str]) -> str:
     return ",\n".join(lines)
 
 
-def _result_type(result: Result) -> str:
-    if result.built_in == "collect":
-        return f"ARRAY<{_TYPES[result.type]}>"
-    if result.built_in == "mean":
-        return "DOUBLE"
-    return "BIGINT" if result.built_in == "sum" and result.type == "boolean" else _TYPES[result.type]
-
-
-def _insert(request: Request, key: str, time: str) -> str:
+def _insert(request: Request, windows: _Windows, key: str) -> str:
     """The aggregates in an inner SELECT, what is made of them in the outer one."""
-    windows = request.windows
-    table, when = "TABLE `records`", f"DESCRIPTOR({time})"
-    end = "window_end"
-    if request.kind == "session":
-        gap = _interval(windows.inactivity_gap_ms)
-        function = f"SESSION({table} PARTITION BY {key}, {when}, {gap})"
-        end = f"window_end - {gap}"
-    elif request.kind == "tumbling":
-        function = f"TUMBLE({table}, {when}, {_interval(windows.size_ms)})"
-    else:
-        function = f"HOP({table}, {when}, {_interval(windows.advance_ms)}, {_interval(windows.size_ms)})"
-    inner = [f"{_aggregate(result)} AS `a{place}`" for place, result in enumerate(request.results)]
-    outer = [_outer(place, result) for place, result in enumerate(request.results)]
+    aggregates = [FLINK.aggregations[result.built_in] for result in request.results]
+    pairs = enumerate(zip(aggregates, request.results, strict=True))
+    inner = [f"{each.inner(result)} AS `a{at}`" for at, (each, result) in pairs]
+    outer = [each.outer(f"`a{at}`") for at, each in enumerate(aggregates)]
     lines = [
         "INSERT INTO `results`",
-        f"SELECT {key}, window_start, {end}, {', '.join(outer)}",
+        f"SELECT {key}, window_start, {windows.end}, {', '.join(outer)}",
         f"FROM (\n  SELECT {key}, window_start, window_end,",
         ",\n".join(f"    {code}" for code in inner),
-        f"  FROM TABLE({function})",
+        f"  FROM TABLE({windows.function})",
         f"  WHERE {key} IS NOT NULL\n  GROUP BY {key}, window_start, window_end\n);",
     ]
     return "\n".join(lines)
 
 
-def _outer(place: int, result: Result) -> str:
-    if result.built_in == "first":
-        return f"`a{place}`[1]"
-    return f"`a{place}`[CARDINALITY(`a{place}`)]" if result.built_in == "last" else f"`a{place}`"
-
-
-def _aggregate(result: Result) -> str:
-    if result.column is None:
-        return "COUNT(*)"
-    name = sql_name(result.column)
-    number = name
-    if result.type == "boolean":
-        number = f"CASE WHEN {name} THEN CAST(1 AS BIGINT) WHEN NOT {name} THEN CAST(0 AS BIGINT) END"
-    if result.built_in == "sum":
-        return f"COALESCE(SUM({number}), 0)"
-    if result.built_in == "mean":
-        return f"AVG(CAST({number} AS DOUBLE))"
-    if result.built_in in ("first", "last"):  # FIRST_VALUE and LAST_VALUE cannot be merged, as sessions and HOP need it
-        return f"ARRAY_AGG({name}) FILTER (WHERE {name} IS NOT NULL)"
-    return f"{({'min': 'MIN', 'max': 'MAX', 'collect': 'ARRAY_AGG'})[result.built_in]}({name})"
-
-
-def _differences(request: Request) -> list[str]:
-    used = {result.built_in for result in request.results}
+def _differences(request: Request, windows: _Windows) -> list[str]:
+    behind = show_duration(windows.watermark_delay_ms)
     words = [
-        f"{lateness(request)}. Flink goes by the watermark: {show_duration(_delay_ms(request))} behind the largest "
-        "event time, the smallest of all partitions that are read, moved on every 200 ms of wall clock: a late record "
-        "that Kafka drops may still count, and a partition without records holds back all windows "
+        f"{lateness(request)}. Flink goes by the watermark: {behind} behind the largest event time, the "
+        "smallest of all partitions that are read, moved on every 200 ms of wall clock: a late record that Kafka drops "
+        "may still count, and a partition without records holds back all windows "
         "(table.exec.source.idle-timeout).",
         "SQL has no allowed lateness: the grace is in the watermark, and later records are dropped without a word.",
         "It needs Flink 2.0 or newer (SESSION and ARRAY_AGG) and its Kafka connector.",
@@ -176,11 +238,6 @@ def _differences(request: Request) -> list[str]:
         words.append(
             "Results come out when the watermark passes, in no order across keys; the plan's by end, then key."
         )
-    if request.kind == "hopping":
-        words.append("Flink also has the windows that start before 1970; the plan's start at 0.")
-    if used & {"first", "last", "collect"}:
-        order = "those of HOP in no order, as it adds up slices of one advance; others in the order of processing"
-        words.append(f"Values in first, last and collect: {order}, which is the topic's only within a partition.")
-    if "sum" in used:
-        words.append("A sum of integers wraps where it passes 64 bits; the plan refuses it.")
+    words += windows.differences
+    words += dict.fromkeys(each.difference for each in FLINK.used(request.built_ins) if each.difference)
     return words

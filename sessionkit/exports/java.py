@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import NamedTuple
 
-from sessionkit.contracts import one_of
-from sessionkit.durations import Duration, show_duration
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.base.durations import Duration, show_duration
+from sessionkit.base.text import java_literal, one_of
+from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export
 from sessionkit.exports.java_parts import COMBINERS, IMPORTS, JSON, MAIN, READERS, SERDE
 from sessionkit.exports.request import Request, Result
-from sessionkit.text import java_literal, shorten
+from sessionkit.exports.target import Target
+from sessionkit.windows.hopping import TimeWindows
+from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.sliding.windows import SlidingWindows
 
 STORES = {"rocksdb": "ROCKS_DB", "memory": "IN_MEMORY"}
 _KEYS = {"string": ("String", "String"), "bigint": ("Long", "Long"), "bytes": ("byte[]", "ByteArray")}
 _CLASS_NAME = re.compile(r"[A-Z][A-Za-z0-9_]{0,99}")
 # `Record` and the like would hide what the class itself uses
 _USED = {name.rpartition(".")[2] for name in IMPORTS} | {"String", "Long", "Math", "Runtime", "Thread", "Object"}
-_NEVER_NULL = ("count", "sum", "mean", "collect")
 _NEEDS = {  # helpers that other helpers call
     "zeroOrOne": ("bool",),
     "least": ("isLess",),
@@ -26,12 +29,125 @@ _NEEDS = {  # helpers that other helpers call
 }
 
 
-class _Part(NamedTuple):
+def _duration(ms: int) -> str:
+    return f"Duration.ofMillis({ms}L)"
+
+
+# ---- windows
+
+
+class _Windows(NamedTuple):
+    """What is written for a kind of window."""
+
+    name: str
+    code: str
+    store: str
+    serde: str
+    smallest_retention_ms: int  # from which on updates are those of the plan
+    merges: bool = False
+
+
+def _sessions(windows: SessionWindows) -> _Windows:
+    lengths = f"{_duration(windows.inactivity_gap_ms)}, {_duration(windows.grace_ms)}"
+    return _Windows(
+        name="Session",
+        code=f"SessionWindows.ofInactivityGapAndGrace({lengths})",
+        store="SessionStore",
+        serde="SessionWindowedSerde<>(KEYS)",
+        smallest_retention_ms=windows.retention_ms(None) + 1,  # a millisecond more than Kafka's default
+        merges=True,
+    )
+
+
+def _time_windows(windows: TimeWindows) -> _Windows:
+    is_tumbling = windows.advance_ms == windows.size_ms
+    code = f"TimeWindows.ofSizeAndGrace({_duration(windows.size_ms)}, {_duration(windows.grace_ms)})"
+    return _Windows(
+        name="Tumbling" if is_tumbling else "Hopping",
+        code=code if is_tumbling else f"{code}.advanceBy({_duration(windows.advance_ms)})",
+        store="WindowStore",
+        serde=f"TimeWindowedSerde<>(KEYS, {windows.size_ms}L)",
+        smallest_retention_ms=windows.retention_ms(None),
+    )
+
+
+def _sliding_windows(windows: SlidingWindows) -> _Windows:
+    lengths = f"{_duration(windows.time_difference_ms)}, {_duration(windows.grace_ms)}"
+    return _Windows(
+        name="Sliding",
+        code=f"SlidingWindows.ofTimeDifferenceAndGrace({lengths})",
+        store="WindowStore",
+        serde=f"TimeWindowedSerde<>(KEYS, {windows.time_difference_ms}L)",
+        smallest_retention_ms=windows.retention_ms(None) + windows.time_difference_ms + 1,  # three differences
+    )
+
+
+# ---- aggregations
+
+_NULL = "NullNode.getInstance()"
+_WHOLE_0, _REAL_0 = "LongNode.valueOf(0)", "DoubleNode.valueOf(0.0)"
+
+
+class _Field(NamedTuple):
     """One field of the aggregate: where it starts, what a record adds, and how two are combined."""
 
     start: str
     value: str
     combiner: str
+
+
+class _Aggregate(NamedTuple):
+    """What is written for an aggregation.
+
+    Its fields, by what follows the number of the result in their names; and what is sent of them, by that number.
+    """
+
+    fields: Callable[[Result], dict[str, _Field]]
+    sent: Callable[[int], str] = lambda place: f'aggregate.get("{place}")'
+
+
+def _value(result: Result) -> str:
+    reader = {"bigint": "bigint", "double": "number", "string": "string", "boolean": "bool"}[result.type]
+    return f"{reader}(row, {java_literal(str(result.column))})"
+
+
+def _number(result: Result) -> str:
+    is_boolean = result.type == "boolean"
+    return f"zeroOrOne(row, {java_literal(str(result.column))})" if is_boolean else _value(result)
+
+
+def _sum(result: Result) -> dict[str, _Field]:
+    return {"": _Field(_REAL_0 if result.type == "double" else _WHOLE_0, _number(result), "total")}
+
+
+def _mean(result: Result) -> dict[str, _Field]:
+    sums = _Field(_REAL_0, f"asDouble({_number(result)})", "total")
+    return {"": sums, " count": _Field(_WHOLE_0, f"one({_value(result)})", "total")}
+
+
+def _one_value(combiner: str) -> _Aggregate:
+    return _Aggregate(lambda result: {"": _Field(_NULL, _value(result), combiner)})
+
+
+JAVA: Target[_Windows, _Aggregate] = Target(
+    system="Kafka Streams",
+    kinds={SessionWindows: _sessions, TimeWindows: _time_windows, SlidingWindows: _sliding_windows},
+    aggregations={
+        "count": _Aggregate(lambda result: {"": _Field(_WHOLE_0, "LongNode.valueOf(1)", "total")}),
+        "sum": _Aggregate(_sum),
+        "mean": _Aggregate(_mean, lambda place: f'mean(aggregate.get("{place}"), aggregate.get("{place} count"))'),
+        "min": _one_value("least"),
+        "max": _one_value("greatest"),
+        "first": _one_value("earliest"),
+        "last": _one_value("latest"),
+        "collect": _Aggregate(
+            lambda result: {"": _Field("JSON.createArrayNode()", f"listed({_value(result)})", "joined")}
+        ),
+    },
+)
+
+
+# ---- the class
 
 
 def to_java(request: Request, *, class_name: str, store: str, retention: Duration | None) -> Export:
@@ -45,21 +161,24 @@ def to_java(request: Request, *, class_name: str, store: str, retention: Duratio
     if not isinstance(name, str) or not _CLASS_NAME.fullmatch(name) or name in _USED:
         want = 'a capital letter, then letters and digits, and no class of Kafka or Java; such as "ClickSessions"'
         raise InvalidArgument(problem("class_name must be a name of a class", shorten(repr(class_name)), want))
-    retention_ms = request.retention_ms(retention)
-    body = _body(request, class_name, store, retention_ms)
+    windows = JAVA.windows(request.windows)
+    retention_ms = request.retention_ms(retention, windows.smallest_retention_ms)
+    body = _body(request, windows, class_name, store, retention_ms)
     imports = [f"import {name};" for name in sorted(IMPORTS) if re.search(rf"\b{name.rpartition('.')[2]}\b", body)]
     code = "\n".join(imports) + "\n\n" + body
-    differences = [*request.layout(), request.ordering(), *_differences(request, store, retention_ms)]
+    differences = [*request.layout(), request.ordering(), *_differences(request, windows, store, retention_ms)]
     return Export(target="java", code=code, differences=differences, plan=tuple(request.plan.code()))
 
 
-def _body(request: Request, class_name: str, store: str, retention_ms: int) -> str:
+def _body(request: Request, windows: _Windows, class_name: str, store: str, retention_ms: int) -> str:
     key_class, key_serde = _KEYS[request.key_type]
-    parts = {
-        f"{place}{suffix}": part for place, result in enumerate(request.results) for suffix, part in _parts(result)
+    fields = {
+        f"{place}{suffix}": field
+        for place, result in enumerate(request.results)
+        for suffix, field in JAVA.aggregations[result.built_in].fields(result).items()
     }
-    pieces = [
-        f"/** {request.kind.capitalize()} windows over a topic, as planned in sessionkit. */\n",
+    blocks = [
+        f"/** {windows.name} windows over a topic, as planned in sessionkit. */\n",
         f"public final class {class_name} {{\n",
         f"    public static final String INPUT = {java_literal(request.input_topic)};\n",
         f"    public static final String OUTPUT = {java_literal(request.output_topic)};\n",
@@ -67,14 +186,14 @@ def _body(request: Request, class_name: str, store: str, retention_ms: int) -> s
         JSON,
         f"\n    private {class_name}() {{ }}\n",
         MAIN,
-        _topology(request, class_name, store, retention_ms),
+        _topology(request, windows, class_name, store, retention_ms),
         _event_time(request),
-        _start(parts),
-        _add(request, parts, key_class),
-        _merge(request, parts, key_class) if request.kind == "session" else "",
+        _start(fields),
+        _add(fields, key_class),
+        _merge(fields, key_class) if windows.merges else "",
         _result(request),
     ]
-    code = "".join(pieces) + SERDE
+    code = "".join(blocks) + SERDE
     return code + _helpers(code) + "}\n"
 
 
@@ -89,17 +208,13 @@ def _helpers(code: str) -> str:
 # ---- the topology
 
 
-def _topology(request: Request, class_name: str, store: str, retention_ms: int) -> str:
-    kind = "SessionStore" if request.kind == "session" else "WindowStore"
+def _topology(request: Request, windows: _Windows, class_name: str, store: str, retention_ms: int) -> str:
     key_class = _KEYS[request.key_type][0]
-    merger = f", {class_name}::merge" if request.kind == "session" else ""
+    merger = f", {class_name}::merge" if windows.merges else ""
     empty = ""
-    if request.kind == "sliding" and request.types:  # Kafka drops null values here, and only here
+    if not request.windows.takes_null_values and request.types:
         nulls = " && ".join(f"column(row, {java_literal(name)}).isNull()" for name in request.types)
         empty = f"\n                .mapValues(row -> {nulls} ? null : row)"
-    serde = "SessionWindowedSerde<>(KEYS)"
-    if request.kind != "session":
-        serde = f"TimeWindowedSerde<>(KEYS, {request.windows.length_ms}L)"
     emit = "onWindowClose" if request.is_final else "onWindowUpdate"
     return f"""
     /** From INPUT to OUTPUT: the key of a result is the windowed key, its value a JSON object; null withdraws it. */
@@ -107,10 +222,10 @@ def _topology(request: Request, class_name: str, store: str, retention_ms: int) 
         final StreamsBuilder builder = new StreamsBuilder();
         builder.stream(INPUT, Consumed.with(KEYS, ROWS).withTimestampExtractor({class_name}::eventTime)){empty}
                 .groupByKey()
-                .windowedBy({_windows(request)})
+                .windowedBy({windows.code})
                 .emitStrategy(EmitStrategy.{emit}())
                 .aggregate({class_name}::start, {class_name}::add{merger},
-                        Materialized.<{key_class}, JsonNode, {kind}<Bytes, byte[]>>as("windows")
+                        Materialized.<{key_class}, JsonNode, {windows.store}<Bytes, byte[]>>as("windows")
                                 .withKeySerde(KEYS)
                                 .withValueSerde(ROWS)
                                 .withStoreType(BuiltInDslStoreSuppliers.{STORES[store]})
@@ -118,24 +233,10 @@ def _topology(request: Request, class_name: str, store: str, retention_ms: int) 
                                 .withCachingDisabled())
                 .toStream()
                 .mapValues({class_name}::result)
-                .to(OUTPUT, Produced.with(new WindowedSerdes.{serde}, ROWS));
+                .to(OUTPUT, Produced.with(new WindowedSerdes.{windows.serde}, ROWS));
         return builder.build();
     }}
 """
-
-
-def _windows(request: Request) -> str:
-    windows, grace = request.windows, _duration(request.windows.grace_ms)
-    if request.kind == "session":
-        return f"SessionWindows.ofInactivityGapAndGrace({_duration(windows.inactivity_gap_ms)}, {grace})"
-    if request.kind == "sliding":
-        return f"SlidingWindows.ofTimeDifferenceAndGrace({_duration(windows.time_difference_ms)}, {grace})"
-    code = f"TimeWindows.ofSizeAndGrace({_duration(windows.size_ms)}, {grace})"
-    return code if request.kind == "tumbling" else f"{code}.advanceBy({_duration(windows.advance_ms)})"
-
-
-def _duration(ms: int) -> str:
-    return f"Duration.ofMillis({ms}L)"
 
 
 # ---- event time
@@ -189,77 +290,52 @@ def _milliseconds(unit: str | None) -> str:
 # ---- the aggregation
 
 
-def _parts(result: Result) -> list[tuple[str, _Part]]:
-    """The fields of one result in the aggregate, by what follows its number in their names."""
-    null = "NullNode.getInstance()"
-    if result.column is None:
-        return [("", _Part("LongNode.valueOf(0)", "LongNode.valueOf(1)", "total"))]
-    name = java_literal(result.column)
-    value = {"bigint": "bigint", "double": "number", "string": "string", "boolean": "bool"}[result.type]
-    value = f"{value}(row, {name})"
-    counted = f"zeroOrOne(row, {name})" if result.type == "boolean" else value
-    if result.built_in == "sum":
-        start = "DoubleNode.valueOf(0.0)" if result.type == "double" else "LongNode.valueOf(0)"
-        return [("", _Part(start, counted, "total"))]
-    if result.built_in == "mean":
-        sums = _Part("DoubleNode.valueOf(0.0)", f"asDouble({counted})", "total")
-        return [("", sums), (" count", _Part("LongNode.valueOf(0)", f"one({value})", "total"))]
-    if result.built_in == "collect":
-        return [("", _Part("JSON.createArrayNode()", f"listed({value})", "joined"))]
-    combiner = {"min": "least", "max": "greatest", "first": "earliest", "last": "latest"}[result.built_in]
-    return [("", _Part(null, value, combiner))]
-
-
-def _start(parts: dict[str, _Part]) -> str:
-    fields = "\n".join(f'        aggregate.set("{name}", {part.start});' for name, part in parts.items())
+def _start(fields: dict[str, _Field]) -> str:
+    lines = "\n".join(f'        aggregate.set("{name}", {field.start});' for name, field in fields.items())
     return f"""
     /** The aggregate of an empty window: a field for each result, by its number. */
     static JsonNode start() {{
         final ObjectNode aggregate = JSON.createObjectNode();
-{fields}
+{lines}
         return aggregate;
     }}
 """
 
 
-def _returned(request: Request) -> str:
-    can_be_null = all(result.built_in not in _NEVER_NULL for result in request.results)
-    return "orNull(after)" if can_be_null else "after"
-
-
-def _add(request: Request, parts: dict[str, _Part], key_class: str) -> str:
-    fields = "\n".join(
-        f'        after.set("{name}", {part.combiner}(before.get("{name}"), {part.value}));'
-        for name, part in parts.items()
+def _add(fields: dict[str, _Field], key_class: str) -> str:
+    lines = "\n".join(
+        f'        after.set("{name}", {field.combiner}(before.get("{name}"), {field.value}));'
+        for name, field in fields.items()
     )
+    can_be_null = all(field.start == _NULL for field in fields.values())
     return f"""
     /** The aggregate with one more record. */
     static JsonNode add(final {key_class} key, final JsonNode row, final JsonNode before) {{
         final ObjectNode after = JSON.createObjectNode();
-{fields}
-        return {_returned(request)};
+{lines}
+        return {"orNull(after)" if can_be_null else "after"};
     }}
 """
 
 
-def _merge(request: Request, parts: dict[str, _Part], key_class: str) -> str:
-    fields = "\n".join(
-        f'        after.set("{name}", {part.combiner}(older.get("{name}"), newer.get("{name}")));'
-        for name, part in parts.items()
+def _merge(fields: dict[str, _Field], key_class: str) -> str:
+    lines = "\n".join(
+        f'        after.set("{name}", {field.combiner}(older.get("{name}"), newer.get("{name}")));'
+        for name, field in fields.items()
     )
     return f"""
     /** The aggregates of two sessions as one. */
     static JsonNode merge(final {key_class} key, final JsonNode older, final JsonNode newer) {{
         final ObjectNode after = JSON.createObjectNode();
-{fields}
+{lines}
         return after;
     }}
 """
 
 
 def _result(request: Request) -> str:
-    fields = "\n".join(
-        f"        row.set({java_literal(result.name)}, {_shown(place, result)});"
+    lines = "\n".join(
+        f"        row.set({java_literal(result.name)}, {JAVA.aggregations[result.built_in].sent(place)});"
         for place, result in enumerate(request.results)
     )
     return f"""
@@ -269,22 +345,16 @@ def _result(request: Request) -> str:
             return null;
         }}
         final ObjectNode row = JSON.createObjectNode();
-{fields}
+{lines}
         return row;
     }}
 """
 
 
-def _shown(place: int, result: Result) -> str:
-    if result.built_in == "mean":
-        return f'mean(aggregate.get("{place}"), aggregate.get("{place} count"))'
-    return f'aggregate.get("{place}")'
-
-
 # ---- what differs
 
 
-def _differences(request: Request, store: str, retention_ms: int) -> list[str]:
+def _differences(request: Request, windows: _Windows, store: str, retention_ms: int) -> list[str]:
     kept = show_duration(retention_ms)
     words = [
         "It needs kafka-streams 4.3 and jackson-databind (which kafka-streams brings) on the class path.",
@@ -301,7 +371,7 @@ def _differences(request: Request, store: str, retention_ms: int) -> list[str]:
         f"{jumps} store may have forgotten a final result before it is sent; "
         f'sk.audit(plan, data, store="{store}") finds the retention that loses none.',
     ]
-    if request.kind == "session":
+    if windows.merges:
         words.append(
             "A closed session stays in the store until then: a record that is not late itself and touches it opens it "
             f"again, and the larger session is sent as well, as in plan.run(data, retention={retention_ms})."

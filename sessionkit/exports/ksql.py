@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from sessionkit.durations import Duration, show_duration
-from sessionkit.errors import InvalidArgument, problem
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sessionkit.base.durations import Duration, show_duration
+from sessionkit.base.text import sql_literal, sql_name
+from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export
-from sessionkit.exports.request import Request, Result, check_sql_names, no_sliding
-from sessionkit.text import shorten, sql_literal, sql_name
+from sessionkit.exports.request import Request, Result, check_sql_names
+from sessionkit.exports.target import Target
+from sessionkit.windows.hopping import TimeWindows
+from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.sliding.windows import SlidingWindows
 
 _TYPES = {"bigint": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "boolean": "BOOLEAN", "bytes": "BYTES"}
 _RESERVED = ("ROWTIME", "ROWPARTITION", "ROWOFFSET", "WINDOWSTART", "WINDOWEND")
@@ -18,19 +25,100 @@ def to_ksql(request: Request, *, retention: Duration | None) -> Export:
     """The plan as a stream over the topic and a table of its windows.
 
     Raises:
-        NotBuilt: sliding windows.
         InvalidArgument: a name that cannot be quoted, or a retention that Kafka would refuse.
     """
-    no_sliding(request, "ksqlDB", "TimeWindows with an advance, or plan.to_java()")
     check_sql_names(request, "ksqlDB", _RESERVED)
     for name in (*request.value_types(), *(result.name for result in request.results)):
         if "${" in name:
             raise InvalidArgument(problem("ksqlDB puts variables into names", shorten(repr(name)), "rename it"))
-    retention_ms = request.retention_ms(retention)
+    windows = KSQL.windows(request.windows)
+    retention_ms = request.retention_ms(retention, windows.smallest_retention_ms)
     key = sql_name(request.free_name("key"))
-    code = "\n\n".join([_settings(), *_streams(request, key), _table(request, key, retention_ms)]) + "\n"
-    differences = [*request.layout(), request.ordering(), *_differences(request, retention_ms)]
+    code = "\n\n".join([_settings(), *_streams(request, key), _table(request, windows, key, retention_ms)]) + "\n"
+    differences = [*request.layout(), request.ordering(), *_differences(request, windows, retention_ms)]
     return Export(target="ksql", code=code, differences=differences, plan=tuple(request.plan.code()))
+
+
+# ---- windows
+
+
+class _Windows(NamedTuple):
+    """What is written for a kind of window."""
+
+    name: str
+    lengths: str
+    smallest_retention_ms: int  # from which on updates are those of the plan
+    update_differences: tuple[str, ...] = ()
+
+
+def _sessions(windows: SessionWindows) -> _Windows:
+    withdrawn = "A session that grew is withdrawn by a null value for its old bounds, as in the plan."
+    return _Windows("SESSION", _ms(windows.inactivity_gap_ms), windows.retention_ms(None) + 1, (withdrawn,))
+
+
+def _time_windows(windows: TimeWindows) -> _Windows:
+    size, retention_ms = f"SIZE {_ms(windows.size_ms)}", windows.retention_ms(None)
+    if windows.advance_ms == windows.size_ms:
+        return _Windows("TUMBLING", size, retention_ms)
+    return _Windows("HOPPING", f"{size}, ADVANCE BY {_ms(windows.advance_ms)}", retention_ms)
+
+
+def _ms(ms: int) -> str:
+    return f"{ms} MILLISECONDS"
+
+
+# ---- aggregations
+
+
+class _Aggregate(NamedTuple):
+    """What is written for an aggregation, and what differs."""
+
+    write: Callable[[Result], str]
+    difference: str = ""
+
+
+def _number(result: Result) -> str:
+    name = sql_name(str(result.column))
+    return f"CASE WHEN {name} THEN 1 WHEN NOT {name} THEN 0 END" if result.type == "boolean" else name
+
+
+def _mean(result: Result) -> str:
+    """AVG gives 0 where every value is null."""
+    return f"CASE WHEN COUNT({sql_name(str(result.column))}) > 0 THEN AVG(CAST({_number(result)} AS DOUBLE)) END"
+
+
+def _call(function: str) -> Callable[[Result], str]:
+    return lambda result: f"{function}({sql_name(str(result.column))})"
+
+
+_ARRIVAL = (
+    "EARLIEST_BY_OFFSET and LATEST_BY_OFFSET go by arrival also where two sessions merge; the plan takes the older "
+    "session first."
+)
+KSQL: Target[_Windows, _Aggregate] = Target(
+    system="ksqlDB",
+    kinds={SessionWindows: _sessions, TimeWindows: _time_windows},
+    missing={SlidingWindows: ("sliding windows", "TimeWindows with an advance, or plan.to_java()")},
+    aggregations={  # in the order in which their differences are told
+        "count": _Aggregate(lambda result: "COUNT(*)"),
+        "first": _Aggregate(_call("EARLIEST_BY_OFFSET"), _ARRIVAL),
+        "last": _Aggregate(_call("LATEST_BY_OFFSET"), _ARRIVAL),
+        "collect": _Aggregate(
+            _call("COLLECT_LIST"),
+            "COLLECT_LIST stops without a word at ksql.functions.collect_list.limit, where that is set.",
+        ),
+        "sum": _Aggregate(
+            lambda result: f"SUM({_number(result)})",
+            "A sum of integers wraps where it passes 64 bits; the plan refuses it.",
+        ),
+        "mean": _Aggregate(_mean),
+        "min": _Aggregate(_call("MIN")),
+        "max": _Aggregate(_call("MAX")),
+    },
+)
+
+
+# ---- the statements
 
 
 def _settings() -> str:
@@ -65,55 +153,24 @@ def _listed(lines: list[str]) -> str:
     return ",\n".join(lines)
 
 
-def _table(request: Request, key: str, retention_ms: int) -> str:
+def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> str:
+    kept = f"RETENTION {_ms(retention_ms)}, GRACE PERIOD {_ms(request.windows.grace_ms)}"
     stream = "`records`" if request.source.unit in (None, "ms") else "`records_in_ms`"
     start, end = (sql_name(request.free_name(name)) for name in ("window_start_ms", "window_end_ms"))
-    results = [f"    {_aggregate(result)} AS {sql_name(result.name)}" for result in request.results]
+    written = [KSQL.aggregations[result.built_in].write(result) for result in request.results]
+    results = [f"    {code} AS {sql_name(result.name)}" for code, result in zip(written, request.results, strict=True)]
     columns = [f"    {key}", f"    WINDOWSTART AS {start}", f"    WINDOWEND AS {end}", *results]
     return (
         f"CREATE TABLE `results` WITH (KAFKA_TOPIC = {sql_literal(request.output_topic)}, VALUE_FORMAT = 'JSON') AS\n"
         f"  SELECT\n{_listed(columns)}\n"
         f"  FROM {stream}\n"
-        f"  WINDOW {_window(request, retention_ms)}\n"
+        f"  WINDOW {windows.name} ({windows.lengths}, {kept})\n"
         f"  GROUP BY {key}\n"
         f"  EMIT {'FINAL' if request.is_final else 'CHANGES'};"
     )
 
 
-def _window(request: Request, retention_ms: int) -> str:
-    windows = request.windows
-    kept = f"RETENTION {_ms(retention_ms)}, GRACE PERIOD {_ms(windows.grace_ms)}"
-    if request.kind == "session":
-        return f"SESSION ({_ms(windows.inactivity_gap_ms)}, {kept})"
-    if request.kind == "tumbling":
-        return f"TUMBLING (SIZE {_ms(windows.size_ms)}, {kept})"
-    return f"HOPPING (SIZE {_ms(windows.size_ms)}, ADVANCE BY {_ms(windows.advance_ms)}, {kept})"
-
-
-def _ms(ms: int) -> str:
-    return f"{ms} MILLISECONDS"
-
-
-def _aggregate(result: Result) -> str:
-    if result.column is None:
-        return "COUNT(*)"
-    name = sql_name(result.column)
-    number = f"CASE WHEN {name} THEN 1 WHEN NOT {name} THEN 0 END" if result.type == "boolean" else name
-    if result.built_in == "mean":  # AVG gives 0 where every value is null
-        return f"CASE WHEN COUNT({name}) > 0 THEN AVG(CAST({number} AS DOUBLE)) END"
-    function = {
-        "sum": "SUM",
-        "min": "MIN",
-        "max": "MAX",
-        "first": "EARLIEST_BY_OFFSET",
-        "last": "LATEST_BY_OFFSET",
-        "collect": "COLLECT_LIST",
-    }[result.built_in]
-    return f"{function}({number if result.built_in == 'sum' else name})"
-
-
-def _differences(request: Request, retention_ms: int) -> list[str]:
-    used = {result.built_in for result in request.results}
+def _differences(request: Request, windows: _Windows, retention_ms: int) -> list[str]:
     words = [
         "ksqlDB runs on the Kafka Streams that it was built with, older than the 4.3 whose rules the plan follows.",
         f"The store keeps a window for {show_duration(retention_ms)} of stream time (RETENTION).",
@@ -127,15 +184,7 @@ def _differences(request: Request, retention_ms: int) -> list[str]:
             "EMIT FINAL sends a result when a later record closes its window; where the store forgets it first, it is "
             "lost. The last windows of a topic stay silent, as in the plan."
         )
-    if request.kind == "session" and not request.is_final:
-        words.append("A session that grew is withdrawn by a null value for its old bounds, as in the plan.")
-    if used & {"first", "last"}:
-        words.append(
-            "EARLIEST_BY_OFFSET and LATEST_BY_OFFSET go by arrival also where two sessions merge; "
-            "the plan takes the older session first."
-        )
-    if "collect" in used:
-        words.append("COLLECT_LIST stops without a word at ksql.functions.collect_list.limit, where that is set.")
-    if "sum" in used:
-        words.append("A sum of integers wraps where it passes 64 bits; the plan refuses it.")
+    else:
+        words += windows.update_differences
+    words += dict.fromkeys(each.difference for each in KSQL.used(request.built_ins) if each.difference)
     return words

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sessionkit.durations import Duration
+from sessionkit.base.durations import Duration
 from sessionkit.exports.export import Export
-from sessionkit.exports.flink import to_flink_sql
-from sessionkit.exports.java import to_java
-from sessionkit.exports.ksql import to_ksql
+from sessionkit.exports.flink import FLINK, to_flink_sql
+from sessionkit.exports.java import JAVA, to_java
+from sessionkit.exports.ksql import KSQL, to_ksql
 from sessionkit.exports.request import Exportable, request_of
-from sessionkit.exports.spark import to_spark
+from sessionkit.exports.spark_code import SPARK, to_spark
 
 
 class Exports:
@@ -43,7 +43,7 @@ class Exports:
             >>> print(plan.to_java().code.partition("windowedBy(")[2].splitlines()[0])
             SessionWindows.ofInactivityGapAndGrace(Duration.ofMillis(30000L), Duration.ofMillis(10000L)))
         """
-        request = request_of(self, types, key_type, input_topic, output_topic)
+        request = request_of(JAVA, self, types, key_type, input_topic, output_topic)
         return to_java(request, class_name=class_name, store=store, retention=retention)
 
     def to_ksql(
@@ -61,7 +61,7 @@ class Exports:
             >>> print(plan.to_ksql().code.partition("WINDOW ")[2].splitlines()[0])
             SESSION (30000 MILLISECONDS, RETENTION 40001 MILLISECONDS, GRACE PERIOD 10000 MILLISECONDS)
         """
-        return to_ksql(request_of(self, types, key_type, input_topic, output_topic), retention=retention)
+        return to_ksql(request_of(KSQL, self, types, key_type, input_topic, output_topic), retention=retention)
 
     def to_flink_sql(
         self: Exportable,
@@ -77,7 +77,7 @@ class Exports:
             >>> "SESSION(TABLE `records` PARTITION BY `key`" in plan.to_flink_sql().code
             True
         """
-        return to_flink_sql(request_of(self, types, key_type, input_topic, output_topic))
+        return to_flink_sql(request_of(FLINK, self, types, key_type, input_topic, output_topic))
 
     def to_spark(
         self: Exportable,
@@ -93,4 +93,4 @@ class Exports:
             >>> 'F.session_window("event_time", "30000 milliseconds")' in plan.to_spark().code
             True
         """
-        return to_spark(request_of(self, types, key_type, input_topic, output_topic))
+        return to_spark(request_of(SPARK, self, types, key_type, input_topic, output_topic))

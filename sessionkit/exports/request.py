@@ -6,26 +6,21 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from sessionkit.aggregations import Aggregation
-from sessionkit.contracts import one_of
-from sessionkit.durations import Duration, show_duration
-from sessionkit.errors import InvalidArgument, NotBuilt, problem
-from sessionkit.source import Source
-from sessionkit.text import is_visible, shorten
-from sessionkit.windows.session import SessionWindows
-from sessionkit.windows.sliding import SlidingWindows
+import pyarrow as pa
 
-Kind = Literal["session", "tumbling", "hopping", "sliding"]
+from sessionkit.aggregations.contract import Aggregation
+from sessionkit.base.durations import Duration, show_duration
+from sessionkit.base.text import is_visible, one_of
+from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
+from sessionkit.exports.target import Target
+from sessionkit.records.source import Source
+from sessionkit.windows.contract import WindowKind
 
-TYPES = ("bigint", "double", "string", "boolean")
+TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
 KEY_TYPES = ("string", "bigint", "bytes")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_TAKES = {
-    **dict.fromkeys(("sum", "mean"), ("bigint", "double", "boolean")),
-    **dict.fromkeys(("min", "max"), ("bigint", "double")),
-}
 _READ_AS = {
     "bigint": "integers of 64 bits",
     "double": "numbers of 64-bit floating point",
@@ -44,8 +39,8 @@ class Exportable(Protocol):
         """Which column is what."""
 
     @property
-    def windows(self) -> Any:
-        """The windows, if it has any."""
+    def complete_windows(self) -> WindowKind:
+        """The windows; a plan without any is refused."""
 
     @property
     def strategy(self) -> str:
@@ -67,7 +62,7 @@ class Exportable(Protocol):
 
 @dataclass(frozen=True)
 class Result:
-    """One named result: which built-in, over which column (none: `count`) of which type."""
+    """One named result: which aggregation, over which column (none: `count`) of which type."""
 
     name: str
     built_in: str
@@ -80,7 +75,6 @@ class Request:
     """A plan that can be exported, with names and types that are safe to write down."""
 
     plan: Exportable
-    kind: Kind
     results: tuple[Result, ...]
     types: Mapping[str, str]  # of the columns that the aggregations read
     assumed: tuple[str, ...]  # of these, the ones whose type was not given
@@ -89,14 +83,19 @@ class Request:
     output_topic: str
 
     @property
-    def windows(self) -> Any:
+    def windows(self) -> WindowKind:
         """The plan's windows."""
-        return self.plan.windows
+        return self.plan.complete_windows
 
     @property
     def source(self) -> Source:
         """How the plan reads its records."""
         return self.plan.source
+
+    @property
+    def built_ins(self) -> set[str]:
+        """Which aggregations the results are."""
+        return {result.built_in for result in self.results}
 
     @property
     def is_final(self) -> bool:
@@ -119,20 +118,13 @@ class Request:
             name += "_"
         return name
 
-    def retention_ms(self, retention: Duration | None = None) -> int:
-        """How long the store of an exported plan keeps a window.
+    def retention_ms(self, retention: Duration | None, smallest_ms: int) -> int:
+        """How long the store of an exported plan keeps a window: `retention`, or as long as it takes.
 
-        As long as it takes that updates are those of the plan: a millisecond more than Kafka's default for sessions,
-        three time differences for sliding windows. Finals need as much more as stream time can jump: a day.
+        Updates are those of the plan from `smallest_ms` on. Finals need as much more as stream time can jump: a day.
         """
-        windows = self.windows
         if retention is not None:
-            return int(windows.retention_ms(retention))
-        smallest_ms = int(windows.retention_ms(None))
-        if self.kind == "session":
-            smallest_ms += 1
-        if self.kind == "sliding":
-            smallest_ms += windows.time_difference_ms + 1
+            return self.windows.retention_ms(retention)
         return smallest_ms + (JUMP_MS if self.is_final else 0)
 
     # ---- sentences that hold for every target
@@ -175,16 +167,22 @@ _KEY_WORDS = {"string": "text", "bigint": "integer (8 bytes, big-endian)", "byte
 
 
 def request_of(
-    plan: Exportable, types: Mapping[str, str] | None, key_type: str, input_topic: str, output_topic: str
+    target: Target[Any, Any],
+    plan: Exportable,
+    types: Mapping[str, str] | None,
+    key_type: str,
+    input_topic: str,
+    output_topic: str,
 ) -> Request:
-    """The plan, checked for what no other system has.
+    """The plan, checked for what no other system has, and for what the export does not know.
 
     Raises:
         InvalidArgument: the plan is not complete, or a type or topic is not possible.
-        NotBuilt: Python functions, `until` or `trailing_only`.
+        NotBuilt: Python functions, `until` or `trailing_only`, or windows or aggregations that the export lacks.
     """
     plan.check()
     _refuse_own_forms(plan)
+    target.check(plan.complete_windows, plan.aggregations)
     one_of("key_type", key_type, KEY_TYPES)
     if len(plan.source.keys) > 1 and key_type != "string":
         raise InvalidArgument(problem("several key columns are joined as text", f"key_type={key_type!r}", '"string"'))
@@ -196,7 +194,6 @@ def request_of(
     known, assumed = _column_types(plan, types)
     return Request(
         plan=plan,
-        kind=_kind_of(plan.windows),
         results=tuple(_result(name, aggregation, known) for name, aggregation in plan.aggregations),
         types=known,
         assumed=assumed,
@@ -207,25 +204,18 @@ def request_of(
 
 
 def _refuse_own_forms(plan: Exportable) -> None:
-    if not plan.windows.is_ever_closed:
+    windows = plan.complete_windows
+    if not windows.is_ever_closed:
         want = "SessionWindows with a grace, as Kafka has had it since 2.1"
-        raise NotBuilt(problem("no other system has these windows", repr(plan.windows), want))
-    if plan.windows.trailing_only:
+        raise NotBuilt(problem("no other system has these windows", repr(windows), want))
+    if windows.trailing_only:
         want = "leave out trailing_only; Kafka released the other form of KIP-450"
-        raise NotBuilt(problem("no other system has these windows", repr(plan.windows), want))
+        raise NotBuilt(problem("no other system has these windows", repr(windows), want))
     for name, aggregation in plan.aggregations:
-        if not aggregation.accumulators:
+        if not aggregation.parts:
             want = "sk.count, sum, min, max, mean, first, last or collect"
             what = f"a Python function cannot be written in another language: result {shorten(repr(name))}"
             raise NotBuilt(problem(what, shorten(aggregation.code), want))
-
-
-def _kind_of(windows: Any) -> Kind:
-    if isinstance(windows, SessionWindows):
-        return "session"
-    if isinstance(windows, SlidingWindows):
-        return "sliding"
-    return "tumbling" if windows.advance_ms == windows.size_ms else "hopping"
 
 
 def _column_types(plan: Exportable, types: Mapping[str, str] | None) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -236,48 +226,38 @@ def _column_types(plan: Exportable, types: Mapping[str, str] | None) -> tuple[di
             raise InvalidArgument(
                 problem("types names columns that are aggregated", shorten(repr(name)), f"of {columns}")
             )
-        one_of(f"the type of {shorten(repr(name))}", kind, TYPES)
+        one_of(f"the type of {shorten(repr(name))}", kind, tuple(TYPES))
     if plan.source.timestamp in columns:
         given.setdefault(plan.source.timestamp, "string" if plan.source.unit is None else "bigint")
-    numbers = {column for _, aggregation in plan.aggregations for column in aggregation.columns if _takes(aggregation)}
+    numbers = {
+        column
+        for _, aggregation in plan.aggregations
+        for column in aggregation.columns
+        if "string" not in _takes(aggregation)
+    }
     guessed = {name: "double" if name in numbers else "string" for name in columns if name not in given}
     return {name: {**guessed, **given}[name] for name in columns}, tuple(guessed)
 
 
-def _takes(aggregation: Aggregation) -> tuple[str, ...]:
-    return _TAKES.get(_built_in(aggregation), ())
-
-
-def _built_in(aggregation: Aggregation) -> str:
-    return aggregation.code.partition("(")[0]
+def _takes(aggregation: Aggregation) -> list[str]:
+    return [name for name, kind in TYPES.items() if aggregation.takes(kind)]
 
 
 def _result(name: str, aggregation: Aggregation, types: Mapping[str, str]) -> Result:
-    built_in = _built_in(aggregation)
     if not aggregation.columns:
-        return Result(name, built_in, None, "bigint")
+        return Result(name, aggregation.built_in, None, "bigint")
     (column,) = aggregation.columns
     kind, takes = types[column], _takes(aggregation)
-    if takes and kind not in takes:
-        what = f"{built_in} cannot be exported over column {shorten(repr(column))}"
+    if kind not in takes:
+        what = f"{aggregation.built_in} cannot be exported over column {shorten(repr(column))}"
         want = f"one of {', '.join(takes)}; times as integers with unit="
         raise InvalidArgument(problem(what, f"type {kind}", want))
-    return Result(name, built_in, column, kind)
+    return Result(name, aggregation.built_in, column, kind)
 
 
 def quoted(text: str) -> str:
     """`text` in double quotes, on one line."""
     return json.dumps(shorten(text), ensure_ascii=False)
-
-
-def no_sliding(request: Request, system: str, instead: str) -> None:
-    """Refuses sliding windows where there are none.
-
-    Raises:
-        NotBuilt: with what comes nearest.
-    """
-    if request.kind == "sliding":
-        raise NotBuilt(problem(f"{system} has no sliding windows as Kafka has them", repr(request.windows), instead))
 
 
 def check_sql_names(request: Request, system: str, reserved: tuple[str, ...] = ()) -> None:
@@ -297,7 +277,8 @@ def check_sql_names(request: Request, system: str, reserved: tuple[str, ...] = (
 def lateness(request: Request) -> str:
     """When a window closes under Kafka's rule, in words for comparison."""
     windows = request.windows
-    what = f"window at the first record {show_duration(windows.grace_ms)} or more past its end"
-    if request.kind == "session":
-        what = f"session at the first record more than {show_duration(windows.close_lag_ms)} past its end"
-    return f"The plan closes a {what}, by the stream time of its partition"
+    lag = show_duration(windows.close_lag_ms)
+    when = f"more than {lag}" if windows.inclusive_end else f"{lag} or more"
+    return (
+        f"The plan closes a {windows.noun} at the first record {when} past its end, by the stream time of its partition"
+    )

@@ -6,11 +6,19 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sessionkit.errors import InvalidArgument, InvalidData, StoreMismatch, problem
-from sessionkit.text import shorten
+from sessionkit.base.durations import show_duration
+from sessionkit.errors import InvalidArgument, InvalidData, StoreMismatch, problem, shorten
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 ANOTHER_STORE = "open it as it was made, or use another name"
+_WORDS = {
+    "holds": "it holds",
+    "codec": "values are written as",
+    "retention_ms": "retention",
+    "segment_interval_ms": "segment_interval",
+    "time_ordered": "time_ordered",
+    "index": "index",
+}
 
 
 def check_store_name(name: object) -> None:
@@ -49,6 +57,24 @@ def check_bound(
         raise mismatch(
             store, [f"{name} {bound.get(name)!r} in it, {asked.get(name)!r} asked for" for name in names], want
         )
+
+
+def check_settings(store: str, held: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+    """Refuses to open a store with other settings than those it was made with.
+
+    Raises:
+        StoreMismatch: with what differs.
+    """
+    differing = [name for name, value in asked.items() if held.get(name) != value]
+    if differing:
+        told = [(_WORDS[name], _setting(name, held.get(name)), _setting(name, asked[name])) for name in differing]
+        raise mismatch(store, [f"{word} {old} in it, {new} asked for" for word, old, new in told])
+
+
+def _setting(name: str, value: Any) -> str:
+    if name.endswith("_ms"):
+        return "none" if value is None else show_duration(value)
+    return str(value)
 
 
 def mismatch(store: str, differing: list[str], want: str = ANOTHER_STORE) -> StoreMismatch:

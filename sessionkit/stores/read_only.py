@@ -6,8 +6,9 @@ from collections.abc import Callable
 from itertools import chain
 from typing import Any
 
+from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import problem
-from sessionkit.text import escape_html, html_block
+from sessionkit.stores.contract import Store
 
 # Of Kafka's ReadOnlySessionStore and ReadOnlyWindowStore, and `all`. The search over the ends of all keys' sessions is
 # for the processor alone (KIP-825).
@@ -17,7 +18,7 @@ _MANY = (
     *("fetch", "backward_fetch", "fetch_in_keys", "backward_fetch_in_keys"),
     *("fetch_all", "backward_fetch_all", "all", "backward_all"),
 )
-READS = (*_ONE, *_MANY, "to_pandas", "rows", "facts", "snapshot", "partitions", "name", "noun", "retention_ms")
+READS = (*_ONE, *_MANY, "to_pandas", "rows", "facts", "snapshot", "partitions", "name", "holds", "noun", "retention_ms")
 
 
 class ReadOnlyStore:
@@ -35,7 +36,7 @@ class ReadOnlyStore:
         [(5, 9, 2)]
     """
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
 
     def __getattr__(self, name: str) -> Any:

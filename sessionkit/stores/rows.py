@@ -8,12 +8,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.contracts import FixedColumns, SessionColumns, StoredSession, StoredWindow
-from sessionkit.durations import INT64_MAX
-from sessionkit.errors import InvalidArgument, problem
-from sessionkit.text import shorten
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.stores.contract import COLUMNS, FixedColumns, SessionColumns, Stored, StoredSession, StoredWindow
 
-KEY_TYPES: dict[type, pa.DataType] = {str: pa.large_string(), int: pa.int64(), bytes: pa.large_binary()}
+KEY_TYPES: dict[str, pa.DataType] = {"str": pa.large_string(), "int": pa.int64(), "bytes": pa.large_binary()}
+_FIELDS = {  # as the columns have them
+    "sessions": ("window_start_ms", "window_end_ms", "opened_by", "closed_by"),
+    "windows": ("window_start_ms", "timestamp_ms", "opened_by", "closed_by"),
+}
 
 
 def check_times(*times_ms: Any, of: str) -> list[int]:
@@ -29,45 +32,34 @@ def check_times(*times_ms: Any, of: str) -> list[int]:
     return [min(max(int(time_ms), -1 - INT64_MAX), INT64_MAX) for time_ms in times_ms]
 
 
-def as_columns(found: list[tuple[int, StoredSession]], key_type: pa.DataType, names: tuple[str, ...]) -> SessionColumns:
-    """Sessions with their partitions as columns; several aggregations are taken out of their struct by name."""
-    fields = ("window_start_ms", "window_end_ms", "opened_by", "closed_by")
-    return SessionColumns(*_columns(found, fields, key_type, names))
+def time_of(stored: Stored) -> int:
+    """The time that a store keeps it by: a session's end, a window's start."""
+    return stored.window_end_ms if isinstance(stored, StoredSession) else stored.window_start_ms
 
 
-def as_fixed_columns(
-    found: list[tuple[int, StoredWindow]], key_type: pa.DataType, names: tuple[str, ...]
-) -> FixedColumns:
-    """The same for windows of one length."""
-    fields = ("window_start_ms", "timestamp_ms", "opened_by", "closed_by")
-    return FixedColumns(*_columns(found, fields, key_type, names))
-
-
-def _columns(
-    found: list[tuple[int, Any]], fields: tuple[str, ...], key_type: pa.DataType, names: tuple[str, ...]
-) -> Iterator[Any]:
+def as_columns(
+    of: str, found: list[tuple[int, Stored]], key_type: pa.DataType, names: tuple[str, ...]
+) -> SessionColumns | FixedColumns:
+    """Sessions, or windows, with their partitions as columns; several aggregations are taken out of their struct."""
     stored = [each for _, each in found]
-    yield pa.array([each.key for each in stored], key_type)
-    yield np.array([partition for partition, _ in found], np.int64)
-    for field in fields:
-        yield np.array([getattr(each, field) for each in stored], np.int64)
     aggregates: dict[str, Any] = {}
     for name in names:
         aggregates[name] = np.empty(len(stored), object)
         aggregates[name][:] = [each.aggregate if len(names) == 1 else each.aggregate[name] for each in stored]
-    yield aggregates
+    start, *others = (np.array([getattr(each, field) for each in stored], np.int64) for field in _FIELDS[of])
+    partition = np.array([partition for partition, _ in found], np.int64)
+    return COLUMNS[of](pa.array([each.key for each in stored], key_type), partition, start, *others, aggregates)
 
 
-def as_sessions(columns: SessionColumns) -> Iterator[tuple[int, StoredSession]]:
-    """Columns as (partition, session); several aggregations become one struct."""
-    for (partition, start, end, opened_by, closed_by), key, aggregate in row_by_row(columns):
-        yield partition, StoredSession(start, end, aggregate, key, opened_by, closed_by)
-
-
-def as_windows(columns: FixedColumns) -> Iterator[tuple[int, StoredWindow]]:
-    """The same for windows of one length."""
-    for (partition, start, timestamp, opened_by, closed_by), key, aggregate in row_by_row(columns):
-        yield partition, StoredWindow(start, aggregate, timestamp, key, opened_by, closed_by)
+def as_stored(columns: SessionColumns | FixedColumns) -> Iterator[tuple[int, Stored]]:
+    """Columns as (partition, session), or (partition, window); several aggregations become one struct."""
+    rows = row_by_row(columns)
+    if isinstance(columns, SessionColumns):
+        for (partition, start, end, opened_by, closed_by), key, aggregate in rows:
+            yield partition, StoredSession(start, end, aggregate, key, opened_by, closed_by)
+    else:
+        for (partition, start, timestamp, opened_by, closed_by), key, aggregate in rows:
+            yield partition, StoredWindow(start, aggregate, timestamp, key, opened_by, closed_by)
 
 
 def row_by_row(columns: SessionColumns | FixedColumns) -> Iterator[tuple[tuple[int, ...], Any, Any]]:

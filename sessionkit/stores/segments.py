@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sessionkit.durations import Duration, duration_ms
+from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.errors import InvalidArgument, problem
 
 SEGMENT_COUNT = 3  # Kafka's default: two of them span the retention, the third is being filled

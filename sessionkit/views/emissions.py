@@ -13,21 +13,23 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.decisions import LATE
-from sessionkit.durations import INT64_MAX, show_duration
-from sessionkit.engine import Outcome
-from sessionkit.errors import UnknownRecord, problem
-from sessionkit.session_trace import SessionTrace
-from sessionkit.text import escape_html, html_block, plural, shorten
-from sessionkit.views.charts.rows import key_code, partition_code, partition_counts
-from sessionkit.views.explain import clock
-from sessionkit.views.explain_life import closing_time_ms
-from sessionkit.views.tables import Column, frame_of, is_result, table_rows, window_table
+from sessionkit.base.durations import INT64_MAX, show_duration
+from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.engine.outcome import Outcome
+from sessionkit.errors import UnknownRecord, problem, shorten
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace
+from sessionkit.trace.window_columns import WindowColumns
+from sessionkit.views.charts.scenes.key_rows import key_code, partition_code, partition_counts
+from sessionkit.views.explain.life import closing_time_ms
+from sessionkit.views.tables import Column, frame_of, table_rows, window_table
+from sessionkit.views.words import clock
+from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.palettes import Theme
+    from sessionkit.views.charts.drawing.palettes import Theme
 
 Rows = npt.NDArray[np.int64]
 Over = Literal["arrival", "stream_time"]
@@ -57,8 +59,8 @@ class Emissions:
         ['tombstone', 'update']
     """
 
-    trace: Any
-    windows: Any
+    trace: Trace
+    windows: WindowKind
     strategy: str
     key: Any
     code: tuple[int, int]  # of the key and the partition
@@ -99,7 +101,7 @@ class Emissions:
             UnknownRecord: nothing went out between these offsets.
             InvalidArgument: no such theme or axis, or `most` is below 1.
         """
-        from sessionkit.views.charts.emissions import emissions_figure
+        from sessionkit.views.charts.emissions.picture import emissions_figure
 
         return emissions_figure(self, theme=theme, over=over, first=first, last=last, most=most)
 
@@ -150,10 +152,7 @@ class Emissions:
     def _update_count(self) -> int:
         trace, (key, partition) = self.trace, self.code
         mine = (trace.batch.key == key) & (trace.batch.partition == partition)
-        if isinstance(trace, SessionTrace):
-            return int((mine & trace.accepted).sum())
-        live = trace.touches.effect != LATE
-        return int(mine[trace.touches.record[live]].sum())
+        return int(mine[trace.updated_at].sum())
 
     def _pending(self, at: Callable[[int], str]) -> list[str]:
         noun = self.windows.noun
@@ -216,7 +215,7 @@ def emissions_of(
     stream = np.append(trace.stream_time_ms, trace.first_stream_time_ms[codes[1]])[at]
     columns["stream_time_ms"] = stream
     columns["closes_at_ms"] = lasts if windows.is_ever_closed else pa.nulls(len(lasts), pa.int64())
-    options = (codes, columns, tuple(outcome.folds), at, lane, lanes, run.forwarded is not None)
+    options = (codes, columns, tuple(outcome.folds), at, lane, lanes, run.deployed is not None)
     return Emissions(trace, windows, run.plan.strategy, key, *options)
 
 
@@ -229,11 +228,11 @@ def _taken(columns: Mapping[str, Column], rows: npt.NDArray[np.intp]) -> dict[st
     return {name: c[rows] if isinstance(c, np.ndarray) else c.take(pa.array(rows)) for name, c in columns.items()}
 
 
-def _of(place: Any, rows: npt.NDArray[np.intp]) -> dict[str, Column]:
+def _of(place: WindowColumns, rows: npt.NDArray[np.intp]) -> dict[str, Column]:
     return {"timestamp_ms": place.timestamp_ms[rows], "what": pa.array(["pending"] * len(rows), pa.string())}
 
 
-def _joined(trace: Any, partition: int, sent: dict[str, Column], pending: dict[str, Column]) -> dict[str, Column]:
+def _joined(trace: Trace, partition: int, sent: dict[str, Column], pending: dict[str, Column]) -> dict[str, Column]:
     """The rows that were sent, and those that are pending as of the newest record of their partition."""
     newest = trace.batch.offset[trace.batch.partition == partition][-1:]
     pending["offset"] = np.repeat(newest if len(newest) else np.array([-1]), len(pending["partition"]))
@@ -247,7 +246,7 @@ def _joined(trace: Any, partition: int, sent: dict[str, Column], pending: dict[s
     return joined
 
 
-def _records(trace: Any, partition: int, offsets: Rows) -> Rows:
+def _records(trace: Trace, partition: int, offsets: Rows) -> Rows:
     """The rows of the trace with these offsets, which rise within a partition; -1 where it has no records."""
     mine = np.flatnonzero(trace.batch.partition == partition)
     if not len(mine):
@@ -257,47 +256,24 @@ def _records(trace: Any, partition: int, offsets: Rows) -> Rows:
 
 
 def _lanes(
-    outcome: Outcome, trace: Any, codes: tuple[int, int], columns: Mapping[str, Column], at: Rows, pending: Any
+    outcome: Outcome, trace: Trace, codes: tuple[int, int], columns: Mapping[str, Column], at: Rows, pending: Rows
 ) -> tuple[Rows, tuple[Lane, ...]]:
     """(the lane of each row, the lanes by start): a window each, whatever bounds it had when a row was sent."""
-    starts, ends = (np.asarray(columns[name]) for name in ("window_start_ms", "window_end_ms"))
-    place, closes, merges = outcome.window_columns, trace.closes, isinstance(trace, SessionTrace)
-    if merges:
-        sent = len(starts) - len(pending)
-        ids = [*_sessions(trace, codes, at[:sent], starts, ends), *pending.tolist()]
-        bounds = {row: (int(place.start_ms[row]), int(place.end_ms[row])) for row in ids}
-    else:
-        ids = starts.tolist()
-        bounds = dict(zip(ids, zip(ids, ends.tolist(), strict=True), strict=True))
+    sent = slice(len(at) - len(pending))
+    starts, ends = (np.asarray(columns[name])[sent] for name in ("window_start_ms", "window_end_ms"))
+    place, closes = outcome.window_columns, trace.closes
+    slot = codes[0] * max(1, len(trace.batch.partitions)) + codes[1]
+    rows = [*trace.windows_at(slot, at[sent], starts, ends).tolist(), *pending.tolist()]
+    bounds = {row: (int(place.start_ms[row]), int(place.end_ms[row])) for row in rows}
     closed: dict[int, list[int]] = {}
-    mine = (place.key == codes[0]) & (place.partition == codes[1]) & is_result(outcome)
+    mine = (trace.window_slot == slot) & outcome.is_result
     for k in np.flatnonzero(mine[closes.window]).tolist():
-        window = int(closes.window[k]) if merges else int(closes.start_ms[k])
+        window = int(closes.window[k])
         closed.setdefault(window, []).append(int(closes.at[k]))
         bounds.setdefault(window, (int(closes.start_ms[k]), int(closes.end_ms[k])))
     order = {window: number for number, window in enumerate(sorted(bounds, key=lambda each: (*bounds[each], each)))}
-    into = {window: int(place.merged_into[window]) if merges else -1 for window in order}
-    lanes = tuple(Lane(*bounds[w], order.get(into[w], -1), tuple(closed.get(w, ())), False) for w in order)
-    return np.array([order[window] for window in ids], np.int64), lanes
-
-
-def _sessions(trace: SessionTrace, codes: tuple[int, int], at: Rows, starts: Rows, ends: Rows) -> list[int]:
-    """The session of each row that was sent: the last one that had these bounds by then."""
-    place, loaded = trace.window_columns, trace.window_columns.loaded_count
-    key, partition = codes
-    known = {
-        (int(trace.loaded_start_ms[row]), int(trace.loaded_end_ms[row])): row
-        for row in range(loaded)
-        if place.key[row] == key and place.partition[row] == partition
-    }
-    own = np.flatnonzero((trace.batch.key == key) & (trace.batch.partition == partition) & trace.accepted)
-    after = zip(*(bound[own].tolist() for bound in trace.bounds_after), strict=True)
-    steps = zip(own.tolist(), after, trace.window[own].tolist(), strict=True)
-    step = next(steps, None)
-    found = []
-    for record, start, end in zip(at.tolist(), starts.tolist(), ends.tolist(), strict=False):
-        while step is not None and step[0] <= record:
-            known[step[1]] = step[2]
-            step = next(steps, None)
-        found.append(known[start, end])
-    return found
+    lanes = tuple(
+        Lane(*bounds[window], order.get(int(place.merged_into[window]), -1), tuple(closed.get(window, ())), False)
+        for window in order
+    )
+    return np.array([order[row] for row in rows], np.int64), lanes

@@ -7,8 +7,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from sessionkit.durations import show_time
-from sessionkit.text import escape_html, html_block, plural, shorten
+from sessionkit.base.durations import show_time
+from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.errors import shorten
 
 SHOWN_ROWS = 10
 _TIMES = ("window_start_ms", "window_end_ms")  # other names are the user's

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.contracts import one_of
-from sessionkit.processing import Emission
-from sessionkit.records import RecordBatch
+from sessionkit.base.text import one_of
+from sessionkit.engine.processor_run import Deployed, Look
+from sessionkit.records.batch import RecordBatch
 
 LEVELS = ("info", "debug")
 THREAD = "sessionkit-StreamThread-1"
@@ -36,35 +36,34 @@ def kafka_metrics(
     batch: RecordBatch,
     dropped: npt.NDArray[np.intp],
     finals: npt.NDArray[np.int64],
-    emissions: Sequence[Emission] | None,
-    clock_ms: Sequence[int] | None,
+    deployed: Deployed | None,
     level: str,
 ) -> pa.Table:
     """A row for each metric of each task, from the record of each drop and the partition of each final result."""
     one_of("level", level, LEVELS)
     found: list[Metric] = []
-    times = None if clock_ms is None else np.array(clock_ms, np.int64)
+    times = None if deployed is None or deployed.clock_ms is None else np.array(deployed.clock_ms, np.int64)
     for code, number in enumerate(batch.partitions.tolist()):
         task = ("info", THREAD, f"0_{number}")
         mine = dropped[batch.partition[dropped] == code]
         found.append(Metric("dropped-records-total", TASK_GROUP, *task, None, len(mine)))
         found.append(Metric("dropped-records-rate", TASK_GROUP, *task, None, _rate(times, mine, np.ones(len(mine)))))
         if level == "debug":
-            own = None if emissions is None else [each for each in emissions if each.partition == code]
+            own = None if deployed is None else [each for each in deployed.looks if each.partition == code]
             found += _of_node(f"0_{number}", int((finals == number).sum()), own, times)
     columns = zip(*found, strict=True) if found else [[]] * len(Metric._fields)
     return pa.table(dict(zip(Metric._fields, map(list, columns), strict=True)))
 
 
 def _of_node(
-    task_id: str, finals: int, emissions: list[Emission] | None, clock_ms: npt.NDArray[np.int64] | None
+    task_id: str, finals: int, looks: list[Look] | None, clock_ms: npt.NDArray[np.int64] | None
 ) -> Iterator[Metric]:
     """What the node that aggregates counts: by the names of the release, and by those of KIP-825."""
     rate = average = most = None
-    if emissions is not None and clock_ms is not None:
-        at = np.array([each.at for each in emissions], np.intp)
-        rate = _rate(clock_ms, at, np.array([each.sent for each in emissions], np.float64))
-        times = [each.took_ms for each in emissions]
+    if looks is not None and clock_ms is not None:
+        at = np.array([each.at for each in looks], np.intp)
+        rate = _rate(clock_ms, at, np.array([each.sent for each in looks], np.float64))
+        times = [each.took_ms for each in looks]
         average, most = (float(np.mean(times)), float(max(times))) if times else (None, None)
     for sent, took in (
         ("window-aggregate-final-emit", "window-aggregate-final-emit-latency"),

@@ -8,17 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.errors import InvalidArgument, problem
-from sessionkit.session_trace import SessionTrace
-from sessionkit.text import plural, shorten
-from sessionkit.views.explain import clock, span_words
-from sessionkit.views.explain_life import find_window
+from sessionkit.base.text import plural
+from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace
+from sessionkit.views.explain.life import find_window
 from sessionkit.views.tables import frame_of
+from sessionkit.views.words import clock, span_words
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.palettes import Theme
+    from sessionkit.views.charts.drawing.palettes import Theme
 
 MOST_NAMED = 40  # of a tree in words
 
@@ -94,7 +95,7 @@ class Lineage:
             waiting += [(child, indent + "  ") for child in reversed(node.children)]
 
 
-def lineage_of(trace: Any, key: Any, start_ms: int, partition: int | None) -> Lineage:
+def lineage_of(trace: Trace, key: Any, start_ms: int, partition: int | None) -> Lineage:
     """The tree of the session of `key` that starts then.
 
     Raises:
@@ -102,7 +103,7 @@ def lineage_of(trace: Any, key: Any, start_ms: int, partition: int | None) -> Li
         InvalidArgument: its windows do not merge.
     """
     if not isinstance(trace, SessionTrace):
-        raise InvalidArgument(problem("only sessions merge", "windows of one length", "a plan with SessionWindows"))
+        raise InvalidArgument(problem("only sessions merge", "time or sliding windows", "a plan with SessionWindows"))
     row = find_window(trace, key, start_ms, partition)
     return Lineage(trace, row, tuple(_nodes(trace, row)))
 

@@ -10,17 +10,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.decisions import OPENED
-from sessionkit.durations import show_duration
-from sessionkit.session_trace import SessionTrace
-from sessionkit.text import escape_html, html_block, plural
-from sessionkit.views.explain import clock
+from sessionkit.base.durations import show_duration
+from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.trace.trace import Trace
 from sessionkit.views.tables import frame_of
+from sessionkit.views.words import clock
+from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.palettes import Theme
+    from sessionkit.views.charts.drawing.palettes import Theme
 
 
 @dataclass(frozen=True, repr=False)
@@ -33,8 +33,8 @@ class Latency:
         True
     """
 
-    trace: Any
-    windows: Any
+    trace: Trace
+    windows: WindowKind
 
     @cached_property
     def delay_ms(self) -> npt.NDArray[np.int64]:
@@ -107,8 +107,8 @@ class OpenWindows:
         (31, 7)
     """
 
-    trace: Any
-    windows: Any
+    trace: Trace
+    windows: WindowKind
 
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
@@ -162,18 +162,10 @@ class OpenWindows:
         return {**self.figure()._repr_mimebundle_(), "text/plain": repr(self)}
 
 
-def open_windows(trace: Any) -> npt.NDArray[np.int64]:
+def open_windows(trace: Trace) -> npt.NDArray[np.int64]:
     """How many windows are open after each record."""
-    change, loaded = np.zeros(len(trace), np.int64), trace.window_columns.loaded_count
-    if isinstance(trace, SessionTrace):
-        change += trace.decision == OPENED
-        np.subtract.at(change, trace.merges.at, 1)
-        np.add.at(change, trace.reopenings.at, 1)
-    else:
-        live = np.flatnonzero(trace.touches.window >= 0)
-        row, first = np.unique(trace.touches.window[live], return_index=True)
-        np.add.at(change, trace.touches.record[live[first[row >= loaded]]], 1)
-    carried = trace.window_columns.closed_before[:loaded] < 0
+    columns, change = trace.window_columns, trace.opened_count
     np.subtract.at(change, trace.closes.at, 1)
+    carried = columns.closed_before[: columns.loaded_count] < 0
     counts: npt.NDArray[np.int64] = int(np.sum(carried)) + np.cumsum(change)
     return counts

@@ -1,26 +1,25 @@
-"""The tables of a run: windows, changelog, dropped records, metrics. Each is a view of the trace and its folds."""
+"""The tables of a run: windows, changelog, metrics, losses. Each is a view of the trace and its folds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.columns import count_updates, last_touches, order_by_place, update_rows
-from sessionkit.decisions import ADDED, BAD_TIME, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
-from sessionkit.durations import INT64_MAX
-from sessionkit.engine import Outcome
-from sessionkit.errors import UnsupportedData, problem
-from sessionkit.frames import FrameKind, to_frame
-from sessionkit.keys import key_ranks
-from sessionkit.processing import Forwarded
-from sessionkit.session_trace import SessionTrace
-from sessionkit.text import shorten
-from sessionkit.trace import Trace, status_words, words
-from sessionkit.window_trace import WindowTrace
+from sessionkit.base.decisions import ADDED, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.engine.outcome import Outcome
+from sessionkit.engine.processor_run import Forwarded
+from sessionkit.errors import UnsupportedData, problem, shorten
+from sessionkit.records.frames import FrameKind, to_frame
+from sessionkit.records.keys import key_ranks
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace, status_words
+from sessionkit.trace.window_trace import WindowTrace
+from sessionkit.views.loops import last_touches, order_by_place, update_rows
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 NO_VALUE = -2  # where a row replaces no value
@@ -57,7 +56,7 @@ def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
     Left out: what was absorbed, and what came out of a store closed and was not touched.
     """
     windows = outcome.window_columns
-    rows = np.flatnonzero((windows.merged_into < 0) & (windows.closed_before < 0) & is_result(outcome))
+    rows = np.flatnonzero((windows.merged_into < 0) & (windows.closed_before < 0) & outcome.is_result)
     ranks = key_ranks(outcome.keys)[windows.key[rows]]
     place = ranks + windows.partition[rows].astype(np.int64) * max(1, len(outcome.keys))
     places = max(1, len(outcome.keys)) * max(1, len(outcome.batch.partitions))
@@ -65,33 +64,19 @@ def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
     return chosen
 
 
-def is_result(outcome: Outcome) -> npt.NDArray[np.bool_]:
-    """True for each window that is a result: all of them, or (trailing only) those that end with a record."""
-    windows = outcome.window_columns
-    if not outcome.trailing_only:
-        return np.ones(len(windows.key), np.bool_)
-    ends_with_record: npt.NDArray[np.bool_] = windows.timestamp_ms == windows.end_ms
-    return ends_with_record
-
-
 def final_count(outcome: Outcome) -> int:
     """How many final results the run sent."""
-    return int(is_result(outcome)[outcome.kept_trace.closes.window].sum())
+    return int(outcome.is_result[outcome.kept_trace.closes.window].sum())
 
 
 def sent_count(outcome: Outcome, strategy: str) -> int:
     """How many rows the changelog has under this emit strategy."""
-    trace = outcome.kept_trace
-    if strategy == "on_window_close":
-        return final_count(outcome)
-    if isinstance(trace, WindowTrace):
-        return int((trace.touches.effect != LATE).sum())
-    return int(count_updates(trace.window, trace.decision, trace.batch.timestamp_ms, *trace.bounds_after))
+    return final_count(outcome) if strategy == "on_window_close" else outcome.kept_trace.sent_on_update
 
 
 def closed_count(outcome: Outcome) -> int:
     """How many of the results are closed at the end of the run."""
-    return int((outcome.closed & is_result(outcome)).sum())
+    return int((outcome.closed & outcome.is_result).sum())
 
 
 def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Column]:
@@ -107,24 +92,25 @@ def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Colu
     }
 
 
-def updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool = False) -> dict[str, Column]:
-    """What goes downstream on update: tombstones for the sessions a record withdrew, then the new session.
+def session_updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool = False) -> dict[str, Column]:
+    """Sessions that go downstream on update: tombstones for those that a record withdrew, then the new one.
 
     Only a tombstone replaces a value: the new session takes no other's place.
     """
     start_after, end_after = trace.bounds_after
     touched = (trace.window, trace.decision, trace.batch.timestamp_ms)
-    rows = count_updates(*touched, start_after, end_after)
     size = len(trace.window_columns.key)
     start, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
     start[: len(trace.loaded_start_ms)], end[: len(trace.loaded_end_ms)] = trace.loaded_start_ms, trace.loaded_end_ms
-    at, row, start_ms, end_ms, tombstone = update_rows(*touched, trace.merges, start_after, end_after, start, end, rows)
+    at, row, start_ms, end_ms, tombstone = update_rows(
+        *touched, trace.merges, start_after, end_after, start, end, trace.sent_on_update
+    )
     what = pa.DictionaryArray.from_arrays(pa.array(tombstone.astype(np.int8)), pa.array(["update", "tombstone"]))
     running = {name: _running(fold, trace) for name, fold in outcome.folds.items()}
     old: dict[str, Column] = {}
     if old_values:
         touch = np.full(len(at), NO_VALUE)
-        touch[tombstone] = last_touches(trace.window, trace.merges, at[tombstone], row[tombstone])
+        touch[tombstone] = last_touches(trace.window, at[tombstone], row[tombstone])
         old = _replaced(outcome, running, touch, row)
     return {
         **_where(trace, at, what.cast(pa.string())),
@@ -167,7 +153,7 @@ def _nothing_replaced(outcome: Outcome, columns: Mapping[str, Column]) -> dict[s
 
 
 def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = False) -> dict[str, Column]:
-    """What goes downstream on update of windows of one length: every window that a record changed or made."""
+    """Time and sliding windows that go downstream on update: every one that a record changed or made."""
     touches = trace.touches
     live = np.flatnonzero(touches.effect != LATE)
     at, start_ms = touches.record[live], touches.start_ms[live]
@@ -180,7 +166,7 @@ def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = F
         **_where(trace, at, pa.array(["update"] * len(at), pa.string())),
         "key": trace.keys.take(pa.array(trace.batch.key[at])),
         "window_start_ms": start_ms,
-        "window_end_ms": start_ms + trace.length_ms,
+        "window_end_ms": trace.ends_ms(start_ms),
         **{n: c.take(pa.array(live)) if isinstance(c, pa.Array) else c[live] for n, c in running.items()},
         **old,
         "timestamp_ms": trace.newest_ms[live],
@@ -197,9 +183,9 @@ def _touch_before(window: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
 
 
 def window_finals(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
-    """What goes downstream on close of windows of one length: by the record that closed it, start and key bytes."""
+    """Time and sliding windows that go downstream on close: by the record that closed them, start and key bytes."""
     closes, windows = trace.closes, trace.window_columns
-    shown = is_result(outcome)[closes.window]
+    shown = outcome.is_result[closes.window]
     at, row = closes.at[shown], closes.window[shown]
     return {
         **_where(trace, at, pa.array(["final"] * len(at), pa.string())),
@@ -211,25 +197,8 @@ def window_finals(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
     }
 
 
-def changelog(outcome: Outcome, strategy: str, *, old_values: bool = False) -> dict[str, Column]:
-    """What goes downstream under this emit strategy, as far as the trace tells.
-
-    With `old_values`, a column `old_…` for each result holds what the row replaces; a final replaces nothing.
-    """
-    trace = outcome.kept_trace
-    if strategy == "on_window_update":
-        if isinstance(trace, WindowTrace):
-            return window_updates(outcome, trace, old_values=old_values)
-        return updates(outcome, trace, old_values=old_values)
-    columns = window_finals(outcome, trace) if isinstance(trace, WindowTrace) else finals(outcome, trace)
-    if old_values:
-        last = columns.pop("timestamp_ms")
-        columns = {**columns, **_nothing_replaced(outcome, columns), "timestamp_ms": last}
-    return columns
-
-
-def finals(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
-    """What goes downstream on close: each window once it is final, by the record that closed it, end and key bytes."""
+def session_finals(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
+    """Sessions that go downstream on close: each once it is final, by the record that closed it, end and key bytes."""
     closes = trace.closes
     reopened = np.flatnonzero(closes.until != INT64_MAX)
     columns: dict[str, Column] = {
@@ -254,7 +223,7 @@ def _as_they_were(
     """`values` with those of re-opened windows replaced by what they were when the window closed for the first time."""
     closes, fold = trace.closes, outcome.folds[name]
     order = reopened[np.argsort(closes.until[reopened], kind="stable")]
-    touch = last_touches(trace.window, trace.merges, closes.until[order], closes.window[order])
+    touch = last_touches(trace.window, closes.until[order], closes.window[order])
     running, first = _running(fold, trace), fold.loaded_results()
     out = values.to_pylist() if isinstance(values, pa.Array) else values.copy()
     for place, at, row in zip(order.tolist(), touch.tolist(), closes.window[order].tolist(), strict=True):
@@ -264,7 +233,7 @@ def _as_they_were(
 
 
 def _running(fold: Any, trace: SessionTrace) -> pa.Array | npt.NDArray[np.object_]:
-    return fold.running(trace.window, trace.decision, trace.merges)
+    return fold.running(trace.window, trace.merges)
 
 
 def _blanked(
@@ -282,6 +251,29 @@ def _where(trace: Trace, at: npt.NDArray[np.int64], what: pa.Array) -> dict[str,
     return {"partition": batch.partitions[batch.partition[at]], "offset": batch.offset[at], "what": what}
 
 
+# What goes downstream on update, and on close.
+SENT: dict[type[Trace], tuple[Callable[..., dict[str, Column]], Callable[..., dict[str, Column]]]] = {
+    SessionTrace: (session_updates, session_finals),
+    WindowTrace: (window_updates, window_finals),
+}
+
+
+def changelog(outcome: Outcome, strategy: str, *, old_values: bool = False) -> dict[str, Column]:
+    """What goes downstream under this emit strategy, as far as the trace tells.
+
+    With `old_values`, a column `old_…` for each result holds what the row replaces; a final replaces nothing.
+    """
+    trace = outcome.kept_trace
+    updates, finals = SENT[type(trace)]
+    if strategy == "on_window_update":
+        return updates(outcome, trace, old_values=old_values)
+    columns = finals(outcome, trace)
+    if old_values:
+        last = columns.pop("timestamp_ms")
+        columns = {**columns, **_nothing_replaced(outcome, columns), "timestamp_ms": last}
+    return columns
+
+
 def are_equal(one: Any, other: Any) -> bool:
     """True if two results are equal: whatever they hold, and what is not a number on both sides is the same."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
@@ -294,7 +286,7 @@ def are_equal(one: Any, other: Any) -> bool:
 
 
 def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded], *, old_values: bool) -> dict[str, Column]:
-    """What the processor forwarded, as the same columns as `updates` and `finals`."""
+    """What the processor forwarded, in the columns of `changelog`."""
     batch = outcome.batch
     at = np.array([row.at for row in forwarded], np.int64)
     results = [row.result for row in forwarded]
@@ -322,53 +314,11 @@ def _of_aggregates(outcome: Outcome, aggregates: list[Any]) -> dict[str, Column]
     return columns
 
 
-def dropped_records(trace: SessionTrace) -> pa.Table:
-    """The records that count in no session, with the reason."""
-    return trace.records(np.flatnonzero(~trace.accepted)).drop_columns(["decision", "window_id", "merged_count"])
-
-
-def dropped_at(trace: SessionTrace | WindowTrace) -> npt.NDArray[np.intp]:
-    """The record of each drop: for windows of one length first those that came too late for one, once for each."""
-    if not isinstance(trace, WindowTrace):
-        return np.flatnonzero(~trace.accepted)
-    return np.concatenate([trace.missed.record, np.flatnonzero(~trace.accepted & (trace.decision != LATE))])
-
-
-def dropped_touches(trace: WindowTrace) -> pa.Table:
-    """One row for each closed window that a record came too late for, and for each record dropped for another reason.
-
-    `missing_grace_ms` is by how much the window had closed too early for the record, `enough_grace_ms` the grace under
-    which it would have been open still.
-    """
-    batch, missed, at = trace.batch, trace.missed, dropped_at(trace)
-    late = np.arange(len(at)) < len(missed.record)
-    start_ms = np.concatenate([missed.start_ms, np.zeros(len(at) - len(missed.record), np.int64)])
-    end_ms = start_ms + trace.length_ms
-    missing = np.append(trace.missing_ms, np.zeros(len(at) - len(missed.record), np.int64))
-    table = pa.table(
-        {
-            "partition": batch.partitions[batch.partition[at]],
-            "offset": batch.offset[at],
-            "key": trace.keys.take(pa.array(batch.key[at], mask=batch.key[at] < 0)),
-            "timestamp_ms": pa.array(batch.timestamp_ms[at], mask=trace.decision[at] == BAD_TIME),
-            "stream_time_ms": trace.stream_time_ms[at],
-            "reason": words(np.where(late, np.uint8(LATE), trace.decision[at]), REASONS),
-            "window_start_ms": pa.array(start_ms, mask=~late),
-            "window_end_ms": pa.array(end_ms, mask=~late),
-            "missing_grace_ms": pa.array(missing, mask=~late),
-            "enough_grace_ms": pa.array(missing + trace.close_lag_ms, mask=~late),
-        }
-    )
-    return table.take(pa.array(np.argsort(at, kind="stable")))
-
-
-def losses(trace: Any, most: int | None = None) -> pa.Table:
+def losses(trace: Trace, most: int | None = None) -> pa.Table:
     """key, records, late, share, merges of each key: those that lose most first, then those with most records."""
     known = trace.batch.key >= 0
     key, size = trace.batch.key[known], len(trace.keys)
-    late, merged = trace.decision[known] == LATE, trace.decision[known] == MERGED
-    if isinstance(trace, WindowTrace):
-        late |= np.bincount(trace.missed.record, minlength=len(trace))[known] > 0
+    late, merged = trace.late_for_some[known], trace.decision[known] == MERGED
     records, lost, merges = (np.bincount(key[mask], minlength=size) for mask in (key >= 0, late, merged))
     order = np.lexsort((np.arange(size), -records, -lost))[:most]
     share = np.divide(lost, records, out=np.zeros(size), where=records > 0)
@@ -385,7 +335,7 @@ def metrics(outcome: Outcome, final_count: int, refused_count: int, *, null_valu
     shown = {code: word for code, word in REASONS.items() if code != REPLAYED and (null_values or code != NULL_VALUE)}
     reasons = {f"dropped-{word.replace('_', '-')}": seen.get(code, 0) for code, word in shown.items()}
     reasons["dropped-late"] = outcome.missed_count
-    alive = (outcome.window_columns.merged_into < 0) & is_result(outcome)
+    alive = (outcome.window_columns.merged_into < 0) & outcome.is_result
     return {
         "dropped-records-total": sum(reasons.values()) + refused_count,
         "window-aggregate-final-emit-total": final_count,

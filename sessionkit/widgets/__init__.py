@@ -8,18 +8,20 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from sessionkit.durations import Duration
-from sessionkit.errors import InvalidArgument, WidgetsUnavailable, install, problem
+from sessionkit.base.durations import Duration
+from sessionkit.errors import InvalidArgument, WidgetsUnavailable, install, problem, shorten
 from sessionkit.plan import Plan
-from sessionkit.text import shorten
+from sessionkit.stores.registry import such_as
 
 if TYPE_CHECKING:
     from sessionkit.run import Run
-    from sessionkit.watching import ProgressLine
+    from sessionkit.stores.base.store import BaseStore
+    from sessionkit.stores.read_only import ReadOnlyStore
     from sessionkit.widgets.player import Player
     from sessionkit.widgets.store_browser import StoreBrowser
     from sessionkit.widgets.tune_board import TuneBoard
     from sessionkit.widgets.watch_board import WatchBoard
+    from sessionkit.widgets.watched_query import ProgressLine
 
 
 def tune(plan: Plan, data: Any, **spans: tuple[Duration, Duration]) -> TuneBoard:
@@ -71,7 +73,7 @@ def play(
     return Player(run, key, partition, first, last)
 
 
-def browse(store: Any) -> StoreBrowser:
+def browse(store: BaseStore | ReadOnlyStore) -> StoreBrowser:
     """What a store holds, to look through by key and time: a picture and a table, read anew each time.
 
     Raises:
@@ -85,9 +87,9 @@ def browse(store: Any) -> StoreBrowser:
     _check_installed()
     from sessionkit.widgets.store_browser import StoreBrowser
 
-    if not hasattr(store, "facts"):
-        want = 'such as sk.open_store("memory", "clicks-store")'
-        raise InvalidArgument(problem("browse takes a store", shorten(repr(store)), want))
+    given: object = store
+    if not hasattr(given, "facts"):
+        raise InvalidArgument(problem("browse takes a store", shorten(repr(given)), such_as()))
     return StoreBrowser(store)
 
 
@@ -109,8 +111,8 @@ def watch(
     Example:
         >>> sk.watch(run.write(checkpoint="state", changelog="sessions"), keys=["ada"])  # doctest: +SKIP
     """
-    from sessionkit.listening import progress_of
-    from sessionkit.watching import ProgressLine
+    from sessionkit.spark.query.listener import progress_of
+    from sessionkit.widgets.watched_query import ProgressLine
 
     listener, progress = progress_of(query)
     if checkpoint is not None:

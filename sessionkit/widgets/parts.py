@@ -5,20 +5,22 @@ from __future__ import annotations
 import gzip
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anywidget
 import ipywidgets
-import plotly.graph_objects as go
 import traitlets
-from plotly.offline import get_plotlyjs
 
-from sessionkit.assets import read_asset
-from sessionkit.durations import duration_ms, show_duration
+from sessionkit.base.assets import read_asset
+from sessionkit.base.durations import duration_ms, show_duration
+from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument
-from sessionkit.text import escape_html, html_block
-from sessionkit.tuning import Count
-from sessionkit.views.charts.grammar import LEAST_WIDTH, WIDTH
+from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, WIDTH
+from sessionkit.views.charts.drawing.script import plotly_script
+from sessionkit.widgets.tuner import Count
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 Click = Callable[[float | str, float | str, str], None]
 Zoom = Callable[[list[Any], list[Any]], None]
@@ -29,7 +31,7 @@ ROW = ipywidgets.Layout(align_items="flex-end", flex_flow="row wrap")
 
 @cache
 def _plotly_script() -> bytes:
-    return gzip.compress(get_plotlyjs().encode(), 6)
+    return gzip.compress(plotly_script().encode(), 6)
 
 
 class Picture(anywidget.AnyWidget):
@@ -173,11 +175,11 @@ class Words(ipywidgets.HTML):
 
 def buttons(description: str, options: Sequence[tuple[str, str]]) -> ipywidgets.ToggleButtons:
     """A row of buttons of which one is pressed, as wide as their words."""
-    found = ipywidgets.ToggleButtons(options=options, description=description)
-    found.style.button_width = "initial"
-    found.layout.width = "max-content"
-    found.layout.max_width = "100%"
-    return found
+    group = ipywidgets.ToggleButtons(options=options, description=description)
+    group.style.button_width = "initial"
+    group.layout.width = "max-content"
+    group.layout.max_width = "100%"
+    return group
 
 
 def _tile(count: Count) -> str:

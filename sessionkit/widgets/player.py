@@ -8,14 +8,16 @@ from typing import Any
 import ipywidgets
 import numpy as np
 
-from sessionkit.decisions import LATE, MERGED
-from sessionkit.durations import show_duration
+from sessionkit.base.decisions import LATE, MERGED
+from sessionkit.base.durations import show_duration
+from sessionkit.errors import shorten
 from sessionkit.run import Run
-from sessionkit.text import shorten
-from sessionkit.tuning import Count
-from sessionkit.views.charts.plane import Composed, compose, plane_scene
-from sessionkit.views.charts.playback import curtain
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.views.charts.drawing.playback import curtain
+from sessionkit.views.charts.plane.plane import Composed, compose, plane_scene
+from sessionkit.views.charts.scenes.scene import Plane
 from sessionkit.widgets.parts import Picture, Steps, Words
+from sessionkit.widgets.tuner import Count
 
 STEP_MS = 700  # of the play button: time to read what happened
 
@@ -23,13 +25,14 @@ STEP_MS = 700  # of the play button: time to read what happened
 class Player(ipywidgets.VBox):
     """A plane behind a curtain that lifts with each arrival; below it what the newest record did, and why."""
 
+    _scene: Plane
+    _composed: Composed
+
     def __init__(self, run: Run, key: Any, partition: int | None, first: int | None, last: int | None) -> None:
         self.run = run
         self.key = run.most_eventful_key() if key is None else key
         self._options: dict[str, Any] = {"partition": partition, "first": first, "last": last}
         self._picture, self._counts, self._words = Picture(), Words(), Words()
-        self._scene: Any = None
-        self._composed: Composed | None = None
         self._compose()
         self.arrivals = Steps(name="arrived", words=self._steps())
         self.arrivals.place = len(self.arrivals.words) - 1
@@ -59,15 +62,15 @@ class Player(ipywidgets.VBox):
     def _steps(self) -> list[str]:
         """The name of each arrival: its offset, its key, its time."""
         batch, keys, axis = self._scene.trace.batch, self._scene.trace.keys, self._scene.axis
-        found = []
+        names = []
         for row in self._scene.rows.tolist():
             name = shorten(keys[int(batch.key[row])].as_py(), 24) if batch.key[row] >= 0 else "no key"
-            found.append(f"{int(batch.offset[row]):,} · {name} · {axis.show(int(batch.timestamp_ms[row]))}")
-        return found or ["nothing"]
+            names.append(f"{int(batch.offset[row]):,} · {name} · {axis.show(int(batch.timestamp_ms[row]))}")
+        return names or ["nothing"]
 
     def _lift(self) -> None:
         scene, place = self._scene, self.arrivals.place
-        if self._composed is None or not 0 <= place < len(scene.rows):
+        if not 0 <= place < len(scene.rows):
             return
         _, frame, placement = self._composed
         state = curtain(place, place == len(scene.rows) - 1, scene.colours, frame, placement)
@@ -83,13 +86,10 @@ class Player(ipywidgets.VBox):
         trace, axis, mine = self.run.trace, self._scene.axis, self._scene.history.own
         decision = trace.decision[mine[mine <= row]]
         stream_ms = int(trace.stream_time_ms[row])
-        counts = [
-            Count("records", len(decision), "of this key so far"),
-            Count("merges", int((decision == MERGED).sum()), "times one joined two"),
-            Count("dropped", int((decision == LATE).sum()), "came too late"),
-        ]
-        if self.run.plan.windows.noun != "session":
-            del counts[1]
+        counts = [Count("records", len(decision), "of this key so far")]
+        if isinstance(trace, SessionTrace):  # nothing else merges
+            counts.append(Count("merges", int((decision == MERGED).sum()), "times one joined two"))
+        counts.append(Count("dropped", int((decision == LATE).sum()), "came too late"))
         closed = int((trace.closes.at[self._scene.history.closes] <= row).sum())
         counts.append(Count("final", closed, f"{self.run.plan.windows.noun}s closed so far"))
         if stream_ms >= 0:

@@ -7,11 +7,12 @@ from typing import Any
 
 import ipywidgets
 
-from sessionkit.errors import UnknownRecord
+from sessionkit.errors import UnknownRecord, shorten
 from sessionkit.run import Run
-from sessionkit.text import shorten
-from sessionkit.views.charts.lanes import Sort, draw_lanes, lane_scene
-from sessionkit.views.charts.plane import draw_plane, plane_scene
+from sessionkit.views.charts.lanes.lanes import Sort, draw_lanes, lane_scene
+from sessionkit.views.charts.plane.plane import draw_plane, plane_scene
+from sessionkit.views.charts.scenes.key_rows import Cap
+from sessionkit.views.charts.scenes.scene import Lanes, Plane
 from sessionkit.widgets.parts import ROW, Picture, Words, buttons
 
 MOST_DRAWN = 6_000  # records one by one: a browser redraws them in a third of a second
@@ -25,7 +26,7 @@ class PlaneView:
         self.picture = Picture(on_click=self._explain)
         self.words = Words()
         self.box = ipywidgets.VBox([self.picture, self.words])
-        self._scene: Any = None
+        self._scene: Plane | None = None
         self._run: Run | None = None
         self._key: Any = None
         self._stretch: dict[str, Any] = {}
@@ -42,7 +43,7 @@ class PlaneView:
         if self._run is None:
             return
         trace = self._run.trace
-        scene: Any = plane_scene(trace, self._run.plan.windows, self._key, **self.picture.look, **self._stretch)
+        scene = plane_scene(trace, self._run.plan.windows, self._key, **self.picture.look, **self._stretch)
         if len(scene.rows):
             offset = trace.batch.offset[scene.rows]
             partition = int(trace.batch.partitions[scene.history.partition])
@@ -52,22 +53,22 @@ class PlaneView:
         self.words.say(_ASK)
 
     def _explain(self, x: float | str, y: float | str, name: str) -> None:
-        if self._run is None or isinstance(y, str) or not len(self._scene.rows):
+        run, scene = self._run, self._scene
+        if run is None or scene is None or isinstance(y, str) or not len(scene.rows):
             return
-        at_ms = _time_at(self._scene, x)
+        at_ms = _time_at(scene, x)
         if at_ms is not None:
-            row = int(self._scene.rows[round(min(max(y, 0), len(self._scene.rows) - 1))])
-            self.words.say(self._said(self._run, row, at_ms, is_cap=name == "closure"))
+            row = int(scene.rows[round(min(max(y, 0), len(scene.rows) - 1))])
+            self.words.say(self._said(run, row, at_ms, scene.caps if name == "closure" else []))
 
-    def _said(self, run: Run, row: int, at_ms: int, *, is_cap: bool) -> str:
+    def _said(self, run: Run, row: int, at_ms: int, caps: list[Cap]) -> str:
         batch, partition = run.trace.batch, self._stretch["partition"]
-        if is_cap:
-            caps = [cap for cap in self._scene.caps if cap.at == row and cap.start_ms <= at_ms <= cap.end_ms]
-            if caps:
-                try:
-                    return run.explain(key=self._key, window_start_ms=caps[0].start_ms, partition=partition)
-                except UnknownRecord:  # it was re-opened, and is another one by now
-                    pass
+        closed = [cap for cap in caps if cap.at == row and cap.start_ms <= at_ms <= cap.end_ms]
+        if closed:
+            try:
+                return run.explain(key=self._key, window_start_ms=closed[0].start_ms, partition=partition)
+            except UnknownRecord:  # it was re-opened, and is another one by now
+                pass
         numbers = {"offset": int(batch.offset[row]), "partition": int(batch.partitions[batch.partition[row]])}
         return run.explain(**numbers)
 
@@ -103,7 +104,7 @@ class LanesView:
         self.span = buttons("event time", [("part with most to see", "part"), ("everything", "all")])
         self.box = ipywidgets.VBox([ipywidgets.HBox([self.span, self.sort], layout=ROW), self.picture, self.words])
         self._on_key = on_key
-        self._scene: Any = None
+        self._scene: Lanes | None = None
         self._run: Run | None = None
         self._kept: dict[str, Any] = {}
         self.picture.observe(lambda _: self._draw(), ["theme", "width"])
@@ -126,7 +127,7 @@ class LanesView:
         chosen = self._kept or {"sort": sort, **({"first_ms": 0} if self.span.value == "all" else {})}
         run = self._run
         shared = {"whole": run.all_lanes, "most_drawn": MOST_DRAWN, **self.picture.look}
-        scene: Any = lane_scene(run.trace, run.plan.windows, **shared, **chosen)
+        scene = lane_scene(run.trace, run.plan.windows, **shared, **chosen)
         board = scene.board
         keys = list(dict.fromkeys(self._run.trace.keys[lane.key].as_py() for lane in board.lanes))
         if keys:
@@ -149,10 +150,13 @@ class LanesView:
             self._draw()
 
     def _explain(self, x: float | str, y: float | str, name: str) -> None:
-        run, at_ms = self._run, _time_at(self._scene, x)
-        if run is None or at_ms is None or isinstance(y, str) or not self._kept:
+        run, scene = self._run, self._scene
+        if run is None or scene is None or isinstance(y, str) or not self._kept:
             return
-        board, columns = self._scene.board, run.trace.window_columns
+        at_ms = _time_at(scene, x)
+        if at_ms is None:
+            return
+        board, columns = scene.board, run.trace.window_columns
         number = round(min(max(len(board.lanes) - 1 - y, 0), len(board.lanes) - 1))
         lane = board.lanes[number]
         mine = board.windows[
@@ -166,12 +170,12 @@ class LanesView:
             start_ms = int(columns.start_ms[over[0]])
             self.words.say(run.explain(key=key, window_start_ms=start_ms, partition=partition))
         else:
-            self.words.say(f"Key {shorten(key)} has no window at {self._scene.axis.show(at_ms)}.")
+            self.words.say(f"Key {shorten(key)} has no window at {scene.axis.show(at_ms)}.")
 
 
-def _time_at(scene: Any, place: Any) -> int | None:
+def _time_at(scene: Plane | Lanes, place: float | str) -> int | None:
     """The time at a place on the picture's axis; None for what a browser should not have sent."""
     try:
-        return int(scene.axis.ms_at(place))
-    except (AttributeError, TypeError, ValueError, OverflowError):
+        return scene.axis.ms_at(place)
+    except (TypeError, ValueError, OverflowError):
         return None

@@ -9,11 +9,12 @@ from typing import Any
 
 import ipywidgets
 
-from sessionkit.durations import INT64_MAX, show_duration, show_time
-from sessionkit.errors import InvalidArgument, SessionkitError, problem
-from sessionkit.text import shorten
-from sessionkit.views.charts.held import held_figure
-from sessionkit.views.explain import SHORT_HISTORY_MS
+from sessionkit.base.durations import INT64_MAX, show_duration, show_time
+from sessionkit.errors import InvalidArgument, SessionkitError, problem, shorten
+from sessionkit.stores.base.store import BaseStore
+from sessionkit.stores.read_only import ReadOnlyStore
+from sessionkit.views.charts.store_content import held_figure
+from sessionkit.views.words import SHORT_HISTORY_MS
 from sessionkit.widgets.parts import Picture, Words
 
 SHOWN = 50  # windows that are listed and drawn
@@ -23,7 +24,7 @@ LOOKED_AT = 100_000  # windows that are read to find those of some letters or ti
 class StoreBrowser(ipywidgets.VBox):
     """What a store holds, by key and time; read again each time that something is asked."""
 
-    def __init__(self, store: Any) -> None:
+    def __init__(self, store: BaseStore | ReadOnlyStore) -> None:
         self._store = store
         self._key = ipywidgets.Text(description="key holds", continuous_update=False)
         self._from = ipywidgets.Text(description="from", placeholder="a date, or ms", continuous_update=False)

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets
-import plotly.graph_objects as go
 import traitlets
 
-from sessionkit.comparing import Comparison
-from sessionkit.contracts import EMIT_STRATEGIES
-from sessionkit.durations import Duration, duration_ms, show_duration
-from sessionkit.errors import InvalidArgument, SessionkitError, problem
+from sessionkit.advice.sweep import Sweep
+from sessionkit.base.durations import Duration, duration_ms, show_duration
+from sessionkit.errors import InvalidArgument, SessionkitError, problem, shorten
 from sessionkit.exports.export import Export
 from sessionkit.plan import Plan
 from sessionkit.run import Run
-from sessionkit.sweeping import Sweep
-from sessionkit.text import shorten
-from sessionkit.tuning import Tuner, ladder, plan_code
-from sessionkit.views.charts.palettes import palette
+from sessionkit.stores.contract import EMIT_STRATEGIES
+from sessionkit.views.charts.drawing.palettes import palette
+from sessionkit.views.comparison import Comparison
 from sessionkit.views.tables import losses
 from sessionkit.widgets.parts import ROW, Code, DurationSlider, Picture, Words, buttons
 from sessionkit.widgets.run_views import LanesView, PlaneView, SentView
+from sessionkit.widgets.tuner import Tuner, ladder, plan_code
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 MOST_KEYS = 300  # in the list; the rest are found by their letters
 LOSERS = 12
@@ -136,7 +137,7 @@ class TuneBoard(ipywidgets.VBox):
             self._tuner.set(**{name: slider.value_ms for name, slider in self.sliders.items()})
             self._counts.show_counts(self._tuner.counts())
         except SessionkitError as error:
-            self._refused.say(f"{error}. Below is still {self.plan.windows.in_words()}.", refused=True)
+            self._refused.say(f"{error}. Below is still {self.plan.complete_windows.in_words()}.", refused=True)
             return
         self._refused.value = ""
         self._draw()
@@ -182,12 +183,12 @@ class TuneBoard(ipywidgets.VBox):
         letters, chosen = self._letters.value.casefold(), self._key.value
         most = len(self.run.trace.keys) if letters else MOST_KEYS
         keys = losses(self.run.trace, most)["key"].to_pylist()
-        found = [key for key in keys if letters in str(key).casefold()][:MOST_KEYS]
+        matching = [key for key in keys if letters in str(key).casefold()][:MOST_KEYS]
         self._is_quiet = True
-        self._key.options = [(shorten(key), key) for key in found]
-        if found:
+        self._key.options = [(shorten(key), key) for key in matching]
+        if matching:
             eventful = self.run.most_eventful_key()
-            self._key.value = next((key for key in (chosen, eventful) if key in found), found[0])
+            self._key.value = next((key for key in (chosen, eventful) if key in matching), matching[0])
         self._is_quiet = False
 
     def _find_keys(self) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 
 import ipywidgets
 
-from sessionkit import watching
-from sessionkit.durations import show_time
-from sessionkit.errors import SessionkitError
+from sessionkit.base.durations import show_time
+from sessionkit.errors import SessionkitError, shorten
 from sessionkit.plan import Plan
-from sessionkit.progress import QueryProgress
-from sessionkit.text import shorten
-from sessionkit.views.charts.watched import watched_figure
+from sessionkit.spark.checkpoint import newest_windows
+from sessionkit.spark.query.progress import QueryProgress
+from sessionkit.views.charts.stream import watched_figure
+from sessionkit.widgets import watched_query as watching
 from sessionkit.widgets.parts import ROW, Picture, Words
 
 SHOWN_KEYS = 12  # lanes, of those that were asked for or else of the newest windows
@@ -102,12 +102,12 @@ class WatchBoard(ipywidgets.VBox):
         if not progress.ended and time.monotonic() - self._read_at < pause:
             self._news.set()  # it is looked at again when it is time
             return
-        windows = self._plans[progress.run].windows
+        windows = self._plans[progress.run].complete_windows
         keys = [key.strip() for key in self._keys.value.split(",") if key.strip()]
         batch, begun = progress.batches[-1].number, time.monotonic()
         clocks = {p: (each.stream_time_ms, each.last_close_time_ms) for p, each in progress.partitions.items()}
         try:
-            held = watching.newest_windows(progress.checkpoint, windows, keys, SHOWN_KEYS)
+            held = newest_windows(progress.checkpoint, windows, keys, SHOWN_KEYS)
         except SessionkitError as error:
             self._said.say(str(error), refused=True)
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sessionkit.compiled import compiled_loop
+from sessionkit.base.compiled import compiled_loop
 
 # `session` is the row + 1, so that memory fresh from the system, all zeros, is an empty table at no cost
 CELL = np.dtype([("index", "i8"), ("slot", "i4"), ("session", "i4")], align=True)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.contracts import SessionStore, StoredSession, window_kind
-from sessionkit.decisions import ADDED, LATE, MERGED, OPENED
-from sessionkit.durations import (
+from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
+from sessionkit.base.durations import (
     INT64_MAX,
     MAX_DURATION_MS,
     Duration,
@@ -21,11 +20,15 @@ from sessionkit.durations import (
     show_duration,
 )
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
-from sessionkit.keys import key_bytes
+from sessionkit.records.keys import key_bytes
+from sessionkit.stores.contract import SessionStore, Store, StoredSession
 from sessionkit.stores.segments import SEGMENT_COUNT, Segments
-from sessionkit.windows.emission import EmitSchedule
+from sessionkit.trace.window_trace import Touches
+from sessionkit.windows.contract import window_kind
+from sessionkit.windows.feed import DecidedSessions, Feed
+from sessionkit.windows.processor import Aggregates, Processor
+from sessionkit.windows.session_drive import drive_sessions
 from sessionkit.windows.session_kernel import SessionKernel, session_is_late
-from sessionkit.windows.touches import Aggregates
 
 Times = TypeVar("Times", int, npt.NDArray[np.int64])
 
@@ -54,6 +57,8 @@ class SessionWindows:
     until_ms: int | None = None
 
     noun = "session"
+    holds = "sessions"
+    advance_ms = None
     reach_name = "inactivity_gap"
     takes_null_values = True
     inclusive_end = True
@@ -99,6 +104,13 @@ class SessionWindows:
         return windows
 
     @property
+    def not_in_kafka(self) -> tuple[str, str] | None:
+        """`until` is what Kafka had before."""
+        if self.until_ms is None:
+            return None
+        return "Kafka 4.3.1 has no until", 'rules="sessionkit"; it has had a grace since 2.1'
+
+    @property
     def is_ever_closed(self) -> bool:
         """False without a grace: see `until`."""
         return self.until_ms is None
@@ -107,6 +119,11 @@ class SessionWindows:
     def close_lag_ms(self) -> int:
         """What is subtracted from stream time to get the close time."""
         return self.inactivity_gap_ms + self.grace_ms
+
+    @staticmethod
+    def is_late(end_ms: int, close_time_ms: int) -> bool:
+        """THE late rule, as the kernel asks it."""
+        return bool(session_is_late(end_ms, close_time_ms))
 
     def retention_ms(self, retention: Duration | None) -> int:
         """How long a session can be found again: `retention`, or the smallest allowed, gap + grace.
@@ -121,7 +138,7 @@ class SessionWindows:
             return self.until_ms
         return retention_ms(retention, self.close_lag_ms, "inactivity_gap + grace")
 
-    def oldest_found_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:
+    def oldest_kept_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:
         """The end that a session needs at least to be found at this stream time."""
         segment_ms = self._segment_ms
         if segment_ms == 1:
@@ -157,17 +174,16 @@ class SessionWindows:
         """The last time that lies in a stored session."""
         return session.window_end_ms
 
-    def processor(
-        self, aggregates: Aggregates, store: SessionStore, partition: int, **options: Any
-    ) -> SessionProcessor:
+    def processor(self, aggregates: Aggregates, store: Store, partition: int, **options: Any) -> SessionProcessor:
         """The record-at-a-time processor of one partition."""
-        return SessionProcessor(self, aggregates, store, partition, **options)
+        return SessionProcessor(self, aggregates, cast(SessionStore, store), partition, **options)
 
-    def kernel(self, retention_ms: int) -> SessionKernel:
+    def run(self, feed: Feed, folds: Mapping[str, Any], retention_ms: int) -> DecidedSessions:
         """The compiled pass over columns."""
         segment_ms = self._segment_ms
         kept_ms = retention_ms if segment_ms == 1 else (SEGMENT_COUNT - 1) * segment_ms
-        return SessionKernel(self.inactivity_gap_ms, self.grace_ms, kept_ms, segment_ms)
+        kernel = SessionKernel(self.inactivity_gap_ms, self.grace_ms, kept_ms, segment_ms)
+        return drive_sessions(kernel, feed, folds)
 
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         """What to call to make them again, and with what."""
@@ -175,12 +191,27 @@ class SessionWindows:
             return SessionWindows.until, {"inactivity_gap": self.inactivity_gap_ms, "retention": self.until_ms}
         return SessionWindows, {"inactivity_gap": self.inactivity_gap_ms, "grace": self.grace_ms}
 
+    def ends_ms(self, starts_ms: Times) -> Times:
+        """A session's end is its own."""
+        raise NotImplementedError
+
+    def touches(self, feed: Feed) -> Touches:
+        """A record is in one session: the trace has it."""
+        raise NotImplementedError
+
+    def missed(self, feed: Feed) -> None:
+        """A record that is late is in no session: the trace has it."""
+
     def in_words(self) -> str:
         """The parameters as a person says them."""
         gap = f"gap {show_duration(self.inactivity_gap_ms)}"
         if self.until_ms is not None:
             return f"{gap}, retention {show_duration(self.until_ms)} and no grace"
         return f"{gap}, grace {show_duration(self.grace_ms)}"
+
+    def code(self) -> str:
+        """The Python expression that makes them."""
+        return f"sk.{self!r}"
 
     def __repr__(self) -> str:
         if self.until_ms is not None:
@@ -201,7 +232,7 @@ class Touch(NamedTuple):
     stored: bool
 
 
-class SessionProcessor:
+class SessionProcessor(Processor[SessionStore]):
     """Kafka's session processor for one partition, line by line, over a store.
 
     Under `rules="kafka"` the store expires sessions and a null aggregate deletes one. Under `rules="sessionkit"` a
@@ -212,20 +243,10 @@ class SessionProcessor:
     """
 
     def __init__(
-        self,
-        windows: SessionWindows,
-        aggregates: Aggregates,
-        store: SessionStore,
-        partition: int,
-        *,
-        kafka: bool,
-        retention_ms: int,
-        stream_time_ms: int,
-        schedule: EmitSchedule,
+        self, windows: SessionWindows, aggregates: Aggregates, store: SessionStore, partition: int, **options: Any
     ) -> None:
-        self._windows, self._aggregates, self._store, self._partition = windows, aggregates, store, partition
-        self._kafka, self._retention_ms, self._schedule = kafka, retention_ms, schedule
-        self.stream_time_ms = stream_time_ms
+        super().__init__(aggregates, store, partition, **options)
+        self._windows = windows
 
     def process(self, key: Any, value: Any, timestamp_ms: int, offset: int) -> Touch:
         """Takes one record in."""
@@ -234,7 +255,7 @@ class SessionProcessor:
         close_time_ms = self.stream_time_ms - self._windows.close_lag_ms
         earliest_end_ms = timestamp_ms - gap
         if not self._kafka:
-            oldest_ms = self._windows.oldest_found_end_ms(self.stream_time_ms, self._retention_ms)
+            oldest_ms = self._windows.oldest_kept_end_ms(self.stream_time_ms, self._retention_ms)
             earliest_end_ms = max(earliest_end_ms, oldest_ms)
         found = list(store.find_sessions(key, earliest_end_ms, timestamp_ms + gap, partition=self._partition))
 
@@ -244,22 +265,16 @@ class SessionProcessor:
             aggregate = aggregates.merger(key, aggregate, session.aggregate)
             start_ms = min(start_ms, session.window_start_ms)
             end_ms = max(end_ms, session.window_end_ms)
-        if session_is_late(end_ms, close_time_ms):
+        if self._windows.is_late(end_ms, close_time_ms):
             return Touch(LATE, found, start_ms, end_ms, None, stored=False)
         if (start_ms, end_ms) != (timestamp_ms, timestamp_ms):
             for session in found:
                 store.remove(key, session.window_start_ms, session.window_end_ms, partition=self._partition)
         aggregate = aggregates.aggregator(key, value, aggregate)
         null = aggregates.is_null(aggregate)
-        stored = store.put(
-            key,
-            start_ms,
-            end_ms,
-            None if null and self._kafka else aggregate,
-            partition=self._partition,
-            opened_by=found[0].opened_by if found else offset,
-            keep_null=not self._kafka,
-        )
+        kept = None if null and self._kafka else aggregate
+        session = StoredSession(start_ms, end_ms, kept, key, found[0].opened_by if found else offset)
+        stored = store.write(session, partition=self._partition, keep_null=not self._kafka)
         decision = OPENED if not found else ADDED if len(found) == 1 else MERGED
         return Touch(decision, found, start_ms, end_ms, None if null else aggregate, stored)
 

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.compiled import compiled_loop
-from sessionkit.decisions import ADDED, LATE, MERGED, OPENED
+from sessionkit.base.compiled import compiled_loop
+from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.windows.cells import EMPTY, SMALLEST, copy_live_cells, empty_cells, find_cell, set_cell, survivor
 
 SESSION = np.dtype(

@@ -185,7 +185,10 @@ def visiting(server: Server, browser: Browser, **options: object) -> Iterator[Vi
     page.on("pageerror", lambda error: visit.errors.append(str(error)[:300]))
     page.on("dialog", lambda dialog: dialog.accept())
     # a slow machine is asked which kernel to use: the notebook's own
-    page.add_locator_handler(page.locator(".jp-Dialog button.jp-mod-accept"), lambda button: button.first.click())
+    # (one dialog may follow another, so the handler does not wait until none is left)
+    page.add_locator_handler(
+        page.locator(".jp-Dialog button.jp-mod-accept"), lambda button: button.first.click(), no_wait_after=True
+    )
     try:
         yield visit
     finally:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sessionkit.samples import sample_path
+from sessionkit.records.samples import sample_path
 from tests.browser.lab import Server, Visit
 from tests.browser.test_widgets import RAN
 from tests.hostile.test_markup import PAYLOADS
@@ -19,7 +19,7 @@ ROWS, BATCH = 4_000, 500
 HEAD = """import os, sys, warnings
 os.environ["PYSPARK_PYTHON"] = sys.executable
 import sessionkit as sk
-from sessionkit.java import use_java
+from sessionkit.spark.java_home import use_java
 from sessionkit.replay_source import ReplaySource
 from pyspark.sql import SparkSession
 use_java()

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from sessionkit.decisions import LATE, MERGED
-from sessionkit.durations import duration_ms, show_duration
+from sessionkit.base.decisions import LATE, MERGED
+from sessionkit.base.durations import duration_ms, show_duration
 from tests.browser.lab import PACKAGE, Server, Visit, visiting
 from tests.hostile.test_markup import PAYLOADS
-from tests.unit.test_tuning import SESSIONS, clicks, plan_of
+from tests.unit.widgets.test_tuner import SESSIONS, clicks, spent_in
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -21,8 +21,8 @@ pytestmark = pytest.mark.browser
 
 COUNT = 100  # records: few enough for a plane to show all of them
 HEAD = f"""import sessionkit as sk
-from tests.unit.test_tuning import SESSIONS, clicks, plan_of
-data, plan = clicks({COUNT}), plan_of(SESSIONS)"""
+from tests.unit.widgets.test_tuner import SESSIONS, clicks, spent_in
+data, plan = clicks({COUNT}), spent_in(SESSIONS)"""
 DRAWN = """nth => {
   const place = document.querySelectorAll('.sessionkit-picture')[nth];
   const found = {};
@@ -47,7 +47,7 @@ def drawn(visit: Visit, nth: int = 0) -> dict[str, int]:
 
 def expected(key: str | None = None, **windows: Any) -> dict[str, int]:
     """The marks of a fresh run, of one key or of all."""
-    trace = plan_of(SESSIONS).with_windows(**windows).run(clicks(COUNT)).trace
+    trace = spent_in(SESSIONS).with_windows(**windows).run(clicks(COUNT)).trace
     mine = trace.batch.key >= 0 if key is None else trace.batch.key == trace.keys.to_pylist().index(key)
     merged, late = trace.decision == MERGED, trace.decision == LATE
     saved = trace.late_but_kept & ~merged
@@ -103,7 +103,7 @@ class TestTune:
         return {"inactivity_gap": length(visit, 0), "grace": length(visit, 1)}
 
     def start(self, visit: Visit, gap: str, grace: str, view: str) -> None:
-        """These lengths, typed, and this view."""
+        """Types these lengths, and chooses this view."""
         for slider, text in enumerate((gap, grace)):
             field = visit.page.locator(".sessionkit-slider input[type=text]").nth(slider)
             field.fill(text)

@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 import sessionkit as sk
-from sessionkit.contracts import StoredWindow
-from sessionkit.decisions import LATE
+from sessionkit.base.decisions import LATE
+from sessionkit.engine.processor_run import memory_store
 from sessionkit.errors import InvalidArgument, NotBuilt, SessionkitError
-from sessionkit.processing import memory_store
 from sessionkit.stores import store_class
-from sessionkit.window_trace import WindowTrace
+from sessionkit.stores.contract import StoredWindow
+from sessionkit.trace.window_trace import WindowTrace
 from tests.differential.aggregations import AGGREGATIONS as MORE_AGGREGATIONS
 
 WALL_CLOCK_START_MS = 1_700_000_000_000
@@ -211,7 +211,7 @@ def _answer_with(case: dict[str, Any], implementation: str, retention_ms: int | 
         asked = runs[-1].store
     for run in runs:
         run.trace.check()
-    length = getattr(plan.windows, "length_ms", None)
+    length = plan.windows.ends_ms(0) if plan.windows.holds == "windows" else None
     partitions = range(case.get("partitions", 1))
     answer = {
         "per_record": _per_record(runs, starts, len(case["records"])),
@@ -269,7 +269,7 @@ def _per_record(runs: list[sk.Run], starts: list[int], count: int) -> list[dict[
     for run, start in zip(runs, starts, strict=True):
         rows = run.changelog()
         value = _shown if "value" in rows.column_names else _shown_together
-        flushed = [row.flushed for row in run.forwarded] if run.forwarded is not None else []
+        flushed = [row.flushed for row in run.deployed.forwarded] if run.deployed is not None else []
         for place, row in enumerate(rows.to_pylist()):
             out = {"key": key_text(row["key"]), "window_start": row["window_start_ms"]}
             answer = {**out, "window_end": row["window_end_ms"], "value": value(row), "timestamp": row["timestamp_ms"]}
@@ -288,7 +288,7 @@ def _count_drops(run: sk.Run, drops: Any) -> None:
         drops += trace.decision > LATE
     else:
         drops += trace.decision >= LATE
-    np.add.at(drops, list(run.refused), 1)
+    np.add.at(drops, [] if run.deployed is None else list(run.deployed.refused), 1)
 
 
 def _shown(row: dict[str, Any]) -> Any:

@@ -1,8 +1,15 @@
-"""What every built-in aggregation promises: its three functions obey the laws of a fold, and its loops equal them."""
+"""What every aggregation that compiles promises: its functions obey the laws of a fold, and its loops equal them.
+
+Each test runs over the registry, and over the example that is not in it.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,14 +20,20 @@ from hypothesis import strategies as st
 
 import sessionkit as sk
 from sessionkit.aggregations import BUILT_INS, Aggregation
-from sessionkit.commit import commit
-from sessionkit.engine import Outcome, run_kernel
-from sessionkit.errors import NumberOverflow, UnsupportedData
-from sessionkit.folds import PythonFold, value_columns
-from sessionkit.records import read_records
-from sessionkit.source import Source
-from sessionkit.stores.memory import MemorySessionStore
+from sessionkit.aggregations.accumulators import LOOPS
+from sessionkit.aggregations.folds import PythonFold, value_column
+from sessionkit.engine.commit import commit
+from sessionkit.engine.deployment import Deployment
+from sessionkit.engine.kernel_run import run_kernel
+from sessionkit.engine.outcome import Outcome
+from sessionkit.engine.processor_run import memory_store
+from sessionkit.errors import NotBuilt, NumberOverflow, UnsupportedData
+from sessionkit.records.batch import read_records
+from sessionkit.records.source import Source
+from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.windows.session import SessionWindows
+from tests.contract.examples import variance
+from tests.kinds import plan_of
 
 WINDOWS = SessionWindows(inactivity_gap=3, grace=30)
 RETENTION_MS = 40
@@ -56,17 +69,31 @@ COLUMNS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any]]] = {
 }
 
 
+# The example registers itself when it is imported. It is taken out again at once, and put back for these tests alone.
+MADE = {**BUILT_INS, "variance": variance.variance}
+EXAMPLES = ("variance",)
+BUILT_INS.pop("variance", None)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registered() -> Iterator[None]:
+    BUILT_INS.update({name: MADE[name] for name in EXAMPLES})
+    yield
+    for name in EXAMPLES:
+        del BUILT_INS[name]
+
+
 def aggregation(name: str) -> Aggregation:
-    return BUILT_INS[name]() if name == "count" else BUILT_INS[name]("value")
+    return MADE[name]("value") if inspect.signature(MADE[name]).parameters else MADE[name]()
 
 
 def takes(name: str, column: str) -> bool:
-    kind = COLUMNS[column][0]
-    return name == "count" or aggregation(name).takes(kind) or pa.types.is_null(kind)
+    kind, made = COLUMNS[column][0], aggregation(name)
+    return not made.columns or made.takes(kind) or pa.types.is_null(kind)
 
 
-PAIRS = [(name, column) for name in BUILT_INS for column in COLUMNS if takes(name, column)]
-REFUSED = [(name, column) for name in BUILT_INS for column in COLUMNS if column != "view" and not takes(name, column)]
+PAIRS = [(name, column) for name in MADE for column in COLUMNS if takes(name, column)]
+REFUSED = [(name, column) for name in MADE for column in COLUMNS if column != "view" and not takes(name, column)]
 
 
 def stream_of(column: str) -> st.SearchStrategy[pa.Table]:
@@ -103,8 +130,129 @@ def told(values: Any, kind: pa.DataType | None = None) -> list[str]:
     return [repr(value) for value in (values.to_pylist() if isinstance(values, pa.Array) else list(values))]
 
 
+# ---- what one has to say of itself
+
+
 def test_there_are_built_ins() -> None:
-    assert set(BUILT_INS) == {"count", "sum", "min", "max", "mean", "first", "last", "collect"}
+    assert set(BUILT_INS) - set(EXAMPLES) == {"count", "sum", "min", "max", "mean", "first", "last", "collect"}
+    assert set(BUILT_INS) == set(MADE)
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_it_says_what_the_contract_asks_for(name: str) -> None:
+    made = aggregation(name)
+    assert made.built_in == name, "exports know it by the name that it is registered under"
+    assert made.parts, "a built-in compiles; reduce and aggregation are for Python functions"
+    stored = [part.name for part in made.parts]
+    assert len(set(stored)) == len(stored), "a store tells the parts apart by their names"
+    aggregate = made.initializer()
+    if len(stored) > 1:
+        assert isinstance(aggregate, dict) and sorted(aggregate) == sorted(stored), "its functions keep the same parts"
+    if any(not takes(name, column) for column in COLUMNS):
+        assert made.wants, "whoever gives another column is told which would do"
+    text = inspect.getdoc(MADE[name]) or ""
+    assert text.partition("\n\n")[0].endswith(".") and ">>> " in text.partition("Example:")[2]
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_its_code_makes_it_again(name: str) -> None:
+    made = aggregation(name)
+    again = eval(made.code, dict(MADE))  # noqa: S307
+    assert again == made and hash(again) == hash(made)
+    plan = sk.group_by_key("k", timestamp="at").windowed_by(WINDOWS).aggregate(it=made)
+    assert f"aggregate(it={made.module}.{made.code})" in repr(plan)
+    assert made.module == ("variance" if name in EXAMPLES else "sk")
+    assert made != sk.reduce(max, "value")
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("target", ["to_java", "to_ksql", "to_flink_sql", "to_spark"])
+def test_an_export_writes_it_or_says_that_it_cannot(name: str, target: str) -> None:
+    plan = sk.group_by_key("k", timestamp="at").windowed_by(WINDOWS).aggregate(it=aggregation(name))
+    if name not in EXAMPLES:
+        assert getattr(plan, target)().code
+        return
+    with pytest.raises(NotBuilt) as caught:
+        getattr(plan, target)()
+    system = {"to_java": "Kafka Streams", "to_ksql": "ksqlDB", "to_flink_sql": "Flink SQL", "to_spark": "Spark"}[target]
+    assert f"this aggregation cannot be written for {system}: result 'it'; got {name}(" in str(caught.value)
+
+
+# ---- its loops equal its functions
+
+
+KINDS: dict[str, Any] = {
+    "sessions": sk.SessionWindows(inactivity_gap=3, grace=30),
+    "tumbling": sk.TimeWindows(size=5, grace=9),
+    "hopping": sk.TimeWindows(size=7, advance=2, grace=9),
+    "sliding": sk.SlidingWindows(time_difference=4, grace=9),
+}
+SMALL_COLUMN = "int8"  # its sums and squares are exact in any order, as sliding windows add them
+
+
+def small_records(seed: int, count: int = 120) -> pa.Table:
+    """Records of three keys, in and out of order, some late, with nulls among the values."""
+    rng = np.random.default_rng(seed)
+    times = np.maximum(np.sort(rng.integers(0, 200, count)) - rng.choice([0, 0, 3, 9, 60], count), 0)
+    values = pa.array(rng.integers(-128, 128, count), COLUMNS[SMALL_COLUMN][0], mask=rng.random(count) < 0.2)
+    return pa.table({"key": rng.choice(["a", "b", "c"], count), "at": times, "value": values})
+
+
+def _called(*_: Any) -> Any:
+    raise AssertionError("a Python function was called")
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("emit", ["on_window_update", "on_window_close"])
+def test_it_compiles(name: str, kind: str, emit: str) -> None:
+    """No call a record, whatever the windows; the lists of sliding windows and of a changelog are made by calls."""
+    made, table = aggregation(name), small_records(1)
+    every_step = all(LOOPS[part.loop].knows_every_step for part in made.parts)
+    silent = dataclasses.replace(made, initializer=_called, aggregator=_called, merger=_called, result=_called)
+    if not every_step and kind == "sliding":
+        return
+    plan = plan_of(KINDS[kind], emit, {"it": silent})
+    run, said = plan.run(table), plan_of(KINDS[kind], emit, {"it": made}).run(table)
+    assert run.table().equals(said.table())
+    if every_step or emit == "on_window_close":
+        assert run.changelog().equals(said.changelog())
+    store = sk.open_store("memory", "it", of=KINDS[kind].holds)
+    parts = [plan.run(part, store=store) for part in (table.slice(0, 60), table.slice(60))]
+    if every_step or emit == "on_window_close":
+        changes = pa.concat_tables(part.changelog() for part in parts)
+        assert changes.to_pylist() == said.changelog().to_pylist()
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("emit", ["on_window_update", "on_window_close"])
+def test_kernel_and_processor_agree(name: str, kind: str, emit: str) -> None:
+    """Types, too; the processor calls the functions."""
+    for seed in range(3):
+        plan = plan_of(KINDS[kind], emit, {"it": aggregation(name)})
+        by_kernel = plan.run(small_records(seed))
+        how = Deployment(retention_ms=KINDS[kind].retention_ms(None), emit=emit, kafka=False)
+        by_processor = plan.run_deployed(by_kernel.outcome.batch, memory_store(KINDS[kind], None), how)
+        assert len(by_kernel.changelog()) > 5
+        assert by_kernel.changelog().equals(by_processor.changelog())
+        assert by_kernel.table().equals(by_processor.table())
+
+
+@pytest.mark.parametrize(("name", "column"), PAIRS)
+def test_the_type_of_its_results_is_known_beforehand(name: str, column: str) -> None:
+    made, kind = aggregation(name), COLUMNS[column][0]
+    table = pa.table({"key": ["a"], "time": [1], "offset": [0], "value": _array([None], kind)})
+    outcome = run(made, table)
+    trace, fold = outcome.kept_trace, outcome.folds["result"]
+    assert trace is not None
+    values = value_column(made, outcome.batch.values)
+    said = made.result_type(None if values is None else values.type)
+    running = fold.running(trace.window, trace.merges)
+    assert [column.type for column in (fold.results(np.array([0])), running)] == [said, said]
+    kept = made.part_types(None if values is None else values.type)
+    aggregates = fold.aggregates(np.array([0]))
+    assert [part.type for part in (aggregates.flatten() if len(kept) > 1 else [aggregates])] == kept
 
 
 @pytest.mark.parametrize(("name", "column"), PAIRS)
@@ -116,17 +264,17 @@ def test_loops_equal_functions(name: str, column: str, data: st.DataObject) -> N
     outcome = run(built_in, table)
     trace, fold = outcome.kept_trace, outcome.folds["result"]
     assert trace is not None
-    columns = value_columns(built_in, outcome.batch.values)
-    by_calls = PythonFold(built_in, columns, np.empty(0, object), outcome.describe)
-    by_calls.feed(trace.window, trace.decision, trace.merges, 0)
-    kind = built_in.result_type([one.type for one in columns])
+    values = value_column(built_in, outcome.batch.values)
+    by_calls = PythonFold(built_in, values, np.empty(0, object), outcome.describe)
+    by_calls.feed(trace.window, trace.merges, 0)
+    kind = built_in.result_type(None if values is None else values.type)
 
     rows = np.flatnonzero(outcome.window_columns.merged_into < 0)
     assert told(fold.results(rows)) == told(by_calls.results(rows), kind)
     stored = fold.aggregates(rows)
     assert told(stored) == told(by_calls.aggregates(rows), stored.type if isinstance(stored, pa.Array) else None)
     kept = trace.accepted.tolist()
-    running = (f.running(trace.window, trace.decision, trace.merges) for f in (fold, by_calls))
+    running = (f.running(trace.window, trace.merges) for f in (fold, by_calls))
     ours, theirs = ([value for value, counts in zip(_list(column), kept, strict=True) if counts] for column in running)
     assert told(pa.array(ours, _plain(kind))) == told(theirs, kind)
 
@@ -169,7 +317,12 @@ def test_a_run_in_two_parts_gives_the_same_values(name: str, column: str, data: 
 
 # ---- the laws of the three functions, on values for which adding is exact
 
-EXACT = ["int8", "int64", "timestamp", "string"]
+EXACT = {
+    "int8": COLUMNS["int8"][1],
+    "int64": SMALL | st.sampled_from([2**20, -(2**20)]),  # their squares are exact, too
+    "timestamp": COLUMNS["timestamp"][1],
+    "string": COLUMNS["string"][1],
+}
 LAWFUL = [(name, column) for name, column in PAIRS if column in EXACT]
 
 
@@ -181,7 +334,7 @@ def fold(built_in: Aggregation, values: list[Any]) -> Any:
 
 
 def values_of(column: str) -> st.SearchStrategy[list[Any]]:
-    return st.lists(COLUMNS[column][1] | st.none(), max_size=6)
+    return st.lists(EXACT[column] | st.none(), max_size=6)
 
 
 @pytest.mark.parametrize(("name", "column"), LAWFUL)
@@ -212,7 +365,7 @@ def test_merging_is_associative(name: str, column: str, data: st.DataObject) -> 
     assert merger("key", merger("key", a, b), c) == merger("key", a, merger("key", b, c))
 
 
-@pytest.mark.parametrize("name", BUILT_INS)
+@pytest.mark.parametrize("name", MADE)
 def test_an_initializer_gives_a_new_aggregate_and_an_aggregator_leaves_the_old(name: str) -> None:
     built_in = aggregation(name)
     before = fold(built_in, [1, 2])
@@ -309,4 +462,63 @@ def test_columns_that_make_no_sense_are_refused_by_type(name: str, column: str) 
     kind = COLUMNS[column][0]
     with pytest.raises(UnsupportedData) as caught:
         run(aggregation(name), pa.table({"key": ["a"], "time": [1], "offset": [0], "value": _array([None], kind)}))
-    assert f"{name}('value') cannot use column 'value'; got {kind}; a column of numbers" in str(caught.value)
+    assert f"{name}('value') cannot use column 'value'; got {kind}; {aggregation(name).wants}" in str(caught.value)
+
+
+class TestVariance:
+    """The example, by hand and on every way that a plan is looked at."""
+
+    @staticmethod
+    def plan(kind: str = "sessions", emit: str = "on_window_update") -> sk.Plan:
+        return plan_of(KINDS[kind], emit, {"it": variance.variance("value")})
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_it_is_the_population_variance(self, kind: str) -> None:
+        table = small_records(4)
+        told = plan_of(KINDS[kind], named={"it": aggregation("collect")}).run(table).table().to_pylist()
+        ours = self.plan(kind).run(table).table()["it"].to_pylist()
+        known = [[value for value in row["it"] if value is not None] for row in told]
+        assert [None if value is None else pytest.approx(value) for value in ours] == [
+            float(np.var(values)) if values else None for values in known
+        ]
+        assert any(values == [] for values in known) == (kind != "sliding"), "those drop a record without a value"
+        assert any(len(values) > 2 for values in known)
+
+    def test_large_values_lose_digits_as_it_says(self) -> None:
+        table = pa.table({"key": ["a"] * 3, "at": [0, 1, 2], "value": [1e8, 1e8 + 0.25, 1e8 + 0.5]})
+        (far,) = self.plan().run(table).table()["it"].to_pylist()
+        (near,) = self.plan().run(table.set_column(2, "value", pa.array([0, 0.25, 0.5]))).table()["it"].to_pylist()
+        assert near == pytest.approx(1 / 24) and far != pytest.approx(1 / 24, abs=0.01)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_every_view_shows_it(self, kind: str) -> None:
+        run = self.plan(kind).run(small_records(5))
+        late = [row for row in run.dropped().to_pylist() if row["reason"] == "late"]
+        assert len(run.changelog()) and late
+        assert "late" in str(run.explain(offset=late[0]["offset"])) and str(run.explain(offset=0))
+        first = run.table().to_pylist()[0]
+        assert str(run.explain(key=first["key"], window_start_ms=first["window_start_ms"]))
+        assert len(run.plane("a").data) and len(run.lanes().data)
+        assert "it" in run._repr_html_()
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("store_kind", ["memory", "rocksdb"])
+    def test_its_state_travels_from_run_to_run(self, kind: str, store_kind: str, tmp_path: Path) -> None:
+        table, plan = small_records(6), self.plan(kind)
+        directory = {"directory": tmp_path} if store_kind == "rocksdb" else {}
+        whole, changes = plan.run(table).changelog().to_pylist(), []
+        for part in (table.slice(0, 50), table.slice(50, 30), table.slice(80)):
+            if store_kind == "rocksdb" or not changes:
+                store = sk.open_store(store_kind, "spreads", of=KINDS[kind].holds, **directory)
+            changes += plan.run(part, store=store).changelog().to_pylist()
+            if store_kind == "rocksdb":
+                store.close()
+        assert changes == whole
+
+    def test_its_example_is_true(self) -> None:
+        times = [0, 20_000, 300_000]
+        monday = pa.table({"user": ["ada", "ada", "bob"], "at": times, "amount": [2.5, 3.0, 4.0]})
+        windows = sk.SessionWindows(inactivity_gap="30s", grace="10s")
+        plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(windows)
+        run = plan.aggregate(spread=variance.variance("amount")).run(monday)
+        assert run.table()["spread"].to_pylist() == [0.0625, 0.0]

@@ -1,264 +1,416 @@
-"""What every session store promises: Kafka's calls, answered as a plain list of sessions would answer them."""
+"""What every kind of store promises, of sessions and of windows: each test runs over the registry of kinds.
+
+A new kind is tested here once its module is imported; the example on SQLite is registered for these tests alone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import settings
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import run_state_machine_as_test
 
 import sessionkit as sk
-from sessionkit.contracts import SessionColumns, Snapshot
-from sessionkit.errors import InvalidArgument, StoreClosed
+from sessionkit.errors import InvalidArgument, InvalidData, StoreClosed, StoreMismatch
+from sessionkit.stores import HOLDS, READ_ONLY_KINDS, STORE_KINDS, Snapshot, store_class, store_kinds
+from sessionkit.stores.cache.contract import CachedSessions, CachedWindows
+from sessionkit.stores.contract import PlanStore, SessionStore, WindowStore
+from tests.contract.examples import sqlite_store  # registers itself
+from tests.contract.stores_model import MACHINES, listed, opened
+from tests.interpreted import fewer
+from tests.kinds import plan_of
 
-KEYS = st.sampled_from(["", "a", "aa", "b", "é"])
-PARTITIONS = st.sampled_from([0, 3])
-TIMES = st.integers(0, 30)
-BOUNDS = st.integers(-2, 32)
-
-
-class Session(NamedTuple):
-    """A session of the model."""
-
-    partition: int
-    key: str
-    start_ms: int
-    end_ms: int
-    aggregate: Any
-
-
-class NaiveStore:
-    """The model: a list, searched from one end to the other."""
-
-    def __init__(self, retention_ms: int | None) -> None:
-        self.sessions: list[Session] = []
-        self.observed: dict[int, int] = {}
-        self.retention_ms = retention_ms
-
-    def is_expired(self, partition: int, end_ms: int) -> bool:
-        observed = self.observed.get(partition, -1)
-        return self.retention_ms is not None and end_ms <= observed - self.retention_ms
-
-    def put(self, session: Session) -> bool:
-        self.observed[session.partition] = max(self.observed.get(session.partition, -1), session.end_ms)
-        refused = self.is_expired(session.partition, session.end_ms)
-        self.sessions = [s for s in self.sessions if not self.is_expired(s.partition, s.end_ms)]
-        if not refused:
-            self.sessions = [s for s in self.sessions if s[:4] != session[:4]]
-            self.sessions += [session] if session.aggregate is not None else []
-        return not refused
-
-    def remove(self, partition: int, key: str, start_ms: int, end_ms: int) -> None:
-        self.sessions = [s for s in self.sessions if s[:4] != (partition, key, start_ms, end_ms)]
-
-    def find(self, partition: int, ends: tuple[int, int] = (0, 99), latest_start_ms: int = 99) -> list[Session]:
-        """By end, key bytes and falling start, as Kafka's in-memory store."""
-        found = (s for s in self.sessions if s.partition == partition)
-        found = (s for s in found if ends[0] <= s.end_ms <= ends[1] and s.start_ms <= latest_start_ms)
-        return sorted(found, key=lambda s: (s.end_ms, s.key.encode(), -s.start_ms))
+EXAMPLES = {("sqlite", of): STORE_KINDS.pop(("sqlite", of)) for of in HOLDS}
+KINDS = [kind for kind in [*store_kinds(), "sqlite"] if kind not in READ_ONLY_KINDS]
+BOTH = [(kind, of) for kind in KINDS for of in HOLDS]
+WINDOWS: dict[str, Any] = {
+    "sessions": sk.SessionWindows(inactivity_gap="3s", grace="5s"),
+    "windows": sk.TimeWindows(size="6s", advance="3s", grace="4s"),
+}
+pytestmark = pytest.mark.usefixtures("registered")
+every_store = pytest.mark.parametrize(("kind", "of"), BOTH)
 
 
-def in_range(sessions: Iterable[Session], low: str | None, high: str | None) -> list[Session]:
-    return [s for s in sessions if (low is None or low <= s.key) and (high is None or s.key <= high)]
+@pytest.fixture(scope="module")
+def registered() -> Iterator[None]:
+    STORE_KINDS.update(EXAMPLES)
+    yield
+    for key in EXAMPLES:
+        del STORE_KINDS[key]
 
 
-class Machine(RuleBasedStateMachine):
-    """Any calls in any order on a store in memory; tests/unit/test_rocksdb.py compares the one on disk with it."""
-
-    @initialize(retention=st.none() | st.integers(0, 12))
-    def open(self, retention: int | None) -> None:
-        self.store = sk.open_store("memory", "machine", retention=retention)
-        self.model = NaiveStore(retention)
-        self.count = 0
-
-    def teardown(self) -> None:
-        if hasattr(self, "store"):
-            self.store.close()
-
-    def same(self, found: Iterable[Any], expected: list[Session], partition: int) -> None:
-        ours = [Session(partition, s.key, *s[:3]) for s in found]
-        assert ours == expected
-
-    @rule(key=KEYS, partition=PARTITIONS, start=TIMES, length=st.integers(0, 9))
-    def put(self, key: str, partition: int, start: int, length: int) -> None:
-        self.count += 1
-        session = Session(partition, key, start, start + length, self.count)
-        kept = self.store.put(key, start, start + length, self.count, partition=partition)
-        assert kept == self.model.put(session)
-
-    @rule(key=KEYS, partition=PARTITIONS, start=TIMES, length=st.integers(0, 9))
-    def put_null(self, key: str, partition: int, start: int, length: int) -> None:
-        kept = self.store.put(key, start, start + length, None, partition=partition)
-        assert kept == self.model.put(Session(partition, key, start, start + length, None))
-
-    @rule(data=st.data(), partition=PARTITIONS)
-    def put_again_or_remove(self, data: st.DataObject, partition: int) -> None:
-        there = self.model.find(partition)
-        if there:
-            session = data.draw(st.sampled_from(there))
-            if data.draw(st.booleans()):
-                self.store.remove(session.key, session.start_ms, session.end_ms, partition=partition)
-                self.model.remove(*session[:4])
-            else:
-                self.count += 1
-                self.store.put(session.key, session.start_ms, session.end_ms, self.count, partition=partition)
-                self.model.put(session._replace(aggregate=self.count))
-
-    @rule(key=KEYS, partition=PARTITIONS, start=TIMES, end=TIMES)
-    def remove_perhaps_nothing(self, key: str, partition: int, start: int, end: int) -> None:
-        self.store.remove(key, start, end, partition=partition)
-        self.model.remove(partition, key, start, end)
-
-    @rule(key=KEYS, partition=PARTITIONS, end=BOUNDS, start=BOUNDS)
-    def find_sessions(self, key: str, partition: int, end: int, start: int) -> None:
-        expected = [s for s in self.model.find(partition, (end, 99), start) if s.key == key]
-        self.same(self.store.find_sessions(key, end, start, partition=partition), expected, partition)
-        self.same(self.store.backward_find_sessions(key, end, start, partition=partition), expected[::-1], partition)
-
-    @rule(low=KEYS | st.none(), high=KEYS | st.none(), partition=PARTITIONS, end=BOUNDS, start=BOUNDS)
-    def find_sessions_in_keys(self, low: str | None, high: str | None, partition: int, end: int, start: int) -> None:
-        expected = in_range(self.model.find(partition, (end, 99), start), low, high)
-        bounds = (low, high, end, start)
-        self.same(self.store.find_sessions_in_keys(*bounds, partition=partition), expected, partition)
-        self.same(self.store.backward_find_sessions_in_keys(*bounds, partition=partition), expected[::-1], partition)
-
-    @rule(partition=PARTITIONS, low=BOUNDS, high=BOUNDS)
-    def find_sessions_by_end(self, partition: int, low: int, high: int) -> None:
-        if low > high:
-            with pytest.raises(sk.errors.InvalidArgument, match="a range of times must not go backwards"):
-                self.store.find_sessions_by_end(low, high, partition=partition)
-            return
-        expected = self.model.find(partition, (low, high))
-        self.same(self.store.find_sessions_by_end(low, high, partition=partition), expected, partition)
-
-    @rule(key=KEYS, partition=PARTITIONS, start=TIMES, end=TIMES)
-    def fetch_session(self, key: str, partition: int, start: int, end: int) -> None:
-        expected = [s.aggregate for s in self.model.find(partition) if s[1:4] == (key, start, end)]
-        assert self.store.fetch_session(key, start, end, partition=partition) == (expected[0] if expected else None)
-
-    @rule(key=KEYS, partition=PARTITIONS)
-    def fetch(self, key: str, partition: int) -> None:
-        expected = [s for s in self.model.find(partition) if s.key == key]
-        self.same(self.store.fetch(key, partition=partition), expected, partition)
-        self.same(self.store.backward_fetch(key, partition=partition), expected[::-1], partition)
-
-    @rule(low=KEYS | st.none(), high=KEYS | st.none(), partition=PARTITIONS)
-    def fetch_range(self, low: str | None, high: str | None, partition: int) -> None:
-        if low is not None and high is not None and low > high and self.model.find(partition):
-            with pytest.raises(InvalidArgument):
-                self.store.fetch(low, high, partition=partition)
-            return
-        expected = in_range(self.model.find(partition), low, high)
-        self.same(self.store.fetch(low, high, partition=partition), expected, partition)
-        self.same(self.store.backward_fetch(low, high, partition=partition), expected[::-1], partition)
-
-    @rule(keys=st.lists(KEYS, unique=True), partition=PARTITIONS, close=BOUNDS)
-    def load(self, keys: list[str], partition: int, close: int) -> None:
-        expected = [s for s in self.model.find(partition) if s.key in keys or s.end_ms < close]
-        loaded = self.store.load(pa.array(keys, pa.large_string()), {partition: close}, ("value",))
-        columns = (loaded.partition, loaded.key.to_pylist(), loaded.start_ms, loaded.end_ms, loaded.aggregates["value"])
-        assert sorted(zip(*map(list, columns), strict=True)) == sorted(tuple(s) for s in expected)
-
-    @rule(partition=PARTITIONS, data=st.data(), position=st.integers(0, 99))
-    def commit(self, partition: int, data: st.DataObject, position: int) -> None:
-        """What a run loaded goes out, what it made comes in, and its position with it."""
-        gone = data.draw(
-            st.lists(st.sampled_from(self.model.find(partition)), unique=True)
-            if self.model.find(partition)
-            else st.just([])
-        )
-        spans = st.tuples(st.just(partition), KEYS, TIMES, st.integers(31, 40), st.integers(100, 999))
-        new = [Session(*span) for span in data.draw(st.lists(spans, max_size=3, unique_by=lambda s: s[1:4]))]
-        self.store.commit(columns_of(gone), columns_of(new), {partition: Snapshot(position, 40, 30)})
-        for session in gone:
-            self.model.remove(*session[:4])
-        for session in new:
-            self.model.put(session)
-        assert self.store.snapshot(partition) == Snapshot(position, 40, 30)
-
-    @invariant()
-    def all_sessions_are_there(self) -> None:
-        if hasattr(self, "store"):
-            for partition in (0, 3):
-                self.same(self.store.all(partition=partition), self.model.find(partition), partition)
+def put(store: Any, key: Any, time_ms: int, aggregate: Any, **options: Any) -> bool:
+    """Puts a session that ends then, or a window that starts then."""
+    last = (time_ms, aggregate) if store.holds == "sessions" else (aggregate, time_ms)
+    kept: bool = store.put(key, time_ms, *last, **options)
+    return kept
 
 
-def columns_of(sessions: list[Session]) -> SessionColumns:
-    none = np.full(len(sessions), -1)
-    values = np.empty(len(sessions), object)
-    values[:] = [s.aggregate for s in sessions]
-    return SessionColumns(
-        pa.array([s.key for s in sessions], pa.large_string()),
-        np.array([s.partition for s in sessions], np.int64),
-        np.array([s.start_ms for s in sessions], np.int64),
-        np.array([s.end_ms for s in sessions], np.int64),
-        none,
-        none,
-        {"value": values},
+def times_of(store: Any, **options: Any) -> list[tuple[Any, int]]:
+    return sorted((each.key, each.window_start_ms) for each in store.all(**options))
+
+
+def plan_for(of: str, emit: str = "on_window_update") -> sk.Plan:
+    named = {"n": sk.count(), "pages": sk.collect("page"), "total": sk.sum("amount")}
+    return plan_of(WINDOWS[of], emit, named, key="user", partition="partition", offset="offset")
+
+
+def records(count: int = 160) -> pa.Table:
+    """Two partitions in turn, with late records, equal times and missing values."""
+    steps = [(n * 7919) % 1_000 for n in range(count)]
+    at = [n * 400 + step * (9 if step % 13 == 0 else 3) for n, step in enumerate(steps)]
+    return pa.table(
+        {
+            "user": [("ada", "bob", "cy", "é")[step % 4] for step in steps],
+            "at": [
+                time - 15_000 if step % 11 == 0 and time > 15_000 else time
+                for time, step in zip(at, steps, strict=True)
+            ],
+            "page": [None if step % 7 == 0 else f"page {step % 5}" for step in steps],
+            "amount": [step / 8 for step in steps],
+            "partition": [n % 2 for n in range(count)],
+            "offset": [n // 2 for n in range(count)],
+        }
     )
 
 
-KINDS = ("memory", "rocksdb")
+# ---- what a store has
 
 
-def _open(kind: str, folder: Path) -> Any:
-    return sk.open_store(kind, "clicks", directory=folder if kind == "rocksdb" else None)
+CONTRACTS = {"sessions": (PlanStore, SessionStore, CachedSessions), "windows": (PlanStore, WindowStore, CachedWindows)}
 
 
-def test_any_calls_in_any_order() -> None:
-    run_state_machine_as_test(Machine, settings=settings(max_examples=120, stateful_step_count=30))
+def calls_of(contract: type) -> dict[str, Any]:
+    """What a contract names, by name."""
+    own = [vars(base) for base in contract.__mro__ if base.__module__.startswith("sessionkit.")]
+    return {name: member for each in own for name, member in each.items() if name[0] != "_" or name == "__len__"}
 
 
+@every_store
+def test_it_has_all_calls_of_the_contract(kind: str, of: str, tmp_path: Path) -> None:
+    made = store_class(kind, of)
+    assert getattr(made, "__abstractmethods__", frozenset()) == frozenset()
+    with opened(kind, of, tmp_path) as store:
+        assert store.holds == of
+        for contract in CONTRACTS[of]:
+            lacking = [name for name in calls_of(contract) if not hasattr(store, name)]
+            assert lacking == [], f"{made} lacks what {contract.__name__} names"
+            for name, asked in calls_of(contract).items():
+                if inspect.isfunction(asked):
+                    found = list(inspect.signature(getattr(made, name)).parameters)
+                    named = [p for p in inspect.signature(asked).parameters.values() if p.kind is not p.POSITIONAL_ONLY]
+                    assert [p.name for p in named if p.name not in found] == [], f"{made}.{name}"
+
+
+@every_store
+def test_its_constructor_takes_options_by_name_and_says_what_it_is_called(kind: str, of: str, tmp_path: Path) -> None:
+    parameters = inspect.signature(store_class(kind, of)).parameters
+    assert {"name", "retention"} <= set(parameters)
+    assert all(each.kind is each.KEYWORD_ONLY for each in parameters.values())
+    with opened(kind, of, tmp_path, name="visits", retention="1h") as store:
+        assert (store.name, store.retention_ms) == ("visits", 3_600_000)
+    with pytest.raises(InvalidArgument, match=rf"a store of kind '{kind}' has no such option; got colour='red'"):
+        opened(kind, of, tmp_path, colour="red")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_store_is_a_context_and_then_closed(kind: str, tmp_path: Path) -> None:
-    with _open(kind, tmp_path) as store:
-        store.put("ada", 5, 9, 2)
-        assert [session[:3] for session in store.find_sessions("ada", 0, 10)] == [(5, 9, 2)]
-    for name, *arguments in (("put", "ada", 5, 9, 2), ("fetch", "ada"), ("snapshot", 0)):
+def test_any_calls_in_any_order(kind: str, machine: type[Any]) -> None:
+    mine = type(f"{kind}{machine.__name__}", (machine,), {"store_kind": kind})
+    examples = fewer(120 if kind == "memory" else 25)
+    run_state_machine_as_test(mine, settings=settings(max_examples=examples, stateful_step_count=30, deadline=None))
+
+
+@every_store
+def test_a_store_is_a_context_and_then_closed(kind: str, of: str, tmp_path: Path) -> None:
+    with opened(kind, of, tmp_path) as store:
+        put(store, "ada", 9, 2)
+        assert times_of(store) == [("ada", 9)]
+    assert repr(store) == f"{type(store).__name__}('clicks'): closed"
+    calls: list[Any] = [
+        lambda: put(store, "ada", 9, 2),
+        lambda: store.fetch("ada", 0, 9) if of == "windows" else store.fetch("ada"),
+        lambda: list(store.all()),
+        lambda: store.snapshot(0),
+        lambda: store.partitions,
+        lambda: store.check_names(["n"]),
+        lambda: store.bind({}),
+        lambda: store.commit_snapshots({0: Snapshot(1, 2, 3)}),
+        store.restart_task,
+    ]
+    for call in calls:
         with pytest.raises(StoreClosed, match="store 'clicks' is closed"):
-            getattr(store, str(name))(*arguments)
+            call()
+    store.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@every_store
 @pytest.mark.parametrize("keys", [["a", "b"], [1, -1], [b"a", b"\xff"]])
-def test_every_type_of_key(kind: str, tmp_path: Path, keys: list[Any]) -> None:
-    with _open(kind, tmp_path) as store:
+def test_every_type_of_key_but_one_a_store(kind: str, of: str, tmp_path: Path, keys: list[Any]) -> None:
+    with opened(kind, of, tmp_path) as store:
         for key in keys:
-            store.put(key, 5, 9, 1)
-        assert [s.key for s in store.all()] == keys  # -1 behind 1: its bytes are larger
-        assert [s.key for s in store.fetch(keys[1])] == keys[1:]
+            put(store, key, 9, 1)
+        assert [each.key for each in store.all()] == keys  # -1 behind 1: its bytes are larger
+        found = store.fetch(keys[1], 0, 9) if of == "windows" else store.fetch(keys[1])
+        assert [each.key for each in found] == keys[1:]
+        for other in {"x", 7, b"x"} - {key for key in ("x", 7, b"x") if type(key) is type(keys[0])}:
+            with pytest.raises(InvalidArgument, match="store 'clicks' holds keys of another type"):
+                put(store, other, 9, 1)
+        for no_key in (None, 1.5, True):
+            with pytest.raises(InvalidArgument, match="this is no key"):
+                put(store, no_key, 9, 1)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_run_that_fails_leaves_its_store_as_it_was(kind: str, tmp_path: Path) -> None:
+@every_store
+def test_values_come_back_as_they_were(kind: str, of: str, tmp_path: Path) -> None:
+    values = [None, True, -(2**63), 1.5, float("inf"), "é\0", b"\xff", [1, [None]], {"n": 1, "seen": ["x"]}, (1, "a")]
+    with opened(kind, of, tmp_path) as store:
+        for time_ms, value in enumerate(values):
+            put(store, "ada", time_ms, value, keep_null=True, opened_by=time_ms, closed_by=3)
+        held = sorted(store.all(), key=lambda each: each.window_start_ms)
+        assert [each.aggregate for each in held] == values
+        assert [(each.opened_by, each.closed_by) for each in held] == [(n, 3) for n in range(len(values))]
+        put(store, "ada", 1, None)
+        assert len(store) == len(values) - 1
+
+
+@every_store
+def test_times_that_cannot_be(kind: str, of: str, tmp_path: Path) -> None:
+    with opened(kind, of, tmp_path) as store:
+        for time_ms in (-1, -(2**70)):
+            with pytest.raises(InvalidArgument, match="starts at 0 or later"):
+                put(store, "ada", time_ms, 1)
+        for no_time in ("9", 1.5, True, None):
+            with pytest.raises(InvalidArgument, match="must be an integer"):
+                put(store, "ada", no_time, 1)  # type: ignore[arg-type]
+        assert len(store) == 0
+        far = 2**63 - 1
+        put(store, "ada", far, 1)
+        assert times_of(store) == [("ada", far)]
+
+
+@every_store
+def test_what_lies_far_behind_is_refused_and_gone(kind: str, of: str, tmp_path: Path) -> None:
+    """How exactly is a matter of the kind: on disk whole segments expire."""
+    hour = 3_600_000
+    with opened(kind, of, tmp_path, retention=hour) as store:
+        assert put(store, "ada", 5, 1)
+        assert put(store, "ada", 10 * hour, 2)
+        assert put(store, "bob", 5, 3, partition=1)
+        assert not put(store, "ada", 6, 4)
+        assert times_of(store) == [("ada", 10 * hour)]
+        assert times_of(store, partition=1) == [("bob", 5)]
+        assert put(store, "ada", 10 * hour - 9, 5)
+        assert len(store) == 3
+
+
+@every_store
+def test_it_shows_itself(kind: str, of: str, tmp_path: Path) -> None:
+    noun = of[:-1]
+    with opened(kind, of, tmp_path) as store:
+        for n in range(25):
+            put(store, "<b>", n, f"<i>{n}", partition=n % 2)
+        name = type(store).__name__
+        assert repr(store) == f"{name}('clicks'): 25 {noun}s, kept for ever"
+        shown = store._repr_html_()
+        assert "&lt;i&gt;0" in shown
+        assert "<i>" not in shown
+        frame = store.to_pandas()
+        assert list(frame.columns) == ["partition", *store.columns]
+        assert frame.to_dict("records") == list(store.rows())
+        assert any(fact.startswith(f"oldest: a {noun} that ") for fact in store.facts())
+        assert [each.key for each in store.read_only().all()] == ["<b>"] * 25
+        with pytest.raises(AttributeError, match="a read-only store has no such call"):
+            store.read_only().put("ada", 1, 2, 3)
+
+
+# ---- runs
+
+
+@every_store
+def test_what_is_committed_is_loaded(kind: str, of: str, tmp_path: Path) -> None:
+    with opened(kind, of, tmp_path) as store:
+        plan_for(of).run(records(), store=store)
+        held = [(p, *each) for p in (0, 1) for each in store.all(partition=p)]
+        loaded = store.load(pa.array(["ada", "é"], pa.large_string()), {0: 0, 1: 2**40}, ("n", "pages", "total"))
+        columns = (loaded.partition, loaded.key.to_pylist(), loaded.start_ms, loaded.opened_by, loaded.closed_by)
+        found = sorted(zip(*map(list, columns), strict=True))
+        assert {row[:2] for row in found} == {(p, key) for p, key in {(r[0], r[4]) for r in held} if p or key in "adaé"}
+        expected = sorted((r[0], r[4], r[1], r[5], r[6]) for r in held if r[0] == 1 or r[4] in ("ada", "é"))
+        assert found == expected
+        assert [len(listed(column)) for column in loaded.aggregates.values()] == [len(found)] * 3
+
+
+@every_store
+def test_a_plan_is_bound_to_its_store(kind: str, of: str, tmp_path: Path) -> None:
+    with opened(kind, of, tmp_path) as store:
+        plan = plan_for(of)
+        plan.run(records(), store=store)
+        with pytest.raises(StoreMismatch, match="store 'clicks' was made for something else"):
+            plan.with_windows(grace="9s").run(records(), store=store)
+        with pytest.raises(InvalidData, match="store 'clicks' holds the results of another plan"):
+            plan.count().run(records(), store=store)
+        other = next(held for held in HOLDS if held != of)
+        with pytest.raises(InvalidArgument, match=f"store must be a store of {other}"):
+            plan_for(other).run(records(), store=store)
+        with pytest.raises(InvalidArgument, match="a plan writes to its store"):
+            plan.run(records(), store=store.read_only())
+
+
+@every_store
+@pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
+def test_a_run_that_fails_leaves_its_store_as_it_was(kind: str, of: str, rules: str, tmp_path: Path) -> None:
     table = pa.table({"user": ["ada", "ada", "bob"], "at": [5, 6, 900], "v": [1, 2, 0]})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms")
-    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap=10, grace=10)).reduce(lambda a, b: a // b, "v")
-    with _open(kind, tmp_path) as store:
-        plan.run(table.slice(0, 2), store=store)
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(WINDOWS[of]).reduce(lambda a, b: a // b, "v")
+    retention = {"retention": "1h"} if rules == "kafka" else {}
+    with opened(kind, of, tmp_path, **retention) as store:
+        plan.run(table.slice(0, 2), store=store, rules=rules)
         before = list(store.all()), store.snapshot(0)
         bad = pa.table({"user": ["eve", "ada", "ada"], "at": [7, 7, 8], "v": [1, 1, 0]})
         with pytest.raises(sk.errors.AggregationFailed, match="nothing of this run was committed"):
-            plan.run(bad, store=store)
+            plan.run(bad, store=store, rules=rules)
         assert (list(store.all()), store.snapshot(0)) == before
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_offset_that_was_read_is_a_replay(kind: str, tmp_path: Path) -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset")
-    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap=10, grace=10)).count()
+@every_store
+def test_windows_and_position_are_never_apart(
+    kind: str, of: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Under Kafka's rules a run writes window by window; if its position cannot be noted, none of them was written."""
+    with opened(kind, of, tmp_path, retention="1h") as store:
+
+        def refuse(*_: Any) -> None:
+            raise ZeroDivisionError
+
+        monkeypatch.setattr(store, "commit_snapshots", refuse)
+        with pytest.raises(ZeroDivisionError):
+            plan_for(of).run(records(), store=store, rules="kafka")
+        assert (len(store), store.snapshot(0)) == (0, Snapshot())
+
+
+@every_store
+def test_an_offset_that_was_read_is_a_replay(kind: str, of: str, tmp_path: Path) -> None:
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset").windowed_by(WINDOWS[of]).count()
     first = pa.table({"user": ["ada"] * 3, "at": [5, 6, 7], "offset": [0, 1, 5]})
     again = pa.table({"user": ["ada"] * 3, "at": [6, 7, 8], "offset": [4, 5, 6]})
-    with _open(kind, tmp_path) as store:
+    with opened(kind, of, tmp_path) as store:
         plan.run(first, store=store)
         run = plan.run(again, store=store)
         assert run.table()["count"].to_pylist() == [4]
         assert run.dropped()["reason"].to_pylist() == ["replayed", "replayed"]
         assert run.metrics()["replayed-records"] == 2
         assert store.snapshot(0).position == 6
+
+
+@every_store
+@pytest.mark.parametrize("emit", ["on_window_update", "on_window_close"])
+@pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
+def test_runs_over_parts_are_those_over_a_store_in_memory(
+    kind: str, of: str, rules: str, emit: str, tmp_path: Path
+) -> None:
+    """Table, changelog, what was dropped and why, part by part: on disk and in memory, through an end of the store."""
+    plan, table, retention = plan_for(of, emit), records(), {"retention": "1h"} if rules == "kafka" else {}
+    parts = [table.slice(start, stop - start) for start, stop in pairwise([0, 50, 51, 120, len(table)])]
+    with opened("memory", of, tmp_path, **retention) as memory:
+        expected = [told(plan.run(part, store=memory, rules=rules)) for part in parts]
+        held = sorted(memory.rows(), key=str)
+        assert any(each[2] for each in expected)
+        store = opened(kind, of, tmp_path, **retention)
+        try:
+            for part, each in zip(parts, expected, strict=True):
+                if kind != "memory":
+                    store.close()
+                    store = opened(kind, of, tmp_path, **retention)
+                assert told(plan.run(part, store=store, rules=rules)) == each
+            assert sorted(store.rows(), key=str) == held
+            assert [store.snapshot(p) for p in (0, 1)] == [memory.snapshot(p) for p in (0, 1)]
+        finally:
+            store.close()
+
+
+def told(run: sk.Run) -> list[Any]:
+    frames = [run.table(), run.changelog(), run.dropped()]
+    rows = [sorted(frame.to_pylist(), key=str) for frame in frames]
+    offsets = [(0, frames[1]["offset"][0].as_py())] if len(frames[1]) else []
+    return [*rows, *(str(run.explain(partition=p, offset=offset)) for p, offset in offsets), run.metrics()]
+
+
+@every_store
+@pytest.mark.parametrize("caching", [True, 3])
+def test_a_record_cache_stands_before_it(kind: str, of: str, caching: bool | int, tmp_path: Path) -> None:
+    """Which entries a limited one evicts is another on disk, where Kafka goes through segments; what is kept is not."""
+    plan, table = plan_for(of), records()
+    changes, held = [], []
+    for each in (kind, "memory"):
+        folder = tmp_path / each
+        folder.mkdir(exist_ok=True)
+        with opened(each, of, folder, retention="1h") as store:
+            run = plan.run(table, store=store, rules="kafka", caching=caching, commit_every=40)
+            asked = run.store.read_only()
+            assert len(asked) == len(store) > 0
+            changes.append(sorted(run.changelog().to_pylist(), key=str))
+            held.append((sorted(store.rows(), key=str), store.is_persistent and caching is not True))
+    assert held[0][0] == held[1][0]
+    assert changes[0] == changes[1] or held[0][1]
+
+
+@every_store
+def test_a_restarted_task_forgets_its_stream_time(kind: str, of: str, tmp_path: Path) -> None:
+    with opened(kind, of, tmp_path, retention="1h") as store:
+        plan_for(of).run(records(), store=store, rules="kafka")
+        before = store.snapshot(0)
+        assert before.stream_time_ms > 0
+        store.restart_task()
+        assert store.snapshot(0) == before._replace(stream_time_ms=-1)
+
+
+@every_store
+def test_a_store_that_outlives_its_process_is_found_again(kind: str, of: str, tmp_path: Path) -> None:
+    if "directory" not in inspect.signature(store_class(kind, of)).parameters:
+        return  # it lies nowhere
+    plan = plan_for(of)
+    with opened(kind, of, tmp_path) as store:
+        plan.run(records(), store=store)
+        held, snapshots = list(store.rows()), [store.snapshot(p) for p in (0, 1)]
+    with opened(kind, of, tmp_path) as store:
+        assert list(store.rows()) == held
+        assert [store.snapshot(p) for p in (0, 1)] == snapshots
+        assert store.partitions == [0, 1]
+        with pytest.raises(StoreMismatch, match="store 'clicks' was made for something else"):
+            plan.with_windows(grace="9s").run(records(), store=store)
+        with pytest.raises(InvalidArgument, match="holds keys of another type"):
+            put(store, 7, 9, 1)
+    for other in ({"retention": "1h"}, {"of": next(held for held in HOLDS if held != of)}):
+        with pytest.raises(StoreMismatch, match="store 'clicks' was made for something else"):
+            opened(kind, **{"of": of, "folder": tmp_path, **other})
+
+
+@pytest.mark.parametrize("of", HOLDS)
+def test_the_example_is_a_kind_like_any_other(of: str, tmp_path: Path) -> None:
+    assert "sqlite" in store_kinds()
+    with sk.open_store("sqlite", "clicks", of=of, directory=tmp_path) as store:
+        assert isinstance(store, sqlite_store.SQLiteRows)
+        assert isinstance(store.to_pandas(), pd.DataFrame)
+        browser = pytest.importorskip("ipywidgets") and sk.browse(store)
+        assert repr(store) in repr(browser)
+    with pytest.raises(InvalidArgument, match=r"needs an option; got directory=None; directory=…; the options of this"):
+        sk.open_store("sqlite", "clicks", of=of)
+
+
+def test_a_kind_may_hold_one_of_the_two_alone() -> None:
+    kept = STORE_KINDS.pop(("sqlite", "windows"))
+    try:
+        with pytest.raises(
+            InvalidArgument, match="a plan cannot keep windows in such a store; got 'sqlite'; one of 'mem"
+        ):
+            sk.open_store("sqlite", "clicks", of="windows")
+    finally:
+        STORE_KINDS["sqlite", "windows"] = kept

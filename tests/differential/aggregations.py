@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import sessionkit as sk
-from sessionkit.aggregations import Aggregation
+from sessionkit.aggregations.contract import Aggregation
 
 PRIME = 1_000_003
 

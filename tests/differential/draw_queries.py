@@ -65,7 +65,7 @@ def draw_queries(rng: Random, times: Times, case: Case) -> list[dict[str, Any]]:
 
 
 def in_bounds(query: dict[str, Any]) -> dict[str, Any]:
-    """The same question with bounds below 0 and far beyond 2^62 brought in, where Kafka's arithmetic holds."""
+    """The question with bounds below 0 and far beyond 2^62 brought in, where Kafka's arithmetic holds."""
     if "to" not in query or query["op"] == "fetch_session":
         return query
     return query | {name: min(max(query[name], 0), LATEST_ASKED) for name in ("from", "to")}

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import sessionkit as sk
 from sessionkit.exports.export import Export
-from sessionkit.keys import key_bytes
+from sessionkit.records.keys import key_bytes
 
 Row = dict[str, Any]  # a record: its columns by name
 
@@ -56,7 +56,7 @@ def _sent(result: dict[str, Any], plan: sk.Plan) -> Sent:
         key, end, start = raw[:-16], raw[-16:-8], raw[-8:]
         return Sent(key, _int(start), _int(end), value, result["timestamp"])
     key, start = raw[:-8], _int(raw[-8:])  # TimeWindowedSerializer: key, start
-    return Sent(key, start, start + plan.windows.length_ms, value, result["timestamp"])
+    return Sent(key, start, plan.windows.ends_ms(start), value, result["timestamp"])
 
 
 def _int(raw: bytes) -> int:

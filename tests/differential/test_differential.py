@@ -126,6 +126,20 @@ def test_every_field_is_compared() -> None:
             assert difference is not None and difference.where == where
 
 
+def test_a_flush_after_a_fault_of_kafkas_is_not_compared() -> None:
+    """Kafka failed before the commit that sends what an earlier record of another partition came to."""
+    sent = {"key": "e", "window_start": 9, "window_end": 9, "value": 1, "timestamp": 9}
+    fault = {"class": "IllegalStateException", "message": "segment interval has changed", "after_record": 1}
+    case = {"window": {"kind": "session", "gap_ms": 87_667}, "store": "rocksdb", "caching": 3, "commit_after": [1]}
+    ours = {"per_record": [{"outputs": [], "flushed": [sent], "dropped_total": 0}, {"outputs": [], "dropped_total": 0}]}
+    kafka = {"per_record": [{"outputs": [], "dropped_total": 0}], "error": fault}
+    assert first_difference(case, ours, kafka) is None
+    committed = {**case, "commit_after": [0, 1]}  # here it was sent before the fault, and should be there
+    assert first_difference(committed, ours, kafka) is not None
+    other = {"per_record": [{"outputs": [sent], "dropped_total": 0}], "error": fault}
+    assert first_difference(case, {"per_record": [{"outputs": [], "dropped_total": 0}]}, other) is not None
+
+
 CACHED: dict[str, Any] = {
     "window": {"kind": "session", "gap_ms": 60_000},
     "store": "rocksdb",

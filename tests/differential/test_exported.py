@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.processing import memory_store
+from sessionkit.engine.processor_run import memory_store
+from sessionkit.records.keys import key_bytes
 from tests.conformance.cases import STORES, STRATEGIES, read_cases
 from tests.differential.exported import Row, job, kafka_sent, own_sent
 from tests.differential.oracle import Oracle, OracleUnavailable
@@ -173,7 +174,7 @@ def test_keys_and_times(oracle: Oracle, unit: str | None, time: object, ms: int,
     plan = sk.group_by_key("k", timestamp="t", unit=unit).windowed_by(WINDOWS["session"]).count()
     export = plan.to_java(key_type=key_type, class_name="Counts", input_topic="in.1", output_topic="out_2")
     ((sent,),) = kafka_sent(oracle.ask(job(export, [{"k": key, "t": time}], "k", "Counts")), plan)
-    assert (sent.key, sent.window_start_ms, sent.values) == (sk.keys.key_bytes(key), ms, {"count": 1})
+    assert (sent.key, sent.window_start_ms, sent.values) == (key_bytes(key), ms, {"count": 1})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sessionkit as sk
-from sessionkit.stream_folders import BatchFolder
+from sessionkit.spark.query.result_folders import BatchFolder
 from tests.spark.common import BASE, read_stream
 from tests.spark.session import start_spark
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
 
-    from sessionkit.streaming import StreamRun
+    from sessionkit.spark.stream_run import StreamRun
 
 
 def deadly(folder: Path) -> sk.Plan:

@@ -21,10 +21,10 @@ from typing import Any
 
 import pytest
 
-from sessionkit.contracts import Snapshot
 from sessionkit.errors import StoreCorrupted, StoreFailed
-from sessionkit.stores.folder import StoreFolder
-from sessionkit.stores.rocksdb import RocksDBSessionStore
+from sessionkit.stores.contract import Snapshot
+from sessionkit.stores.rocksdb.disk.folder import StoreFolder
+from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 
 pytestmark = pytest.mark.slow
 
@@ -279,7 +279,7 @@ def test_an_opening_that_hangs_is_given_up(
     with pytest.raises(StoreCorrupted, match="CURRENT is no plain file"):
         opened(tmp_path / "hanging")
     monkeypatch.setattr(StoreFolder, "_check_files", lambda self: None)
-    monkeypatch.setattr("sessionkit.stores.folder.OPEN_LIMIT_S", 1)
+    monkeypatch.setattr("sessionkit.stores.rocksdb.disk.folder.OPEN_LIMIT_S", 1)
     began = time.monotonic()
     with pytest.raises(
         StoreCorrupted, match=r"it was not closed, and did not open within 1 s; nothing was deleted; move "

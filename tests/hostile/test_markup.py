@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.text import escape_html, escape_label
+from sessionkit.base.text import escape_html, escape_label
 
 HARMLESS = "ada"
 PAYLOADS = [

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.report_page import Findings, page
+from sessionkit.report.page import Findings, page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog
@@ -118,7 +118,7 @@ def many(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def clean() -> str:
-    """The same page over harmless texts."""
+    """The report over harmless texts."""
     return report(CLEAN)
 
 

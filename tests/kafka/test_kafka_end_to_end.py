@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.spark_types import readable_errors
+from sessionkit.spark.types import readable_errors
 from tests.differential.live import live_app, state_folder
 from tests.differential.oracle import OracleUnavailable
 
@@ -143,7 +143,7 @@ def _consumed(admin: AdminClient, application: str) -> int:
     places = [TopicPartition(INPUT, number) for number in range(PARTITIONS)]
     asked = admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(application, places)])
     try:
-        found = asked[application].result(10)
+        found = asked[application].result(120)
     except KafkaException as error:
         if error.args[0].code() not in NO_COORDINATOR_YET:
             raise

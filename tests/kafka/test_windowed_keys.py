@@ -1,4 +1,4 @@
-"""Keys and values as Kafka's own serializers write them, asked from Kafka Streams for the windows of one length."""
+"""Keys and values as Kafka's own serializers write them, asked from Kafka Streams for time and sliding windows."""
 
 from __future__ import annotations
 

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 import sessionkit as sk
-from sessionkit.aggregations import Aggregation
-from sessionkit.records import RecordBatch, read_records
-from sessionkit.source import Source
+from sessionkit.aggregations.contract import Aggregation
+from sessionkit.records.batch import RecordBatch, read_records
+from sessionkit.records.source import Source
 from sessionkit.windows.session import SessionWindows
 
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sessionkit.contracts import FixedColumns, SessionColumns, Snapshot
 from sessionkit.errors import StoreCorrupted
-from sessionkit.stores import chunks
-from sessionkit.stores.chunks import Chunk, ChunkedState
+from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot
+from sessionkit.stores.state import chunked_state as chunks
+from sessionkit.stores.state.chunked_state import Chunk, ChunkedState
+from tests.interpreted import fewer
 
 KINDS: dict[str, Any] = {"sessions": SessionColumns, "windows": FixedColumns}
 
@@ -58,7 +59,7 @@ steps = st.lists(st.tuples(st.lists(keys, max_size=3, unique=True), st.integers(
 
 
 @pytest.mark.parametrize("of", KINDS)
-@settings(max_examples=150)
+@settings(max_examples=fewer(150))
 @given(steps=steps, python=st.booleans())
 def test_what_is_read_is_what_was_sealed(of: str, steps: Any, python: bool) -> None:
     state, log, first = ChunkedState(of, 3), {}, 0

@@ -9,21 +9,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sessionkit import engine
-from sessionkit.aggregations import Aggregation
-from sessionkit.commit import commit
-from sessionkit.deploying import Deployment
-from sessionkit.engine import Outcome, run_kernel
-from sessionkit.processing import run_processor
-from sessionkit.session_trace import SessionTrace
-from sessionkit.stores.memory import MemorySessionStore
+from sessionkit.aggregations.contract import Aggregation
+from sessionkit.engine.commit import commit
+from sessionkit.engine.deployment import Deployment
+from sessionkit.engine.kernel_run import run_kernel
+from sessionkit.engine.outcome import Outcome
+from sessionkit.engine.processor_run import run_processor
+from sessionkit.stores.memory.sessions import MemorySessionStore
+from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views import tables
+from sessionkit.windows import session_drive
+from tests.interpreted import SLOWER, fewer
 from tests.property.streams import AGGREGATIONS, Stream, draw
 
-SEEDS = range(2_000)
-GROUP = 100
-VIEWS = (("on_window_update", tables.updates), ("on_window_close", tables.finals))
-BUILT_INS = {name: a for name, a in AGGREGATIONS.items() if a.accumulators}
+SEEDS = range(2_000 // SLOWER)
+GROUP = 100 // SLOWER
+VIEWS = (("on_window_update", tables.session_updates), ("on_window_close", tables.session_finals))
+BUILT_INS = {name: a for name, a in AGGREGATIONS.items() if a.parts}
 
 
 def _kernel(stream: Stream, aggregations: Mapping[str, Aggregation] = AGGREGATIONS) -> tuple[Outcome, SessionTrace]:
@@ -59,8 +61,8 @@ def test_kernel_equals_processor(first: int) -> None:
         told = done.outcome
         assert told.kept_trace is not None, seed
         _same_trace(trace, told.kept_trace)
-        assert not done.refused, seed
-        sent = tables.forwarded_table(told, done.forwarded, old_values=True)
+        assert not done.deployed.refused, seed
+        sent = tables.forwarded_table(told, done.deployed.forwarded, old_values=True)
         assert _rows(tables.changelog(outcome, emit, old_values=True)) == _rows(sent), seed
         rows = tables.table_rows(outcome)
         assert _rows(tables.window_table(outcome, rows)) == _rows(tables.window_table(told, rows)), seed
@@ -87,7 +89,7 @@ def _last_seen(traces: list[SessionTrace]) -> dict[tuple[int, int], dict[str, An
     return seen
 
 
-@pytest.mark.parametrize("first", range(0, 300, GROUP))
+@pytest.mark.parametrize("first", range(0, 3 * GROUP, GROUP))
 def test_any_split_gives_the_same_trace(first: int) -> None:
     for seed in range(first, first + GROUP):
         stream = draw(seed)
@@ -107,10 +109,10 @@ def test_any_split_gives_the_same_trace(first: int) -> None:
 
 @pytest.mark.parametrize("chunk", [1, 7])
 def test_the_chunk_does_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    for seed in range(100):
+    for seed in range(fewer(100)):
         stream = draw(seed)
         whole, trace = _kernel(stream, BUILT_INS)
-        monkeypatch.setattr(engine, "CHUNK", chunk)
+        monkeypatch.setattr(session_drive, "CHUNK", chunk)
         other, chunked = _kernel(stream, BUILT_INS)
         monkeypatch.undo()
         _same_trace(trace, chunked)
@@ -121,7 +123,7 @@ def test_the_chunk_does_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch) 
 def test_many_open_sessions_of_one_key() -> None:
     """Long walks move a key to the cells; the answers stay those of the processor."""
     aggregations = {"count": AGGREGATIONS["count"], "collect": AGGREGATIONS["collect"]}
-    for seed in range(20):
+    for seed in range(fewer(20)):
         stream = draw(seed, most=10)
         rng = np.random.default_rng(seed)
         size, gap = 700, int(rng.choice([0, 1, 3, 10]))
@@ -149,7 +151,7 @@ def test_many_open_sessions_of_one_key() -> None:
 
 
 def test_without_a_trace_the_windows_are_the_same() -> None:
-    for seed in range(200):
+    for seed in range(fewer(200)):
         stream = draw(seed)
         whole, _ = _kernel(stream, BUILT_INS)
         bare = run_kernel(stream.windows, BUILT_INS, stream.batch(), retention_ms=stream.retention_ms, keep_trace=False)
@@ -163,7 +165,7 @@ def test_without_a_trace_the_windows_are_the_same() -> None:
 def test_permuting_keys_inside_a_partition_changes_results() -> None:
     """The control: stream time is shared by the keys of a partition, so these tests can fail."""
     changed = 0
-    for seed in range(100):
+    for seed in range(fewer(100)):
         stream = draw(seed)
         _, trace = _kernel(stream, BUILT_INS)
         order = np.random.default_rng(seed).permutation(len(stream.table))

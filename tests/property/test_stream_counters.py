@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sessionkit.stores.chunks import Chunk, ChunkedState
-from tests.unit.test_by_key import WINDOWS, job_of, plan_of, records
+from sessionkit.stores.state.chunked_state import Chunk, ChunkedState
+from tests.unit.spark.worker.test_by_key import WINDOWS, job_of, plan_for, records
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-from sessionkit.spark_state import counted
-from sessionkit.step_views import WHOLE
-from sessionkit.steps import PartitionRun
+from sessionkit.spark.worker.stream_partition import counted
+from sessionkit.steps.partition_run import PartitionRun
+from sessionkit.steps.views import WHOLE
 
 RETENTION_MS = 40_000  # a closed window can still be found, and met, for a while
 CASES = [
@@ -30,7 +30,7 @@ CASES = [
 
 def through(kind: str, strategy: str, table: pa.Table, cuts: list[int], retention_ms: int | None) -> Counter[str]:
     """The counters after so many micro-batches of one partition, each with the state that the one before it left."""
-    plan, partition = plan_of(kind, strategy), table["partition"][0].as_py()
+    plan, partition = plan_for(kind, strategy), table["partition"][0].as_py()
     sent, dropped = (job_of(plan, table, view, retention_ms) for view in ("changelog", "dropped"))
     own = [field for field in dropped.schema if field.name not in sent.schema.names]
     job = dataclasses.replace(sent, view="events", schema=pa.schema([*sent.schema, *own]))
@@ -59,7 +59,7 @@ def test_the_counters_are_those_of_one_run(kind: str, strategy: str, retention_m
     seed = CASES.index((kind, strategy, retention_ms))
     dice, whole = np.random.default_rng(seed), records(seed)
     table = whole.filter(pa.compute.equal(whole["partition"], 3))
-    expected = plan_of(kind, strategy).run(table, retention=retention_ms).metrics()
+    expected = plan_for(kind, strategy).run(table, retention=retention_ms).metrics()
     assert expected["windows-closed"] > 20 or not windows.is_ever_closed
     for batches in (0, 11):
         cuts = sorted(dice.integers(0, len(table), batches).tolist())

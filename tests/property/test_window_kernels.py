@@ -1,4 +1,4 @@
-"""Windows of one length: the compiled kernels and the record-at-a-time processors decide alike."""
+"""Time and sliding windows: the compiled kernels and the record-at-a-time processors decide alike."""
 
 from __future__ import annotations
 
@@ -10,22 +10,25 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sessionkit import window_columns
-from sessionkit.aggregations import Aggregation
-from sessionkit.commit import commit_windows
-from sessionkit.deploying import Deployment
-from sessionkit.engine import Outcome
-from sessionkit.processing import memory_store, run_processor, without_null_values
-from sessionkit.records import RecordBatch
-from sessionkit.stores.columns import ColumnState
+from sessionkit.aggregations.contract import Aggregation
+from sessionkit.engine.commit import commit
+from sessionkit.engine.deployment import Deployment
+from sessionkit.engine.kernel_run import run_kernel
+from sessionkit.engine.outcome import Outcome
+from sessionkit.engine.processor_run import memory_store, run_processor, without_null_values
+from sessionkit.records.batch import RecordBatch
+from sessionkit.stores.state.column_state import ColumnState
 from sessionkit.views import tables
-from sessionkit.window_engine import run_window_kernel
-from sessionkit.windows.sliding import SlidingWindows
-from sessionkit.windows.timed import TimeWindows
+from sessionkit.views.dropped import dropped_table
+from sessionkit.windows import feed as window_columns
+from sessionkit.windows.contract import WindowKind
+from sessionkit.windows.hopping import TimeWindows
+from sessionkit.windows.sliding.windows import SlidingWindows
+from tests.interpreted import SLOWER, fewer
 from tests.property.streams import AGGREGATIONS, draw
 
-SEEDS = range(2_000)
-GROUP = 100
+SEEDS = range(2_000 // SLOWER)
+GROUP = 100 // SLOWER
 
 
 def _sliding(seed: int) -> SlidingWindows:
@@ -55,13 +58,17 @@ def _rows(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
     return list(zip(*lists, strict=True))
 
 
+def _run(windows: WindowKind, named: Mapping[str, Aggregation], batch: RecordBatch, **options: Any) -> Outcome:
+    return run_kernel(windows, named, batch, retention_ms=windows.retention_ms(None), **options)
+
+
 def _processed(
     windows: Any, named: Mapping[str, Aggregation], batch: RecordBatch, emit: str
 ) -> tuple[Outcome, list[Any]]:
     how = Deployment(retention_ms=windows.retention_ms(None), emit=emit, kafka=False)
     done = run_processor(windows, named, batch, memory_store(windows, None), how)
-    assert not done.refused
-    return done.outcome, done.forwarded
+    assert not done.deployed.refused
+    return done.outcome, done.deployed.forwarded
 
 
 def _same_rows(one: Mapping[str, Any], other: Mapping[str, Any], *, added_alike: bool) -> None:
@@ -77,7 +84,7 @@ def _same_rows(one: Mapping[str, Any], other: Mapping[str, Any], *, added_alike:
 
 def assert_same(windows: Any, named: Mapping[str, Aggregation], batch: RecordBatch, emit: str) -> None:
     """The kernel and the processor agree in every view."""
-    outcome = run_window_kernel(windows, named, batch, keep_trace=True)
+    outcome = _run(windows, named, batch, keep_trace=True)
     outcome.kept_trace.check()
     told, forwarded = _processed(windows, named, batch, emit)
     told.kept_trace.check()
@@ -92,7 +99,7 @@ def assert_same(windows: Any, named: Mapping[str, Aggregation], batch: RecordBat
     )
     shown = (tables.window_table(each, tables.table_rows(each)) for each in (outcome, told))
     _same_rows(*shown, added_alike=one_by_one)
-    assert tables.dropped_touches(outcome.kept_trace).equals(tables.dropped_touches(told.kept_trace))
+    assert dropped_table(outcome.kept_trace, windows).equals(dropped_table(told.kept_trace, windows))
     assert tables.metrics(outcome, 0, 0) == tables.metrics(told, 0, 0)
     assert outcome.snapshots == told.snapshots
 
@@ -126,9 +133,9 @@ def _in_batches(
 ) -> list[Outcome]:
     store, outcomes = open_state(), []
     for lo, hi in pairwise([0, *cuts, len(stream.table)]):
-        outcomes.append(run_window_kernel(windows, named, stream.batch(lo, hi), store=store))
+        outcomes.append(_run(windows, named, stream.batch(lo, hi), store=store))
         outcomes[-1].kept_trace.check()
-        commit_windows(outcomes[-1], store, windows)
+        commit(outcomes[-1], store, windows, windows.retention_ms(None))
     return outcomes
 
 
@@ -139,11 +146,11 @@ STATES = {"memory": lambda: memory_store(TimeWindows(size=1, grace=0), None), "c
 @pytest.mark.parametrize("kind", [_times, _sliding])
 def test_any_cut_into_batches_gives_the_same(kind: Any, state: str) -> None:
     """What comes out of the batches, put together, is what comes out of one run, whatever the state between them."""
-    for seed in range(100):
+    for seed in range(fewer(100)):
         windows, stream = kind(seed), draw(seed)
         rng = np.random.default_rng([seed, 3])
         cuts = sorted(rng.integers(0, len(stream.table) + 1, int(rng.integers(1, 5))).tolist())
-        whole = run_window_kernel(windows, _some(seed), stream.batch())
+        whole = _run(windows, _some(seed), stream.batch())
         parts = _in_batches(windows, _some(seed), stream, cuts, STATES[state])
         added_alike = kind is _times
         for emit in ("on_window_update", "on_window_close"):
@@ -162,10 +169,10 @@ def test_any_cut_into_batches_gives_the_same(kind: Any, state: str) -> None:
 
 
 def test_without_a_trace_the_windows_are_the_same() -> None:
-    for seed in range(60):
+    for seed in range(fewer(60)):
         windows, batch = _times(seed), draw(seed).batch()
-        kept = run_window_kernel(windows, AGGREGATIONS, batch, keep_trace=True)
-        bare = run_window_kernel(windows, AGGREGATIONS, batch, keep_trace=False)
+        kept = _run(windows, AGGREGATIONS, batch, keep_trace=True)
+        bare = _run(windows, AGGREGATIONS, batch, keep_trace=False)
         assert bare.kept_trace is None
         views = [_rows(tables.window_table(each, tables.table_rows(each))) for each in (kept, bare)]
         assert views[0] == views[1]

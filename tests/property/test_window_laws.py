@@ -9,6 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import sessionkit as sk
+from tests.interpreted import fewer
+from tests.kinds import plan_of
 
 Rows = list[tuple[str, int]]
 WindowId = tuple[str, int]  # key, start
@@ -25,7 +27,7 @@ SLIDING = st.builds(sk.SlidingWindows, time_difference=st.integers(1, 12), grace
 SESSIONS = st.builds(sk.SessionWindows, inactivity_gap=st.integers(0, 12), grace=GRACE)
 NOTHING_IS_LATE = 1_000
 NOTHING_EXPIRES = 10**9
-laws = settings(max_examples=100)
+laws = settings(max_examples=fewer(100))
 
 
 def table_of(rows: Rows) -> pa.Table:
@@ -40,13 +42,13 @@ def table_of(rows: Rows) -> pa.Table:
     return pa.table({**columns, "offset": columns["number"]})
 
 
-def plan_of(windows: Any, emit: str = "on_window_update") -> sk.Plan:
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", offset="offset").windowed_by(windows).emit(emit)
-    return plan.aggregate(n=sk.count(), held=sk.collect("number"))
+def plan_over(windows: Any, emit: str = "on_window_update") -> sk.Plan:
+    named = {"n": sk.count(), "held": sk.collect("number")}
+    return plan_of(windows, emit, named, timestamp="time", offset="offset")
 
 
 def run_of(windows: Any, rows: Rows, emit: str = "on_window_update") -> sk.Run:
-    run = plan_of(windows, emit).run(table_of(rows))
+    run = plan_over(windows, emit).run(table_of(rows))
     run.trace.check()
     return run
 
@@ -196,10 +198,10 @@ def test_another_partition_does_not_matter_at_all(windows: Any, rows: Rows, emit
 def test_a_run_can_be_cut_anywhere(windows: Any, rows: Rows, data: st.DataObject, emit: str, rules: str) -> None:
     """Parts over one store say what the whole says, in the same order."""
     kafka = rules == "kafka"
-    # under Kafka's rules a run that ends before the first window does loses it: an example of test_timed.py
+    # under Kafka's rules a run that ends before the first window does loses it: an example of test_hopping.py
     table = table_of([(key, time + (100 if kafka else 0)) for key, time in rows])
     cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
-    plan, retention = plan_of(windows, emit), NOTHING_EXPIRES if kafka else None
+    plan, retention = plan_over(windows, emit), NOTHING_EXPIRES if kafka else None
     whole, parts = plan.run(table, rules=rules, retention=retention), []
     with sk.open_store("memory", "cut", of="windows", retention=retention) as store:
         for begin, end in zip([0, *cuts], [*cuts, len(rows)], strict=True):

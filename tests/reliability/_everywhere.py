@@ -14,8 +14,8 @@ import pandas as pd
 import pyarrow as pa
 
 import sessionkit as sk
-from sessionkit.report_page import Findings, page
-from sessionkit.results import Results
+from sessionkit.base.result_folders import Results
+from sessionkit.report.page import Findings, page
 
 KINDS: dict[str, Any] = {
     "session": sk.SessionWindows(inactivity_gap="20s", grace="10s"),

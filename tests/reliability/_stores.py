@@ -5,19 +5,18 @@ from __future__ import annotations
 import multiprocessing
 import os
 import random
-import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sessionkit.contracts import Snapshot
 from sessionkit.errors import StoreCorrupted, StoreError
-from sessionkit.stores import strict
-from sessionkit.stores.folder import StoreFolder
-from sessionkit.stores.rocksdb import RocksDBSessionStore
-from sessionkit.stores.rocksdb_windows import RocksDBWindowStore
+from sessionkit.stores.contract import Snapshot
+from sessionkit.stores.rocksdb.disk import open_strictly as strict
+from sessionkit.stores.rocksdb.disk.folder import StoreFolder
+from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
+from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
 
 NAME = "clicks"
 KINDS = ("session", "session by time", "window")
@@ -46,8 +45,7 @@ class Child:
 
     def kill(self) -> None:
         """kill -9."""
-        if self.process.pid is not None and self.process.is_alive():
-            os.kill(self.process.pid, signal.SIGKILL)
+        self.process.kill()  # knows that it may have ended by itself at this moment
         self.process.join()
 
     def end(self) -> None:
@@ -159,7 +157,7 @@ class Writing(NamedTuple):
             store.remove(key, row.start_ms, row.other_ms)
 
     def apply(self, model: Model, batch: int) -> None:
-        """The same to a model."""
+        """Makes the changes of a batch in a model."""
         for key, start, other, text in self.changes(batch):
             count = model[key].aggregate[0] if key in model else 0
             model[key] = Row(start, other, [count + 1, text])

@@ -51,7 +51,7 @@ class Question(NamedTuple):
     claim: str  # safe, loses, unknown
 
     def asked(self) -> Case:
-        """As Kafka is asked."""
+        """The case as Kafka is asked it."""
         return _asked({**self.case, "window": {**self.case["window"], "retention_ms": self.retention_ms}})
 
 

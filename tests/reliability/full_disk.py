@@ -29,11 +29,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sessionkit as sk
+from sessionkit.base.result_folders import MANIFEST, Results
 from sessionkit.errors import SessionkitError
-from sessionkit.report import RESULTS
-from sessionkit.report_page import Findings, page
-from sessionkit.results import MANIFEST, Results
-from sessionkit.stream_folders import BatchFolder
+from sessionkit.report.job import RESULTS
+from sessionkit.report.page import Findings, page
+from sessionkit.spark.query.result_folders import BatchFolder
 from tests.reliability._surroundings import can_hide
 from tests.reliability.pieces import ROOT, Outcome
 
@@ -73,7 +73,7 @@ def _table(number: int) -> pa.Table:
 
 
 def _report(folder: Path, number: int) -> None:
-    """As the command line does it, with the work of Spark done by Arrow."""
+    """Writes a folder of results as the command line does, with the work of Spark done by Arrow."""
     text = f"{_page()}<!-- {number} -->"
     with Results(folder / "out", RESULTS) as results:
         for name in ("table", "changelog", "trace/records", "trace/windows"):

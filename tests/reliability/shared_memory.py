@@ -20,10 +20,10 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 import pyarrow as pa
 
-from sessionkit import shared_files
-from sessionkit.contracts import FixedColumns, SessionColumns, Snapshot
-from sessionkit.shared_files import SharedFiles
-from sessionkit.stores.chunks import ChunkedState
+from sessionkit.spark.worker import shared_files
+from sessionkit.spark.worker.shared_files import SharedFiles
+from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot
+from sessionkit.stores.state.chunked_state import ChunkedState
 from tests.reliability.pieces import Outcome
 
 PIECE, GOAL = 60_000, 1_000_000

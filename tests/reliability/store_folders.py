@@ -16,10 +16,10 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sessionkit.contracts import Snapshot
 from sessionkit.errors import StoreLocked
-from sessionkit.stores.memory import MemorySessionStore
-from sessionkit.stores.memory_windows import MemoryWindowStore
+from sessionkit.stores.contract import Snapshot
+from sessionkit.stores.memory.sessions import MemorySessionStore
+from sessionkit.stores.memory.windows import MemoryWindowStore
 from tests.reliability._stores import (
     KINDS,
     Child,

@@ -16,8 +16,8 @@ from typing import Any
 
 from rocksdict import Options
 
-from sessionkit.stores import strict
-from sessionkit.stores.folder import OPEN_LIMIT_S
+from sessionkit.stores.rocksdb.disk import open_strictly as strict
+from sessionkit.stores.rocksdb.disk.folder import OPEN_LIMIT_S
 from tests.reliability._manifest import state_of
 from tests.reliability._stores import KINDS, Child, Model, Row, Writing, opened, reads, rows_of, scratch, try_here
 from tests.reliability.pieces import Outcome

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 import sessionkit as sk
-from sessionkit.decisions import LATE
+from sessionkit.base.decisions import LATE
 from tests.reliability.pieces import Outcome
 
 PIECE = 900

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 import sessionkit as sk
-from sessionkit import auditing
-from sessionkit.retentions import Interval
+from sessionkit.audits import audit as auditing
+from sessionkit.audits.retentions import Interval
 from tests.differential.oracle import OracleUnavailable, build
 from tests.reliability import audits
 

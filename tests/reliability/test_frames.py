@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from sessionkit.aggregations import Aggregation
-from sessionkit.folds import CompiledFold
+from sessionkit.aggregations.contract import Aggregation
+from sessionkit.aggregations.folds import CompiledFold
 from tests.reliability import frames
 
 SEED = 2026

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from sessionkit import choosing
-from sessionkit.replaying import Counts, Replay
+from sessionkit.advice import suggest as choosing
+from sessionkit.advice.replay import Counts, Replay
 from tests.reliability import suggestions
 
 SEED = 2026

@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sessionkit as sk
-from sessionkit.spark_types import readable_errors
+from sessionkit.spark.types import readable_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from sessionkit.streaming import StreamRun
+    from sessionkit.spark.stream_run import StreamRun
 
 GAP_MS, GRACE_MS = 5_000, 8_000
 RECORDS = 1_200

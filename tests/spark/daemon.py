@@ -2,7 +2,7 @@
 
 from pyspark.daemon import manager
 
-import sessionkit.spark_state  # noqa: F401
+import sessionkit.spark.worker.stream_partition  # noqa: F401
 
 if __name__ == "__main__":
     manager()

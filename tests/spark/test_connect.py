@@ -1,4 +1,4 @@
-"""The same plans through Spark Connect: nothing that sessionkit does needs the driver's own Java."""
+"""Plans through Spark Connect: nothing that sessionkit does needs the driver's own Java."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
 
 import sessionkit as sk
-from sessionkit import replay_source
 from sessionkit.errors import InvalidArgument, MissingColumn
-from sessionkit.replay_source import ReplayReader, ReplaySource, Stretch
-from sessionkit.samples import sample_path
+from sessionkit.records.samples import sample_path
+from sessionkit.spark.reading import replay_source
+from sessionkit.spark.reading.replay_source import ReplayReader, ReplaySource, Stretch
 from tests.spark.common import assert_events, collected
 
 if TYPE_CHECKING:

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit import steps
 from sessionkit.errors import (
     AggregationFailed,
     InvalidArgument,
@@ -22,12 +21,13 @@ from sessionkit.errors import (
     UnknownRecord,
     UnsupportedData,
 )
+from sessionkit.steps import job
 from tests.spark.common import BASE, FUNCTIONS, GAP_MS, GRACE_MS, KEYS, RECORDS, in_order, records, shuffled
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from sessionkit.spark import SparkRun
+    from sessionkit.spark.batch_run import SparkRun
 
 pytestmark = pytest.mark.spark
 
@@ -40,7 +40,7 @@ BUILT_INS = BASE.aggregate(
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many steps for each partition, so that state travels."""
-    monkeypatch.setattr(steps, "STEP_RECORDS", 90)
+    monkeypatch.setattr(job, "STEP_RECORDS", 90)
 
 
 @pytest.fixture
@@ -206,7 +206,7 @@ def test_words_and_pictures_come_from_one_partition(spark: SparkSession) -> None
 
 
 def test_too_many_records_stay_where_they_are(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sessionkit.spark.LOCAL_RECORDS", 100)
+    monkeypatch.setattr("sessionkit.spark.batch_run.LOCAL_RECORDS", 100)
     run = BASE.count().run(shuffled(spark, records(1)))
     with pytest.raises(InvalidData, match="partition 2 cannot be held here; got 1,200 records"):
         run.explain(offset=1)
@@ -251,7 +251,7 @@ def test_refused_before_anything_runs(spark: SparkSession) -> None:
 
 @pytest.mark.usefixtures("small_steps")
 def test_errors_of_workers_are_one_line(spark: SparkSession) -> None:
-    from sessionkit.spark_types import readable_errors
+    from sessionkit.spark.types import readable_errors
 
     table = records(1)
     twice = pa.concat_tables([table, table.slice(0, 90)])
@@ -279,7 +279,7 @@ def test_errors_of_workers_are_one_line(spark: SparkSession) -> None:
 
 
 def test_workers_without_the_library_are_named() -> None:
-    from sessionkit.spark_types import readable_errors
+    from sessionkit.spark.types import readable_errors
 
     with pytest.raises(SparkUnavailable, match=r"No module named 'pyarrow'; os\.environ"), readable_errors():
         raise RuntimeError("Traceback … ModuleNotFoundError: No module named 'pyarrow' …")
@@ -288,7 +288,7 @@ def test_workers_without_the_library_are_named() -> None:
 
 
 def test_types_of_functions(spark: SparkSession) -> None:
-    from sessionkit.spark_types import readable_errors
+    from sessionkit.spark.types import readable_errors
 
     df = shuffled(spark, records(1))
     plan = BASE.aggregate(

@@ -11,7 +11,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
-from sessionkit.tuning import Tuner
+from sessionkit.widgets.tuner import Tuner
 from tests.spark.common import STRATEGIES, WINDOWS, plan_of, read_stream, records, shuffled, write_files
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData
-from sessionkit.keys import key_bytes
-from sessionkit.spark_types import readable_errors
+from sessionkit.records.keys import key_bytes
+from sessionkit.spark.types import readable_errors
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 

@@ -12,7 +12,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, StoreMismatch, UnsupportedData
-from sessionkit.shared_files import SharedFiles
+from sessionkit.spark.worker.shared_files import SharedFiles
 from tests.spark.common import (
     BASE,
     FUNCTIONS,
@@ -68,7 +68,7 @@ def test_files_whose_offsets_interleave_are_refused(spark: SparkSession, tmp_pat
     pq.write_table(table.filter(pa.array(odd)), folder / "1.parquet")
     run = BASE.count().run(read_stream(spark, folder))
     with pytest.raises(
-        InvalidData, match=r"the records step back; got offset \d+ of partition 2 comes after offset \d+"
+        InvalidData, match=r"offsets must rise within a partition; got partition 2: offset \d+ after \d+"
     ):
         run_through(run.events(), tmp_path / "checkpoint")
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sessionkit import steps
 from sessionkit.errors import InvalidArgument, InvalidData
+from sessionkit.steps import job
 from tests.spark.test_spark_batch import (
     BASE,
     BUILT_INS,
@@ -35,7 +35,7 @@ STRAIGHT = "straight from the Parquet files"
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many steps for each partition, so that state travels."""
-    monkeypatch.setattr(steps, "STEP_RECORDS", 150)
+    monkeypatch.setattr(job, "STEP_RECORDS", 150)
 
 
 @pytest.fixture

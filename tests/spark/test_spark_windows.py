@@ -8,15 +8,15 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit import steps
 from sessionkit.errors import NotBuilt
+from sessionkit.steps import job
 from tests.spark.common import STRATEGIES, WINDOWS, in_order, plan_of, records, shuffled
 from tests.spark.test_spark_batch import assert_same
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from sessionkit.spark import SparkRun
+    from sessionkit.spark.batch_run import SparkRun
 
 pytestmark = pytest.mark.spark
 
@@ -41,7 +41,7 @@ def assert_all_views(run: SparkRun, local: sk.Run) -> None:
 def test_every_view_is_the_local_one(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, kind: str, partitions: int
 ) -> None:
-    monkeypatch.setattr(steps, "STEP_RECORDS", 90)
+    monkeypatch.setattr(job, "STEP_RECORDS", 90)
     plan = plan_of(WINDOWS[kind], STRATEGIES[partitions % 2])
     table = records(partitions)
     local = plan.run(table)

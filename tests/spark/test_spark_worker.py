@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-from sessionkit.spark_worker import worker_task
+from sessionkit.spark.worker.task_wrapper import worker_task
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sessionkit import steps
+from sessionkit.steps import job
 from tests.spark.common import STRATEGIES, WINDOWS, assert_same_events, collected, plan_of, records
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-from sessionkit.replay_source import ReplaySource
+from sessionkit.spark.reading.replay_source import ReplaySource
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -74,7 +74,7 @@ def test_a_stream_is_the_local_run(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], rows: int
 ) -> None:
     """All plans in one query: what it takes is the number of micro-batches."""
-    monkeypatch.setattr(steps, "STEP_RECORDS", 90)
+    monkeypatch.setattr(job, "STEP_RECORDS", 90)
     spark.dataSource.register(ReplaySource)
     cases = [case for case in CASES if case.rows == rows]
     tables = {partitions: records(partitions).slice(0, TRIGGERS[rows]) for partitions in PARTITIONS}

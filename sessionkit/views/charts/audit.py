@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.durations import show_duration
-from sessionkit.text import escape_label
-from sessionkit.views.charts.grammar import axis_title, legend_height
-from sessionkit.views.charts.palettes import Palette, Theme, palette
-from sessionkit.views.charts.plain import PLAIN_WIDTH, axis_type, dress_plain
+from sessionkit.base.durations import show_duration
+from sessionkit.base.text import escape_label
+from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
+from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
+from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, axis_type, dress_plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

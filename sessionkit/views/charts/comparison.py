@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sessionkit.durations import show_duration
-from sessionkit.text import escape_label, plural, shorten
-from sessionkit.views.charts.grammar import axis_title, legend_height
-from sessionkit.views.charts.palettes import Palette, Theme, palette
-from sessionkit.views.charts.plain import PLAIN_WIDTH, axis_type, dress_plain
+from sessionkit.base.durations import show_duration
+from sessionkit.base.text import escape_label, plural
+from sessionkit.errors import shorten
+from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
+from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
+from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, axis_type, dress_plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+    from sessionkit.views.comparison import Comparison
 
 LANE = 26
 LEAST_BAR = 300  # a bar is at least such a part of the picture, to be seen
@@ -22,19 +25,19 @@ MOST_WINDOWS = 20  # of one lane, on average
 Bar = tuple[str, int, int, str]  # lane, start, end, what the pointer says
 
 
-def comparison_figure(found: Any, *, theme: Theme, most: int) -> go.Figure:
+def comparison_figure(comparison: Comparison, *, theme: Theme, most: int) -> go.Figure:
     """Two lanes a key, `before` over `after`; a colour and a pattern for what became of a window."""
     import plotly.graph_objects as go
 
     colours = palette(theme)
-    keys = _keys(found, most)
+    keys = _keys(comparison, most)
     bars: dict[str, list[Bar]] = {}
-    for group in found.groups:
-        key = found.key_of(group)
+    for group in comparison.groups:
+        key = comparison.key_of(group)
         if key not in keys:
             continue
         for side, name in ((0, "before"), (1, "after")):
-            for start, end in found.bounds(side, group):
+            for start, end in comparison.bounds(side, group):
                 said = (
                     f"{group.what}: {show_duration(end - start)}, {len(group.before)} before, {len(group.after)} after"
                 )
@@ -43,7 +46,7 @@ def comparison_figure(found: Any, *, theme: Theme, most: int) -> go.Figure:
     lanes = [_lane(key, name) for key in reversed(keys) for name in ("after", "before")]
     least_ms = (high_ms - low_ms) // LEAST_BAR
     figure = go.Figure([_bars(what, bars[what], least_ms, colours) for what in _STYLES if what in bars])
-    notes = found.words()
+    notes = comparison.words()
     if any(not low_ms <= start <= high_ms for mine in bars.values() for _, start, _, _ in mine):
         notes = [*notes, f"shown: of {plural(len(keys), 'key')} the stretch with most changes; table() has all"]
     bottom = legend_height(len(bars), PLAIN_WIDTH - 180)
@@ -53,7 +56,7 @@ def comparison_figure(found: Any, *, theme: Theme, most: int) -> go.Figure:
     pad = (high_ms - low_ms) // 50 + 1
     figure.update_xaxes(
         title=axis_title("event time", colours),
-        type=axis_type(found.newest_ms),
+        type=axis_type(comparison.newest_ms),
         range=[low_ms - pad, high_ms + pad],
     )
     return figure
@@ -106,9 +109,9 @@ def _stretch(bars: dict[str, list[Bar]], lanes: int) -> tuple[int, int]:
     return first, int(first + length)
 
 
-def _keys(found: Any, most: int) -> list[Any]:
+def _keys(comparison: Comparison, most: int) -> list[Any]:
     """The keys with most windows that are not the same, in the order of their changes."""
-    changes = Counter(found.key_of(group) for group in found.groups if group.what != "same")
+    changes = Counter(comparison.key_of(group) for group in comparison.groups if group.what != "same")
     return [key for key, _ in sorted(changes.items(), key=lambda pair: (-pair[1], str(pair[0])))[:most]]
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sessionkit.durations import show_duration
-from sessionkit.text import escape_label, plural
-from sessionkit.views.charts.grammar import axis_title, legend_height
-from sessionkit.views.charts.palettes import Palette, Theme, palette
-from sessionkit.views.charts.plain import PLAIN_WIDTH, axis_type, dress_plain
+from sessionkit.base.durations import show_duration
+from sessionkit.base.text import escape_label, plural
+from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
+from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
+from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, axis_type, dress_plain
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+    from sessionkit.views.lineage import Lineage
 
 LEVEL = 62
 MOST_LEVELS = 14
@@ -19,11 +21,11 @@ LEAST_BAR = 160  # a bar is at least such a part of the picture, to be seen
 ROOM_FOR_WORDS = 9  # bars of one level beside which their records are written
 
 
-def lineage_figure(found: Any, *, theme: Theme) -> go.Figure:
+def lineage_figure(lineage: Lineage, *, theme: Theme) -> go.Figure:
     """Bars at the height of their merges; a line from each to the session that it became a part of."""
     import plotly.graph_objects as go
 
-    colours, nodes = palette(theme), found.nodes
+    colours, nodes = palette(theme), lineage.nodes
     root = nodes[-1]
     least = max((root.end_ms - root.start_ms) // LEAST_BAR, 1)
     joins_x: list[int | None] = []
@@ -76,15 +78,15 @@ def lineage_figure(found: Any, *, theme: Theme) -> go.Figure:
         )
     )
     _name_sizes(figure, nodes, colours)
-    _dress_tree(figure, found, colours)
+    _dress_tree(figure, lineage, colours)
     return figure
 
 
-def _dress_tree(figure: go.Figure, found: Any, colours: Palette) -> None:
-    root = found.nodes[-1]
+def _dress_tree(figure: go.Figure, lineage: Lineage, colours: Palette) -> None:
+    root = lineage.nodes[-1]
     height = LEVEL * max(min(root.depth + 1, MOST_LEVELS), 2)
-    title = escape_label(found.title, 160)
-    dress_plain(figure, colours, title, _notes(found), height, bottom=legend_height(4, PLAIN_WIDTH - 110))
+    title = escape_label(lineage.title, 160)
+    dress_plain(figure, colours, title, _notes(lineage), height, bottom=legend_height(4, PLAIN_WIDTH - 110))
     figure.update_layout(barmode="overlay")
     pad = max((root.end_ms - root.start_ms) // 30, 1)
     figure.update_xaxes(
@@ -97,11 +99,11 @@ def _dress_tree(figure: go.Figure, found: Any, colours: Palette) -> None:
     )
 
 
-def _notes(found: Any) -> list[str]:
-    root, leaves = found.nodes[-1], sum(not node.children for node in found.nodes)
+def _notes(lineage: Lineage) -> list[str]:
+    root, leaves = lineage.nodes[-1], sum(not node.children for node in lineage.nodes)
     if leaves == 1:
         return [f"{plural(root.total, 'record')}; it was never joined with another session"]
-    merges = len(found.nodes) - leaves
+    merges = len(lineage.nodes) - leaves
     return [
         f"{plural(root.total, 'record')}, in {plural(leaves, 'session')} that became one by {plural(merges, 'merge')}",
         "read upwards: the bars below are what a bridge joined; a bar of one moment is drawn wider, to be seen",

@@ -1,0 +1,312 @@
+"""Proposals for a gap and a grace, from the data and with their price; never a silent guess."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.advice.replay import Replay
+from sessionkit.base.durations import MAX_DURATION_MS, show_duration
+from sessionkit.base.text import escape_html, html_block
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.plan import Plan
+from sessionkit.records.batch import RecordBatch
+from sessionkit.views.loops import decades
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.run import Theme
+
+STEP, SPREAD = 0.01, 0.12  # decades of a pause's logarithm: a point of the curve, and how far a pause reaches
+LEAST_PEAK = 0.05  # of the highest: smaller ones are noise
+CLEAR_DEPTH = 1.3  # of a valley: how many times higher the lower of its two peaks is
+FEWEST_PAUSES = 100
+RESOLUTIONS = 10  # pauses of a few ticks of the data's clock make valleys that are not there
+CURVE_POINTS = 33
+EMPTY_DECADES = 0.6  # so wide a stretch without any pause is a valley by itself
+EMPTY_SHARE, EMPTY_COUNT = 0.01, 10  # of the pauses, on each side of it: a few stray ones are no hump
+BURST_MS = 60_000  # what lies closer together is a burst, not a visit
+
+
+@dataclass(frozen=True)
+class Valley:
+    """A dent in the curve of pauses: few are about this long, more are shorter, and more are longer.
+
+    `empty_ms`: no pause at all is between these two long; then `depth` counts those on the side that has fewer.
+    """
+
+    gap_ms: int
+    depth: float
+    empty_ms: tuple[int, int] | None = None
+
+    @property
+    def parts_visits(self) -> bool:
+        """True if what is longer lasts a minute or more: of an empty valley the length behind it counts."""
+        return (self.gap_ms if self.empty_ms is None else self.empty_ms[1]) >= BURST_MS
+
+    @property
+    def clearness(self) -> tuple[float, float]:
+        """A wider empty stretch is clearer than a narrow one, and any than a dent that is not empty."""
+        shorter, longer = self.empty_ms or (1, 1)
+        return longer / shorter, self.depth
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GapSuggestion:
+    """A gap that the pauses between records speak for, or none.
+
+    `gap_ms` is None where no valley is clear. `burst_ms` is a valley below a minute, which parts bursts and not visits.
+
+    Example:
+        >>> suggestion = sk.suggest_gap(flights, waves)
+        >>> suggestion.gap_ms is None, suggestion.depth > 2
+        (False, True)
+    """
+
+    gap_ms: int | None
+    depth: float
+    burst_ms: int | None
+    valleys: tuple[Valley, ...]
+    pauses: int
+    curve: tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]  # log10 of a pause in ms; how usual it is
+    keys: str
+
+    def words(self) -> list[str]:
+        """What was found, as sentences."""
+        if self.pauses < FEWEST_PAUSES:
+            found = f"{self.pauses:,} pauses between records of one key are too few to tell (at least {FEWEST_PAUSES})."
+            return [f"unsure: {found}"]
+        said, by = [], f"by {self.keys}"
+        best = max(self.valleys, key=lambda valley: valley.clearness, default=None)
+        chosen = next((valley for valley in self.valleys if valley.gap_ms == self.gap_ms), None)
+        if chosen is not None:
+            rare = (
+                f"pauses of about {show_duration(chosen.gap_ms)} are rare, shorter and longer ones {chosen.depth:.2f} "
+            )
+            rare += "times as frequent"
+            if chosen.empty_ms is not None:
+                shorter, longer = map(show_duration, chosen.empty_ms)
+                rare = f"no pause is between {shorter} and {longer} long"
+            said.append(f"gap {show_duration(chosen.gap_ms)}: {rare} ({by}; {self.pauses:,} pauses).")
+        elif self.burst_ms is not None:
+            said.append(f"unsure: the pauses ({by}) have no clear valley of {show_duration(BURST_MS)} or more.")
+        elif best is not None:
+            said.append(
+                f"unsure: the best valley of the pauses ({by}) lies at {show_duration(best.gap_ms)}, but pauses beside "
+                f"it are only {best.depth:.2f} times as frequent; {CLEAR_DEPTH} would be clear."
+            )
+        else:
+            said.append(f"unsure: the pauses ({by}) have no valley; no gap parts them by itself.")
+        if self.burst_ms is not None:
+            burst = show_duration(self.burst_ms)
+            said.append(f"A valley at {burst} parts bursts of records, not visits: do not take it for a session gap.")
+        return said
+
+    def figure(self, *, theme: Theme = "light") -> go.Figure:
+        """The pauses over a logarithm of time, with the valleys."""
+        from sessionkit.views.charts.settings import gap_figure
+
+        return gap_figure(self, theme=theme)
+
+    def __repr__(self) -> str:
+        return " ".join(self.words())
+
+    def _repr_html_(self) -> str:
+        first, *rest = self.words()
+        return html_block(f"<p><b>{escape_html(first)}</b> {escape_html(' '.join(rest))}</p>")
+
+
+def suggest_gap(data: Any, plan: Plan) -> GapSuggestion:
+    """Looks for a gap in the pauses between records of one key: a length that few pauses have.
+
+    Args:
+        data: what `plan.run` takes, but for Spark: a frame or a file.
+        plan: what `sk.group_by_key(…)` starts; windows and aggregations are not looked at.
+    Raises:
+        InvalidArgument: a Spark DataFrame, which has no pauses before it is sorted.
+    Example:
+        >>> sk.suggest_gap(flights, waves).gap_ms // 3_600_000
+        5
+    """
+    pauses = pauses_of(Replay.of(plan, data).batch)
+    keys = ", ".join(plan.source.keys)
+    nothing = (np.empty(0), np.empty(0))
+    if len(pauses) < FEWEST_PAUSES:
+        return GapSuggestion(
+            gap_ms=None, depth=1.0, burst_ms=None, valleys=(), pauses=len(pauses), curve=nothing, keys=keys
+        )
+    curve = _curve(pauses)
+    tick = int(np.gcd.reduce(pauses))
+    empty = _empty_valleys(pauses)
+    dents = [valley for valley in _valleys(*curve) if valley.gap_ms >= RESOLUTIONS * tick]
+    stretches = [valley.empty_ms for valley in empty if valley.empty_ms is not None]
+    dents = [dent for dent in dents if not any(first <= dent.gap_ms <= last for first, last in stretches)]
+    valleys = tuple(sorted([*dents, *empty], key=lambda valley: valley.gap_ms))
+    clear = [valley for valley in valleys if valley.depth >= CLEAR_DEPTH]
+    visits = [valley for valley in clear if valley.parts_visits]
+    best = max(visits, key=lambda valley: valley.clearness, default=None)
+    bursts = [valley for valley in clear if valley.gap_ms < BURST_MS and valley is not best]
+    return GapSuggestion(
+        gap_ms=None if best is None else best.gap_ms,
+        depth=max((valley.depth for valley in (visits or valleys)), default=1.0),
+        burst_ms=max(bursts, key=lambda valley: valley.clearness).gap_ms if bursts else None,
+        valleys=valleys,
+        pauses=len(pauses),
+        curve=curve,
+        keys=keys,
+    )
+
+
+def pauses_of(batch: RecordBatch) -> npt.NDArray[np.int64]:
+    """The times between neighbouring records of one key and partition, in ms; none for records of the same time."""
+    usable = batch.usable
+    key, partition, times = batch.key[usable], batch.partition[usable], batch.timestamp_ms[usable]
+    order = np.lexsort((times, partition, key))
+    key, partition, times = key[order], partition[order], times[order]
+    same = (key[1:] == key[:-1]) & (partition[1:] == partition[:-1])
+    pauses: npt.NDArray[np.int64] = np.diff(times)[same]
+    return pauses[pauses > 0]
+
+
+def _curve(pauses: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """How usual a pause is, over its logarithm: every pause as a bell of the same width."""
+    logs = decades(pauses)
+    low = logs.min() - 4 * SPREAD - STEP / 2  # the smallest pause, and ten times it, lie between edges, not on one
+    count = int((logs.max() + 4 * SPREAD - low) / STEP) + 1
+    found, _ = np.histogram(logs, bins=count, range=(low, low + count * STEP))
+    reach = np.arange(-round(4 * SPREAD / STEP), round(4 * SPREAD / STEP) + 1) * STEP
+    # in whole numbers, which add up to the same on every machine
+    bell = np.round(2**30 * np.exp(-0.5 * (reach / SPREAD) ** 2)).astype(np.int64)
+    return low + (np.arange(count) + 0.5) * STEP, np.convolve(found, bell, "same") / bell.sum()
+
+
+def _valleys(logs: npt.NDArray[np.float64], height: npt.NDArray[np.float64]) -> list[Valley]:
+    inner = height[1:-1]
+    is_peak = (inner > height[:-2]) & (inner >= height[2:]) & (inner > LEAST_PEAK * height.max())
+    peaks = (np.flatnonzero(is_peak) + 1).tolist()
+    valleys = []
+    for left, right in pairwise(peaks):
+        at = left + int(np.argmin(height[left : right + 1]))
+        depth = min(height[left], height[right]) / max(height[at], 1e-9)
+        valleys.append(Valley(_rounded(10 ** logs[at]), float(depth)))
+    return valleys
+
+
+def _empty_valleys(pauses: npt.NDArray[np.int64]) -> list[Valley]:
+    """Wide stretches without a pause, between lengths that many have; the gap is the middle, in logarithmic time."""
+    lengths, counts = np.unique(pauses, return_counts=True)
+    logs, below = decades(lengths), np.cumsum(counts)[:-1]
+    fewer = np.minimum(below, len(pauses) - below)
+    is_empty = (np.diff(logs) >= EMPTY_DECADES) & (fewer >= max(EMPTY_COUNT, EMPTY_SHARE * len(pauses)))
+    return [
+        Valley(
+            _rounded(math.sqrt(lengths[at]) * math.sqrt(lengths[at + 1])),
+            float(fewer[at]),
+            (int(lengths[at]), int(lengths[at + 1])),
+        )
+        for at in np.flatnonzero(is_empty).tolist()
+    ]
+
+
+def _rounded(ms: float) -> int:
+    """To two digits and a bit: nobody types 19,191,408 ms, and the valley is not so sharp."""
+    for unit in (86_400_000, 3_600_000, 60_000, 1_000):
+        if ms >= 10 * unit:
+            return round(ms / unit) * unit
+        if ms >= unit:
+            return round(ms / unit * 10) * unit // 10
+    return max(1, round(ms))
+
+
+# ---- grace
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class GraceSuggestion:
+    """The smallest grace that keeps the share of records asked for, found by replaying them."""
+
+    grace_ms: int
+    keep: float
+    kept_share: float
+    records: int
+    plan: Plan
+    curve: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]  # graces that were tried, and the share that they keep
+
+    def words(self) -> list[str]:
+        """What was found, as sentences."""
+        windows = self.plan.complete_windows
+        dropped = round((1 - self.kept_share) * self.records)
+        waits = show_duration(windows.close_lag_ms)
+        return [
+            f"grace {show_duration(self.grace_ms)}: keeps {self.kept_share:.4%} of {self.records:,} records"
+            f" ({dropped:,} dropped); {self.keep:.4%} were asked for.",
+            f"Its price: a result is final {waits} of stream time after a window's last moment.",
+        ]
+
+    def __repr__(self) -> str:
+        return " ".join(self.words())
+
+    def _repr_html_(self) -> str:
+        first, *rest = self.words()
+        return html_block(f"<p><b>{escape_html(first)}</b> {escape_html(' '.join(rest))}</p>")
+
+    def figure(self, *, theme: Theme = "light") -> go.Figure:
+        """The share of records that is kept, over the grace."""
+        from sessionkit.views.charts.settings import grace_figure
+
+        return grace_figure(self, theme=theme)
+
+
+def suggest_grace(data: Any, plan: Plan, *, keep: float = 0.999, gap: Any = None) -> GraceSuggestion:
+    """The smallest grace (to the millisecond) under which the records' share `keep` counts in some window.
+
+    Each try is a replay with the plan's own windows, so that the answer is exact. Records without a key or a usable
+    time are not counted: no grace brings them back.
+
+    Args:
+        data: what `plan.run` takes, but for Spark.
+        plan: a plan with windows; what its grace is does not matter.
+        keep: from 0 to 1.
+        gap: of session windows, another `inactivity_gap` than the plan's.
+    Raises:
+        InvalidArgument: `keep` is no share, or the data is a Spark DataFrame.
+    Example:
+        >>> sk.suggest_grace(flights, waves, gap="1h", keep=0.98).kept_share >= 0.98
+        True
+    """
+    if not 0 <= keep <= 1:
+        raise InvalidArgument(problem("keep is a share of the records", repr(keep), "0 to 1, such as 0.999"))
+    if gap is not None:
+        plan = plan.with_windows(inactivity_gap=gap)
+    replay = Replay.of(plan, data)
+    tried: dict[int, float] = {}
+
+    def share(grace_ms: int) -> float:
+        if grace_ms not in tried:
+            counts = replay.counts(plan.with_windows(grace=grace_ms).complete_windows)
+            tried[grace_ms] = (counts.records - counts.late) / counts.records if counts.records else 1.0
+        return tried[grace_ms]
+
+    low, high = -1, 0
+    while share(high) < keep and high < MAX_DURATION_MS // 4:
+        low, high = high, max(2 * high, 1_000)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if share(middle) >= keep else (middle, high)
+    for grace_ms in np.linspace(0, max(2 * high, 60_000), CURVE_POINTS).astype(int).tolist():
+        share(grace_ms)
+    graces = np.array(sorted(tried), np.int64)
+    return GraceSuggestion(
+        grace_ms=high,
+        keep=keep,
+        kept_share=tried[high],
+        records=replay.usable,
+        plan=plan.with_windows(grace=high),
+        curve=(graces, np.array([tried[ms] for ms in graces.tolist()])),
+    )

@@ -1,0 +1,171 @@
+"""Many settings of a plan's windows beside each other: each an exact run of the same records."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.advice.replay import Counts, Replay
+from sessionkit.base.durations import Duration, duration_ms, show_duration
+from sessionkit.base.text import escape_html, html_block
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.plan import Plan
+from sessionkit.records.batch import is_spark_frame
+from sessionkit.records.frames import FrameKind, to_frame
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.run import Theme
+
+MOST_CELLS = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One setting and what it comes to. `dropped` counts records; `delay_ms` is how long a result waits to be final."""
+
+    plan: Plan
+    settings: Mapping[str, int]
+    windows: int
+    merges: int
+    dropped: int
+    dropped_share: float
+    delay_ms: int
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Sweep:
+    """The cells of a sweep, in the order of the values given.
+
+    Example:
+        >>> sweep = sk.sweep(waves, flights, inactivity_gap=["1h", "2h"], grace=[0, "1h"])
+        >>> len(sweep.cells), sweep.cell(inactivity_gap="2h", grace="1h").dropped
+        (4, 139)
+    """
+
+    values: Mapping[str, tuple[int, ...]]
+    cells: tuple[Cell, ...]
+    frame: FrameKind
+
+    def cell(self, **settings: Duration) -> Cell:
+        """The cell of these settings.
+
+        Raises:
+            InvalidArgument: it was not in the sweep.
+        """
+        wanted = {name: duration_ms(value, name) for name, value in settings.items()}
+        for cell in self.cells:
+            if dict(cell.settings) == wanted:
+                return cell
+        known = ", ".join(f"{name}={[show_duration(ms) for ms in values]}" for name, values in self.values.items())
+        raise InvalidArgument(problem("the sweep has no such cell", repr(settings), f"one of {known}"))
+
+    def table(self) -> Any:
+        """One row a cell: the settings (ms), windows, merges, dropped, dropped_share, delay_ms, is_dominated."""
+        columns: dict[str, Any] = {f"{name}_ms": [cell.settings[name] for cell in self.cells] for name in self.values}
+        for name in ("windows", "merges", "dropped", "dropped_share", "delay_ms"):
+            columns[name] = [getattr(cell, name) for cell in self.cells]
+        columns["is_dominated"] = self.is_dominated.tolist()
+        return to_frame(pa.table(columns), self.frame)
+
+    @property
+    def is_dominated(self) -> npt.NDArray[np.bool_]:
+        """True for each cell that another one beats: it drops no more and waits no longer, and one of them less."""
+        dropped = np.array([cell.dropped for cell in self.cells])
+        delay = np.array([cell.delay_ms for cell in self.cells])
+        out = np.zeros(len(self.cells), np.bool_)
+        for i in range(len(self.cells)):
+            no_worse = (dropped <= dropped[i]) & (delay <= delay[i])
+            out[i] = bool((no_worse & ((dropped < dropped[i]) | (delay < delay[i]))).any())
+        return out
+
+    def heat_map(self, measure: str = "dropped_share", *, theme: Theme = "light") -> go.Figure:
+        """The cells as a grid of two settings, coloured by a measure, with its number in each."""
+        from sessionkit.views.charts.settings import heat_map
+
+        return heat_map(self, measure, theme=theme)
+
+    def pareto(self, *, theme: Theme = "light") -> go.Figure:
+        """What is dropped against how long a result waits; cells that another one beats are greyed."""
+        from sessionkit.views.charts.settings import pareto
+
+        return pareto(self, theme=theme)
+
+    def __repr__(self) -> str:
+        shapes = " × ".join(f"{len(values)} {name}" for name, values in self.values.items())
+        low, high = (pick(cell.dropped_share for cell in self.cells) for pick in (min, max))
+        return f"Sweep: {shapes}; dropped {low:.3%} to {high:.3%}"
+
+    def _repr_html_(self) -> str:
+        return html_block(f"<p>{escape_html(repr(self))}</p>")
+
+
+def sweep(plan: Plan, data: Any, **values: Iterable[Duration]) -> Sweep:
+    """Runs the records under every combination of these values of the windows' parameters.
+
+    Args:
+        plan: with windows; its aggregations are not computed.
+        data: what `plan.run` takes; a Spark DataFrame is run by Spark, cell by cell.
+        values: parameters of the windows, such as `inactivity_gap=["30m", "1h"], grace=[0, "1h"]`.
+    Raises:
+        InvalidArgument: no values, no such parameter, more than 10,000 cells, or a streaming DataFrame.
+    Example:
+        >>> sk.sweep(waves, flights, grace=[0, "30m", "1h"])
+        Sweep: 3 grace; dropped 1.980% to 5.967%
+    """
+    windows = {name: [*each] for name, each in values.items()}
+    if not windows or not all(windows.values()):
+        want = 'such as inactivity_gap=["30m", "1h"], grace=[0, "1h"]'
+        raise InvalidArgument(problem("a sweep needs values", repr(values), want))
+    count = math.prod(map(len, windows.values()))
+    if count > MOST_CELLS:
+        raise InvalidArgument(problem("these are too many cells", f"{count:,}", f"at most {MOST_CELLS:,}"))
+    plans = _plans(plan, windows)
+    if is_spark_frame(data):
+        if getattr(data, "isStreaming", False):
+            want = "what the stream holds so far, by spark.read in place of spark.readStream"
+            raise InvalidArgument(problem("a sweep needs records that end", "a streaming DataFrame", want))
+        return _sweep(plans, [*windows], [_on_spark(each, data) for each in plans], "pandas")
+    return sweep_replay(plan, Replay.of(plan, data), windows)
+
+
+def sweep_replay(plan: Plan, replay: Replay, values: Mapping[str, Sequence[Duration]]) -> Sweep:
+    """What `sweep` gives, of records that were read already."""
+    plans = _plans(plan, values)
+    return _sweep(plans, [*values], [replay.counts(each.complete_windows) for each in plans], replay.batch.frame)
+
+
+def _plans(plan: Plan, values: Mapping[str, Sequence[Duration]]) -> list[Plan]:
+    combinations = itertools.product(*values.values())
+    return [plan.with_windows(**dict(zip(values, each, strict=True))) for each in combinations]
+
+
+def _sweep(plans: list[Plan], names: list[str], counted: list[Counts], frame: FrameKind) -> Sweep:
+    cells = tuple(_cell(each, names, counts) for each, counts in zip(plans, counted, strict=True))
+    kept = {name: tuple(dict.fromkeys(cell.settings[name] for cell in cells)) for name in names}
+    return Sweep(values=kept, cells=cells, frame=frame)
+
+
+def _cell(plan: Plan, names: list[str], counts: Counts) -> Cell:
+    settings = plan.complete_windows.arguments()[1]
+    return Cell(
+        plan=plan,
+        settings={name: settings.get(name, getattr(plan.windows, f"{name}_ms", 0)) for name in names},
+        windows=counts.windows,
+        merges=counts.merges,
+        dropped=counts.late,
+        dropped_share=counts.late / counts.records if counts.records else 0.0,
+        delay_ms=plan.complete_windows.close_lag_ms,
+    )
+
+
+def _on_spark(plan: Plan, data: Any) -> Counts:
+    return Counts(**plan.run(data).counts())

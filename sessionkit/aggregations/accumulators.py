@@ -1,0 +1,309 @@
+"""Accumulators in arrays: for each window one number, or one position among the values. They call the loops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.aggregations import fold_loops as loops
+from sessionkit.aggregations import touch_loops
+from sessionkit.base.compiled import NOTHING
+from sessionkit.errors import NumberOverflow, problem
+from sessionkit.trace.trace import Merges
+from sessionkit.trace.window_trace import Touches
+from sessionkit.windows.sliding.finals import (
+    sliding_count,
+    sliding_extreme,
+    sliding_float_sum,
+    sliding_int_sum,
+    sliding_position,
+)
+from sessionkit.windows.sliding.running import (
+    running_count,
+    running_extreme,
+    running_float_sum,
+    running_int_sum,
+    running_position,
+)
+from sessionkit.windows.sliding.structure import SlidingStructure
+
+NO_RUNNING = np.empty(0, np.int64)
+EVERY = np.empty(0, np.bool_)  # no mask: all values count
+Rows = npt.NDArray[np.integer[Any]]
+
+
+class Accumulator(Protocol):
+    """One compiled accumulator: a number (or a position among the values) for each window."""
+
+    def grow(self, windows: int) -> None:
+        """Makes room for as many windows."""
+
+    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        """Adds the records from `lo` on, whose windows are `window`; the places in `merges` count from `lo`."""
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        """Adds record `lo + record[j]` to window `window[j]`, in this order."""
+
+    def feed_sliding(self, structure: SlidingStructure) -> None:
+        """Adds every record to its sliding windows."""
+
+    def running_touches(self, touches: Touches) -> pa.Array:
+        """What it held for its window after each touch."""
+
+    def at(self, rows: Rows) -> pa.Array:
+        """What it holds for the windows at `rows`."""
+
+    def running(self, window: Rows, merges: Merges) -> pa.Array:
+        """What it held for its window after each record."""
+
+
+def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
+    return np.asarray(column.is_valid()) if column.null_count else EVERY
+
+
+def _numbers(column: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
+    # a float takes the nearest of a large integer, as Python's addition does; an integer must fit
+    column = column if column.type == kind else column.cast(kind, safe=not pa.types.is_floating(kind))
+    return column.fill_null(0).to_numpy(zero_copy_only=False) if column.null_count else column.to_numpy()
+
+
+def _enlarged(old: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
+    if size <= len(old):
+        return old
+    room = max(size, 2 * len(old))
+    new = np.full(room, fill, old.dtype) if fill else np.zeros(room, old.dtype)  # zeros that nobody reads cost nothing
+    new[: len(old)] = old
+    return new
+
+
+class Total:
+    """Counts and sums: one number a window."""
+
+    def __init__(
+        self, column: pa.Array | None, loaded: pa.Array, loop: Callable[..., int | None], kind: pa.DataType
+    ) -> None:
+        self._loop, self._kind = loop, kind
+        self._valid = EVERY if column is None else _valid(column)
+        self._values = None if column is None or loop is loops.fold_count else _numbers(column, kind)
+        self._loaded = _numbers(loaded, kind)
+        self._total = self._loaded.copy()
+
+    def grow(self, windows: int) -> None:
+        self._total = _enlarged(self._total, windows, 0)
+
+    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        self._fold(window, merges, lo, self._total, self._total[:0])
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        if self._values is None:
+            touch_loops.count_touches(record, window, self._valid[lo:], self._total)
+            return
+        stopped = touch_loops.SUMS[self._loop](record, window, self._values[lo:], self._valid[lo:], self._total)
+        if stopped is not None and stopped >= 0:
+            self._refuse(lo + int(record[stopped]))
+
+    def _fold(self, window: Rows, merges: Merges, lo: int, total: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
+        here = slice(lo, lo + len(window))
+        columns = () if self._values is None else (self._values[here],)
+        stopped = self._loop(window, merges, *columns, self._valid[here], total, running)
+        if stopped is not None and stopped >= 0:
+            self._refuse(lo + stopped)
+
+    def feed_sliding(self, structure: SlidingStructure) -> None:
+        if self._values is None:
+            self._total = sliding_count(structure, self._valid, self._loaded)
+        elif self._loop is loops.fold_float_sum:
+            self._total = sliding_float_sum(structure, self._values, self._valid, self._loaded)
+        else:
+            self._total, failed = sliding_int_sum(structure, self._values, self._valid, self._loaded)
+            if failed >= 0:
+                self._refuse(failed)
+
+    def running_touches(self, touches: Touches) -> pa.Array:
+        if self._values is None:
+            return pa.array(running_count(touches, self._valid, self._loaded))
+        if self._loop is loops.fold_float_sum:
+            return pa.array(running_float_sum(touches, self._values, self._valid, self._loaded))
+        out, failed = running_int_sum(touches, self._values, self._valid, self._loaded)
+        if failed >= 0:
+            self._refuse(failed)
+        return pa.array(out)
+
+    @staticmethod
+    def _refuse(record: int) -> None:
+        want = "cast the column to float"
+        raise NumberOverflow(problem("an integer sum does not fit into 64 bits", f"record {record}", want))
+
+    def at(self, rows: Rows) -> pa.Array:
+        return pa.array(self._total[rows])
+
+    def running(self, window: Rows, merges: Merges) -> pa.Array:
+        total = _enlarged(self._loaded.copy(), len(self._total), 0)
+        out = np.zeros(len(window), total.dtype)
+        self._fold(window, merges, 0, total, out)
+        return pa.array(out)
+
+
+class Position:
+    """Smallest, largest, first, last: the place of one value for each window, among loaded and new ones."""
+
+    def __init__(self, column: pa.Array, loaded: pa.Array, loop: str) -> None:
+        self._pool = pa.concat_arrays([loaded, column])
+        self._base = len(loaded)
+        self._word = loop
+        self._values = _comparable(self._pool) if loop in ("min", "max") else None
+        self._valid = _valid(self._pool)
+        self._loaded = np.where(np.asarray(loaded.is_valid()), np.arange(len(loaded)), NOTHING)
+        self._best = self._loaded.copy()
+
+    def grow(self, windows: int) -> None:
+        self._best = _enlarged(self._best, windows, NOTHING)
+
+    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        self._fold(window, merges, self._base + lo, self._best, NO_RUNNING)
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        place = (record, window, self._base + lo)
+        if self._values is not None:
+            touch_loops.extreme_of_touches(*place, self._values, self._valid, self._word == "max", self._best)
+        else:
+            touch_loops.position_of_touches(*place, self._valid, self._word == "last", self._best)
+
+    def _fold(self, window: Rows, merges: Merges, base: int, best: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
+        if self._values is not None:
+            loops.fold_extreme(window, merges, base, self._values, self._valid, self._word == "max", best, running)
+        else:
+            loops.fold_position(window, merges, base, self._valid, self._word == "last", best, running)
+
+    def feed_sliding(self, structure: SlidingStructure) -> None:
+        if self._values is not None:
+            columns = (self._base, self._values, self._valid, self._word == "max", self._loaded)
+            self._best = sliding_extreme(structure, *columns)
+        else:
+            self._best = sliding_position(structure, self._base, self._valid, self._word == "last", self._loaded)
+
+    def running_touches(self, touches: Touches) -> pa.Array:
+        if self._values is not None:
+            columns = (self._base, self._values, self._valid, self._word == "max", self._loaded)
+            return self._take(running_extreme(touches, *columns))
+        return self._take(running_position(touches, self._base, self._valid, self._word == "last", self._loaded))
+
+    def _take(self, positions: npt.NDArray[np.int64]) -> pa.Array:
+        return self._pool.take(pa.array(positions, mask=positions == NOTHING))
+
+    def at(self, rows: Rows) -> pa.Array:
+        return self._take(self._best[rows])
+
+    def running(self, window: Rows, merges: Merges) -> pa.Array:
+        best = _enlarged(self._loaded.copy(), len(self._best), NOTHING)
+        out = np.full(len(window), NOTHING, np.int64)
+        self._fold(window, merges, self._base, best, out)
+        return self._take(out)
+
+
+def _comparable(pool: pa.Array) -> npt.NDArray[Any]:
+    if pa.types.is_floating(pool.type):
+        return _numbers(pool, pa.float64())
+    if pa.types.is_temporal(pool.type):
+        pool = pool.view(pa.int32() if pool.type.bit_width == 32 else pa.int64())
+    return _numbers(pool, pa.int64())
+
+
+class Chain:
+    """Collect: the values of each window as a chain, so that a merge costs one link.
+
+    A link holds the place of a value. Where a record is in one window its link has the record's own number; touches
+    make links of their own, as a record can be in many windows.
+    """
+
+    def __init__(self, column: pa.Array, loaded: pa.Array) -> None:
+        flat = loaded.flatten() if len(loaded) else column.slice(0, 0)
+        self._pool = pa.concat_arrays([flat.cast(column.type), column])
+        self._base = len(flat)
+        lengths = np.asarray(pc.list_value_length(loaded), np.int64)
+        ends = np.cumsum(lengths)
+        self._first = np.where(lengths > 0, ends - lengths, NOTHING)
+        self._last = ends - 1
+        self._following = np.arange(1, len(self._pool) + 1)
+        self._places: list[npt.NDArray[np.int64]] | None = None  # of the values, link by link, once there are touches
+        self._links = self._base
+
+    def grow(self, windows: int) -> None:
+        self._first = _enlarged(self._first, windows, NOTHING)
+        self._last = _enlarged(self._last, windows, NOTHING)
+
+    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        loops.fold_chains(window, merges, self._base + lo, self._first, self._last, self._following)
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        if self._places is None:
+            self._places = [np.arange(self._base)]
+        self._following = _enlarged(self._following, self._links + len(record), NOTHING)
+        loops.fold_chains(window, _no_merges(), self._links, self._first, self._last, self._following)
+        self._places.append(np.asarray(self._base + lo + record, np.int64))
+        self._links += len(record)
+
+    def at(self, rows: Rows) -> pa.Array:
+        ends, links = loops.unchain(np.asarray(rows), self._first, self._last, self._following)
+        positions = links if self._places is None else np.concatenate(self._places)[links]
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), self._pool.take(pa.array(positions)))
+
+    def feed_sliding(self, structure: SlidingStructure) -> None:
+        raise AssertionError("the lists of sliding windows are made by calls, see CompiledFold")
+
+    def running(self, window: Rows, merges: Merges) -> pa.Array:
+        raise AssertionError("the lists of a changelog are made by calls, see CompiledFold")
+
+    def running_touches(self, touches: Touches) -> pa.Array:
+        raise AssertionError("the lists of a changelog are made by calls, see CompiledFold")
+
+
+def _no_merges() -> Merges:
+    return Merges(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+
+
+def _count(column: pa.Array | None, loaded: pa.Array) -> Total:
+    return Total(column, loaded, loops.fold_count, pa.int64())
+
+
+def _sum(column: pa.Array, loaded: pa.Array) -> Total:
+    is_float = pa.types.is_floating(column.type)
+    return Total(column, loaded, loops.fold_float_sum if is_float else loops.fold_int_sum, _sum_type(column.type))
+
+
+def _sum_type(kind: pa.DataType) -> pa.DataType:
+    return pa.float64() if pa.types.is_floating(kind) else pa.int64()
+
+
+def _same_type(kind: pa.DataType) -> pa.DataType:
+    return kind
+
+
+class Loop(NamedTuple):
+    """A compiled loop, as an aggregation names it.
+
+    `accumulator` is made of the column (None: it reads none) and of what the windows of a store hold; `type_of` tells
+    the type of what it holds, over values of a type.
+    """
+
+    accumulator: Callable[[Any, pa.Array], Accumulator]
+    type_of: Callable[[Any], pa.DataType]
+    knows_every_step: bool = True  # what a window held after each record; and windows that are copied from each other
+
+
+LoopName = Literal["count", "count_values", "sum", "min", "max", "first", "last", "collect"]
+LOOPS: dict[LoopName, Loop] = {
+    "count": Loop(lambda column, loaded: _count(None, loaded), lambda kind: pa.int64()),
+    "count_values": Loop(_count, lambda kind: pa.int64()),
+    "sum": Loop(_sum, _sum_type),
+    "min": Loop(lambda column, loaded: Position(column, loaded, "min"), _same_type),
+    "max": Loop(lambda column, loaded: Position(column, loaded, "max"), _same_type),
+    "first": Loop(lambda column, loaded: Position(column, loaded, "first"), _same_type),
+    "last": Loop(lambda column, loaded: Position(column, loaded, "last"), _same_type),
+    "collect": Loop(Chain, pa.list_, knows_every_step=False),
+}

@@ -1,0 +1,289 @@
+"""The aggregations that there are: for each its three functions, as in Kafka, and the compiled loops behind it."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.aggregations.accumulators import LoopName
+from sessionkit.aggregations.contract import Aggregation, Aggregator, Initializer, Merger, Part, built_in
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.errors import InvalidArgument, NumberOverflow, problem, shorten
+from sessionkit.records.plain_columns import can_be_taken
+
+
+def _skip_null(function: Callable[[Any, Any], Any]) -> Aggregator:
+    """An aggregator that leaves the aggregate as it is where the value is null, and starts from the first value."""
+    return lambda key, value, aggregate: _either(aggregate, value, function)
+
+
+def _either(older: Any, newer: Any, function: Callable[[Any, Any], Any]) -> Any:
+    if older is None or newer is None:
+        return newer if older is None else older
+    return function(older, newer)
+
+
+def _checked_sum(older: Any, newer: Any) -> Any:
+    total = older + newer
+    if isinstance(total, int) and not -INT64_MAX - 1 <= total <= INT64_MAX:
+        raise NumberOverflow(problem("an integer sum does not fit into 64 bits", total, "cast the column to float"))
+    return total
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+
+
+def _is_ordered(kind: pa.DataType) -> bool:
+    is_time = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or is_time
+
+
+@built_in
+def count() -> Aggregation:
+    """How many records the window holds, null values included (as Kafka's `count()`).
+
+    Example:
+        >>> sk.count()
+        count()
+    """
+    return Aggregation(
+        code="count()",
+        columns=(),
+        initializer=lambda: 0,
+        aggregator=lambda key, value, aggregate: aggregate + 1,
+        merger=lambda key, older, newer: older + newer,
+        built_in="count",
+        parts=(Part("count", "count"),),
+    )
+
+
+@built_in
+def sum(column: str) -> Aggregation:
+    """Sum of a column of numbers; null values leave it as it is, a window of nulls sums to 0.
+
+    Integers are summed as int64 and an overflow raises `NumberOverflow`; floats are added in the order of arrival.
+
+    Example:
+        >>> plan.aggregate(spent=sk.sum("amount")).run(monday).table()["spent"].tolist()
+        [5.5, 4.0]
+    """
+    return Aggregation(
+        code=f"sum({column!r})",
+        columns=(column,),
+        initializer=lambda: 0,
+        aggregator=lambda key, value, aggregate: aggregate if value is None else _checked_sum(aggregate, value),
+        merger=lambda key, older, newer: _checked_sum(older, newer),
+        built_in="sum",
+        parts=(Part("sum", "sum"),),
+        takes=_is_number,
+        wants="a column of numbers",
+    )
+
+
+@built_in
+def min(column: str) -> Aggregation:
+    """Smallest value of a column of numbers or times; null where all values are null.
+
+    Example:
+        >>> plan.aggregate(cheapest=sk.min("amount")).run(monday).table()["cheapest"].tolist()
+        [2.5, 4.0]
+    """
+    return _extreme("min", builtins.min, column)
+
+
+@built_in
+def max(column: str) -> Aggregation:
+    """Largest value of a column of numbers or times; null where all values are null.
+
+    Example:
+        >>> plan.aggregate(dearest=sk.max("amount")).run(monday).table()["dearest"].tolist()
+        [3.0, 4.0]
+    """
+    return _extreme("max", builtins.max, column)
+
+
+def _extreme(name: LoopName, function: Callable[[Any, Any], Any], column: str) -> Aggregation:
+    return _one_of_the_values(name, column, function, _is_ordered, "a column of numbers or times")
+
+
+def _one_of_the_values(
+    name: LoopName,
+    column: str,
+    function: Callable[[Any, Any], Any],
+    takes: Callable[[pa.DataType], bool],
+    wants: str,
+) -> Aggregation:
+    """What keeps, of two values that are not null, the one that the function says."""
+    return Aggregation(
+        code=f"{name}({column!r})",
+        columns=(column,),
+        initializer=lambda: None,
+        aggregator=_skip_null(function),
+        merger=lambda key, older, newer: _either(older, newer, function),
+        built_in=name,
+        parts=(Part(name, name),),
+        takes=takes,
+        wants=wants,
+    )
+
+
+@built_in
+def mean(column: str) -> Aggregation:
+    """Mean of the values that are not null; null where all are. The store holds the sum and the count.
+
+    Example:
+        >>> plan.aggregate(typical=sk.mean("amount")).run(monday).table()["typical"].tolist()
+        [2.75, 4.0]
+    """
+    return Aggregation(
+        code=f"mean({column!r})",
+        columns=(column,),
+        initializer=lambda: {"sum": 0.0, "count": 0},
+        aggregator=lambda key, value, aggregate: _add_means(aggregate, _mean_of(value)),
+        merger=lambda key, older, newer: _add_means(older, newer),
+        result=lambda aggregate: aggregate["sum"] / aggregate["count"] if aggregate["count"] else None,
+        built_in="mean",
+        parts=(Part("sum", "sum", _as_floats), Part("count", "count_values")),
+        result_column=lambda parts: pc.if_else(
+            pc.equal(parts[1], 0), pa.scalar(None, pa.float64()), pc.divide(parts[0], parts[1].cast(pa.float64()))
+        ),
+        takes=_is_number,
+        wants="a column of numbers",
+    )
+
+
+def _as_floats(column: pa.Array) -> pa.Array:
+    """The numbers as 64-bit floats, each the nearest of a large integer, as Python's addition has it."""
+    return column.cast(pa.float64(), safe=False)
+
+
+def _mean_of(value: Any) -> dict[str, Any]:
+    return {"sum": 0.0, "count": 0} if value is None else {"sum": float(value), "count": 1}
+
+
+def _add_means(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+    return {"sum": older["sum"] + newer["sum"], "count": older["count"] + newer["count"]}
+
+
+@built_in
+def first(column: str) -> Aggregation:
+    """First value that is not null, in the order in which the window took its records (older session first).
+
+    Example:
+        >>> plan.aggregate(page=sk.first("page")).run(monday).table()["page"].tolist()
+        ['home', 'cart']
+    """
+    return _positional("first", column, lambda older, newer: older)
+
+
+@built_in
+def last(column: str) -> Aggregation:
+    """Last value that is not null, in the order in which the window took its records (older session first).
+
+    Example:
+        >>> plan.aggregate(page=sk.last("page")).run(monday).table()["page"].tolist()
+        ['shop', 'cart']
+    """
+    return _positional("last", column, lambda older, newer: newer)
+
+
+def _positional(name: LoopName, column: str, function: Callable[[Any, Any], Any]) -> Aggregation:
+    return _one_of_the_values(name, column, function, can_be_taken, "a column without unions")
+
+
+@built_in
+def collect(column: str) -> Aggregation:
+    """All values as a list, nulls included, in the order in which the window took its records.
+
+    Example:
+        >>> [list(pages) for pages in plan.aggregate(pages=sk.collect("page")).run(monday).table()["pages"]]
+        [['home', 'shop'], ['cart']]
+    """
+    return Aggregation(
+        code=f"collect({column!r})",
+        columns=(column,),
+        initializer=lambda: [],
+        aggregator=lambda key, value, aggregate: [*aggregate, value],
+        merger=lambda key, older, newer: [*older, *newer],
+        built_in="collect",
+        parts=(Part("collect", "collect"),),
+        takes=can_be_taken,
+        wants="a column without unions",
+    )
+
+
+def reduce(function: Callable[[Any, Any], Any], value: str | Sequence[str]) -> Aggregation:
+    """The values combined pairwise: the first as it is, then `function(aggregate, value)`.
+
+    Two sessions merge as `function(older, newer)`. With several columns the value is a dict.
+
+    Source:
+        KStreamReduce, KIP-63.
+    Example:
+        >>> def join(older, newer):
+        ...     return f"{older} > {newer}"
+        >>> plan.reduce(join, "page").run(monday).table()["reduce"].tolist()
+        ['home > shop', 'cart']
+    """
+    _check_functions({"function": function})
+    if not value:
+        want = 'the column whose values are combined, such as "word"'
+        raise InvalidArgument(problem("reduce needs a value", repr(value), want))
+    return Aggregation(
+        code=f"reduce({_name(function)}, {value!r})",
+        columns=_columns(value),
+        initializer=lambda: None,
+        aggregator=lambda key, new, aggregate: new if aggregate is None else function(aggregate, new),
+        merger=lambda key, older, newer: _either(older, newer, function),
+    )
+
+
+def aggregation(
+    *, initializer: Initializer, aggregator: Aggregator, merger: Merger, value: str | Sequence[str] = ()
+) -> Aggregation:
+    """An aggregation of your own, from plain Python functions that return a new aggregate each time.
+
+    Args:
+        initializer: `initializer()` gives the aggregate of an empty window.
+        aggregator: `aggregator(key, value, aggregate)` takes one record in.
+        merger: `merger(key, older, newer)` joins the aggregates of two sessions. As in Kafka it is called for every
+            session that a record meets, starting from `initializer()`.
+        value: the column handed over as `value`; several names hand over a dict; none hands over None.
+    Example:
+        >>> longest = sk.aggregation(
+        ...     initializer=str,
+        ...     aggregator=lambda key, value, aggregate: max(aggregate, value, key=len),
+        ...     merger=lambda key, older, newer: max(older, newer, key=len),
+        ...     value="word",
+        ... )
+    """
+    functions = {"initializer": initializer, "aggregator": aggregator, "merger": merger}
+    _check_functions(functions)
+    names = ", ".join(f"{name}={_name(function)}" for name, function in functions.items())
+    return Aggregation(
+        code=f"aggregation({names}, value={value!r})",
+        columns=_columns(value),
+        initializer=initializer,
+        aggregator=aggregator,
+        merger=merger,
+    )
+
+
+def _check_functions(functions: Mapping[str, object]) -> None:
+    for name, function in functions.items():
+        if not callable(function):
+            got = shorten(repr(function))
+            raise InvalidArgument(problem(f"{name} must be a function", got, "def it, or pass a lambda"))
+
+
+def _columns(value: Any) -> tuple[str, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _name(function: object) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))

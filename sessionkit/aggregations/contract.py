@@ -1,0 +1,154 @@
+"""What an aggregation is: all that the folds, the engine, Spark and the exports need to know of one.
+
+Its meaning are three functions, as in Kafka. One that compiles names its parts as well: existing loops, each over what
+is made of the column first, which together compute the same. `@built_in` registers the function that makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import pyarrow as pa
+
+from sessionkit.aggregations.accumulators import LOOPS, LoopName
+from sessionkit.base.text import is_text, one_of
+from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
+
+Initializer = Callable[[], Any]
+Aggregator = Callable[[Any, Any, Any], Any]
+Merger = Callable[[Any, Any, Any], Any]
+F = TypeVar("F", bound="Callable[..., Aggregation]")
+
+BUILT_INS: dict[str, Callable[..., Aggregation]] = {}
+
+
+@dataclass(frozen=True)
+class Part:
+    """One number, or one list, that a compiled loop keeps for each window.
+
+    Args:
+        name: what a store calls it, where an aggregation has several parts; a single one is stored as it is.
+        loop: "count" (records), "count_values", "sum", "min", "max", "first" and "last" (all of values that are not
+            null), or "collect" (all values).
+        column: what is made of the column before the loop reads it, such as floats of integers.
+    Raises:
+        InvalidArgument: there is no such loop.
+    Example:
+        >>> from sessionkit.aggregations import Part
+        >>> Part("how many", "count_values").loop
+        'count_values'
+    """
+
+    name: str
+    loop: LoopName
+    column: Callable[[pa.Array], pa.Array] = field(default=lambda column: column)
+
+    def __post_init__(self) -> None:
+        one_of("the loop of a part", self.loop, tuple(LOOPS))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Aggregation:
+    """One named result of a window; two are equal when their code and their functions are.
+
+    Args:
+        code: the Python expression that makes it, without its module.
+        columns: those that it reads; its functions get a value, a dict of several, or None where there are none.
+        initializer: `initializer()` gives the aggregate of an empty window.
+        aggregator: `aggregator(key, value, aggregate)` takes one record in.
+        merger: `merger(key, older, newer)` joins two sessions.
+        result: what is shown of an aggregate, which is what a store keeps.
+        built_in: the name by which exports know it; none of Python functions.
+        parts: the compiled loops that compute the same (none: Python functions only). With several parts an aggregate
+            is a dict of their names.
+        result_column: what is shown, made of the columns of the parts; the same as `result`.
+        takes: whether it works on a column of this type.
+        wants: which columns it takes, in words.
+        module: where a plan's code finds the function that makes it.
+    Raises:
+        InvalidArgument: a column that cannot be one.
+    Example:
+        >>> sk.mean("amount").parts[0].name
+        'sum'
+    """
+
+    code: str
+    columns: tuple[str, ...]
+    initializer: Initializer
+    aggregator: Aggregator
+    merger: Merger
+    result: Callable[[Any], Any] = field(default=lambda aggregate: aggregate)
+    built_in: str = ""
+    parts: tuple[Part, ...] = ()
+    result_column: Callable[[Sequence[pa.Array]], pa.Array] = field(default=lambda parts: parts[0])
+    takes: Callable[[pa.DataType], bool] = field(default=lambda kind: True)
+    wants: str = ""
+    module: str = "sk"
+
+    def __post_init__(self) -> None:
+        columns: tuple[object, ...] = self.columns
+        for column in columns:
+            if not isinstance(column, str):
+                want = 'a text, such as sk.sum("amount")'
+                raise InvalidArgument(problem("an aggregation names its columns", shorten(repr(column)), want))
+            if not is_text(column):
+                want = "valid Unicode, without lone surrogates"
+                raise InvalidArgument(problem("this cannot name a column", shorten(repr(column)), want))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Aggregation) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
+    def _identity(self) -> tuple[Any, ...]:
+        """The code says all of one that compiles, whose functions are made anew with every call."""
+        functions = () if self.parts else (self.initializer, self.aggregator, self.merger)
+        return (self.module, self.code, self.columns, *functions)
+
+    def __repr__(self) -> str:
+        return self.code
+
+    def part_types(self, kind: pa.DataType | None) -> list[pa.DataType]:
+        """What each part keeps of values of this type (None: it reads no column)."""
+        made = (None if kind is None else part.column(pa.nulls(0, kind)).type for part in self.parts)
+        return [LOOPS[part.loop].type_of(each) for part, each in zip(self.parts, made, strict=True)]
+
+    def result_type(self, kind: pa.DataType | None) -> pa.DataType | None:
+        """The type of the result over values of this type; None where only the functions know it."""
+        if not self.parts:
+            return None
+        return self.result_column([pa.nulls(0, part) for part in self.part_types(kind)]).type
+
+    def check_types(self, types: Sequence[pa.DataType]) -> None:
+        """Refuses a column that it cannot work on.
+
+        Raises:
+            UnsupportedData: with the type that it has and those that would do.
+        """
+        for column, kind in zip(self.columns, types, strict=True):
+            if self.parts and isinstance(kind, pa.BaseExtensionType):  # Python objects, above all
+                want = "a column of plain values; sk.reduce and sk.aggregation take any"
+                got = getattr(kind, "type_name", kind)
+                raise UnsupportedData(problem(f"{self.code} cannot use column {column!r}", got, want))
+            if not (self.takes(kind) or pa.types.is_null(kind)):
+                raise UnsupportedData(problem(f"{self.code} cannot use column {column!r}", kind, self.wants))
+
+
+def columns_read(named: Sequence[tuple[str, Aggregation]]) -> tuple[str, ...]:
+    """The columns that these aggregations read, each once."""
+    return tuple(dict.fromkeys(column for _, each in named for column in each.columns))
+
+
+def built_in(function: F) -> F:
+    """Registers a function that makes an aggregation, under its name: what is promised of each is tested of it, too.
+
+    Example:
+        >>> from sessionkit.aggregations import BUILT_INS
+        >>> BUILT_INS["sum"] is sk.sum
+        True
+    """
+    BUILT_INS[function.__name__] = function
+    return function

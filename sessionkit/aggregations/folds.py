@@ -1,0 +1,295 @@
+"""Aggregates as folds over a trace: by compiled loops where an aggregation names them, by plain calls elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.aggregations.accumulators import LOOPS, Rows
+from sessionkit.aggregations.contract import Aggregation
+from sessionkit.base.decisions import COPIED, OPENED
+from sessionkit.errors import AggregationFailed, NumberOverflow, UnsupportedData, problem, shorten
+from sessionkit.records.batch import PythonObjects
+from sessionkit.records.frames import python_objects
+from sessionkit.trace.trace import Merges
+from sessionkit.trace.window_trace import Touches
+from sessionkit.windows.sliding.structure import SlidingStructure
+
+ValueColumn: TypeAlias = pa.Array | PythonObjects
+Stored: TypeAlias = npt.NDArray[np.object_] | pa.Array  # what a store had of the windows that were loaded
+Describe: TypeAlias = Callable[[int], tuple[Any, str]]  # the key of a record, and where it came from in words
+
+
+class CompiledFold:
+    """An aggregation that compiles over a run: the accumulators of its parts, fed chunk by chunk."""
+
+    def __init__(self, aggregation: Aggregation, column: pa.Array | None, loaded: Stored, describe: Describe) -> None:
+        self._aggregation = aggregation
+        kind = None if column is None else column.type
+        self._part_types, self._result_type = aggregation.part_types(kind), aggregation.result_type(kind)
+        self._loaded = _split(loaded, aggregation, self._part_types)
+        self._accumulators = [
+            LOOPS[part.loop].accumulator(None if column is None else part.column(column), held)
+            for part, held in zip(aggregation.parts, self._loaded, strict=True)
+        ]
+        # Every prefix of every list has no compact form: a changelog of lists is left to the Python functions.
+        every_step = all(LOOPS[part.loop].knows_every_step for part in aggregation.parts)
+        self._calls = None if every_step else PythonFold(aggregation, column, loaded, describe)
+        self._made_by_calls = False  # sliding windows copy lists from each other
+
+    def grow(self, windows: int) -> None:
+        """Makes room for as many windows."""
+        for accumulator in self._accumulators:
+            accumulator.grow(windows)
+
+    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        """Adds the records from `lo` on, whose windows are `window`; the places in `merges` count from `lo`."""
+        for accumulator in self._accumulators:
+            accumulator.feed(window, merges, lo)
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        """Adds record `lo + record[j]` to window `window[j]`, for every j in this order."""
+        for accumulator in self._accumulators:
+            accumulator.feed_touches(record, window, lo)
+
+    def feed_sliding(self, structure: SlidingStructure, touches: Callable[[], Touches]) -> None:
+        """Adds every record to its sliding windows; the touches are only worked out for lists."""
+        if self._calls is not None:
+            self._calls.feed_sliding(structure, touches)
+            self._made_by_calls = True
+            return
+        for accumulator in self._accumulators:
+            accumulator.feed_sliding(structure)
+
+    def aggregates(self, rows: Rows) -> pa.Array:
+        """What a store keeps for the windows at `rows`: what a single part holds, or a struct of several by name."""
+        names = [part.name for part in self._aggregation.parts]
+        if self._calls is not None and self._made_by_calls:
+            kinds = self._part_types
+            kind = kinds[0] if len(kinds) == 1 else pa.struct(list(zip(names, kinds, strict=True)))
+            return typed_column(self._calls.aggregates(rows).tolist(), kind)
+        held = self._held(rows)
+        return held[0] if len(held) == 1 else pa.StructArray.from_arrays(held, names)
+
+    def _held(self, rows: Rows) -> list[pa.Array]:
+        return [accumulator.at(rows) for accumulator in self._accumulators]
+
+    def results(self, rows: Rows) -> pa.Array:
+        """What a user sees for the windows at `rows`."""
+        if self._calls is not None and self._made_by_calls:
+            return typed_column(self._calls.results(rows).tolist(), self._result_type)
+        return self._aggregation.result_column(self._held(rows))
+
+    def loaded_results(self) -> pa.Array:
+        """The results of the windows that came from a store, as they came."""
+        return self._aggregation.result_column(self._loaded)
+
+    def running(self, window: Rows, merges: Merges) -> pa.Array:
+        """The result of its window after each record."""
+        if self._calls is not None:
+            return typed_column(self._calls.running(window, merges).tolist(), self._result_type)
+        running = [accumulator.running(window, merges) for accumulator in self._accumulators]
+        return self._aggregation.result_column(running)
+
+    def running_touches(self, touches: Touches) -> pa.Array:
+        """The result of its window after each touch."""
+        if self._calls is not None:
+            return typed_column(self._calls.running_touches(touches).tolist(), self._result_type)
+        running = [accumulator.running_touches(touches) for accumulator in self._accumulators]
+        return self._aggregation.result_column(running)
+
+
+def _split(loaded: Stored, aggregation: Aggregation, kinds: list[pa.DataType]) -> list[pa.Array]:
+    """What a store had, as a column for each part."""
+    if len(aggregation.parts) == 1:
+        return [_as_kept(loaded, kinds[0])]
+    names = [part.name for part in aggregation.parts]
+    if isinstance(loaded, pa.Array):
+        held = dict(zip([each.name for each in loaded.type], loaded.flatten(), strict=True))
+        columns = [held[name] for name in names]
+    else:
+        columns = [[each[name] for each in loaded] for name in names]
+    return [_as_kept(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+
+
+def _as_kept(loaded: pa.Array | Iterable[Any], kind: pa.DataType) -> pa.Array:
+    if not isinstance(loaded, pa.Array):
+        return typed_column(list(loaded), kind)
+    return loaded if loaded.type == kind else loaded.cast(kind)  # a store on disk knows 64 bits only
+
+
+class PythonFold:
+    """Any aggregation by its three functions, called as Kafka does: merger for every session met, aggregator last."""
+
+    def __init__(
+        self, aggregation: Aggregation, column: ValueColumn | None, loaded: Stored, describe: Describe
+    ) -> None:
+        self._aggregation, self._column, self._describe = aggregation, column, describe
+        self._loaded = loaded.to_pylist() if isinstance(loaded, pa.Array) else list(loaded)
+        self._state: dict[int, Any] = dict(enumerate(self._loaded))
+
+    def grow(self, windows: int) -> None:
+        """Nothing to do: a dict grows by itself."""
+
+    def feed(self, window: Rows, merges: Merges, lo: int) -> None:
+        """Adds the records from `lo` on."""
+        for _ in self._steps(self._state, window, merges, lo):
+            pass
+
+    def _steps(self, state: dict[int, Any], window: Rows, merges: Merges, lo: int) -> Any:
+        a, absorbed = self._aggregation, dict(zip(merges.at.tolist(), merges.absorbed.tolist(), strict=True))
+        values = record_values(self._column, lo, len(window))
+        for i in np.flatnonzero(window >= 0).tolist():
+            w = int(window[i])
+            key, where = self._describe(lo + i)
+            try:
+                aggregate = a.initializer()
+                if w in state:
+                    aggregate = a.merger(key, aggregate, state[w])
+                if i in absorbed:
+                    aggregate = a.merger(key, aggregate, state[absorbed[i]])
+                state[w] = a.aggregator(key, values[i], aggregate)
+            except NumberOverflow:
+                raise
+            except Exception as error:
+                raise function_failed(a.code, where, error) from error
+            yield i, state[w]
+
+    def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
+        """Adds record `lo + record[j]` to window `window[j]`, for every j in this order."""
+        no_source = np.full(len(record), -1, np.int32)
+        place = (np.asarray(record + lo, np.int64), np.asarray(window, np.int32))
+        touches = Touches(*place, np.zeros(len(record), np.uint8), np.empty(0, np.int64), no_source)
+        for _ in self._touch_steps(self._state, touches):
+            pass
+
+    def feed_sliding(self, structure: SlidingStructure, touches: Callable[[], Touches]) -> None:
+        """Adds every record to its sliding windows: a call for each touch."""
+        for _ in self._touch_steps(self._state, touches()):
+            pass
+
+    def _touch_steps(self, state: dict[int, Any], touches: Touches) -> Any:
+        a, values = self._aggregation, record_values(self._column, 0, int(touches.record.max(initial=-1)) + 1)
+        columns = (touches.record, touches.window, touches.effect, touches.source)
+        record = -1
+        before: dict[int, Any] = {}  # what the windows that the record has met so far held before it
+        for j, (i, w, effect, source) in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+            if i != record:
+                record, before = i, {}
+            if w < 0:
+                continue
+            key, where = self._describe(i)
+            try:
+                if source >= 0:
+                    base = before.get(source, state[source])
+                elif effect == OPENED or w not in state:
+                    base = a.initializer()
+                else:
+                    base = state[w]
+                if w in state:
+                    before.setdefault(w, state[w])
+                state[w] = base if effect == COPIED else a.aggregator(key, values[i], base)
+            except NumberOverflow:
+                raise
+            except Exception as error:
+                raise function_failed(a.code, where, error) from error
+            yield j, state[w]
+
+    def running_touches(self, touches: Touches) -> npt.NDArray[np.object_]:
+        """The result of its window after each touch."""
+        out = np.empty(len(touches.record), object)
+        for j, aggregate in self._touch_steps(dict(enumerate(self._loaded)), touches):
+            out[j] = self._aggregation.result(aggregate)
+        return out
+
+    def aggregates(self, rows: Rows) -> npt.NDArray[np.object_]:
+        """What a store keeps for the windows at `rows`."""
+        return python_objects([self._state.get(int(row)) for row in rows])
+
+    def results(self, rows: Rows) -> npt.NDArray[np.object_]:
+        """What a user sees for the windows at `rows`."""
+        return python_objects([self._aggregation.result(self._state.get(int(row))) for row in rows])
+
+    def loaded_results(self) -> npt.NDArray[np.object_]:
+        """The results of the windows that came from a store, as they came."""
+        return python_objects([self._aggregation.result(aggregate) for aggregate in self._loaded])
+
+    def running(self, window: Rows, merges: Merges) -> npt.NDArray[np.object_]:
+        """The result of its window after each record."""
+        out = np.empty(len(window), object)
+        for i, aggregate in self._steps(dict(enumerate(self._loaded)), window, merges, 0):
+            out[i] = self._aggregation.result(aggregate)
+        return out
+
+
+def function_failed(code: str, where: str, error: Exception) -> AggregationFailed:
+    """A Python function raised: of which aggregation, at which record, and what."""
+    got = f"{type(error).__name__}: {shorten(error, 200)}"
+    return AggregationFailed(problem(f"{code} failed at {where}", got, "nothing of this run was committed"))
+
+
+def record_values(column: ValueColumn | None, lo: int, count: int) -> list[Any]:
+    """What a Python function gets as the value of each record: nothing, the column's value, or a dict of several."""
+    return [None] * count if column is None else python_values(column.slice(lo, count))
+
+
+def python_values(column: ValueColumn) -> list[Any]:
+    """The values as Python's own.
+
+    Raises:
+        UnsupportedData: Python has none for them, such as times after the year 9999.
+    """
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError, pa.ArrowException) as error:
+        got = f"{column.type}: {shorten(error, 120)}"
+        want = "values that Python has, too; or count, sum, min, max, first and last, which compute without it"
+        raise UnsupportedData(problem("a value cannot be handed to a Python function", got, want)) from error
+
+
+def typed_column(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Results of a built-in as the column that its compiled form makes.
+
+    Raises:
+        UnsupportedData: a value does not come back from Python as it was.
+    """
+    try:
+        return pa.array(values, kind)
+    except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
+        want = 'values that come back from Python, or rules="sessionkit", which leaves them in Arrow'
+        raise UnsupportedData(problem(f"a result is no {kind} any more", shorten(error, 120), want)) from error
+
+
+Fold = CompiledFold | PythonFold
+
+
+def value_column(aggregation: Aggregation, values: Mapping[str, ValueColumn]) -> ValueColumn | None:
+    """The column that an aggregation reads; of several, one of dicts by their names; None if it reads none.
+
+    Raises:
+        UnsupportedData: an aggregation that compiles cannot work on its column.
+    """
+    names, columns = list(aggregation.columns), [values[name] for name in aggregation.columns]
+    aggregation.check_types([column.type for column in columns])
+    if len(columns) < 2:
+        return columns[0] if columns else None
+    if any(isinstance(column, PythonObjects) for column in columns):
+        rows = zip(*map(python_values, columns), strict=True)
+        return PythonObjects([dict(zip(names, row, strict=True)) for row in rows])
+    return pa.StructArray.from_arrays(columns, names)
+
+
+def make_fold(aggregation: Aggregation, values: Mapping[str, ValueColumn], loaded: Stored, describe: Describe) -> Fold:
+    """The fold of an aggregation over a run: compiled where it says how."""
+    column = value_column(aggregation, values)
+    if not aggregation.parts:
+        return PythonFold(aggregation, column, loaded, describe)
+    try:
+        return CompiledFold(aggregation, column, loaded, describe)
+    except pa.ArrowInvalid as error:  # an unsigned number from 2**63 on
+        what = f"{aggregation.code} meets a number that does not fit into 64 bits"
+        raise NumberOverflow(problem(what, shorten(error, 120), "cast the column to float")) from error

@@ -1,0 +1,1 @@
+"""What a deployment of Kafka Streams does with the records."""

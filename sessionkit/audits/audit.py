@@ -1,0 +1,379 @@
+"""What a Kafka Streams deployment of a plan would lose, send twice or keep too long, and which retention cures it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.audits.forgetting import FOREVER_MS, Noticed
+from sessionkit.audits.noticing import READ_FINALS, audit_store, notice_ours
+from sessionkit.audits.retentions import Interval, Path, Replayed, Safe, safe_retentions
+from sessionkit.audits.verdicts import AS_IT_SHOULD, LOST, SENT_TWICE, VERDICTS, Sent, WindowId, results_of, verdict_on
+from sessionkit.base.decisions import LATE
+from sessionkit.base.durations import INT64_MAX, Duration, duration_ms
+from sessionkit.base.text import escape_html, html_block
+from sessionkit.engine.deployment import Deployment, deployment, looks, starts_of
+from sessionkit.engine.independent_parts import Parts
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.plan import Plan
+from sessionkit.records.batch import RecordBatch, read_records
+from sessionkit.records.frames import FrameKind
+from sessionkit.records.keys import key_bytes
+from sessionkit.run import Run, Theme
+from sessionkit.stores.contract import Store
+from sessionkit.trace.window_trace import WindowTrace
+from sessionkit.views import tables
+from sessionkit.views.explain.audit import audit_words
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+StoreKind = Literal["memory", "rocksdb"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The deployment that is audited."""
+
+    store: StoreKind
+    retention_ms: int
+    is_default_retention: bool
+    caching: bool | int
+    emit_interval_ms: int
+    starts: Sequence[int]  # the first row of each life of the task
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class Audit:
+    """A plan under Kafka's rules beside the same plan without a store's forgetting.
+
+    Example:
+        >>> audit = sk.audit(plan.emit("on_window_close"), monday, store="memory")
+        >>> audit.counts()["lost"]
+        0
+    """
+
+    settings: Settings
+    expected: Run
+    lives: Sequence[Run]  # what Kafka does, from each start of its task on
+    replay: Callable[[int], Audit]  # the same deployment with another retention
+    noticed: Mapping[Hashable, Noticed]  # of each part of the records: what its results depended on
+    part_of: Parts
+
+    # ---- what it says
+
+    def counts(self) -> dict[str, int]:
+        """How many results came as they should, how many did not, and what the store still holds at the end."""
+        found = Counter(self._verdicts.values())
+        return {
+            "expected": len(self._expected_results),
+            "sent": sum(sent.times for sent in self._kafka_results.values()),
+            **{verdict.replace(" ", "_").lower(): found.get(verdict, 0) for verdict in VERDICTS},
+            "waiting": self._waiting_count,
+            "dropped_records": sum(life.metrics()["dropped-records-total"] for life in self.lives),
+            "late_but_counted": self._late_but_counted,
+            "final_but_kept": self._held_final_count,
+        }
+
+    def table(self) -> Any:
+        """One row a window: bounds, verdict, how often it was sent, how much later, the right value, Kafka's value."""
+        return tables.frame_of(self._columns(list(self._verdicts)), self.frame)
+
+    def differences(self) -> Any:
+        """The rows of `table()` that are not as they should be."""
+        wrong = [id for id, verdict in self._verdicts.items() if verdict != AS_IT_SHOULD]
+        return tables.frame_of(self._columns(wrong), self.frame)
+
+    @property
+    def frame(self) -> FrameKind:
+        """The kind of frame that was given."""
+        kind: FrameKind = self.expected.outcome.batch.frame
+        return kind
+
+    @property
+    def is_clean(self) -> bool:
+        """True if every result came once, in time and with the right value."""
+        return all(verdict == AS_IT_SHOULD for verdict in self._verdicts.values())
+
+    @property
+    def loses_nothing(self) -> bool:
+        """True if every result came, in time and with the right value, though some may have come again, larger."""
+        return all(verdict in (AS_IT_SHOULD, SENT_TWICE) for verdict in self._verdicts.values())
+
+    @property
+    def safe_retentions_ms(self) -> list[Interval]:
+        """The retentions that lose and change nothing on these records: (first, last), both included; None: no last.
+
+        A longer retention may lose what a shorter one keeps: RocksDB drops segments, which are half of it long, and so
+        begin elsewhere. What lies in no interval loses or changes something, unless `unknown_retentions_ms` names it.
+        """
+        return list(self._safe.intervals)
+
+    @property
+    def unknown_retentions_ms(self) -> list[Interval]:
+        """Retentions between safe ones of which it is not known what they lose: more than a bounded search can tell."""
+        return list(self._safe.unknown)
+
+    @property
+    def smallest_retention_ms(self) -> int | None:
+        """The smallest retention that is known to lose and change nothing; None if none is."""
+        return self._safe.intervals[0][0] if self._safe.intervals else None
+
+    @property
+    def recommended_retention_ms(self) -> int | None:
+        """The retention from which on every one loses and changes nothing; None if there is none."""
+        return self._safe.intervals[-1][0] if self._safe.intervals and self._safe.intervals[-1][1] is None else None
+
+    @cached_property
+    def cure(self) -> Audit | None:
+        """The audit with the recommended retention; None if no retention helps: it is the cache or the interval."""
+        wanted = self.recommended_retention_ms
+        return None if wanted is None else self.replay(wanted)
+
+    @cached_property
+    def _safe(self) -> Safe:
+        lowest_ms = self.expected.plan.complete_windows.retention_ms(None)
+        return safe_retentions(lowest_ms, lambda retention_ms: self.replay(retention_ms)._replayed)
+
+    @cached_property
+    def _replayed(self) -> Replayed:
+        """What its results depended on, and the parts of the records that have wrong ones."""
+        wrong = [id for id, verdict in self._verdicts.items() if verdict not in (AS_IT_SHOULD, SENT_TWICE)]
+        losing = {self.part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in wrong}
+        return Replayed(self.noticed, losing)
+
+    @cached_property
+    def _safe_by_luck(self) -> bool:
+        """True if it loses nothing, and some longer retention does."""
+        kept_ms = self.settings.retention_ms
+        paths = (Path(each) for each in self.noticed.values())
+        if all(path.sure_from_ms <= kept_ms and path.at_most_ms == FOREVER_MS for path in paths):
+            return False
+        return kept_ms < (self.recommended_retention_ms or FOREVER_MS)
+
+    def figure(self, *, theme: Theme = "light") -> go.Figure:
+        """The results over time: those that came as they should, and those that did not."""
+        from sessionkit.views.charts.audit import audit_figure
+
+        ends_ms = np.array([id.end_ms for id in self._verdicts], np.int64)
+        title, _, found = self.words()[0].partition(": ")
+        rest = [found[:1].upper() + found[1:], *self.words()[1:]]
+        return audit_figure(title, rest, ends_ms, list(self._verdicts.values()), VERDICTS, theme=theme)
+
+    def words(self) -> list[str]:
+        """The findings as sentences, the most important first."""
+        plan = self.expected.plan
+        safe = None if self.loses_nothing and not self._safe_by_luck else self._safe
+        cured = None if safe is None or self.loses_nothing or self.cure is None else self.cure.counts()
+        return audit_words(self.settings, self.counts(), plan.windows, plan.strategy, safe, cured)
+
+    def __repr__(self) -> str:
+        return "\n".join(self.words())
+
+    def _repr_html_(self) -> str:
+        first, *rest = self.words()
+        items = "".join(f"<li>{escape_html(each)}</li>" for each in rest)
+        return html_block(f"<p><b>{escape_html(first)}</b></p><ul>{items}</ul>")
+
+    # ---- how it is found
+
+    @cached_property
+    def _expected_results(self) -> dict[WindowId, Sent]:
+        return results_of(self.expected)
+
+    @cached_property
+    def _kafka_results(self) -> dict[WindowId, Sent]:
+        return results_of(*self.lives)
+
+    @cached_property
+    def _verdicts(self) -> dict[WindowId, str]:
+        expected, kafka = self._expected_results, self._kafka_results
+        ids = sorted({*expected, *kafka}, key=lambda id: (id.partition, id.end_ms, id.start_ms, str(id.key)))
+        again = self._sent_again
+        return {id: verdict_on(expected.get(id), kafka.get(id), is_sent_again=id in again) for id in ids}
+
+    @cached_property
+    def _sent_again(self) -> set[WindowId]:
+        """Sessions that a record re-opened after they had been sent as final: the larger one is sent as well."""
+        trace = self.expected.trace
+        if isinstance(trace, WindowTrace) or self.expected.plan.strategy == "on_window_update":
+            return set()
+        return self._ids(trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
+
+    def _ids(
+        self, row: npt.NDArray[np.int32], start_ms: npt.NDArray[np.int64], end_ms: npt.NDArray[np.int64]
+    ) -> set[WindowId]:
+        """Windows of the expected run, by their rows and the bounds that they had at some time."""
+        trace, columns = self.expected.trace, self.expected.trace.window_columns
+        partition, key = trace.batch.partitions[columns.partition[row]], trace.keys.take(pa.array(columns.key[row]))
+        bounds = (start_ms.tolist(), end_ms.tolist())
+        return {WindowId(*each) for each in zip(partition.tolist(), key.to_pylist(), *bounds, strict=True)}
+
+    def _columns(self, ids: list[WindowId]) -> dict[str, Any]:
+        names = list(self.expected.outcome.folds)
+        nothing = (None,) * len(names)
+        expected = [self._expected_results.get(id) for id in ids]
+        kafka = [self._kafka_results.get(id) for id in ids]
+        columns: dict[str, Any] = {
+            "key": [id.key for id in ids],
+            "window_start_ms": np.array([id.start_ms for id in ids], np.int64),
+            "window_end_ms": np.array([id.end_ms for id in ids], np.int64),
+            "verdict": [self._verdicts[id] for id in ids],
+            "sent_count": np.array([0 if sent is None else sent.times for sent in kafka], np.int64),
+            "partition": np.array([id.partition for id in ids], np.int64),
+        }
+        for place, name in enumerate(names):
+            columns[name] = [(nothing if sent is None else sent.value)[place] for sent in expected]
+            columns[f"kafka_{name}"] = [(nothing if sent is None else sent.value)[place] for sent in kafka]
+        return columns
+
+    @cached_property
+    def _waiting_count(self) -> int:
+        """How many of the lost results the emit interval still holds back at the end."""
+        if not self.settings.emit_interval_ms or self.expected.plan.strategy != "on_window_close":
+            return 0
+        trace = self.expected.trace
+        closes, no_look = trace.closes, self._next_look(trace)[trace.closes.at] == len(trace)
+        waiting = self._ids(closes.window[no_look], closes.start_ms[no_look], closes.end_ms[no_look])
+        return sum(self._verdicts.get(id) == LOST for id in waiting & self._readable_finals)
+
+    @property
+    def _store(self) -> Store:
+        """Kafka's store at the end, behind its cache."""
+        store = self.lives[-1].store
+        assert store is not None, "a run under Kafka's rules has one"
+        return store
+
+    @cached_property
+    def _readable_finals(self) -> set[WindowId]:
+        """The windows that Kafka's store would still give to a look for final results."""
+        windows, found = self.expected.plan.windows, set()
+        read = getattr(self._store, READ_FINALS[windows.holds])
+        for partition in self.expected.outcome.snapshots:
+            for each in read(0, INT64_MAX, partition=partition):
+                end_ms = windows.last_instant_ms(each) + (0 if windows.inclusive_end else 1)
+                found.add(WindowId(partition, each.key, each.window_start_ms, end_ms))
+        return found
+
+    @cached_property
+    def _held_final_count(self) -> int:
+        """How many windows are final and still in Kafka's store."""
+        windows, count = self.expected.plan.windows, 0
+        for partition, snapshot in self.expected.outcome.snapshots.items():
+            close_ms = snapshot.stream_time_ms - windows.close_lag_ms
+            last = [windows.last_instant_ms(each) for each in self._store.all(partition=partition)]
+            count += sum(ms < close_ms for ms in last)
+        return count
+
+    @cached_property
+    def _late_but_counted(self) -> int:
+        """How many records are late, and count in Kafka, as its stream time starts anew with each life of the task."""
+        kafka = np.concatenate([life.trace.decision for life in self.lives])
+        return int(((self.expected.trace.decision == LATE) & (kafka != LATE)).sum())
+
+    def _next_look(self, trace: Any) -> npt.NDArray[np.int64]:
+        """For each record the first one from it on at which Kafka looks for final results."""
+        deployed = [life.deployed for life in self.lives if life.deployed is not None]
+        count, clock = len(trace), [ms for each in deployed for ms in each.clock_ms or ()]
+        out = np.full(count, count, np.int64)
+        for p in range(len(trace.batch.partitions)):
+            mine = np.flatnonzero(trace.batch.partition == p)
+            due = looks(mine, clock, self.settings.emit_interval_ms, self.settings.starts) if clock else mine
+            out[mine] = np.append(due, count)[np.searchsorted(due, mine)]
+        return out
+
+
+def audit(
+    plan: Plan,
+    data: Any,
+    *,
+    store: StoreKind = "memory",
+    retention: Duration | None = None,
+    caching: bool | int = False,
+    commit_every: int | None = None,
+    emit_interval: Duration | None = None,
+    wall_clock: Sequence[int] | None = None,
+    restarts: Sequence[int] = (),
+) -> Audit:
+    """Runs the plan as Kafka Streams would with these settings, and says where its results are not what they should be.
+
+    Args:
+        plan: the plan, with its emit strategy.
+        data: a frame or file, as for `Plan.run`; the records are replayed one by one.
+        store: Kafka's "memory" store or its "rocksdb" store (on close the time-ordered one, as Kafka chooses).
+        retention: what `Materialized.withRetention` would say; Kafka's default, the smallest allowed, if not given.
+        caching: the record cache, True or a number of entries.
+        commit_every: a commit after so many records; without it one at the end.
+        emit_interval: Kafka's throttle of final results; 0 if not given (Kafka's default is 1 s of wall clock).
+        wall_clock: the wall clock (ms) at each record; without it the records come as fast as stream time says.
+        restarts: the rows after which the application is stopped and started again on the same disk. Its stream time
+            starts anew then, so that late records count until newer ones have moved it on.
+    Raises:
+        InvalidArgument: an unknown store, rows that are not there, or a Spark DataFrame, whose rows have no order.
+    Source:
+        KIP-825, KIP-328; the store rules of Kafka Streams 4.3.1.
+    Example:
+        >>> sk.audit(plan.emit("on_window_close"), monday)
+        in-memory store, retention 40 s, Kafka's default: no window becomes final on these records.
+    """
+    _check(plan, store)
+    windows = plan.complete_windows
+    smallest_ms = windows.retention_ms(None)
+    interval_ms = 0 if emit_interval is None else duration_ms(emit_interval, "emit_interval")
+    batch = read_records(data, plan.source, plan.value_columns())
+    if interval_ms and wall_clock is None:
+        wall_clock = plan.run_batch(batch).trace.stream_time_ms.tolist()
+    starts = starts_of(restarts, len(batch))
+    options = (caching, commit_every, interval_ms, wall_clock, len(batch))
+    is_cached = caching is not False and (plan.strategy == "on_window_update" or windows.caches_on_close)
+    part_of = Parts(windows, batch, is_one=is_cached or len(starts) > 1, waits=interval_ms > 0 or len(starts) > 1)
+    part_of.skip_late(batch, lambda: plan.run_batch(batch, retention=FOREVER_MS - 1).trace.decision == LATE)
+
+    def with_retention(retention_ms: int) -> Audit:
+        settings = Settings(
+            store=store,
+            retention_ms=retention_ms,
+            is_default_retention=retention_ms == smallest_ms,
+            caching=caching,
+            emit_interval_ms=interval_ms,
+            starts=starts,
+        )
+        how = deployment(plan.strategy, retention_ms, *options)
+        return _audited(plan, batch, settings, how, part_of, with_retention)
+
+    return with_retention(plan.complete_windows.retention_ms(retention))
+
+
+def _check(plan: Plan, store: str) -> None:
+    if store not in ("memory", "rocksdb"):
+        raise InvalidArgument(problem("audit knows two stores", repr(store), '"memory" or "rocksdb"'))
+    plan.check()
+    plan.check_rules("kafka")
+
+
+def _audited(
+    plan: Plan, batch: RecordBatch, settings: Settings, how: Deployment, part_of: Parts, replay: Callable[[int], Audit]
+) -> Audit:
+    smallest_ms = plan.complete_windows.retention_ms(None)
+    # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
+    expected = plan.run_batch(batch, retention=max(smallest_ms, settings.retention_ms - 1))
+    store = audit_store(plan, settings.retention_ms, smallest_ms, settings.store, part_of)
+    lives = []
+    for start, stop in pairwise([*settings.starts, len(batch)]):
+        if start:
+            store.restart_task()
+        lives.append(plan.run_deployed(batch.slice(start, stop), store, how.part(start, stop)))
+    store.notices = False  # who asks from now on only looks
+    if store.finds_closed:
+        notice_ours(plan, batch, max(settings.retention_ms, smallest_ms + 1), part_of, store.noticed)
+    return Audit(
+        settings=settings, expected=expected, lives=lives, replay=replay, noticed=store.noticed, part_of=part_of
+    )

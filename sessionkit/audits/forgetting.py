@@ -1,0 +1,381 @@
+"""Kafka's stores as an audit needs them: sorted maps that forget as its stores do, and notice what that depended on.
+
+Nothing that was put is deleted when it expires. So each answer can note what would have been another one with another
+retention: with which retentions the whole run would be the same follows from that.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from threading import RLock
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+from sortedcontainers import SortedDict
+
+from sessionkit.records.keys import key_bytes
+from sessionkit.stores.contract import Snapshot, StoredSession, StoredWindow
+from sessionkit.stores.segments import Segments
+
+FOREVER_MS = 2**62
+
+
+class Noticed:
+    """What the answers about one part of the records depended on: retentions with which all are the same.
+
+    `more_than_ms` and `at_most_ms` bound them; `live` and `gone` hold (time, time that the store had observed): with
+    these retentions the first one's segment was live then, or had expired; `together` and `apart` hold two times that
+    lay in one segment, or in two.
+    """
+
+    def __init__(self) -> None:
+        self.more_than_ms, self.at_most_ms = -1, FOREVER_MS
+        self.live: dict[int, int] = {}  # the later it is, the stronger
+        self.gone: dict[int, int] = {}  # the earlier
+        self.together: set[tuple[int, int]] = set()
+        self.apart: set[tuple[int, int]] = set()
+
+    def within(self, behind_ms: int, *, is_true: bool) -> None:
+        if is_true:
+            self.more_than_ms = max(self.more_than_ms, behind_ms)
+        else:
+            self.at_most_ms = min(self.at_most_ms, behind_ms)
+
+    def kept(self, time_ms: int, observed_ms: int, *, is_true: bool) -> None:
+        if is_true:
+            self.live[time_ms] = max(self.live.get(time_ms, observed_ms), observed_ms)
+        else:
+            self.gone[time_ms] = min(self.gone.get(time_ms, observed_ms), observed_ms)
+
+
+class PartOf(Protocol):
+    """Which part of the records something belongs to."""
+
+    def __call__(self, partition: int, raw: bytes, time_ms: int, /) -> Hashable:
+        """The part of a window that the store keeps by this time."""
+
+    @property
+    def span_ms(self) -> int:
+        """How far behind the store's time a window can lie that is needed yet, at most."""
+
+    def matters(self, partition: int, raw: bytes, time_ms: int, /) -> bool:
+        """Whether what a record of this time finds can change anything."""
+
+
+class Row(NamedTuple):
+    """What was put, and the part of the records that it belongs to."""
+
+    part: Hashable
+    stored: Any
+
+
+class _Partition:
+    def __init__(self) -> None:
+        self.observed_ms = self.dropped_at_ms = -1
+        self.snapshot = Snapshot()
+        self.of_key: defaultdict[bytes, SortedDict] = defaultdict(SortedDict)  # (time, start) → Row
+        self.by_time: SortedDict = SortedDict()  # (time, start, key) → Row
+
+
+class ForgettingStore:
+    """The base of both: partitions, clocks, and the rules of Kafka's stores in memory and on disk.
+
+    Args:
+        retention_ms: how long a window is kept.
+        lowest_ms: the smallest retention that is asked about.
+        on_disk: the rules of RocksDB's segments.
+        time_ordered: the form for emit-on-close; its windows are read though they are just `retention` behind.
+        part_of: (partition, key bytes, time) → the part of the records that this belongs to.
+        reach_ms: of sessions, how far from a record one is found.
+    """
+
+    holds: ClassVar[str]
+    shows_boundary = False
+    finds_closed = False  # a record can find what is closed: sessions alone
+
+    def __init__(
+        self,
+        *,
+        retention_ms: int,
+        lowest_ms: int,
+        on_disk: bool,
+        time_ordered: bool,
+        part_of: PartOf,
+        reach_ms: int,
+    ) -> None:
+        self.retention_ms, self.segments = retention_ms, Segments.of(retention_ms)
+        self.lock = RLock()
+        self.noticed: defaultdict[Hashable, Noticed] = defaultdict(Noticed)
+        self._lowest_ms, self._on_disk, self._part_of = lowest_ms, on_disk, part_of
+        self.is_persistent, self.time_ordered, self.notices = on_disk, time_ordered, True
+        self.segment_interval_ms = self.segments.interval_ms if on_disk else 1
+        self._boundary_ms = int(on_disk and time_ordered and self.shows_boundary)
+        self._gap_ms, self._is_relevant = reach_ms, True
+        self._partitions: defaultdict[int, _Partition] = defaultdict(_Partition)
+
+    # ---- what a run needs of a store
+
+    def snapshot(self, partition: int) -> Snapshot:
+        """How far the partition has been read."""
+        return self._partitions[partition].snapshot
+
+    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
+        """Takes over how far a run came."""
+        for number, snapshot in snapshots.items():
+            self._partitions[number].snapshot = snapshot
+
+    def restart_task(self) -> None:
+        """What Kafka Streams forgets when its task starts anew: stream time; on disk, what the store has observed."""
+        for mine in self._partitions.values():
+            mine.snapshot = mine.snapshot._replace(stream_time_ms=-1)
+            if self._on_disk:
+                for (time_ms, start_ms, raw), row in list(mine.by_time.items()):
+                    if not self._is_kept(row.part, time_ms, mine.dropped_at_ms):
+                        self._delete(mine, raw, time_ms, start_ms)
+                mine.observed_ms = mine.dropped_at_ms = -1
+
+    def bind(self, windows: Mapping[str, Any]) -> None:
+        """An audit has one plan."""
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """An audit that fails is thrown away with its store."""
+        yield
+
+    @property
+    def partitions(self) -> list[int]:
+        """The numbers of the partitions of which it holds windows, rising."""
+        return [number for number in sorted(self._partitions) if any(True for _ in self.all(partition=number))]
+
+    def all(self, *, partition: int = 0) -> Iterator[Any]:
+        """Every window that reads see; a look from outside, on which nothing depends."""
+        mine = self._partitions[partition]
+        first_ms = mine.observed_ms - self.retention_ms + 1 - self._boundary_ms
+        shown = [(place, row.stored) for place, row in mine.by_time.items() if place[0] >= first_ms]
+        return iter([stored for place, stored in sorted(shown, key=lambda each: self._order(*each[0]))])
+
+    def __len__(self) -> int:
+        return sum(1 for number in self.partitions for _ in self.all(partition=number))
+
+    @abstractmethod
+    def _order(self, time_ms: int, start_ms: int, raw: bytes) -> Any:
+        """Where a window stands among those of a partition, as Kafka's store goes through them."""
+
+    def notice_segments(self, time_ms: int, other_ms: int) -> None:
+        """A limited cache's order of use depends on whether these two times lie in one segment.
+
+        What it evicts first matters only where the store can forget something that is needed.
+        """
+        if not self.notices:
+            return
+        noticed = self.noticed[self._part_of(0, b"", time_ms)]
+        if self.retention_ms > self._part_of.span_ms:
+            noticed.more_than_ms = max(noticed.more_than_ms, self._part_of.span_ms)
+        else:
+            is_one = self.segments.id_of(time_ms) == self.segments.id_of(other_ms)
+            (noticed.together if is_one else noticed.apart).add((time_ms, other_ms))
+
+    # ---- rules
+
+    def _is_within(self, part: Hashable, behind_ms: int) -> bool:
+        """Whether what lies so far behind the observed time is kept."""
+        is_true = self.retention_ms > behind_ms
+        if behind_ms >= self._lowest_ms and self._is_relevant and self.notices:
+            self.noticed[part].within(behind_ms, is_true=is_true)
+        return is_true
+
+    def _is_kept(self, part: Hashable, time_ms: int, observed_ms: int) -> bool:
+        """Whether the segment of this time is live, when a put has observed that time."""
+        if observed_ms - time_ms <= self._lowest_ms:
+            return True  # with any retention: two segments span it
+        is_true = self.segments.id_of(time_ms) >= self.segments.oldest_live(observed_ms)
+        if self.notices:
+            self.noticed[part].kept(time_ms, observed_ms, is_true=is_true)
+        return is_true
+
+    def _is_read(self, mine: _Partition, row: Row, time_ms: int) -> bool:
+        return self._is_within(row.part, mine.observed_ms - time_ms - self._boundary_ms)
+
+    def _write(self, key: Any, time_ms: int, start_ms: int, stored: Any, partition: int) -> bool:
+        mine, raw = self._partitions[partition], key_bytes(key)
+        part = self._part_of(partition, raw, time_ms)
+        mine.observed_ms = max(mine.observed_ms, time_ms)
+        if self._on_disk:
+            mine.dropped_at_ms = mine.observed_ms
+            is_taken = self._is_kept(part, time_ms, mine.observed_ms)
+        else:
+            is_taken = self._is_within(part, mine.observed_ms - time_ms)
+        if is_taken and stored is None:
+            self._delete(mine, raw, time_ms, start_ms)
+        elif is_taken:
+            row = Row(part, stored)
+            mine.of_key[raw][(time_ms, start_ms)] = mine.by_time[(time_ms, start_ms, raw)] = row
+        return is_taken
+
+    def _delete(self, mine: _Partition, raw: bytes, time_ms: int, start_ms: int) -> None:
+        if mine.by_time.pop((time_ms, start_ms, raw), None) is not None:
+            del mine.of_key[raw][(time_ms, start_ms)]
+
+    def _of_key(self, key: Any, first_ms: int, last_ms: int, partition: int) -> Iterator[Any]:
+        """The key's windows by rising time."""
+        mine = self._partitions[partition]
+        rows = mine.of_key.get(key_bytes(key), SortedDict())
+        for place in rows.irange((first_ms, -1), (last_ms, FOREVER_MS)):
+            if self._is_read(mine, rows[place], place[0]):
+                yield rows[place].stored
+
+    def _one(self, key: Any, time_ms: int, start_ms: int, partition: int) -> Any:
+        mine = self._partitions[partition]
+        row = mine.of_key.get(key_bytes(key), {}).get((time_ms, start_ms))
+        return row.stored if row is not None and self._is_read(mine, row, time_ms) else None
+
+
+class ForgettingSessions(ForgettingStore):
+    """Sessions, kept by their ends."""
+
+    holds = "sessions"
+    finds_closed = True
+
+    def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        """Writes a session; False if it is refused. A null aggregate deletes, unless `keep_null`."""
+        stored = None if session.aggregate is None and not keep_null else session
+        return self._write(session.key, session.window_end_ms, session.window_start_ms, stored, partition)
+
+    def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
+        """Removes a session; on disk its time is observed, too, but nothing is dropped."""
+        mine = self._partitions[partition]
+        if self._on_disk:
+            mine.observed_ms = max(mine.observed_ms, window_end_ms)
+        self._delete(mine, key_bytes(key), window_end_ms, window_start_ms)
+
+    def find_sessions(
+        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredSession]:
+        """Sessions of `key` that end at or after the one time and start at or before the other, by rising end."""
+        mine, raw = self._partitions[partition], key_bytes(key)
+        rows = mine.of_key.get(raw, SortedDict())
+        self._is_relevant = self._part_of.matters(partition, raw, latest_session_start_ms - self._gap_ms)
+        found = [
+            rows[place].stored
+            for place in rows.irange((earliest_session_end_ms, -1))
+            if place[1] <= latest_session_start_ms and self._is_read(mine, rows[place], place[0])
+        ]
+        self._is_relevant = True
+        if not self._on_disk:
+            found.sort(key=lambda session: (session.window_end_ms, -session.window_start_ms))
+        return iter(found)
+
+    def find_sessions_by_end(self, first_ms: int, last_ms: int, *, partition: int = 0) -> Iterator[StoredSession]:
+        """Sessions of all keys that end between the two times; on disk all that live segments hold."""
+        mine, found = self._partitions[partition], []
+        for place in mine.by_time.irange((first_ms, -1), (last_ms, FOREVER_MS)):
+            row = mine.by_time[place]
+            if self._on_disk:
+                shown = self._is_kept(row.part, place[0], mine.dropped_at_ms)
+            else:
+                shown = self._is_read(mine, row, place[0])
+            if shown:
+                found.append((place, row.stored))
+        if not self._on_disk:
+            found.sort(key=lambda each: self._order(*each[0]))
+        return iter([stored for _, stored in found])
+
+    def find_sessions_in_keys(
+        self, key_from: None, key_to: None, earliest_end_ms: int, latest_start_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredSession]:
+        """The sessions of all keys that could merge with the span, for a cache that lists them; a look from outside."""
+        held = self.all(partition=partition)
+        return (s for s in held if s.window_end_ms >= earliest_end_ms and s.window_start_ms <= latest_start_ms)
+
+    def fetch_session(self, key: Any, start_ms: int, end_ms: int, *, partition: int = 0) -> Any:
+        """The aggregate of exactly this session; None if there is none."""
+        found = self._one(key, end_ms, start_ms, partition)
+        return None if found is None else found.aggregate
+
+    def _order(self, time_ms: int, start_ms: int, raw: bytes) -> Any:
+        return (self.segments.id_of(time_ms), raw, time_ms, start_ms) if self._on_disk else (time_ms, raw, -start_ms)
+
+
+class ForgettingWindows(ForgettingStore):
+    """Time and sliding windows, kept by their starts."""
+
+    holds = "windows"
+    shows_boundary = True
+
+    def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        """Writes a window; False if it is refused. A null aggregate deletes, unless `keep_null`."""
+        stored = None if window.aggregate is None and not keep_null else window
+        return self._write(window.key, window.window_start_ms, window.window_start_ms, stored, partition)
+
+    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
+        """The window of `key` that starts then; None if there is none."""
+        found: StoredWindow | None = self._one(key, window_start_ms, window_start_ms, partition)
+        return found
+
+    def fetch(self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+        """Windows of `key` that start between the two times, both included, by rising start."""
+        return iter(list(self._of_key(key, time_from_ms, time_to_ms, partition)))
+
+    def backward_fetch(
+        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredWindow]:
+        """`fetch` from the end."""
+        return reversed(list(self._of_key(key, time_from_ms, time_to_ms, partition)))
+
+    def fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+        """Windows of all keys that start between the two times, both included, by start and key bytes."""
+        mine = self._partitions[partition]
+        rows = (
+            (place, mine.by_time[place]) for place in mine.by_time.irange((time_from_ms, -1), (time_to_ms, FOREVER_MS))
+        )
+        return iter([row.stored for place, row in rows if self._is_read(mine, row, place[0])])
+
+    def fetch_to_update(
+        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool = False
+    ) -> Iterator[StoredWindow]:
+        """`fetch` or `backward_fetch` for the processor, which puts windows between the steps of its read."""
+        read = self.backward_fetch if backward else self.fetch
+        return read(key, time_from_ms, time_to_ms, partition=partition)
+
+    def fetch_step_by_step(
+        self, key: Any, _key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool
+    ) -> Iterator[StoredWindow]:
+        """`fetch` or `backward_fetch` for a limited cache, which evicts into the store between the steps.
+
+        In memory nothing expires from the time on at which the read stands, one step ahead; on disk it sees each
+        segment as it is when it comes to it.
+        """
+        mine, step = self._partitions[partition], -1 if backward else 1
+        rows, begun_ms = mine.of_key[key_bytes(key)], mine.observed_ms - self._boundary_ms
+
+        def visible(first_ms: int, last_ms: int) -> Iterator[Any]:
+            for place in list(rows.irange((first_ms, -1), (last_ms, FOREVER_MS)))[::step]:
+                if place in rows and self._is_within(rows[place].part, begun_ms - place[0]):
+                    yield rows[place]
+
+        if self._on_disk:
+            places = rows.irange((time_from_ms, -1), (time_to_ms, FOREVER_MS))
+            for segment in sorted({self.segments.id_of(place[0]) for place in places})[::step]:
+                first_ms, last_ms = self.segments.span_ms(segment)
+                for row in list(visible(max(first_ms, time_from_ms), min(last_ms, time_to_ms))):
+                    if not self._is_kept(row.part, row.stored.window_start_ms, mine.dropped_at_ms):
+                        break
+                    yield row.stored
+            return
+        ahead = next(visible(time_from_ms, time_to_ms), None)
+        while ahead is not None:
+            row, at_ms = ahead, ahead.stored.window_start_ms
+            bounds = (time_from_ms, at_ms - 1) if backward else (at_ms + 1, time_to_ms)
+            behind_ms = mine.observed_ms
+            ahead = next((r for r in visible(*bounds) if not backward or self._is_kept_at(r, behind_ms)), None)
+            yield row.stored
+
+    def _is_kept_at(self, row: Row, observed_ms: int) -> bool:
+        return self._is_within(row.part, observed_ms - row.stored.window_start_ms)
+
+    def _order(self, time_ms: int, start_ms: int, raw: bytes) -> Any:
+        if self._on_disk and not self.time_ordered:
+            return self.segments.id_of(time_ms), raw, time_ms
+        return time_ms, raw

@@ -1,0 +1,251 @@
+"""Folders that a user names for results: only what sessionkit wrote there is replaced, and only by what is whole."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from uuid import uuid4
+
+from sessionkit.errors import InvalidArgument, WriteFailed, problem, shorten
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+MANIFEST = "_sessionkit.json"  # readers of Parquet pass over names that begin so
+FORMAT = 1
+_ASIDE = re.compile(r"\.sessionkit-[0-9a-f]{32}")
+_MOST_NAMED = 3
+_DISK = re.compile(
+    "No space left on device|Disk quota exceeded|File too large|Read-only file system|Input/output error|"
+    "Permission denied"
+)
+Write = Callable[[Path], object]
+
+
+class File(NamedTuple):
+    """A file as it was written."""
+
+    name: str
+    size: int
+    sha256: str
+
+
+class Results:
+    """Results on their way into a folder: written aside, then each moved to its place in one rename.
+
+    A manifest lists what was written, by name, size and checksum. What it does not list, or lists otherwise, is the
+    user's: it is refused with its name before anything is written, and again when the places are taken.
+
+    Args:
+        names: the files and folders that will be in `folder`.
+        manifest: where in it the manifest lies: in one of these, or beside them.
+        owner: whose results they are; those of another are not replaced.
+        alone: True to refuse a folder that has anything else in it and no manifest.
+    """
+
+    def __init__(
+        self, folder: Path, names: Sequence[str], *, manifest: str = MANIFEST, owner: str = "", alone: bool = False
+    ) -> None:
+        self.folder, self._names, self._manifest = folder, tuple(names), manifest
+        self._owner, self._alone = owner, alone
+        self._aside = folder / f".sessionkit-{uuid4().hex}"
+        self._lock: int | None = None
+        self._known: dict[tuple[int, int, int], File] = {}
+
+    def check(self) -> None:
+        """Refuses what is in the way.
+
+        Raises:
+            InvalidArgument: the user's files, with their names.
+        """
+        with self.writing(self.folder):
+            found = sorted(each.name for each in self.folder.iterdir()) if self.folder.is_dir() else []
+            others = [name for name in found if not _ASIDE.fullmatch(name)]
+            if self._alone and others and not os.path.lexists(self.folder / self._manifest):
+                want = "a new or empty folder, one with a former report, or --overwrite to write beside what is there"
+                raise InvalidArgument(problem("the folder is not sessionkit's", str(self.folder / others[0]), want))
+            for name in self._names:
+                self._refuse_strangers(self.folder / name, name)
+
+    def __enter__(self) -> Self:
+        self.check()
+        self._made = not self.folder.exists()
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._sweep()
+            self._aside.mkdir()
+            self._lock = _locked(self._aside)
+            (self._aside / "new").mkdir()
+            (self._aside / "former").mkdir()
+        except OSError as error:
+            self.__exit__(None, None, None)
+            want = "a folder that can be made and written"
+            what = f"{shorten(self.folder, 500)} ({error.strerror})"
+            raise WriteFailed(problem("the results cannot go there", what, want)) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self._aside, ignore_errors=True)  # made a moment ago; the former results were ours to the byte
+        if self._lock is not None:
+            os.close(self._lock)
+        if self._made:
+            with contextlib.suppress(OSError):
+                self.folder.rmdir()  # where nothing came of it
+
+    def write(self, name: str, write: Write) -> None:
+        """Has `write` make `name`, a path below the names, where nobody looks yet.
+
+        Raises:
+            WriteFailed: the disk is full, read-only or broken.
+        """
+        with self.writing(self.folder / name):
+            path = self._aside / "new" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write(path)
+
+    @contextlib.contextmanager
+    def writing(self, path: Path) -> Iterator[None]:
+        """Says which of the results the disk refused."""
+        try:
+            yield
+        except WriteFailed:
+            raise
+        except Exception as error:
+            found = _DISK.findall(str(error))
+            if not isinstance(error, OSError) and not found:
+                raise
+            cause = error.strerror if isinstance(error, OSError) and error.strerror else found[-1] if found else error
+            what = f"{shorten(path, 500)} ({shorten(cause, 200)})"
+            want = "a disk with room, which can be written; what was there before is as it was"
+            raise WriteFailed(problem("the results cannot be written", what, want)) from error
+
+    def place(self) -> None:
+        """Moves all that was written to its place.
+
+        Raises:
+            InvalidArgument: something of the user's came into a place meanwhile.
+            WriteFailed.
+        """
+        new, inside = self._aside / "new", self._manifest.split("/")[0] in self._names
+        with self.writing(self.folder / self._manifest):
+            files = [self._file(path, name) for each in self._names for name, path in _leaves(new / each, each)]
+            self.check()
+            former = [] if inside else self._files()
+            self._write_manifest(files if inside else [*former, *files], new if inside else self.folder)
+        try:
+            for name in self._names:
+                with self.writing(self.folder / name):
+                    self._swap(name)
+            if not inside:
+                with self.writing(self.folder / self._manifest):
+                    self._write_manifest(files, self.folder)
+        except BaseException:
+            self._put_back()
+            raise
+
+    def _swap(self, name: str) -> None:
+        place, former = self.folder / name, self._aside / "former" / name
+        if os.path.lexists(place):
+            allowed = self._files()
+            os.rename(place, former)
+            self._refuse_strangers(former, name, allowed)  # now that nobody can add to it by this name
+        os.rename(self._aside / "new" / name, place)
+
+    def _put_back(self) -> None:
+        """Moves the former results back; the manifest may go on listing what is not there any more."""
+        for name in self._names:
+            place, former, new = self.folder / name, self._aside / "former" / name, self._aside / "new" / name
+            if not os.path.lexists(new):
+                os.rename(place, new)
+            if os.path.lexists(former):
+                os.rename(former, place)
+
+    def _refuse_strangers(self, path: Path, name: str, allowed: Sequence[File] | None = None) -> None:
+        if not os.path.lexists(path):
+            return
+        known = set(self._files() if allowed is None else allowed)
+        own = {self._manifest} if known else set()
+        strangers = [
+            inner for inner, leaf in _leaves(path, name) if inner not in own and self._file(leaf, inner) not in known
+        ]
+        if strangers:
+            shown = ", ".join(shorten(self.folder / inner, 500) for inner in strangers[:_MOST_NAMED])
+            more = f" and {len(strangers) - _MOST_NAMED:,} more" if len(strangers) > _MOST_NAMED else ""
+            want = "another folder for the results, or move these away"
+            raise InvalidArgument(problem("sessionkit did not write what is in the way", f"{shown}{more}", want))
+
+    def _file(self, path: Path, name: str) -> File:
+        """What is there, as the manifest would list it; a link or a folder as nothing that it lists."""
+        if path.is_symlink() or not path.is_file():
+            return File(name, -1, "")
+        found = path.stat()
+        place = (found.st_ino, found.st_size, found.st_mtime_ns)
+        if place not in self._known:
+            with path.open("rb") as file:
+                self._known[place] = File(name, found.st_size, hashlib.file_digest(file, "sha256").hexdigest())
+        return self._known[place]._replace(name=name)
+
+    def _files(self) -> list[File]:
+        """What the manifest lists; nothing if there is none, or it is another's."""
+        try:
+            told = json.loads((self.folder / self._manifest).read_text(encoding="utf-8"))
+            if told["format"] != FORMAT or told["owner"] != self._owner:
+                return []
+            return [File(str(name), int(size), str(digest)) for name, size, digest in told["files"]]
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
+            return []
+
+    def _write_manifest(self, files: Sequence[File], below: Path) -> None:
+        told: dict[str, Any] = {"format": FORMAT, "owner": self._owner, "files": sorted(set(files))}
+        draft = self._aside / "manifest"
+        draft.write_text(json.dumps(told, indent=1), encoding="utf-8")
+        os.replace(draft, below / self._manifest)
+
+    def _sweep(self) -> None:
+        """Removes what killed processes left aside: it was never moved to its place, or was ours and replaced."""
+        for path in self.folder.iterdir():
+            if _ASIDE.fullmatch(path.name) and path.is_dir() and not path.is_symlink():
+                with contextlib.suppress(OSError):
+                    lock = _locked(path)
+                    if lock is not None:
+                        shutil.rmtree(path, ignore_errors=True)
+                        os.close(lock)
+
+
+def save(rows: DataFrame, path: Path) -> None:
+    """Has Spark write Parquet there, where nothing is yet."""
+    rows.write.parquet(f"file://{path.absolute()}")  # Hadoop takes it as it is, unescaped
+
+
+def _leaves(path: Path, name: str) -> Iterator[tuple[str, Path]]:
+    """All below that a user could miss: files, links (not followed) and folders with nothing in them."""
+    inside = sorted(path.iterdir()) if path.is_dir() and not path.is_symlink() else []
+    if not inside:
+        yield name, path
+    for each in inside:
+        yield from _leaves(each, f"{name}/{each.name}")
+
+
+def _locked(folder: Path) -> int | None:
+    """A hold on the folder for as long as this process lives; None where there are no such locks."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return None
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle

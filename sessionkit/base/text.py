@@ -1,0 +1,188 @@
+"""The one place where text that comes from data is made safe: HTML, charts, one-line messages, Python, Java, SQL."""
+
+from __future__ import annotations
+
+import html
+import json
+import keyword
+import textwrap
+import unicodedata
+from collections.abc import Mapping
+
+from sessionkit.errors import INVISIBLE, LABEL_LENGTH, InvalidArgument, problem, shorten, visible
+
+COMMENT_WIDTH = 110
+
+
+def escape_html(text: object) -> str:
+    """`text` for an HTML page or attribute; shows as itself and cannot start markup or a link.
+
+    `$` becomes an entity for plotly, which looks for MathJax in the text as written; a page needs `html_block`, too.
+
+    Example:
+        >>> escape_html("<b>$x$")
+        '&lt;b&gt;&#36;x&#36;'
+    """
+    return html.escape(str(text), quote=True).replace("$", "&#36;")
+
+
+def escape_label(text: object, length: int = LABEL_LENGTH) -> str:
+    """`text` for a plotly label, hover or axis category: one short line without markup or MathJax.
+
+    plotly reads a small HTML of its own in every label (`<b>`, `<a href>`, `<br>`), and `$…$` as MathJax.
+    """
+    return escape_html(shorten(text, length))
+
+
+def html_block(inner: str) -> str:
+    """`inner` (HTML) in a block that MathJax leaves alone.
+
+    JupyterLab typesets what a cell shows: a key such as `$\\href{javascript:…}{x}$` would become a link.
+
+    Example:
+        >>> html_block("<p>5 $</p>")
+        '<div class="mathjax_ignore tex2jax_ignore"><p>5 $</p></div>'
+    """
+    return f'<div class="mathjax_ignore tex2jax_ignore">{inner}</div>'
+
+
+def literal(value: object) -> str:
+    """`value` as Python code, text in double quotes; what is not seen, or turns the letters around it, is escaped.
+
+    Example:
+        >>> print(literal("it's"), literal(7))
+        "it's" 7
+    """
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{literal(name)}: {literal(each)}' for name, each in value.items())}}}"
+    if not isinstance(value, str):
+        return repr(value)
+    return "".join(_coded(character) for character in json.dumps(value, ensure_ascii=False))
+
+
+def _coded(character: str) -> str:
+    if unicodedata.category(character) not in INVISIBLE:
+        return character
+    return f"\\u{ord(character):04x}" if ord(character) < 0x10000 else f"\\U{ord(character):08x}"
+
+
+def keyword_arguments(code: Mapping[str, str]) -> list[str]:
+    """`name=code` of each argument; a name that Python does not take as one goes into a dict.
+
+    Example:
+        >>> keyword_arguments({"n": "1", "per cent": "2"})
+        ['n=1', '**{"per cent": 2}']
+    """
+    return [f"{name}={text}" if _is_plain(name) else f"**{{{literal(name)}: {text}}}" for name, text in code.items()]
+
+
+def _is_plain(name: str) -> bool:
+    """True for a name that Python reads as it is: it would take "ª" for "a"."""
+    return name.isidentifier() and not keyword.iskeyword(name) and unicodedata.normalize("NFKC", name) == name
+
+
+def java_literal(text: str) -> str:
+    """`text` as a Java string, in ASCII.
+
+    Java reads `\\uXXXX` before it reads strings, also for a quote or the end of a line: control characters are written
+    in octal, and a backslash is always doubled, so that it starts no such escape.
+
+    Example:
+        >>> print(java_literal('5" \\\\u0022 é'))
+        "5\\" \\\\u0022 \\u00e9"
+    """
+    return '"' + "".join(_java_character(character) for character in text) + '"'
+
+
+def _java_character(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    if " " <= character <= "~":
+        return character
+    return f"\\{ord(character):03o}" if ord(character) < 128 else _java_escape(character)
+
+
+def _java_escape(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+
+
+def comment(text: str, mark: str) -> str:
+    """`text` as lines that each start with `mark`; nothing in it can end a line. After "//" in ASCII, for Java.
+
+    Example:
+        >>> print(comment("a\\nb */ \\\\u000a", "//"))
+        // a\\\\x0ab */ \\\\u000a
+    """
+    line = "".join(visible(character) for character in text)
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    lines = textwrap.wrap(line, COMMENT_WIDTH, subsequent_indent=indent, break_on_hyphens=False) or [""]
+    if mark == "//":  # Java reads \\u000a in a comment, too, but not after a backslash
+        lines = ["".join(_java_comment_character(character) for character in line) for line in lines]
+    return "\n".join(f"{mark} {line}".rstrip() for line in lines)
+
+
+def _java_comment_character(character: str) -> str:
+    if character == "\\":
+        return "\\\\"
+    return character if character.isascii() else _java_escape(character)
+
+
+def sql_literal(text: str) -> str:
+    """`text` as a string of standard SQL (ksqlDB, Flink), where only the quote itself is special.
+
+    Example:
+        >>> print(sql_literal("it's"))
+        'it''s'
+    """
+    return "'" + text.replace("'", "''") + "'"
+
+
+def sql_name(name: str) -> str:
+    """`name` as a quoted identifier of ksqlDB, Flink and Spark. See `is_visible` for what they do not take.
+
+    Example:
+        >>> print(sql_name("a`b -- c"))
+        `a``b -- c`
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def is_visible(text: str) -> bool:
+    """True if every character of `text` can be seen: no control character, line break or change of direction.
+
+    Example:
+        >>> is_visible("per cent"), is_visible("a\\nb")
+        (True, False)
+    """
+    return all(unicodedata.category(character) not in INVISIBLE for character in text)
+
+
+def is_text(text: str) -> bool:
+    """True if it can be written as UTF-8: no half of a pair stands alone.
+
+    Example:
+        >>> is_text("é"), is_text("\\ud800")
+        (True, False)
+    """
+    try:
+        return text.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """`count` with its noun: "1 record", "2 records", "28,491 records"."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
+    """`value`, if it is one of `choices`.
+
+    Raises:
+        InvalidArgument: it is not.
+    """
+    if value not in choices:
+        want = "one of " + ", ".join(repr(choice) for choice in choices)
+        raise InvalidArgument(problem(f"{name} must be a known choice", repr(value), want))
+    return value

@@ -1,0 +1,1 @@
+"""The command line: what it asks for, and what it says."""

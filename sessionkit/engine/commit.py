@@ -1,0 +1,83 @@
+"""Writes what a run left behind into its store: one commit, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.engine.outcome import Outcome
+from sessionkit.stores.contract import BulkStore, FixedColumns, SessionColumns
+from sessionkit.windows.contract import WindowKind
+
+
+def commit(outcome: Outcome, store: BulkStore, windows: WindowKind, retention_ms: int) -> None:
+    """Takes out what was loaded, puts back what can still be found, and moves each partition's position and clock."""
+    rows = np.flatnonzero(alive(outcome) & findable(outcome, windows, retention_ms))
+    store.commit(outcome.loaded, COLUMNS_AT[windows.holds](outcome, rows), outcome.snapshots)
+
+
+def windows_at(outcome: Outcome, rows: npt.NDArray[np.intp]) -> FixedColumns:
+    """The time and sliding windows at `rows` as a store takes them."""
+    columns = outcome.window_columns
+    return FixedColumns(
+        outcome.keys.take(pa.array(columns.key[rows])),
+        outcome.batch.partitions[columns.partition[rows]],
+        columns.start_ms[rows],
+        columns.timestamp_ms[rows],
+        columns.opened_by[rows],
+        _closed_by(outcome, rows),
+        {name: fold.aggregates(rows) for name, fold in outcome.folds.items()},
+    )
+
+
+def alive(outcome: Outcome) -> npt.NDArray[np.bool_]:
+    """True for each window that was not absorbed by another."""
+    mask: npt.NDArray[np.bool_] = outcome.window_columns.merged_into < 0
+    return mask
+
+
+def findable(outcome: Outcome, windows: WindowKind, retention_ms: int) -> npt.NDArray[np.bool_]:
+    """True for each window that a later record can still find, or build on."""
+    stream_time_ms = [outcome.snapshots[p].stream_time_ms for p in outcome.batch.partitions.tolist()]
+    oldest = windows.oldest_kept_end_ms(np.array(stream_time_ms, np.int64), retention_ms)
+    columns = outcome.window_columns
+    mask: npt.NDArray[np.bool_] = columns.end_ms >= oldest[columns.partition]
+    return mask
+
+
+def sessions_at(outcome: Outcome, rows: npt.NDArray[np.intp]) -> SessionColumns:
+    """The sessions at `rows` as a store takes them."""
+    windows, numbers = outcome.window_columns, outcome.batch.partitions
+    return SessionColumns(
+        outcome.keys.take(pa.array(windows.key[rows])),
+        numbers[windows.partition[rows]],
+        windows.start_ms[rows],
+        windows.end_ms[rows],
+        windows.opened_by[rows],
+        _closed_by(outcome, rows),
+        {name: fold.aggregates(rows) for name, fold in outcome.folds.items()},
+    )
+
+
+COLUMNS_AT: Mapping[str, Callable[[Outcome, npt.NDArray[np.intp]], SessionColumns | FixedColumns]] = {
+    "sessions": sessions_at,
+    "windows": windows_at,
+}
+
+
+def _closed_by(outcome: Outcome, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:
+    """Offset of the record that closed each window, -1 while it is open.
+
+    Without a trace nobody asked which record it was; the last one read then stands for it.
+    """
+    windows = outcome.window_columns
+    if outcome.kept_trace is not None:
+        closed_by: npt.NDArray[np.int64] = outcome.kept_trace.closed_by[rows]
+        return closed_by
+    position = np.array([outcome.snapshots[p].position for p in outcome.batch.partitions.tolist()], np.int64)
+    now = np.where(outcome.closed[rows], position[windows.partition[rows]], -1)
+    before = windows.closed_before[rows]
+    return np.where(before >= 0, before, now)

@@ -1,0 +1,135 @@
+"""How a Kafka Streams application runs a plan, as far as results depend on it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.base.durations import Duration, duration_ms
+from sessionkit.errors import InvalidArgument, problem, shorten
+
+Clock: TypeAlias = Sequence[int] | Callable[[], int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Deployment:
+    """One life of the application's task, from its start until it is stopped.
+
+    Args:
+        retention_ms: how long the store keeps a window.
+        emit: the plan's emit strategy.
+        caching: True for a record cache without limit, or its number of entries; False for none.
+        commits: rows of the records after which the task commits; None: once, at the end.
+        emit_interval_ms: final results are looked for at most this often, by `wall_clock`.
+        wall_clock: the wall clock in ms, at each record or as a function that tells it; None: it stands still.
+    """
+
+    retention_ms: int
+    emit: str
+    kafka: bool = True
+    caching: bool | int = False
+    commits: frozenset[int] | None = None
+    emit_interval_ms: int = 0
+    wall_clock: Clock | None = None
+
+    def part(self, start: int, stop: int) -> Deployment:
+        """This deployment for a part of its records: those from row `start` up to row `stop`."""
+        commits, clock = self.commits, self.wall_clock
+        if commits is not None:
+            commits = frozenset(row - start for row in commits if start <= row < stop)
+        if clock is not None and not callable(clock):
+            clock = clock[start:stop]
+        return dataclasses.replace(self, commits=commits, wall_clock=clock)
+
+
+def deployment(
+    emit: str,
+    retention_ms: int,
+    caching: bool | int,
+    commit_every: int | Sequence[int] | None,
+    emit_interval: Duration | None,
+    wall_clock: Clock | None,
+    count: int,
+) -> Deployment:
+    """What `Plan.run` was told of it, checked, for `count` records.
+
+    Raises:
+        InvalidArgument: a clock that does not fit the records, commits after less than one of them, a cache of fewer
+            entries than none.
+    """
+    given: Any = caching
+    if not isinstance(given, int) or given < 0:
+        what, want = "caching is a choice or a size", "True, False, or how many entries fit into the record cache"
+        raise InvalidArgument(problem(what, shorten(repr(caching)), want))
+    return Deployment(
+        retention_ms=retention_ms,
+        emit=emit,
+        caching=caching,
+        commits=_commit_rows(commit_every, count),
+        emit_interval_ms=0 if emit_interval is None else duration_ms(emit_interval, "emit_interval"),
+        wall_clock=_checked_clock(wall_clock, count),
+    )
+
+
+def _commit_rows(commit_every: int | Sequence[int] | None, count: int) -> frozenset[int] | None:
+    if commit_every is None:
+        return None
+    if isinstance(commit_every, int):
+        if commit_every < 1:
+            want = "a number of records, 1 or more, or the rows after which to commit"
+            raise InvalidArgument(problem("commit_every must be positive", commit_every, want))
+        return frozenset(range(commit_every - 1, count, commit_every))
+    return frozenset(commit_every)
+
+
+def _checked_clock(clock: Clock | None, count: int) -> Clock | None:
+    if clock is None:
+        return None
+    if callable(clock):
+        return lambda: _as_clock_time(clock())
+    want = "a list of ms, one for each record, or a function that tells the time"
+    try:
+        times = clock.to_pylist() if isinstance(clock, pa.Array | pa.ChunkedArray) else np.asarray(clock).tolist()
+        given = len(times)
+    except TypeError as error:
+        raise InvalidArgument(problem("wall_clock cannot be used", shorten(repr(clock)), want)) from error
+    if given != count:
+        raise InvalidArgument(problem("wall_clock has a time for each record", f"{given} for {count}", want))
+    return [_as_clock_time(time_ms) for time_ms in times]
+
+
+def _as_clock_time(time_ms: Any) -> int:
+    if not isinstance(time_ms, int) or isinstance(time_ms, bool):
+        raise InvalidArgument(problem("wall_clock tells whole milliseconds", shorten(repr(time_ms)), "an int"))
+    return time_ms
+
+
+def starts_of(restarts: Sequence[int], count: int) -> list[int]:
+    """The first row of each life of a task that is restarted after these of `count` rows.
+
+    Raises:
+        InvalidArgument: they are not rows of the records, rising.
+    """
+    rows = np.asarray(restarts, None if len(restarts) else np.int64)
+    if not np.issubdtype(rows.dtype, np.integer) or (np.diff(rows, prepend=-1, append=count) <= 0).any():
+        what = "restarts names the rows after which the task is stopped and started again"
+        raise InvalidArgument(problem(what, shorten(repr(restarts)), f"rising numbers from 0 to {count - 1}"))
+    return [0, *(rows + 1).tolist()]
+
+
+def looks(
+    rows: npt.NDArray[np.intp], clock_ms: Sequence[int], interval_ms: int, starts: Sequence[int]
+) -> npt.NDArray[np.intp]:
+    """The records at which Kafka looks for final results: the first of a life, and each an interval after a look."""
+    found, next_ms, last_life = [], 0, 0
+    for row, life in zip(rows.tolist(), np.searchsorted(starts, rows, side="right").tolist(), strict=True):
+        if life != last_life or clock_ms[row] >= next_ms:
+            found.append(row)
+            next_ms, last_life = clock_ms[row] + interval_ms, life
+    return np.array(found, np.intp)

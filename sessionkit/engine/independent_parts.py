@@ -1,0 +1,106 @@
+"""Parts of the records on which no others have an effect, whatever a store forgets: windows, or chains of records."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Callable, Hashable
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.records.batch import RecordBatch
+from sessionkit.records.keys import key_bytes
+from sessionkit.windows.contract import WindowKind
+
+WHOLE = "the whole"
+
+
+class Parts:
+    """Which part a window belongs to.
+
+    A tumbling or hopping window is one by itself. Sessions and sliding windows of a key may meet where its records are
+    close to each other, whatever is found: a part ends where a pause is too long for that. What the store has observed
+    is the same for all of them, with any retention. With a cache it is not, and after a restart it need not be: then
+    all records are one part.
+    """
+
+    def __init__(self, windows: WindowKind, batch: RecordBatch, *, is_one: bool, waits: bool = False) -> None:
+        self._windows, self.is_one = windows, is_one
+        self._late: set[tuple[int, bytes, int]] = set()
+        self._ends: dict[tuple[int, bytes], list[int]] = {}  # the last record of each part
+        self.span_ms = _span(windows, batch, waits=waits)
+        if windows.advance_ms is not None:
+            return
+        # sliding windows: twice the time difference, and the millisecond between two windows on each side
+        reach_ms = windows.reach_ms if windows.holds == "sessions" else 2 * windows.reach_ms
+        for of, times in _times_of_keys(batch).items():
+            is_last = np.diff(times, append=np.iinfo(np.int64).max) > reach_ms
+            self._ends[of] = times[is_last].tolist()
+
+    def __call__(self, partition: int, raw: bytes, time_ms: int) -> Hashable:
+        """The part of a window that the store keeps by this time."""
+        if self.is_one:
+            return WHOLE
+        if self._windows.advance_ms is not None:
+            return partition, raw, time_ms
+        return partition, raw, bisect_left(self._ends[partition, raw], time_ms)
+
+    def window(self, partition: int, raw: bytes, start_ms: int, end_ms: int) -> Hashable:
+        """The part of a window: a store keeps a session by its end, and others by their start."""
+        return self(partition, raw, end_ms if self._windows.holds == "sessions" else start_ms)
+
+    def skip_late(self, batch: RecordBatch, find_late: Callable[[], npt.NDArray[np.bool_]]) -> None:
+        """Leaves out the records that are late though nothing was ever forgotten, so with any retention.
+
+        A session that was forgotten is no longer met, which makes what meets the others smaller, never larger.
+        """
+        if self.is_one or self._windows.holds != "sessions":
+            return
+        keys, numbers = batch.keys.to_pylist(), batch.partitions.tolist()
+
+        def places(rows: npt.NDArray[np.bool_]) -> set[tuple[int, bytes, int]]:
+            columns = (batch.partition[rows].tolist(), batch.key[rows].tolist(), batch.timestamp_ms[rows].tolist())
+            return {(numbers[code], key_bytes(keys[key]), time) for code, key, time in zip(*columns, strict=True)}
+
+        usable, is_late = batch.usable, find_late()
+        self._late = places(usable & is_late) - places(usable & ~is_late)
+
+    def matters(self, partition: int, raw: bytes, time_ms: int) -> bool:
+        """Whether what a record of this time finds can change anything."""
+        return (partition, raw, time_ms) not in self._late
+
+
+def _span(windows: WindowKind, batch: RecordBatch, *, waits: bool) -> int:
+    """How far behind the store can need a window: final ones it does not, unless the look for them waits."""
+    times = batch.timestamp_ms
+    if not len(times):
+        return 0
+    length_ms = windows.ends_ms(0) if windows.holds == "windows" else 0
+    if waits or windows.advance_ms is None:
+        return int(times.max() - times.min()) + length_ms
+    longest = 0
+    for partition in range(len(batch.partitions)):
+        mine = batch.usable & (batch.partition == partition)
+        stream = np.maximum.accumulate(times[mine])
+        closed_by = times[mine] + length_ms + windows.grace_ms
+        closes = np.searchsorted(stream, closed_by)
+        is_needed = (closed_by >= stream) & (closes < len(stream))
+        starts_ms = times[mine][is_needed] - length_ms
+        longest = max(longest, int((stream[closes[is_needed]] - starts_ms).max(initial=0)))
+    return longest
+
+
+def _times_of_keys(batch: RecordBatch) -> dict[tuple[int, bytes], npt.NDArray[np.int64]]:
+    """The rising times of each partition's keys."""
+    usable = batch.usable
+    key, partition, times = batch.key[usable], batch.partition[usable], batch.timestamp_ms[usable]
+    order = np.lexsort((times, partition, key))
+    key, partition, times = key[order], partition[order], times[order]
+    edges = np.flatnonzero((np.diff(key) != 0) | (np.diff(partition) != 0)) + 1
+    found: dict[tuple[int, bytes], npt.NDArray[np.int64]] = defaultdict(lambda: np.empty(0, np.int64))
+    keys, numbers = batch.keys.to_pylist(), batch.partitions.tolist()
+    for first, part in zip([0, *edges.tolist()], np.split(times, edges), strict=True):
+        if len(part):
+            found[numbers[partition[first]], key_bytes(keys[key[first]])] = part
+    return dict(found)

@@ -1,0 +1,131 @@
+"""How much more grace would have kept a late record: exact, by replaying what its key had seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.compiled import compiled_loop
+from sessionkit.base.decisions import LATE
+from sessionkit.trace.loops import grouped
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.windows.cells import empty_cells
+from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.session_kernel import NO_SESSION, SESSION, SessionKernel, room_for, run_sessions
+
+Times = npt.NDArray[np.int64]
+NOTHING_LOADED = (np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def missing_grace_ms(trace: SessionTrace, windows: SessionWindows, rows: npt.NDArray[np.intp]) -> Times:
+    """How much more grace would have kept each late record, exactly: with 1 ms less it is still dropped.
+
+    Found by replaying the record's key, as the trace has it, under other graces: more grace never drops what less kept.
+    """
+    batch, columns, loaded = trace.batch, trace.window_columns, trace.window_columns.loaded_count
+    missing = np.empty(len(rows), np.int64)
+    slot = trace.slot if batch.rejected is None else np.where(batch.rejected != 0, -1, trace.slot)
+    asked_slots, number = np.unique(slot[rows], return_inverse=True)
+    place = np.full(trace.slot_count + 1, -1, np.int32)  # the last is of what was rejected
+    place[asked_slots] = np.arange(len(asked_slots))
+    first, by_slot = grouped(place[slot], len(asked_slots))
+    for one in range(len(asked_slots)):
+        records = by_slot[first[one] : first[one + 1]]
+        key, partition = batch.key[records[0]], batch.partition[records[0]]
+        mine = np.flatnonzero((columns.key[:loaded] == key) & (columns.partition[:loaded] == partition))
+        asked = number == one
+        missing[asked] = missing_grace_of_key(
+            batch.timestamp_ms[records], trace.stream_time_ms[records], np.searchsorted(records, rows[asked]), windows,
+            trace.retention_ms, (trace.loaded_start_ms[mine], trace.loaded_end_ms[mine]),
+        )  # fmt: skip
+    return missing
+
+
+def missing_grace_of_key(
+    times: Times, stair: Times, late: npt.NDArray[np.intp], windows: SessionWindows, retention_ms: int,
+    loaded: tuple[Times, Times] = NOTHING_LOADED,
+) -> Times:  # fmt: skip
+    """How much more grace would have kept late records of one key in one partition; all are in order of arrival.
+
+    Args:
+        times, stair: the time of each record, and the stream time of the partition at it.
+        late: places of the dropped ones that are asked about.
+        loaded: start and end of each session that was there before, by time.
+    """
+    chain = _chains(times, windows.inactivity_gap_ms) if not len(loaded[0]) else np.zeros(len(times), np.int64)
+    out = np.empty(len(late), np.int64)
+    for place, index in enumerate(late.tolist()):
+        near = np.flatnonzero(chain[: index + 1] == chain[index])
+        out[place] = _bisect(times[near], stair[near], windows, retention_ms, loaded)
+    return out
+
+
+def _search(times: Times, stair: Times, gap_ms: int, retention_ms: int, dropped: int, enough: int) -> int:
+    """The smallest grace that keeps the last record, compiled; -1 where a replay needs more than a short list."""
+    room = len(times)
+    slot, head, sessions = np.zeros(room, np.int32), np.empty(1, np.int32), np.empty(room, SESSION)
+    scratch = (head, sessions, empty_cells(), np.empty(room, np.uint8), np.empty(room, np.int32), room_for(room))
+    counters = np.zeros(5, np.int64)
+    return int(_smallest_grace(slot, times, stair, gap_ms, retention_ms, dropped, enough, *scratch, counters))
+
+
+@compiled_loop
+def _smallest_grace(  # type: ignore[no-untyped-def]
+    slot, times, stair, gap, retention, dropped, enough, head, sessions, cells, decision, window, events, counters
+):
+    """Bisects between a grace that drops the last record and one that keeps it; first just below the upper one."""
+    last = slot.shape[0] - 1
+    middle = enough - 1  # usually no session would have taken it in, and this drops it
+    while enough - dropped > 1:
+        head[0] = NO_SESSION
+        counters[:] = 0
+        reach = max(retention, gap + middle)
+        arrays = (slot, times, stair, gap, middle, reach, head, sessions, cells, decision, window, events, counters)
+        if run_sessions(0, *arrays) <= last:
+            return -1
+        if decision[last] < LATE:
+            enough = middle
+        else:
+            dropped = middle
+        middle = dropped + (enough - dropped) // 2
+    return enough
+
+
+def _chains(times: Times, gap_ms: int) -> Times:
+    """A number for each record; records of different numbers are too far apart to meet, whatever the grace."""
+    order = np.argsort(times, kind="stable")
+    in_time = times[order]
+    number = np.empty(len(times), np.int64)
+    number[order] = np.cumsum(np.append(False, in_time[1:] - in_time[:-1] > gap_ms)[: len(times)])
+    return number
+
+
+def _bisect(times: Times, stair: Times, windows: SessionWindows, retention_ms: int, loaded: tuple[Times, Times]) -> int:
+    """The smallest grace beyond the plan's under which the last of these records is kept."""
+    slot = np.zeros(len(times), np.int32)
+    decision, window = np.empty(len(times), np.uint8), np.empty(len(times), np.int32)
+    slot_of_loaded, closed = np.zeros(len(loaded[0]), np.int32), np.zeros(len(loaded[0]), np.bool_)
+
+    def kept(grace_ms: int) -> bool:
+        gap_ms = windows.inactivity_gap_ms
+        kernel = SessionKernel(gap_ms, grace_ms, max(retention_ms, gap_ms + grace_ms))  # also beyond 2**62 ms
+        kernel.load(slot_of_loaded, *loaded, closed, 1)
+        kernel.feed(slot, 1, times, stair, stair[:1], decision, window)
+        return bool(decision[-1] < LATE)
+
+    # with the upper one the record is not late even if it stays alone
+    dropped, enough = windows.grace_ms, int(stair[-1]) - windows.inactivity_gap_ms - int(times[-1])
+    if not len(loaded[0]):
+        found = _search(times, stair, windows.inactivity_gap_ms, retention_ms, dropped, enough)
+        if found >= 0:
+            return found - windows.grace_ms
+    if not kept(enough - 1):  # no session would have taken it in: the usual case
+        return enough - windows.grace_ms
+    enough -= 1
+    while enough - dropped > 1:
+        middle = (dropped + enough) // 2
+        if kept(middle):
+            enough = middle
+        else:
+            dropped = middle
+    return enough - windows.grace_ms

@@ -1,0 +1,122 @@
+"""What a run over one batch of records came to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.aggregations.folds import Fold
+from sessionkit.base.decisions import REPLAYED, TICK
+from sessionkit.errors import InvalidData, problem, shorten
+from sessionkit.records.batch import RecordBatch
+from sessionkit.stores.contract import Snapshot
+from sessionkit.trace.window_columns import WindowColumns
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What a run left behind: its windows and their aggregates, and the trace if it was kept."""
+
+    batch: RecordBatch
+    keys: pa.Array
+    window_columns: WindowColumns
+    closed: npt.NDArray[np.bool_]  # by the end of the run, for each window
+    folds: Mapping[str, Fold]
+    loaded: Any  # SessionColumns or FixedColumns
+    snapshots: Mapping[int, Snapshot]
+    dropped: Mapping[int, int]  # how many records for each decision
+    missed_count: int  # how many times a record came too late for a window
+    merge_count: int
+    trailing_only: bool = False  # of sliding windows those alone count as results that end with a record
+    kept_trace: Any  # SessionTrace or WindowTrace; None if it was not kept
+
+    @cached_property
+    def is_result(self) -> npt.NDArray[np.bool_]:
+        """True for each window that is a result: all of them, or (trailing only) those that end with a record."""
+        return self.window_columns.are_results(self.trailing_only)
+
+    @cached_property
+    def describe(self) -> Callable[[int], tuple[Any, str]]:
+        """Gives the key of record i, and words for where it is."""
+        return describer(self.batch)
+
+
+def describer(batch: RecordBatch) -> Callable[[int], tuple[Any, str]]:
+    """A function that gives the key of record i, and words for where it is."""
+    keys: list[Any] = []
+
+    def describe(i: int) -> tuple[Any, str]:
+        if not keys:
+            keys.extend(batch.keys.to_pylist())
+        key = keys[batch.key[i]]
+        at = f"partition {batch.partitions[batch.partition[i]]}, offset {batch.offset[i]}"
+        return key, f"record of key {shorten(repr(key))} at {at}, time {batch.timestamp_ms[i]}"
+
+    return describe
+
+
+def snapshots_after(
+    numbers: list[int],
+    position: npt.NDArray[np.int64],
+    stream_time_ms: npt.NDArray[np.int64],
+    close_time_ms: npt.NDArray[np.int64],
+    before: Mapping[int, Snapshot],
+) -> dict[int, Snapshot]:
+    """How far each partition has come; a close time never goes back."""
+    rows = zip(numbers, position.tolist(), stream_time_ms.tolist(), close_time_ms.tolist(), strict=True)
+    return {p: Snapshot(at, time, max(before[p].last_close_time_ms, close)) for p, at, time, close in rows}
+
+
+def without_replayed(
+    batch: RecordBatch, snapshots: Mapping[int, Snapshot]
+) -> tuple[RecordBatch, npt.NDArray[np.int64]]:
+    """The batch with its offsets counted on from the store's position, and what was read before marked as such."""
+    before = np.array([snapshots[p].position for p in batch.partitions.tolist()], np.int64)
+    if batch.given_offset is None:
+        return batch.replace(first_offset=before + 1), before  # the drive counts on from there
+    position = before.copy()
+    np.maximum.at(position, batch.partition, batch.given_offset)
+    if (before < 0).all():
+        return batch, position
+    replayed = batch.given_offset <= before[batch.partition]
+    if not replayed.any():
+        return batch, position
+    rejected = np.zeros(len(batch), np.uint8) if batch.rejected is None else batch.rejected.copy()
+    rejected[replayed] = REPLAYED
+    return batch.replace(rejected=rejected), position
+
+
+def newest_times(batch: RecordBatch, stream_time_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Stream time of each partition at the end of the batch, from what it was before."""
+    newest = stream_time_ms.copy()
+    counted = slice(None) if batch.rejected is None else (batch.rejected == 0) | (batch.rejected == TICK)
+    np.maximum.at(newest, batch.partition[counted], batch.timestamp_ms[counted])
+    return newest
+
+
+def codes_of(held: pa.Array, known: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
+    """(code of each key that a store holds, all keys): those of the records first, then the others.
+
+    Raises:
+        InvalidData: they are of another type.
+    """
+    if held.type != known.type and len(held):
+        want = "one type of key a store"
+        raise InvalidData(problem("the store holds keys of another type", f"{held.type}, records {known.type}", want))
+    code = pc.index_in(held, value_set=known)
+    if not code.null_count:
+        return np.asarray(code, np.int64), known
+    keys = pa.concat_arrays([known, held.filter(code.is_null()).unique()])
+    return np.asarray(pc.index_in(held, value_set=keys), np.int64), keys
+
+
+def decision_counts(counts: npt.NDArray[np.int64]) -> dict[int, int]:
+    """How many records met each decision that was made; a tick is no record."""
+    return {int(code): int(counts[code]) for code in np.flatnonzero(counts) if code != TICK}

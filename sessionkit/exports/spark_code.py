@@ -1,0 +1,267 @@
+"""A plan as PySpark code with Spark's own windows, which follow other rules than Kafka's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sessionkit.base.durations import show_duration
+from sessionkit.base.text import literal
+from sessionkit.errors import NotBuilt, problem
+from sessionkit.exports.export import Export
+from sessionkit.exports.request import Request, Result, lateness
+from sessionkit.exports.target import Target
+from sessionkit.windows.hopping import TimeWindows
+from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.sliding.windows import SlidingWindows
+
+_TYPES = {"bigint": "LongType", "double": "DoubleType", "string": "StringType", "boolean": "BooleanType"}
+_KEYS = {"string": 'raw["key"].cast("string")', "bytes": 'raw["key"]'}
+_KEYS["bigint"] = 'F.conv(F.hex(raw["key"]), 16, -10).cast("bigint")'  # 8 bytes, big-endian, signed
+_TIMES = {"s": "F.timestamp_millis({0} * 1000)", "ms": "F.timestamp_millis({0})"}
+_TIMES |= {"us": 'F.timestamp_millis(F.call_function("div", {0}, F.lit(1000)))'}
+_TIMES |= {"ns": 'F.timestamp_millis(F.call_function("div", {0}, F.lit(1000000)))'}
+
+_CODE = '''\
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+INPUT = {input_topic}
+OUTPUT = {output_topic}
+VALUE = T.StructType([
+{fields}
+])
+
+
+def records(raw: DataFrame) -> DataFrame:
+    """The records of a topic, as Spark's Kafka source gives them, as columns."""
+    value = F.from_json(raw["value"].cast("string"), VALUE)
+    columns = raw.select(
+        {key}.alias("key"),
+        {time}.alias("event_time"),
+{columns}
+    )
+    return columns.where((F.col("event_time") >= F.timestamp_millis(F.lit(0))) & F.col("key").isNotNull())
+
+
+def windowed(frame: DataFrame) -> DataFrame:
+    """One row a window: key, bounds in milliseconds, results."""
+    on_time = frame.withWatermark("event_time", {delay})
+    grouped = on_time.groupBy("key", {window}.alias("window"))
+    results = grouped.agg(
+{results}
+    )
+    return results.select(
+        "key",
+        F.unix_millis("window.start").alias("window_start_ms"),
+        {end}.alias("window_end_ms"),
+{names}
+    )
+
+
+def main() -> None:
+    """Runs until it is stopped."""
+    spark = SparkSession.builder.config("spark.sql.session.timeZone", "UTC").getOrCreate()
+    spark.conf.set("spark.sql.caseSensitive", "true")
+    kafka = {{"kafka.bootstrap.servers": "localhost:9092"}}
+    raw = spark.readStream.format("kafka").options(**kafka, subscribe=INPUT, startingOffsets="earliest").load()
+    rows = windowed(records(raw))
+    sent = rows.select(rows["key"].cast("string").alias("key"), F.to_json(F.struct("*")).alias("value"))
+    sink = sent.writeStream.format("kafka").options(**kafka, topic=OUTPUT, checkpointLocation="checkpoint")
+    sink.outputMode({mode}).start().awaitTermination()
+
+
+if __name__ == "__main__":
+    main()
+'''
+
+
+# ---- windows
+
+
+class _Windows(NamedTuple):
+    """What is written for a kind of window.
+
+    The watermark stays so far behind that a window closes where Kafka closes it: Spark closes one whose end is not
+    after the watermark; there a session ends a gap after its last record.
+    """
+
+    code: str
+    end: str
+    watermark_delay_ms: int
+    update_mode: str
+    differences: tuple[str, ...]
+    update_difference: str
+    before_1970: tuple[str, ...] = ()
+
+
+_END = 'F.unix_millis("window.end")'
+
+
+def _sessions(windows: SessionWindows) -> _Windows:
+    if windows.inactivity_gap_ms == 0:
+        raise NotBuilt(problem("Spark has no sessions without a gap", repr(windows), "a gap of 1 ms or more"))
+    return _Windows(
+        code=f'F.session_window("event_time", "{windows.inactivity_gap_ms} milliseconds")',
+        end=f"({_END} - {windows.inactivity_gap_ms})",
+        watermark_delay_ms=windows.grace_ms + 1,
+        update_mode="append",  # Spark refuses session windows in update mode
+        differences=(
+            "A late record is dropped even if it touches an open session; the plan judges the merged session.",
+            "Sessions that merge leave no trace; the plan withdraws each of them.",
+        ),
+        update_difference="Spark has no updates of session windows: each comes out once, when it is final.",
+    )
+
+
+def _time_windows(windows: TimeWindows) -> _Windows:
+    is_tumbling = windows.advance_ms == windows.size_ms
+    advance = "" if is_tumbling else f', "{windows.advance_ms} milliseconds"'
+    first = "Spark also has the windows that start before 1970; the plan's start at 0."
+    return _Windows(
+        code=f'F.window("event_time", "{windows.size_ms} milliseconds"{advance})',
+        end=_END,
+        watermark_delay_ms=windows.grace_ms,
+        update_mode="update",
+        differences=(),
+        update_difference="Updates come once a micro-batch for each window that changed in it, not once a record.",
+        before_1970=() if is_tumbling else (first,),
+    )
+
+
+# ---- aggregations
+
+
+class _Aggregate(NamedTuple):
+    """What is written for an aggregation over a column, given as a literal, and what differs."""
+
+    write: Callable[[str, Result], str]
+    difference: Callable[[Request], str] = lambda request: ""
+
+
+def _number(column: str, result: Result) -> str:
+    return f'F.col({column}).cast("bigint")' if result.type == "boolean" else column
+
+
+def _mean(column: str, result: Result) -> str:
+    return f'F.avg(F.col({column}).cast("double"))' if result.type == "bigint" else f"F.avg({_number(column, result)})"
+
+
+def _collect(column: str, result: Result) -> str:
+    """In a struct, as collect_list leaves out nulls."""
+    return f'F.transform(F.collect_list(F.struct(F.col({column}).alias("v"))), lambda one: one["v"])'
+
+
+def _order(request: Request) -> str:
+    return "Values have no order behind Spark's shuffle: first, last and lists may differ from run to run."
+
+
+def _nan(request: Request) -> str:
+    has_floats = any(result.type == "double" for result in request.results)
+    return "Spark takes NaN for the largest number." if has_floats else ""
+
+
+SPARK: Target[_Windows, _Aggregate] = Target(
+    system="Spark",
+    kinds={SessionWindows: _sessions, TimeWindows: _time_windows},
+    missing={
+        SlidingWindows: (
+            "sliding windows",
+            "TimeWindows with an advance; or plan.run(spark_dataframe), which has them exactly",
+        )
+    },
+    aggregations={  # in the order in which their differences are told
+        "count": _Aggregate(lambda column, result: "F.count(F.lit(1))"),
+        "sum": _Aggregate(lambda column, result: f"F.coalesce(F.sum({_number(column, result)}), F.lit(0))"),
+        "mean": _Aggregate(_mean),
+        "first": _Aggregate(lambda column, result: f"F.first({column}, ignorenulls=True)", _order),
+        "last": _Aggregate(lambda column, result: f"F.last({column}, ignorenulls=True)", _order),
+        "collect": _Aggregate(_collect, _order),
+        "min": _Aggregate(lambda column, result: f"F.min({column})", _nan),
+        "max": _Aggregate(lambda column, result: f"F.max({column})", _nan),
+    },
+)
+
+
+# ---- the module
+
+
+def to_spark(request: Request) -> Export:
+    """The plan as a Python module: `records`, `windowed` and `main`.
+
+    Raises:
+        NotBuilt: a gap of 0.
+    """
+    windows = SPARK.windows(request.windows)
+    names = [f"value_{place}" for place in range(len(request.types))]
+    column_of = dict(zip(request.types, names, strict=True))
+    code = _CODE.format(
+        input_topic=literal(request.input_topic),
+        output_topic=literal(request.output_topic),
+        fields=_lines(4, [_field(name, kind) for name, kind in request.value_types().items()]),
+        key=_KEYS[request.key_type],
+        time=_time(request),
+        columns=_lines(8, [f"value.getField({literal(n)}).alias({literal(c)})" for n, c in column_of.items()]),
+        delay=literal(f"{windows.watermark_delay_ms} milliseconds"),
+        window=windows.code,
+        results=_lines(
+            8, [f"{_written(r, column_of)}.alias({literal(_place(p))})" for p, r in enumerate(request.results)]
+        ),
+        end=windows.end,
+        names=_lines(
+            8, [f"F.col({literal(_place(p))}).alias({literal(r.name)})" for p, r in enumerate(request.results)]
+        ),
+        mode=literal("append" if request.is_final else windows.update_mode),
+    )
+    differences = [*request.layout(), *_differences(request, windows)]
+    return Export(target="spark", code=code, differences=differences, plan=tuple(request.plan.code()))
+
+
+def _lines(indent: int, codes: list[str]) -> str:
+    return "\n".join(f"{' ' * indent}{code}," for code in codes)
+
+
+def _place(place: int) -> str:
+    return f"result_{place}"
+
+
+def _field(name: str, kind: str) -> str:
+    return f"T.StructField({literal(name)}, T.{_TYPES[kind]}())"
+
+
+def _time(request: Request) -> str:
+    column = f"value.getField({literal(request.source.timestamp)})"
+    if request.source.unit is None:
+        return f'F.date_trunc("millisecond", F.to_timestamp({column}))'
+    before, after = _TIMES[request.source.unit].split("{0}")
+    return before + column + after
+
+
+def _written(result: Result, column_of: dict[str, str]) -> str:
+    column = "" if result.column is None else literal(column_of[result.column])
+    return SPARK.aggregations[result.built_in].write(column, result)
+
+
+def _differences(request: Request, windows: _Windows) -> list[str]:
+    behind = show_duration(windows.watermark_delay_ms)
+    words = [
+        "plan.run(spark_dataframe) computes this very plan on Spark; the code here uses Spark's own windows instead.",
+        f"{lateness(request)}. Spark has one watermark for the whole query, {behind} behind the "
+        "largest event time of all partitions, and moves it only between micro-batches: which late records count "
+        "depends on how records fall into batches. A batch query drops none.",
+        "Dropped records are only counted (numRowsDroppedByWatermark), once for each window.",
+        "A record without a time, or with one before 1970, is left out without a word; the plan refuses or counts it.",
+        "It needs Spark 3.5 or newer and its Kafka connector (spark-sql-kafka-0-10).",
+    ]
+    words += windows.differences
+    if request.is_final:
+        words.append(
+            "Final results come out at the end of a micro-batch, in no order; the plan's in order of their bounds."
+        )
+    else:
+        words.append(windows.update_difference)
+    words += windows.before_1970
+    told = [each.difference(request) for each in SPARK.used(request.built_ins)]
+    words += dict.fromkeys(filter(None, told))
+    return words

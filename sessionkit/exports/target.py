@@ -1,0 +1,53 @@
+"""What an export knows: the kinds of windows and the aggregations that it can write, and how it writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from sessionkit.aggregations.contract import Aggregation
+from sessionkit.errors import NotBuilt, problem, shorten
+from sessionkit.windows.contract import WindowKind
+
+W = TypeVar("W")
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target(Generic[W, A]):
+    """Another system: what is written for each kind of window, by its class, and for each aggregation, by its name.
+
+    `missing` names the kinds that Kafka has and it has not, each with what comes nearest.
+    """
+
+    system: str
+    kinds: Mapping[type, Callable[..., W]]
+    aggregations: Mapping[str, A]
+    missing: Mapping[type, tuple[str, str]] = field(default_factory=dict)
+
+    def check(self, windows: WindowKind, aggregations: tuple[tuple[str, Aggregation], ...]) -> None:
+        """Refuses windows and aggregations that this export does not know.
+
+        Raises:
+            NotBuilt: with the system and what it is written for.
+        """
+        kind = type(windows)
+        if kind in self.missing:
+            name, nearest = self.missing[kind]
+            raise NotBuilt(problem(f"{self.system} has no {name} as Kafka has them", repr(windows), nearest))
+        if kind not in self.kinds:
+            want = " or ".join(sorted(each.__name__ for each in self.kinds))
+            raise NotBuilt(problem(f"windows of this kind cannot be written for {self.system}", repr(windows), want))
+        for name, aggregation in aggregations:
+            if aggregation.built_in not in self.aggregations:
+                what = f"this aggregation cannot be written for {self.system}: result {shorten(repr(name))}"
+                raise NotBuilt(problem(what, shorten(aggregation.code), f"one of {', '.join(self.aggregations)}"))
+
+    def windows(self, windows: WindowKind, *more: Any) -> W:
+        """What is written for these windows."""
+        return self.kinds[type(windows)](windows, *more)
+
+    def used(self, built_ins: Collection[str]) -> list[A]:
+        """What is written for those of these aggregations, each once, in the order of the table."""
+        return [each for name, each in self.aggregations.items() if name in built_ins]

@@ -1,0 +1,1 @@
+"""A user's rows become checked columns: keys, times, partitions, offsets, values."""

@@ -1,0 +1,306 @@
+"""Records as canonical columns: any frame with the Arrow stream protocol, or a file, checked at the door."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY
+from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData, problem, shorten
+from sessionkit.records.frames import FrameKind
+from sessionkit.records.keys import encode_keys
+from sessionkit.records.loops import implicit_offsets, offsets_rise, partition_codes
+from sessionkit.records.offsets import not_after
+from sessionkit.records.partitioner import partition_of_keys
+from sessionkit.records.plain_columns import check_polars, check_text, plain_table
+from sessionkit.records.source import Source
+from sessionkit.records.times import refuse_mixed_zones, to_milliseconds
+
+_NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError)
+SMALL_PARTITION_NUMBER = 4096  # coded without a sort
+SHOWN_NAMES = 400  # characters of a list of columns in an error
+
+
+class PythonObjects:
+    """A column of objects that Arrow cannot hold: as much of an Arrow array as Python functions need."""
+
+    type = pa.opaque(pa.null(), "python objects", "sessionkit")
+
+    def __init__(self, objects: list[Any]) -> None:
+        self._objects = objects
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __getitem__(self, rows: slice) -> PythonObjects:
+        return PythonObjects(self._objects[rows])
+
+    def slice(self, lo: int, count: int) -> PythonObjects:
+        """`count` of the objects from `lo` on."""
+        return self[lo : lo + count]
+
+    def to_pylist(self) -> list[Any]:
+        """The objects themselves, None for a missing one."""
+        return self._objects
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordBatch:
+    """Records of one or more partitions in arrival order, as columns.
+
+    `key` holds codes into `keys` (-1: null), `partition` codes into `partitions`, `rejected` the reason for which a
+    record is dropped before any window is looked at (0: none).
+    """
+
+    keys: pa.Array
+    key: npt.NDArray[np.int32]
+    timestamp_ms: npt.NDArray[np.int64]
+    partition: npt.NDArray[np.int32]
+    partitions: npt.NDArray[np.int64]
+    rejected: npt.NDArray[np.uint8] | None = None
+    given_offset: npt.NDArray[np.int64] | None = None
+    first_offset: npt.NDArray[np.int64] | None = None
+    values: Mapping[str, pa.Array | PythonObjects] = field(default_factory=dict)
+    frame: FrameKind = "arrow"
+    remarks: tuple[str, ...] = ()  # on how they were read
+
+    def __len__(self) -> int:
+        return len(self.timestamp_ms)
+
+    def replace(self, **changes: Any) -> RecordBatch:
+        """This batch with some of its columns changed."""
+        return dataclasses.replace(self, **changes)
+
+    def slice(self, start: int, stop: int) -> RecordBatch:
+        """The records from row `start` up to row `stop`, of the same keys and partitions."""
+        rows = slice(start, stop)
+        return self.replace(
+            key=self.key[rows],
+            timestamp_ms=self.timestamp_ms[rows],
+            partition=self.partition[rows],
+            rejected=None if self.rejected is None else self.rejected[rows],
+            given_offset=None if self.given_offset is None else self.given_offset[rows],
+            values={name: column[rows] for name, column in self.values.items()},
+        )
+
+    @property
+    def usable(self) -> npt.NDArray[np.bool_]:
+        """True for each record that windows look at: those that are not rejected."""
+        return np.ones(len(self), np.bool_) if self.rejected is None else self.rejected == 0
+
+    @cached_property
+    def offset(self) -> npt.NDArray[np.int64]:
+        """Offset of each record: as given, else its running number within its partition."""
+        if self.given_offset is not None:
+            return self.given_offset
+        first = np.zeros(len(self.partitions), np.int64) if self.first_offset is None else self.first_offset
+        return implicit_offsets(self.partition, first.copy())
+
+
+def is_spark_frame(data: Any) -> bool:
+    """True for a DataFrame of Spark, told without loading it."""
+    return type(data).__module__.startswith("pyspark.")
+
+
+def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> RecordBatch:
+    """The records of `data` (a frame, or the path of a Parquet or CSV file) as one checked batch.
+
+    Raises:
+        InvalidArgument: a Spark DataFrame, whose rows are not here and have no order.
+        UnsupportedData: not a frame, or a column is of a type that cannot be what the plan says it is.
+        MissingColumn: a column that the plan names is not there.
+        InvalidData: null or impossible times, offsets that do not rise, keys that cannot be kept apart.
+    """
+    if is_spark_frame(data):
+        want = (
+            'some of them as a frame, such as data.where("partition = 0").orderBy("offset").limit(1_000_000).toPandas()'
+        )
+        raise InvalidArgument(problem("this needs the records at hand, in order", "a Spark DataFrame", want))
+    wanted = list(dict.fromkeys([*source.columns(), *value_columns]))
+    objects: dict[str, list[Any]] = {}
+    remarks: list[str] = []
+    table, frame = _open(data, wanted, source, objects, remarks)
+    table = plain_table(table)
+    if source.sort:
+        table = _sorted(table, source)
+    with ThreadPoolExecutor(max_workers=1) as aside:  # Arrow and the compiled loops let two columns go side by side
+        encoding = aside.submit(encode_keys, [table[name] for name in source.keys], source.keys, source.sep)
+        timestamp_ms, bad_time = to_milliseconds(table[source.timestamp], source)
+        named = None if source.partition is None else _partition_codes(table, source.partition)
+        keys, key = encoding.result()
+    partition, partitions = _placed(source, keys, key) if named is None else named
+    offset = _offsets(table, source, partition, partitions)
+    return RecordBatch(
+        keys=keys,
+        key=key,
+        timestamp_ms=timestamp_ms,
+        partition=partition,
+        partitions=partitions,
+        rejected=_rejections(key, timestamp_ms, bad_time),
+        given_offset=offset,
+        values={name: _value_column(table[name], name, objects.get(name)) for name in value_columns},
+        frame=frame,
+        remarks=tuple(remarks),
+    )
+
+
+def _rejections(
+    key: npt.NDArray[np.int32], timestamp_ms: npt.NDArray[np.int64], bad_time: npt.NDArray[np.bool_] | None
+) -> npt.NDArray[np.uint8] | None:
+    has_null_key = bool(len(key)) and int(key.min()) < 0
+    if bad_time is None and not has_null_key:
+        return None
+    rejected = np.where(key < 0, NULL_KEY, 0).astype(np.uint8)
+    if bad_time is not None:  # Kafka looks at the time first, where the record enters the task
+        rejected[timestamp_ms < 0] = NEGATIVE_TIME
+        rejected[bad_time] = BAD_TIME
+    return rejected
+
+
+def _open(
+    data: Any, wanted: list[str], source: Source, objects: dict[str, list[Any]], remarks: list[str]
+) -> tuple[pa.Table, FrameKind]:
+    """The wanted columns; what Arrow cannot hold goes into `objects`, what is to be said of it into `remarks`."""
+    if isinstance(data, str | os.PathLike):
+        from sessionkit.records.files.tables import read_file
+
+        table, said = read_file(data, wanted, source.keys, dict(source.types))
+        remarks.extend(said)
+        return table, "arrow"
+    kind = type(data).__module__.partition(".")[0]
+    if not hasattr(data, "__arrow_c_stream__") or (kind in ("pandas", "polars") and not hasattr(data, "columns")):
+        want = "a frame with the Arrow stream protocol (pandas, polars, pyarrow, DuckDB) or the path of a Parquet file"
+        raise UnsupportedData(problem("these are not records", type(data).__name__, want))
+    if kind == "pandas":
+        check_columns(list(data.columns), wanted)
+        return pa.table({name: _from_series(data[name], name, source, objects) for name in wanted}), "pandas"
+    if kind == "polars":
+        check_columns(data.columns, wanted)
+        check_polars(data, wanted)
+        data = data[wanted]
+    try:  # what is Arrow's already does not go through its C interface, where a NUL ends a name
+        data = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+        table = data if isinstance(data, pa.Table) else pa.table(data)
+    except _NOT_ARROW as error:
+        want = "columns of one type each; text must be valid Unicode, without lone surrogates"
+        raise UnsupportedData(problem("the frame cannot be read as columns", shorten(error, 200), want)) from error
+    check_columns(table.column_names, wanted)
+    return table.select(wanted), "polars" if kind == "polars" else "arrow"
+
+
+def check_columns(names: list[str], wanted: list[str]) -> None:
+    """Refuses data in which a wanted column is not there, or there twice."""
+    for name in wanted:
+        if names.count(name) == 0:
+            have = shorten(", ".join(repr(shorten(other)) for other in names), SHOWN_NAMES) or "no columns"
+            raise MissingColumn(problem(f"column {name!r} is not in the data", have, "name one of these in the plan"))
+        if names.count(name) > 1:
+            got = shorten(names)
+            raise InvalidData(problem(f"column {name!r} is there {names.count(name)} times", got, "rename all but one"))
+
+
+def _from_series(series: Any, name: str, source: Source, objects: dict[str, list[Any]]) -> pa.Array | pa.ChunkedArray:
+    """A pandas column in Arrow; what Arrow would refuse or change goes into `objects`, its places into the column."""
+    refusal = ""
+    try:
+        column = pa.array(series, from_pandas=True)
+        if (
+            series.dtype == object
+            and pa.types.is_binary(column.type)
+            and any(isinstance(value, str) for value in series)
+        ):
+            refusal = "bytes beside text"  # Arrow makes bytes of both, so that two keys would be one
+    except _NOT_ARROW as error:
+        column = None
+        refusal = shorten(", ".join(map(str, error.args)) if isinstance(error, pa.ArrowException) else error, 200)
+    if name in source.columns():
+        if refusal:
+            want = "values of one type; a key is text (valid Unicode), an integer of 64 bits or bytes"
+            raise UnsupportedData(problem(f"column {name!r} cannot be read", refusal, want))
+        if name == source.timestamp and series.dtype == object:
+            refuse_mixed_zones(series, name)
+    elif refusal or (series.dtype == object and pa.types.is_nested(column.type)):
+        objects[name] = [None if null else value for value, null in zip(series, series.isna(), strict=True)]
+        return pa.array(np.arange(len(series)))
+    return column
+
+
+def _sorted(table: pa.Table, source: Source) -> pa.Table:
+    order = [(name, "ascending") for name in (source.partition, source.offset) if name is not None]
+    return table.take(pc.sort_indices(table, sort_keys=order))
+
+
+def _value_column(column: pa.ChunkedArray, name: str, objects: list[Any] | None) -> pa.Array | PythonObjects:
+    if objects is not None:
+        return PythonObjects([objects[place] for place in column.to_pylist()])
+    check_text(column, name)
+    try:
+        joined = column.combine_chunks()
+        return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+    except pa.ArrowNotImplementedError as error:  # unions
+        want = "one chunk of it, or another type"
+        raise UnsupportedData(problem(f"column {name!r} cannot be joined", column.type, want)) from error
+
+
+def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.int64]:
+    if not pa.types.is_integer(column.type):
+        raise UnsupportedData(problem(f"{what} column {name!r} must hold integers", column.type, "cast it"))
+    if column.null_count:
+        rows = [int(row) for row in np.flatnonzero(np.asarray(column.is_null()))[:3]]
+        want = "each record is in one partition, at one offset"
+        raise InvalidData(
+            problem(f"{what} column {name!r} has missing values", f"{column.null_count} (rows {rows})", want)
+        )
+    try:
+        numbers: npt.NDArray[np.int64] = (column.cast(pa.int64()) if column.type == pa.uint64() else column).to_numpy()
+    except pa.ArrowInvalid as error:
+        got = shorten(error, 120)
+        raise InvalidData(problem(f"{what} column {name!r} has a number too large", got, "within 64 bits")) from error
+    if len(numbers) and numbers.min() < 0:
+        got = f"{numbers.min()} in row {int(np.argmin(numbers))}"
+        raise InvalidData(problem(f"{what} column {name!r} has a negative number", got, "Kafka counts from 0"))
+    return numbers
+
+
+def _placed(
+    source: Source, keys: pa.Array, key: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Codes of partitions, and their numbers, where no column names them."""
+    if source.partitions is None:
+        return np.zeros(len(key), np.int32), np.zeros(1, np.int64)
+    by_key = np.append(partition_of_keys(keys, source.partitions), 0).astype(np.int32)
+    return by_key[key], np.arange(source.partitions)  # code -1 (a null key) takes the last one, partition 0
+
+
+def _partition_codes(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Codes of the partitions in the column `name`, and their numbers."""
+    numbers = _integers(table[name], name, "partition")
+    if not len(numbers):
+        return np.zeros(0, np.int32), np.zeros(0, np.int64)
+    codes, seen = partition_codes(numbers, SMALL_PARTITION_NUMBER)
+    if len(codes):
+        return codes, seen
+    seen, codes = np.unique(numbers, return_inverse=True)
+    return codes.astype(np.int32), seen.astype(np.int64)
+
+
+def _offsets(
+    table: pa.Table, source: Source, partition: npt.NDArray[np.int32], partitions: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64] | None:
+    if source.offset is None:
+        return None
+    offset = _integers(table[source.offset], source.offset, "offset").astype(np.int64, copy=False)
+    row, before = offsets_rise(partition, offset, len(partitions))
+    if row >= 0:
+        raise not_after(int(partitions[partition[row]]), int(offset[row]), int(before), row=int(row))
+    return offset

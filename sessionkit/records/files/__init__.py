@@ -1,0 +1,1 @@
+"""Records from files, each kind as it is read: Parquet, and text."""

@@ -1,0 +1,114 @@
+"""Results as the kind of frame that the user gave."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.errors import UnsupportedData, problem, shorten
+
+FrameKind = Literal["pandas", "polars", "arrow"]
+EXACT_FLOATS = 2**53  # integers up to here are floats, too
+
+
+def to_frame(table: pa.Table, frame: FrameKind) -> Any:
+    """`table` as the kind of frame that the user gave.
+
+    Raises:
+        UnsupportedData: that kind has no such values.
+    """
+    if frame == "arrow":
+        return table
+    try:
+        return _to_pandas(table) if frame == "pandas" else _to_polars(table)
+    except UnsupportedData:
+        raise
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # polars' own is no Exception
+            raise
+        got = f"{type(error).__name__}: {shorten(error, 200)}"
+        want = "give a pyarrow table, which has all of Arrow's types"
+        raise UnsupportedData(problem(f"the results cannot be a frame of {frame}", got, want)) from error
+
+
+def _to_polars(table: pa.Table) -> Any:
+    import polars
+
+    for name in table.column_names:
+        if "\0" in name:  # a polars frame with such a name ends the process where it is handed on
+            want = "a name without the character NUL"
+            raise UnsupportedData(problem("a result cannot be a column of polars", shorten(repr(name)), want))
+    return polars.from_arrow(table)
+
+
+def _to_pandas(table: pa.Table) -> Any:
+    """Beside missing values pandas makes floats of integers, and it cuts names at a NUL; not where that matters."""
+    try:
+        frame = table.to_pandas()
+    except pa.ArrowNotImplementedError:  # of one column, such as lists of bytes of one length
+        frame = table.select([]).to_pandas().reindex(range(len(table)))
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            frame[name] = _series(column)
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        if pa.types.is_integer(column.type) and column.null_count and _is_wide(column):
+            frame[name] = _nullable(column)
+        elif pa.types.is_nested(column.type) and (_has_nul(column.type) or _holds_wide(column)):
+            frame[name] = python_objects(column.to_pylist())
+    return frame
+
+
+def _series(column: pa.ChunkedArray) -> Any:
+    try:
+        return column.to_pandas()
+    except pa.ArrowNotImplementedError:
+        return python_objects(column.to_pylist())
+
+
+def _nullable(column: pa.ChunkedArray) -> Any:
+    import pandas as pd
+
+    return column.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}.get)
+
+
+def _has_nul(kind: pa.DataType) -> bool:
+    """True where the name of a field has a NUL, which would end it in pandas."""
+    return "\0" in str(kind)
+
+
+def _holds_wide(column: pa.ChunkedArray) -> bool:
+    return any(_is_wide(leaf) for chunk in column.chunks for leaf in _leaves(chunk))
+
+
+def _leaves(array: pa.Array) -> Iterator[pa.Array]:
+    """The integers inside a column of lists, structs and maps."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        for part in array.flatten():
+            yield from _leaves(part)
+    elif pa.types.is_map(kind):
+        yield from _leaves(array.keys)
+        yield from _leaves(array.items)
+    elif pa.types.is_nested(kind) and hasattr(array, "flatten"):
+        yield from _leaves(array.flatten())
+    elif pa.types.is_integer(kind):
+        yield array
+
+
+def _is_wide(numbers: pa.Array | pa.ChunkedArray) -> bool:
+    """True where an integer is none of the floats."""
+    if numbers.type.bit_width < 64:
+        return False
+    least, most = pc.min_max(numbers).as_py().values()
+    return least is not None and (least < -EXACT_FLOATS or most > EXACT_FLOATS)
+
+
+def python_objects(values: list[Any]) -> npt.NDArray[np.object_]:
+    """Any values as a column of Python objects: numpy by itself makes a table of lists."""
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out

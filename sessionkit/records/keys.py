@@ -1,0 +1,180 @@
+"""Key columns as codes into an array of distinct keys, and keys as the bytes that Kafka's serializers write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
+from sessionkit.records.plain_columns import with_one_dictionary
+
+MAX_KEY_BYTES = 32 * 1024
+
+
+def encode_keys(
+    columns: list[pa.ChunkedArray], names: tuple[str, ...], sep: str | None
+) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    """(distinct keys, code of each record; -1 for a null key). Several columns are joined by `sep`.
+
+    Raises:
+        UnsupportedData: a key column that holds neither text, integers nor bytes.
+        InvalidData: a key above 32 KiB or beyond 64 bits, invalid UTF-8, or two different sets of values that would
+            give the same joined key.
+    """
+    parts = [_encode(column, name) for column, name in zip(columns, names, strict=True)]
+    keys, codes = parts[0]
+    for place in range(1, len(parts)):
+        _check_separator(parts[place - 1][0], str(sep), names[place - 1])
+        keys, codes = _join(keys, codes, *parts[place], str(sep))
+    _check_text(keys, " + ".join(names))
+    return keys, codes
+
+
+def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_floating(value_type) and column.null_count == len(column):
+        value_type, column = pa.null(), pa.chunked_array([pa.nulls(len(column))])  # pandas' column without any value
+    plain = _key_type(value_type, name)
+    is_coded = pa.types.is_dictionary(column.type)
+    if not is_coded:
+        column = _cast(column, plain, name).dictionary_encode()
+    column = with_one_dictionary(column)
+    if column.num_chunks == 0:
+        return pa.array([], plain), np.empty(0, np.int32)
+    codes = [_codes(chunk) for chunk in column.chunks]
+    keys = column.chunk(0).dictionary
+    joined = codes[0] if len(codes) == 1 else np.concatenate(codes)
+    return _distinct(_cast(keys, plain, name), joined) if is_coded else (keys, joined)
+
+
+def _cast(column: pa.Array | pa.ChunkedArray, plain: pa.DataType, name: str) -> pa.Array | pa.ChunkedArray:
+    try:
+        return column if column.type == plain else column.cast(plain)
+    except pa.ArrowInvalid as error:
+        want = "text as valid UTF-8, integers from -2**63 to 2**63 - 1"
+        raise InvalidData(problem(f"key column {name!r} holds what is no key", shorten(error, 120), want)) from error
+
+
+def _codes(chunk: pa.DictionaryArray) -> npt.NDArray[np.int32]:
+    indices = chunk.indices
+    if indices.null_count:  # unsigned codes have no -1
+        indices = indices.cast(pa.int64()).fill_null(-1)
+    return indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+
+
+def _distinct(keys: pa.Array, codes: npt.NDArray[np.int32]) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    """A frame's own dictionary (a pandas category, say) may hold a null or one value twice."""
+    once = keys.dictionary_encode()
+    if once.null_count == 0 and len(once.dictionary) == len(keys):
+        return keys, codes
+    return once.dictionary, np.append(_codes(once), np.int32(-1))[codes]
+
+
+def _key_type(kind: pa.DataType, name: str) -> pa.DataType:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return pa.large_string()
+    if pa.types.is_integer(kind):
+        return pa.int64()
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+        return pa.large_binary()
+    if pa.types.is_null(kind):
+        return pa.large_string()
+    want = "text, integers or bytes; cast it (a pandas column of integers with gaps: astype('Int64'))"
+    raise UnsupportedData(problem(f"key column {name!r} is of a type that is no key", kind, want))
+
+
+def _check_separator(keys: pa.Array, sep: str, name: str) -> None:
+    """Refuses a value after which the separator would not be the first one: two sets of values could look the same.
+
+    So "a" + "aa" + "b" and "" + "aa" + "ab", though neither first value holds the separator "aa".
+    """
+    keys = _as_text(keys)
+    ends = pc.binary_join_element_wise(keys, pa.scalar(sep, keys.type), pa.scalar("", keys.type))
+    early = pc.less(pc.find_substring(ends, sep), pc.binary_length(keys))
+    if pc.any(early).as_py():
+        value = keys[early.index(True).as_py()].as_py()
+        want = f"a separator that is in no value of {name!r}, so that different values stay different keys"
+        raise InvalidData(problem(f"sep={sep!r} is part of a key value", repr(shorten(value)), want))
+
+
+def _join(
+    keys: pa.Array, codes: npt.NDArray[np.int32], more_keys: pa.Array, more_codes: npt.NDArray[np.int32], sep: str
+) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    """Codes of the pairs that occur."""
+    keys, more_keys = _as_text(keys), _as_text(more_keys)
+    pair = codes.astype(np.int64) * max(len(more_keys), 1) + more_codes
+    pair[(codes < 0) | (more_codes < 0)] = -1
+    coded = pa.array(pair, mask=pair < 0).dictionary_encode()
+    left, right = (pa.array(part) for part in np.divmod(coded.dictionary.to_numpy(), max(len(more_keys), 1)))
+    joined = pc.binary_join_element_wise(keys.take(left), more_keys.take(right), pa.scalar(sep, pa.large_string()))
+    return joined, _codes(coded)
+
+
+def _as_text(keys: pa.Array) -> pa.Array:
+    if pa.types.is_large_binary(keys.type):
+        raise UnsupportedData(problem("several key columns are joined as text", keys.type, "decode the bytes first"))
+    return keys.cast(pa.large_string())
+
+
+def _check_text(keys: pa.Array, name: str) -> None:
+    if not len(keys) or pa.types.is_integer(keys.type):
+        return
+    try:
+        keys.validate(full=True)
+    except pa.ArrowInvalid as error:
+        want = "valid UTF-8, without lone surrogates"
+        raise InvalidData(problem(f"a key of {name} is no text", shorten(error, 120), want)) from error
+    lengths = pc.binary_length(keys)
+    longest = pc.max(lengths).as_py()
+    if longest > MAX_KEY_BYTES:
+        got = f"{longest:,} bytes, {shorten(keys[lengths.index(longest).as_py()].as_py())}"
+        raise InvalidData(problem(f"a key of {name} is too long", got, f"at most {MAX_KEY_BYTES:,} bytes"))
+
+
+def key_bytes(key: Any) -> bytes:
+    """`key` as Kafka's serializers write it: text as UTF-8, integers as 8 bytes big-endian, bytes as they are.
+
+    Raises:
+        InvalidArgument: any other type, text with a lone surrogate, an integer beyond 64 bits.
+    Example:
+        >>> key_bytes("ada"), key_bytes(1)
+        (b'ada', b'\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x01')
+    """
+    want = "text (valid Unicode), an integer of 64 bits or bytes"
+    try:
+        if isinstance(key, str):
+            return key.encode()
+        if isinstance(key, bytes):
+            return key
+        if isinstance(key, int | np.integer) and not isinstance(key, bool):
+            return int(key).to_bytes(8, "big", signed=True)
+    except UnicodeError as error:
+        raise InvalidArgument(problem("this is no key", shorten(key), want)) from error
+    except OverflowError as error:
+        raise InvalidArgument(problem("this is no key", f"an integer of {key.bit_length():,} bits", want)) from error
+    raise InvalidArgument(problem("this is no key", shorten(repr(key)), want))
+
+
+def key_ranks(keys: pa.Array) -> npt.NDArray[np.int64]:
+    """Place of each key in the order of its bytes, unsigned, as Kafka's stores sort (negative integers come last)."""
+    if pa.types.is_integer(keys.type):
+        order = np.argsort(keys.to_numpy().view(np.uint64), kind="stable")
+    else:
+        order = np.asarray(pc.sort_indices(keys.cast(pa.large_binary())))
+    ranks = np.empty(len(keys), np.int64)
+    ranks[order] = np.arange(len(keys))
+    return ranks
+
+
+def ranks_of(keys: pa.Array, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
+    """Place of each code's key in that order, among the keys that are in `codes`: the others are not sorted."""
+    used = np.zeros(len(keys), np.bool_)
+    used[codes] = True
+    some = np.flatnonzero(used)
+    ranks = np.empty(len(keys), np.int64)
+    ranks[some] = key_ranks(keys.take(pa.array(some)))
+    return ranks[codes]

@@ -1,0 +1,45 @@
+"""Compiled loops over the columns of records as they come in."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sessionkit.base.compiled import compiled
+
+
+@compiled
+def implicit_offsets(partition, following):  # type: ignore[no-untyped-def]
+    """Running number of each record within its partition, from `following[partition]` on, which is moved along."""
+    offset = np.empty(partition.shape[0], np.int64)
+    for i in range(partition.shape[0]):
+        offset[i] = following[partition[i]]
+        following[partition[i]] += 1
+    return offset
+
+
+@compiled
+def offsets_rise(partition, offset, partition_count):  # type: ignore[no-untyped-def]
+    """(row, offset before it) of the first offset that does not rise within its partition; (-1, -1) if all do."""
+    last = np.full(partition_count, -1, np.int64)
+    for i in range(offset.shape[0]):
+        if offset[i] <= last[partition[i]]:
+            return i, last[partition[i]]
+        last[partition[i]] = offset[i]
+    return -1, np.int64(-1)
+
+
+@compiled
+def partition_codes(numbers, most):  # type: ignore[no-untyped-def]
+    """(codes, distinct numbers, rising) of small partition numbers; nothing where one is negative or too large."""
+    code_of = np.full(most, -1, np.int32)
+    for i in range(numbers.shape[0]):
+        if numbers[i] < 0 or numbers[i] >= most:
+            return np.empty(0, np.int32), np.empty(0, np.int64)
+        code_of[numbers[i]] = 0
+    seen = np.flatnonzero(code_of == 0)
+    for code in range(seen.shape[0]):
+        code_of[seen[code]] = code
+    codes = np.empty(numbers.shape[0], np.int32)
+    for i in range(numbers.shape[0]):
+        codes[i] = code_of[numbers[i]]
+    return codes, seen

@@ -1,0 +1,180 @@
+"""Columns of any frame as Arrow's functions take them; what none of them takes is refused before it is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
+
+
+def plain_table(table: pa.Table) -> pa.Table:
+    """The table with its columns as `plain_column` makes them."""
+    for at, name in enumerate(table.column_names):
+        plain = plain_column(table.column(at))
+        if plain is not table.column(at):
+            table = table.set_column(at, name, plain)
+    return table
+
+
+def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column without views and runs, with dictionaries of text and bytes only; the values stay what they are."""
+    if any(not len(chunk) for chunk in column.chunks):  # sliced ones from outside cannot be joined (ArrowIndexError)
+        column = pa.chunked_array([chunk for chunk in column.chunks if len(chunk)], column.type)
+    kind = plain_type(column.type)
+    if kind != column.type:
+        column = pa.chunked_array([_plain(chunk) for chunk in column.chunks], kind)
+    return with_one_dictionary(column) if pa.types.is_dictionary(kind) else column
+
+
+def with_one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The dictionaries of all chunks as one; made anew where codes are too few for it, or a value of one is missing."""
+    try:
+        if not any(chunk.dictionary.null_count for chunk in column.chunks):
+            return column.unify_dictionaries()
+    except pa.ArrowInvalid:
+        pass  # too few codes
+    values = [chunk.dictionary.take(chunk.indices) for chunk in column.chunks]
+    return pa.chunked_array(values, column.type.value_type).dictionary_encode()
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """The array as one of `plain_type`, part by part: Arrow's casts know few of the ways, and confuse some."""
+    kind, plain = array.type, plain_type(array.type)
+    if kind == plain:
+        return array
+    if pa.types.is_run_end_encoded(kind):
+        run = np.searchsorted(np.asarray(array.run_ends), np.arange(array.offset, array.offset + len(array)), "right")
+        return _plain(array.values).take(pa.array(run))
+    if pa.types.is_dictionary(kind):
+        values = _plain(array.dictionary)
+        if pa.types.is_dictionary(plain):
+            return pa.DictionaryArray.from_arrays(array.indices, values, ordered=kind.ordered)
+        return values.take(array.indices)
+    if pa.types.is_struct(kind):
+        parts = [_plain(array.field(at)) for at in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(plain), mask=array.is_null())
+    if pa.types.is_fixed_size_list(kind):
+        size = kind.list_size
+        values = _plain(array.values.slice(array.offset * size, len(array) * size))
+        return pa.FixedSizeListArray.from_arrays(values, type=plain, mask=array.is_null())
+    if pa.types.is_map(kind):
+        rows = _rows(array)
+        return pa.MapArray.from_arrays(
+            _ends(array), *(_plain(part).take(rows) for part in (array.keys, array.items)), plain
+        )
+    if pa.types.is_list(kind) or pa.types.is_list_view(kind) or _is_large(kind):
+        made = pa.LargeListArray if pa.types.is_large_list(plain) else pa.ListArray
+        return made.from_arrays(_ends(array), _plain(array.flatten()), plain)
+    return array.cast(plain)
+
+
+def _sizes(lists: pa.Array) -> npt.NDArray[np.int64]:
+    """How many values each list has; 0 of a missing one, whatever lies there."""
+    sizes = np.asarray(lists.sizes) if hasattr(lists, "sizes") else np.diff(np.asarray(lists.offsets))
+    return np.where(np.asarray(lists.is_null()), 0, sizes)
+
+
+def _ends(lists: pa.Array) -> pa.Array:
+    """Where each list begins among those that are not missing, and the end of the last; missing at a missing one."""
+    ends = np.append(0, np.cumsum(_sizes(lists)))
+    is_wide = pa.types.is_large_list(plain_type(lists.type))
+    return pa.array(ends, pa.int64() if is_wide else pa.int32(), mask=np.append(np.asarray(lists.is_null()), False))
+
+
+def _rows(maps: pa.MapArray) -> pa.Array:
+    """The places of the entries of maps that are not missing."""
+    sizes = _sizes(maps)
+    ends = np.cumsum(sizes)
+    return pa.array(np.repeat(np.asarray(maps.offsets)[:-1] - (ends - sizes), sizes) + np.arange(sizes.sum()))
+
+
+def _is_large(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind))
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type without views, as `plain_column` makes it."""
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+    if pa.types.is_run_end_encoded(kind):
+        return plain_type(kind.value_type)
+    if pa.types.is_dictionary(kind):
+        values = plain_type(kind.value_type)
+        return pa.dictionary(kind.index_type, values, kind.ordered) if _is_text_or_bytes(values) else values
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(plain_type(kind.value_type)))
+    if _is_large(kind) or pa.types.is_list_view(kind):  # views may share values: together more than 32 bits count
+        return pa.large_list(kind.value_field.with_type(plain_type(kind.value_type)))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(plain_type(kind.value_type)), kind.list_size)
+    if pa.types.is_map(kind):
+        fields = (each.with_type(plain_type(each.type)) for each in (kind.key_field, kind.item_field))
+        return pa.map_(*fields, keys_sorted=kind.keys_sorted)
+    if pa.types.is_struct(kind):
+        return pa.struct([part.with_type(plain_type(part.type)) for part in kind])
+    return kind
+
+
+def _is_text_or_bytes(kind: pa.DataType) -> bool:
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in ("string", "large_string", "binary", "large_binary"))
+
+
+def parts_of(kind: pa.DataType) -> Iterator[pa.DataType]:
+    """The type and all types inside it."""
+    yield kind
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        yield from parts_of(kind.value_type)
+    if isinstance(kind, pa.BaseExtensionType):
+        yield from parts_of(kind.storage_type)
+    for at in range(kind.num_fields):
+        yield from parts_of(kind.field(at).type)
+
+
+def can_be_taken(kind: pa.DataType) -> bool:
+    """True for values that Arrow can pick from a column."""
+    return not any(pa.types.is_union(part) for part in parts_of(kind))
+
+
+def check_text(column: pa.ChunkedArray, name: str) -> None:
+    """Refuses text that is not UTF-8: whoever reads it later would fail, or show something else.
+
+    Raises:
+        InvalidData: with the column.
+    """
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    if not any(test(part) for part in parts_of(column.type) for test in tests):
+        return
+    try:
+        column.validate(full=True)
+    except pa.ArrowInvalid as error:
+        want = "valid UTF-8, or a column of bytes"
+        raise InvalidData(problem(f"column {name!r} holds what is no text", shorten(error, 120), want)) from error
+
+
+def check_polars(data: Any, wanted: list[str]) -> None:
+    """Refuses columns whose way out of polars ends the process, or gives addresses in memory in place of values.
+
+    Raises:
+        UnsupportedData: Python objects, or a NUL in the name of a column or of a field.
+    """
+    for name in wanted:
+        for kind, field in _polars_parts(data.schema[name], name):
+            if type(kind).__name__ == "Object":
+                want = "a column of one type; a pandas frame may hold any objects"
+                raise UnsupportedData(problem(f"column {name!r} cannot be read", "Python objects in polars", want))
+            if "\0" in field:
+                want = "a name without the character NUL"
+                raise UnsupportedData(problem("a column of polars cannot be read", shorten(repr(field)), want))
+
+
+def _polars_parts(kind: Any, field: str = "") -> Iterator[tuple[Any, str]]:
+    yield kind, field
+    for part in getattr(kind, "fields", ()):
+        yield from _polars_parts(part.dtype, part.name)
+    if hasattr(kind, "inner"):
+        yield from _polars_parts(kind.inner)

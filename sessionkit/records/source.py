@@ -1,0 +1,86 @@
+"""How a plan reads its records: which column is what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from sessionkit.base.text import is_text
+from sessionkit.errors import InvalidArgument, problem, shorten
+
+TIME_UNITS = ("s", "ms", "us", "ns")
+BAD_TIME_CHOICES = ("refuse", "drop")
+CLOCK_CHOICES = ("raise", "earliest", "latest")
+MAX_PARTITIONS = 1_000_000  # five times what a whole Kafka cluster is made for
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """How a plan reads its records: which column is what, and what to do with times that are none."""
+
+    keys: tuple[str, ...]
+    timestamp: str
+    sep: str | None = None
+    unit: str | None = None
+    timezone: str | None = None
+    ambiguous: str = "raise"
+    nonexistent: str = "raise"
+    partition: str | None = None
+    offset: str | None = None
+    partitions: int | None = None
+    on_bad_time: str = "refuse"
+    sort: bool = False
+    types: tuple[tuple[str, str], ...] = ()  # of columns of text files
+
+    def __post_init__(self) -> None:
+        if not self.keys:
+            raise InvalidArgument(problem("a plan groups by one column or more", "none", 'group_by_key("user", …)'))
+        self._check_types()
+        if len(self.keys) > 1 and not self.sep:
+            want = 'sep="@" (or any text that is in none of the values) joins them to one key'
+            raise InvalidArgument(problem("several key columns need a separator", list(self.keys), want))
+        choices = {"unit": (None, *TIME_UNITS), "on_bad_time": BAD_TIME_CHOICES}
+        for name, allowed in (choices | dict.fromkeys(("ambiguous", "nonexistent"), CLOCK_CHOICES)).items():
+            if getattr(self, name) not in allowed:
+                want = "one of " + ", ".join(repr(choice) for choice in allowed)
+                raise InvalidArgument(problem(f"{name} must be a known choice", repr(getattr(self, name)), want))
+        if self.partitions is not None and (self.partition is not None or not 1 <= self.partitions <= MAX_PARTITIONS):
+            want = f"1 to {MAX_PARTITIONS:,}, and without partition=: Kafka's partitioner then places each key"
+            raise InvalidArgument(problem("partitions is a number of partitions", self.partitions, want))
+        if self.sort and self.offset is None:
+            raise InvalidArgument(problem("sort=True sorts by the offset column", "no offset=", "name the column"))
+
+    def _check_types(self) -> None:
+        names = {f"key {i}": key for i, key in enumerate(self.keys)} | {"timestamp": self.timestamp}
+        texts = {name: getattr(self, name) for name in ("partition", "offset", "sep", "timezone")}
+        for name, value in (names | {name: value for name, value in texts.items() if value is not None}).items():
+            if not isinstance(value, str):
+                want = 'group_by_key("user", timestamp="at") names columns by text'
+                raise InvalidArgument(problem(f"{name} must be a text", shorten(repr(value)), want))
+            if not is_text(value):
+                want = "valid Unicode, without lone surrogates"
+                raise InvalidArgument(problem(f"{name} is no text", shorten(repr(value)), want))
+        if self.partitions is not None and type(self.partitions) is not int:  # True is an int, too
+            raise InvalidArgument(
+                problem("partitions must be an integer", repr(self.partitions), "such as partitions=4")
+            )
+        if not isinstance(self.sort, bool):
+            raise InvalidArgument(problem("sort must be True or False", repr(self.sort), "it sorts by offset="))
+        for name, kind in self.types:
+            if not _is_type(kind):
+                want = 'such as types={"user": "int64", "amount": "float64"}, by the names of Arrow'
+                got = shorten(f"{name}: {kind!r}")
+                raise InvalidArgument(problem("types names a type that is not known", got, want))
+
+    def columns(self) -> list[str]:
+        """The columns that are read besides the values, each once."""
+        named = [*self.keys, self.timestamp, self.partition, self.offset]
+        return list(dict.fromkeys(name for name in named if name is not None))
+
+
+def _is_type(name: object) -> bool:
+    try:
+        return isinstance(name, str) and pa.type_for_alias(name) is not None
+    except ValueError:
+        return False

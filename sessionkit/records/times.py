@@ -1,0 +1,186 @@
+"""A column of times as int64 milliseconds since the epoch, or a clear refusal."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
+from sessionkit.records.source import TIME_UNITS, Source
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_PLAUSIBLE_S = (631_152_000, 4_102_444_800)  # 1990 to 2100
+_SAMPLE = 1_000
+
+
+def to_milliseconds(
+    column: pa.ChunkedArray, source: Source
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
+    """(milliseconds, mask of rows without a time or None); below 0 where there is none.
+
+    A time finer than a millisecond is rounded down, as Kafka's own resolution is the millisecond.
+
+    Raises:
+        InvalidArgument: there is no such time zone.
+        UnsupportedData: text, dates or floats with a fraction, a unit or a time zone that is not given.
+        InvalidData: missing or negative times, unless `on_bad_time="drop"`.
+    """
+    name = source.timestamp
+    if pa.types.is_null(column.type) or (pa.types.is_floating(column.type) and column.null_count == len(column)):
+        column = pa.chunked_array([pa.nulls(len(column), pa.timestamp("ms", "UTC"))])  # not one time tells its type
+    if pa.types.is_timestamp(column.type):
+        column, unit = _aware(column, source), column.type.unit
+    elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        column, unit = _whole_numbers(column, name), _given_unit(column, source)
+    else:
+        want = _how_to_convert(column.type, name)
+        raise UnsupportedData(problem(f"column {name!r} must hold times", column.type, want))
+    missing = np.asarray(column.is_null()) if column.null_count else None
+    numbers = _as_int64(column, name)
+    raw: npt.NDArray[np.int64] = numbers.fill_null(-1).to_numpy() if missing is not None else numbers.to_numpy()
+    _refuse_bad(raw, missing, source)
+    return _scale(raw, unit), missing if missing is not None else _negative_mask(raw)
+
+
+def _negative_mask(raw: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
+    return np.zeros(len(raw), np.bool_) if len(raw) and raw.min() < 0 else None
+
+
+def _aware(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
+    if column.type.tz is not None:
+        return column
+    if source.timezone is None:
+        want = 'pass timezone="UTC", or the zone of the clock that wrote it, such as "America/New_York"'
+        raise UnsupportedData(problem(f"column {source.timestamp!r} has times without a zone", column.type, want))
+    if source.timezone == "UTC":
+        return column
+    if not _is_known(source.timezone):
+        want = 'a name such as "UTC" or "America/New_York"'
+        raise InvalidArgument(problem("timezone must be a zone of the IANA database", repr(source.timezone), want))
+    try:
+        return pc.assume_timezone(column, source.timezone, ambiguous=source.ambiguous, nonexistent=source.nonexistent)
+    except pa.ArrowInvalid as error:
+        row = _first_refused(column, source)
+        want = 'ambiguous="earliest" or "latest", nonexistent="earliest" or "latest" choose one'
+        got = f"row {row}: {shorten(error, 200)}"
+        raise InvalidData(
+            problem(f"column {source.timestamp!r} has a time that its zone cannot place", got, want)
+        ) from error
+
+
+def _is_known(timezone: str) -> bool:
+    try:
+        pc.assume_timezone(pa.array([0], pa.timestamp("s")), timezone, ambiguous="earliest", nonexistent="earliest")
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def refuse_mixed_zones(values: Iterable[Any], name: str) -> None:
+    """Refuses Python datetimes of which some have a time zone and some have none: Arrow reads those without as UTC."""
+    rows: dict[bool, int] = {}
+    for row, value in enumerate(values):
+        if isinstance(value, dt.datetime) and value == value:  # NaT is a datetime that is not equal to itself
+            rows.setdefault(value.tzinfo is None, row)
+    if len(rows) == 2:
+        got = f"none in row {rows[True]}, one in row {rows[False]}"
+        want = "give all of them a zone, such as value.replace(tzinfo=datetime.timezone.utc)"
+        raise UnsupportedData(problem(f"column {name!r} has times with and without a zone", got, want))
+
+
+def _first_refused(column: pa.ChunkedArray, source: Source) -> int:
+    low, high = 0, len(column)
+    while high - low > 1:  # the first half that still fails holds the first bad row
+        middle = (low + high) // 2
+        try:
+            pc.assume_timezone(
+                column.slice(low, middle - low),
+                source.timezone,
+                ambiguous=source.ambiguous,
+                nonexistent=source.nonexistent,
+            )
+            low = middle
+        except pa.ArrowInvalid:
+            high = middle
+    return low
+
+
+def _whole_numbers(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    if pa.types.is_integer(column.type):
+        return column
+    column = column.cast(pa.float64())
+    whole = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    fraction = pc.not_equal(pc.floor(whole), whole)
+    if pc.any(fraction).as_py():
+        row = int(np.flatnonzero(np.asarray(fraction.fill_null(False)))[0])
+        got = f"{column[row].as_py()!r} in row {row}"
+        raise UnsupportedData(problem(f"column {name!r} has times with a fraction", got, "round them to integers"))
+    return _as_int64(whole, name)
+
+
+def _as_int64(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    try:
+        return column if column.type == pa.int64() else column.cast(pa.int64())
+    except pa.ArrowInvalid as error:
+        want = "times within 64 bits"
+        raise InvalidData(problem(f"column {name!r} has a time too large", shorten(error, 120), want)) from error
+
+
+def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
+    if source.unit is None:
+        want = 'pass unit="s", "ms", "us" or "ns"'
+        raise UnsupportedData(problem(f"column {source.timestamp!r} has plain numbers as times", column.type, want))
+    rows = pa.array(range(0, len(column), max(1, len(column) // _SAMPLE)), pa.int64())
+    typical = pc.approximate_median(pc.cast(column.take(rows), pa.float64(), safe=False)).as_py()
+    fits = [] if typical is None else [unit for unit in TIME_UNITS if _plausible(typical, unit)]
+    if fits and source.unit not in fits:
+        warnings.warn(
+            f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100; as {fits[0]} it would not",
+            stacklevel=5,  # whoever called Plan.run
+        )
+    return source.unit
+
+
+def _plausible(value: float, unit: str) -> bool:
+    return _PLAUSIBLE_S[0] <= value / _PER_SECOND[unit] <= _PLAUSIBLE_S[1]
+
+
+def _how_to_convert(kind: pa.DataType, name: str) -> str:
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return f"parse the text first, such as pandas.to_datetime(df[{name!r}], utc=True)"
+    return "a column of timestamps, or of integers with unit="
+
+
+def _refuse_bad(raw: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None, source: Source) -> None:
+    if source.on_bad_time == "drop" or not len(raw):
+        return
+    name, want = source.timestamp, 'drop them, or pass on_bad_time="drop" to count them as dropped'
+    if missing is not None and missing.any():
+        raise InvalidData(problem(f"column {name!r} has missing timestamps", _rows(missing), want))
+    if raw.min() < 0:
+        raise InvalidData(problem(f"column {name!r} has times before 1970, which Kafka refuses", _rows(raw < 0), want))
+
+
+def _rows(mask: npt.NDArray[np.bool_]) -> str:
+    rows = np.flatnonzero(mask)
+    shown = ", ".join(str(row) for row in rows[:3]) + (", …" if len(rows) > 3 else "")
+    return f"{len(rows):,} (rows {shown})"
+
+
+def _scale(raw: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
+    if unit == "ms":
+        return raw
+    if unit == "s":
+        most = INT64_MAX // 1000
+        if len(raw) and raw.max() > most:
+            raise InvalidData(problem("a time in seconds is too large", int(raw.max()), "is the unit right?"))
+        return np.maximum(raw, -most) * 1000  # a time far before 1970 must not wrap into one after it
+    return raw // (_PER_SECOND[unit] // 1000)

@@ -1,0 +1,269 @@
+"""Runs a plan on Spark: the same engine in every task, one source partition after another, in offset order."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from sessionkit.base.durations import Duration
+from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem
+from sessionkit.plan import Plan
+from sessionkit.run import Run, Theme
+from sessionkit.spark.input import check_built
+from sessionkit.spark.reading.tasks import Parallelism, SparkReading
+from sessionkit.spark.stream_run import StreamRun
+from sessionkit.spark.types import column, readable_errors, spark_schema
+from sessionkit.spark.worker.by_key import row_number_name
+from sessionkit.spark.worker.dropped_by_key import add_missing_grace
+from sessionkit.spark.worker.task_wrapper import worker_task
+from sessionkit.steps.declared_types import type_of
+from sessionkit.views.explain.record import Explanation
+from sessionkit.views.tables import table_rows
+from sessionkit.windows.session import SessionWindows
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start"]
+LOCAL_RECORDS = 5_000_000  # what one process is asked to hold, to explain and to draw
+# How Spark hands rows to Python. It weighs its batch after every row, in Spark 4.2, unless bytes have no limit: without
+# it a run takes about 60 % of the time, and a batch is limited by its number of rows.
+BATCH_SETTINGS = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
+}
+SAMPLE_RECORDS = 1_000  # to tell what a Python function returns
+
+
+def start(
+    plan: Plan, df: Any, *, rules: str, store: object, retention: Duration | None, parallelism: Parallelism
+) -> SparkRun | StreamRun:
+    """The run of a plan over a DataFrame, streaming or not; nothing runs yet.
+
+    Raises:
+        InvalidArgument: the plan does not name a partition and an offset column, or a stream is to run by key.
+        NotBuilt: rules="kafka", or a store.
+    """
+    check_built(df, rules, store)
+    if not df.isStreaming:
+        return dataclasses.replace(SparkRun.of(plan, df, retention), parallelism=parallelism)
+    if parallelism != "partition":
+        want = 'parallelism="partition": its state is kept by source partition'
+        raise InvalidArgument(problem("a stream does not run by key", repr(parallelism), want))
+    return StreamRun.of(plan, df, retention)
+
+
+class SparkRun(SparkReading):
+    """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
+
+    The records of a source partition go through one task in offset order, as its stream time is shared by all its keys;
+    with `parallelism="key"` that task only deals them out. Where the input is Parquet files whose row groups hold one
+    partition each, tasks read them straight from the files. Otherwise the first view asks Spark for the smallest and
+    largest partition number, one job over one column. `summary()` says which way is taken.
+    """
+
+    # ---- views
+
+    def table(self) -> DataFrame:
+        """One row a window, ordered by partition, key bytes and start; a window that no record has closed is "open"."""
+        return self._view("table", self.empty.table().schema, *self._key_order(), "window_start_ms", sort=True)
+
+    def changelog(self) -> DataFrame:
+        """What goes downstream, in order of the records that caused it, partition after partition."""
+        final = self.plan.strategy == "on_window_close"
+        order = ["offset", "window_end_ms", *self._key_order()] if final else ["offset"]
+        return self._view("changelog", self.empty.changelog().schema, *order)
+
+    @cached_property
+    def trace(self) -> SparkTrace:
+        """Every decision, as DataFrames."""
+        return SparkTrace(self)
+
+    def dropped(self, *, missing_grace: bool = True) -> DataFrame:
+        """The records that count in no window, with the reason; late ones with the grace that would have kept them.
+
+        Args:
+            missing_grace: False leaves out the grace, which costs a second shuffle, by key.
+        """
+        if not missing_grace or not isinstance(self.plan.windows, SessionWindows):  # of others it costs nothing
+            return self._view("dropped", self.empty.dropped(missing_grace=False).schema, "offset")
+        source, windows, retention_ms = self.plan.source, self.plan.windows, self.retention_ms
+        records = self.rows(self.job("records", self.trace.schema("records")))
+        history = records.drop("decision", "window_id", "merged_count", "row")
+        history = history.repartition(self._task_count, "partition", "key").sortWithinPartitions(
+            "partition", "key", "offset"
+        )
+        schema = self.empty.dropped().schema
+        assert source.offset is not None
+
+        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return add_missing_grace(batches, windows, retention_ms, schema)
+
+        return self.by_partition(history.mapInArrow(worker_task(task), spark_schema(schema)), "offset", shuffle=True)
+
+    def metrics(self) -> dict[str, int]:
+        """Counters by Kafka's names and our own. Starts a job."""
+        found = self._totals("metrics")
+        return {name: found.get(name, 0) for name in self.empty.metrics()}
+
+    def counts(self) -> dict[str, int]:
+        """What `sk.sweep` tells of a setting: records, late, windows, merges. Nothing is aggregated. Starts a job."""
+        found = self._totals("counts")
+        return {name: found.get(name, 0) for name in ("records", "late", "windows", "merges")}
+
+    # ---- one partition, in this process
+
+    def local(self, partition: int | None = None) -> Run:
+        """The run over one partition (without `partition`: over all of them) in this process, to explain and to draw.
+
+        Raises:
+            InvalidData: more records than one process should hold.
+        """
+        if partition not in self._locals:
+            source = self.plan.source
+            assert source.partition is not None and source.offset is not None
+            frame = self.frame if partition is None else self.frame.where(self.input(source.partition) == partition)
+            with readable_errors():
+                count = self._extent.records if partition is None else frame.count()
+                if count > LOCAL_RECORDS:
+                    where = "all partitions" if partition is None else f"partition {partition}"
+                    want = (
+                        f"at most {LOCAL_RECORDS:,} come to this process: filter the DataFrame first, or use the views"
+                    )
+                    raise InvalidData(problem(f"{where} cannot be held here", plural(count, "record"), want))
+                records = frame.toArrow().rename_columns(list(self.columns))
+            order = [(source.partition, "ascending"), (source.offset, "ascending")]
+            self._locals.clear()  # one at a time is held
+            self._locals[partition] = self.plan.run(records.sort_by(order), retention=self.retention_ms)
+        return self._locals[partition]
+
+    def explain(self, *, offset: int, partition: int | None = None) -> Explanation:
+        """Why the record at `offset` opened, joined, bridged or was dropped, in words. Collects its partition.
+
+        Raises:
+            UnknownRecord: it is not in this run, or there are several partitions and none is named.
+        """
+        number = self._only_partition(partition, f"offset {offset}")
+        return self.local(number).explain(offset=offset, partition=number)
+
+    def plane(
+        self, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any
+    ) -> go.Figure:
+        """The history of one key of one partition, which is collected for it."""
+        return self.local(self._only_partition(partition, "a key")).plane(key, theme=theme, **options)
+
+    def lanes(self, *, partition: int | None = None, theme: Theme = "light", **options: Any) -> go.Figure:
+        """The sessions of many keys of one partition, which is collected for it."""
+        return self.local(self._only_partition(partition, "a picture")).lanes(theme=theme, **options)
+
+    def most_eventful_key(self, *, partition: int | None = None) -> Any:
+        """The key with most drops, merges and rescues of one partition, which is collected for it."""
+        return self.local(self._only_partition(partition, "a key")).most_eventful_key()
+
+    # ---- to look at
+
+    def summary(self) -> str:
+        """What will run and how, in a line; no job is started for it."""
+        windows = self.plan.complete_windows
+        return f"{windows.noun}s on Spark · {windows.in_words()} · {self.how()}"
+
+    def __repr__(self) -> str:
+        return f"SparkRun: {self.summary()}"
+
+    def _repr_html_(self) -> str:
+        views = ", ".join(
+            f"<code>.{name}</code>" for name in ("table()", "changelog()", "dropped()", "trace", "metrics()")
+        )
+        summary = escape_html(self.summary())
+        return html_block(f"<p><b>{summary}</b></p><p>Nothing has run yet: {views} are Spark DataFrames.</p>")
+
+    # ---- inside
+
+    @cached_property
+    def _locals(self) -> dict[int | None, Run]:
+        return {}
+
+    def _view(self, view: str, schema: pa.Schema, *order: Column | str, sort: bool = False) -> DataFrame:
+        """The rows of a view, by partition and `order`; `sort` where the engine does not give them so."""
+        job = self.job(view, schema)
+        rows = self.rows(job)
+        if self.parallelism == "key":
+            number = row_number_name(job.schema)
+            return self.by_partition(rows, *order, number, shuffle=True).drop(number)
+        return self.by_partition(rows, *order) if sort else rows
+
+    def _totals(self, view: str) -> dict[str, int]:
+        """The numbers that a view gives of each partition, added up."""
+        schema = pa.schema([("name", pa.string()), ("count", pa.int64())])
+        with readable_errors():
+            rows = self.rows(self.job(view, schema)).groupBy("name").agg({"count": "sum"}).collect()
+        return {row[0]: int(row[1]) for row in rows}
+
+    def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
+        source = self.plan.source
+        with readable_errors():
+            sample = self.frame.limit(SAMPLE_RECORDS).toArrow().rename_columns(list(self.columns))
+        sample = sample.sort_by([(source.partition, "ascending"), (source.offset, "ascending")])
+        outcome = self.plan.run(sample, retention=self.retention_ms).outcome
+        rows = table_rows(outcome)
+        return {name: type_of(name, list(outcome.folds[name].results(rows))) for name in names}
+
+    def _key_order(self) -> list[Column | str]:
+        """Order of key bytes: negative integers come last, as in Kafka's stores."""
+        whole = pa.types.is_integer(self.empty.table().schema.field("key").type)
+        return [column("key") < 0, "key"] if whole else ["key"]
+
+    def _only_partition(self, partition: int | None, what: str) -> int:
+        if partition is None and self._extent.first != self._extent.last:
+            want = f"partition= a number from {self._extent.first} to {self._extent.last}"
+            raise UnknownRecord(problem(f"{what} is known only with its partition", "several partitions", want))
+        return self._extent.first if partition is None else partition
+
+
+class SparkTrace:
+    """Every decision of a run, as DataFrames."""
+
+    def __init__(self, run: SparkRun) -> None:
+        self._run = run
+
+    def schema(self, view: str) -> pa.Schema:
+        """The columns of "records", "windows" or "touched"."""
+        schema: pa.Schema = getattr(self._run.empty.trace, view)().schema
+        return schema
+
+    def records(self) -> DataFrame:
+        """One row a record, in order of partition and offset."""
+        return self._run._view("records", self.schema("records"), "offset")
+
+    def windows(self) -> DataFrame:
+        """One row a window, in order of partition and window_id (others: key and start): bounds, opened_by, status."""
+        schema = self.schema("windows")
+        order = ["window_id"] if "window_id" in schema.names else [*self._run._key_order(), "window_start_ms"]
+        return self._run._view("windows", schema, *order, sort=True)
+
+    def touched(self) -> DataFrame:
+        """One row for each time or sliding window that a record met, in order of partition and offset.
+
+        Raises:
+            NotBuilt: the plan has session windows, where each record is in one.
+        """
+        if not hasattr(self._run.empty.trace, "touched"):
+            want = ".records(): a record is in one session"
+            raise NotBuilt(problem("a trace of sessions has no touches", "touched()", want))
+        return self._run._view("touched", self.schema("touched"), "offset")
+
+    def where(self, decision: str | None = None, reason: str | None = None) -> DataFrame:
+        """The rows of `records()` with this decision ("dropped", "merged", …) or this reason ("late", …)."""
+        records = self.records()
+        for name, wanted in (("decision", decision), ("reason", reason)):
+            records = records if wanted is None else records.where(column(name) == wanted)
+        return records
+
+    def __repr__(self) -> str:
+        return "SparkTrace: .records() and .windows() are DataFrames"

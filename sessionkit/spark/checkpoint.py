@@ -1,0 +1,175 @@
+"""The windows in a query's checkpoint as a store to read from, in a notebook."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from sessionkit.errors import InvalidArgument, SparkUnavailable, problem, shorten
+from sessionkit.spark.checkpoint_damage import damage_told
+from sessionkit.spark.types import spark_schema
+from sessionkit.stores.contract import Snapshot, read_only_kind
+from sessionkit.stores.read_only import ReadOnlyStore
+from sessionkit.stores.registry import DEFAULT_KIND, store_class
+from sessionkit.stores.state.chunked_state import Chunk, ChunkedState
+from sessionkit.windows.contract import WindowKind
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def read_checkpoint(checkpoint: str | os.PathLike[str], batch: int | None) -> tuple[str, list[ChunkedState]]:
+    """(what it holds, "sessions" or "windows"; the state of each partition) after a micro-batch, the last if not given.
+
+    Raises:
+        InvalidArgument: there is no such checkpoint or micro-batch, or it is of another kind of query.
+        StoreCorrupted: with the file that is damaged or missing, as far as Spark tells it.
+        SparkUnavailable: no Spark session runs in this process.
+    """
+    heads, rows = _heads(checkpoint, batch), _chunks(checkpoint, batch)
+    chunks: dict[int, list[Chunk]] = {}
+    for slot, number, data, gone in _collected(rows, checkpoint):
+        chunks.setdefault(slot, []).append(Chunk(number, bytes(data), bytes(gone)))
+    states = []
+    for head in heads:
+        snapshot = Snapshot(head.position, head.stream_time_ms, head.last_close_time_ms)
+        log = chunks.get(head.slot, [])
+        states.append(ChunkedState.read(head.holds, head.partition, log, snapshot, windows=head.windows))
+    return heads[0].holds if heads else "sessions", sorted(states, key=lambda state: state.partition)
+
+
+def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) -> DataFrame:
+    """The windows in a query's checkpoint as a DataFrame, which Spark's workers read: nothing comes to this process.
+
+    Columns: partition, key, window_start_ms, window_end_ms (of time and sliding windows instead timestamp_ms, the
+    largest of a record in it), and each aggregation's accumulator by its name: `mean` has sum and count; what a Python
+    function made is shown as text.
+
+    Args:
+        checkpoint: the query's checkpointLocation.
+        batch: after this micro-batch; the last one if not given.
+    Raises:
+        InvalidArgument: there is no such checkpoint or micro-batch, or it is of another kind of query.
+        StoreCorrupted: with the file that is damaged or missing, as far as Spark tells it.
+        SparkUnavailable: no Spark session runs in this process.
+    Example:
+        >>> sk.read_state("state").groupBy("partition").count().show()  # doctest: +SKIP
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    heads, chunks = _heads(checkpoint, batch), _chunks(checkpoint, batch)
+    largest = _collected(chunks.orderBy(F.length("rows").desc()).limit(1), checkpoint)
+    state_of = {head.slot: (head.holds, head.partition) for head in heads}
+    of = heads[0].holds if heads else "sessions"
+    raw = [Chunk(number, bytes(rows), bytes(gone)) for _, number, rows, gone in largest]
+    found = spark_schema(ChunkedState.read(of, 0, raw, Snapshot()).to_table().schema)
+    zone = chunks.sparkSession.conf.get("spark.sql.session.timeZone")
+    schema = to_arrow_schema(found, timezone=zone)  # a worker has to give exactly these types
+
+    def windows(log: pa.Table) -> pa.Table:
+        of, partition = state_of[log["slot"][0].as_py()]
+        chunks = zip(*(log[name].to_pylist() for name in Chunk._fields), strict=True)
+        table = ChunkedState.read(of, partition, itertools.starmap(Chunk, chunks), Snapshot()).to_table()
+        return table.cast(schema) if table.num_rows else schema.empty_table()
+
+    return chunks.groupBy("slot").applyInArrow(windows, found)
+
+
+@read_only_kind("spark")
+def open_checkpoint(*, checkpoint: str | os.PathLike[str], batch: int | None = None) -> ReadOnlyStore:
+    """The windows in a query's checkpoint as a store to read from: see `open_store`."""
+    of, states = read_checkpoint(checkpoint, batch)
+    store = store_class(DEFAULT_KIND, of)(name="checkpoint")
+    for state in states:
+        held, snapshots = state.take_all()
+        if held is not None:
+            store.commit(held.take(np.empty(0, np.intp)), held, snapshots)
+    return ReadOnlyStore(store)
+
+
+def _heads(checkpoint: str | os.PathLike[str], batch: int | None) -> list[Any]:
+    heads = _variable(_session(), checkpoint, "head", batch).selectExpr("key.slot", "value.*")
+    return _collected(heads, checkpoint)
+
+
+def _chunks(checkpoint: str | os.PathLike[str], batch: int | None) -> DataFrame:
+    columns = ("key.slot", "user_map_key.number", "user_map_value.rows", "user_map_value.gone")
+    return _variable(_session(), checkpoint, "chunks", batch).selectExpr(*columns)
+
+
+def _session() -> SparkSession:
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    try:
+        spark = SparkSession.active()
+        _ = spark.streams.active  # reading a state asks for what only the manager of queries starts
+        return spark
+    except PySparkRuntimeError as error:
+        want = "SparkSession.builder.getOrCreate() first"
+        raise SparkUnavailable(
+            problem("a checkpoint is read by Spark", "no Spark session in this process", want)
+        ) from error
+
+
+def _variable(spark: SparkSession, checkpoint: str | os.PathLike[str], name: str, batch: int | None) -> DataFrame:
+    reader = spark.read.format("statestore").option("stateVarName", name)
+    reader = reader if batch is None else reader.option("batchId", batch)
+    try:
+        return reader.load(os.fspath(checkpoint))
+    except Exception as error:
+        folder = Path(checkpoint)
+        commits = folder / "commits"
+        if (folder / "state").is_dir() and (commits if batch is None else commits / str(batch)).exists():
+            is_sure = type(error).__module__ == "py4j.protocol" or "INVALID_CONF_VALUE" in str(error)
+            damage = damage_told(str(error), str(folder), is_sure=is_sure)  # Java's own, such as of a broken log
+            if damage is not None:
+                raise damage from None
+        want = "the checkpointLocation of a query that sessionkit runs, and one of its committed micro-batches"
+        got = f"{os.fspath(checkpoint)}, batch {'the last' if batch is None else batch} ({shorten(error, 120)})"
+        raise InvalidArgument(problem("there is no state to read", got, want)) from None
+
+
+def _collected(df: DataFrame, checkpoint: str | os.PathLike[str]) -> list[Any]:
+    try:
+        return df.collect()
+    except Exception as error:
+        damage = damage_told(str(error), os.fspath(checkpoint))
+        if damage is None:
+            raise
+        raise damage from None
+
+
+KEPT_WINDOWS = 400  # of the chosen keys, closed ones among them; the oldest go
+
+
+def newest_windows(checkpoint: str, windows: WindowKind, keys: Sequence[str], most: int) -> list[dict[str, Any]]:
+    """The newest windows in a checkpoint: of these keys, or of the keys that have the newest ones.
+
+    A row is partition, key, window_start_ms, window_end_ms, last_ms (the last instant in it) and the accumulators.
+
+    Args:
+        windows: the plan's, which say how long a window is.
+        keys: as text.
+        most: so many keys; the rest are left out.
+    """
+    from pyspark.sql import functions as F
+
+    state = read_state(checkpoint)
+    if keys:
+        state = state.where(F.col("key").cast("string").isin(list(keys)))
+    rows = [row.asDict() for row in state.orderBy(F.col("window_start_ms").desc()).limit(KEPT_WINDOWS).collect()]
+    chosen = list(dict.fromkeys(row["key"] for row in rows))[:most]
+    for row in rows:
+        if "window_end_ms" not in row:
+            row["window_end_ms"] = windows.ends_ms(row["window_start_ms"])
+            del row["timestamp_ms"]
+        row["last_ms"] = row["window_end_ms"] - (0 if windows.inclusive_end else 1)
+    return [row for row in rows if row["key"] in chosen]

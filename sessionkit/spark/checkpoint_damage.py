@@ -1,0 +1,62 @@
+"""What of a checkpoint is damaged: from what Java says when Spark cannot load it, and from the files themselves."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from sessionkit.errors import StoreCorrupted, problem, shorten
+
+_LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|ChecksumException|FAILED_TO_READ_(OPERATOR_METADATA|STATE_SCHEMA)")
+_FILE = re.compile(r"(/[^\n:=]*?/(?:state/\d+|offsets|commits)/[^\s:,;]+)")
+_PLACE = re.compile(r"opId=(\d+),partId=(\d+)")
+_CAUSE = re.compile(r"^(?:Caused by)?: (.+)$", re.MULTILINE)
+_VERSION = re.compile(r"v\d+|-|")  # a line of a log that is no JSON
+
+
+def damage_told(text: str, checkpoint: str = "", *, is_sure: bool = False) -> StoreCorrupted | None:
+    """The error for a checkpoint that Spark could not load; None if that is not what its own error says.
+
+    Args:
+        text: of Spark's error, with all that Java says.
+        checkpoint: where it is, if that is known.
+        is_sure: it is damaged, whatever the text says.
+    """
+    if not is_sure and not _LOST.search(text):
+        return None
+    told, place = _FILE.search(text), _PLACE.search(text)
+    state = os.path.join(checkpoint or "the checkpoint", "state", *(place.groups() if place else ()))
+    file = told[1] if told else next(_damaged_files(Path(checkpoint)), None) if checkpoint else None
+    cause = (_CAUSE.findall(text) or [text])[-1]
+    want = "the checkpoint as it was (a copy), or another checkpointLocation and the source from further back"
+    return StoreCorrupted(problem(f"{file or f'a file of {state}'} is damaged or missing", shorten(cause, 200), want))
+
+
+def _damaged_files(checkpoint: Path) -> Iterator[str]:
+    """The logs and archives of a checkpoint that cannot be read; Spark does not say which one it was."""
+    for file in sorted(path for name in ("commits", "offsets", "state") for path in (checkpoint / name).rglob("*")):
+        try:
+            if file.suffix == ".crc":  # the sum of a file that is to be there
+                is_whole = file.with_name(file.name.removeprefix(".").removesuffix(".crc")).exists()
+            elif file.suffix == ".zip":
+                with zipfile.ZipFile(file) as archive:
+                    is_whole = archive.testzip() is None
+            else:
+                is_whole = not file.name.isdigit() or not file.is_file() or _is_log(file)
+        except (OSError, ValueError, EOFError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error):
+            is_whole = False
+        if not is_whole:
+            yield str(file)
+
+
+def _is_log(file: Path) -> bool:
+    lines = file.read_text(encoding="utf-8").splitlines()
+    for line in lines:
+        if not _VERSION.fullmatch(line):
+            json.loads(line)
+    return len(lines) > 1

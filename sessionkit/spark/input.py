@@ -1,0 +1,134 @@
+"""What every run on Spark starts from: a plan, the columns that it names, and the types of what comes out."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from sessionkit.base.durations import Duration
+from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
+from sessionkit.plan import Plan
+from sessionkit.records.batch import check_columns
+from sessionkit.run import Run
+from sessionkit.spark.types import arrow_schema, column, declared_types
+from sessionkit.steps import job
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+R = TypeVar("R", bound="SparkInput")
+
+
+@dataclass(frozen=True, repr=False)
+class SparkInput:
+    """A plan over a DataFrame."""
+
+    plan: Plan
+    frame: DataFrame  # only the columns that the plan names, called c0, c1, …
+    columns: tuple[str, ...]  # what they are called in the input
+    retention_ms: int
+    empty: Run = field(compare=False)  # the plan over no records: the columns of every view, and their types
+    types: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls: type[R], plan: Plan, df: DataFrame, retention: Duration | None) -> R:
+        """Checks the plan against the columns; nothing runs yet.
+
+        Raises:
+            InvalidArgument: the plan does not name a partition and an offset column.
+            MissingColumn: a column that it names is not there.
+        """
+        source = plan.source
+        if source.partition is None or source.offset is None:
+            want = 'group_by_key(…, partition="partition", offset="offset"): rows on Spark come in no order of arrival'
+            got = f"partition={source.partition!r}, offset={source.offset!r}"
+            raise InvalidArgument(problem("a Spark input names its partition and its offset column", got, want))
+        wanted = list(dict.fromkeys([*source.columns(), *plan.value_columns()]))
+        check_columns(df.columns, wanted)
+        # mapInArrow takes columns by name and trips over a dot or a backtick in one
+        frame = df.select(*[column(name).alias(f"c{place}") for place, name in enumerate(wanted)])
+        empty = plan.run(arrow_schema(frame, wanted).empty_table(), retention=retention)
+        return cls(plan, frame, tuple(wanted), plan.complete_windows.retention_ms(retention), empty)
+
+    def with_types(self: R, /, **types: str) -> R:
+        """The run with the Spark types of results of Python functions declared; else a sample of records tells them.
+
+        (There is no sample of a stream: there they have to be declared.)
+
+        Example:
+            >>> plan.run(spark_df).with_types(longest="string")  # doctest: +SKIP
+        """
+        known = [name for name, _ in self.plan.aggregations]
+        for name in types:
+            if name not in known:
+                raise InvalidArgument(problem("with_types names aggregations", repr(name), f"one of {known}"))
+        return dataclasses.replace(self, types={**self.types, **types})
+
+    # ---- for the views
+
+    def place(self, name: str | None) -> int:
+        """Which of the input's columns the plan calls so."""
+        assert name is not None
+        return self.columns.index(name)
+
+    def input(self, name: str) -> Column:
+        """The column of the input that the plan calls `name`."""
+        return column(f"c{self.place(name)}")
+
+    def job(self, view: str, schema: pa.Schema) -> job.Job:
+        """What a worker does for this view."""
+        plan = self.plan
+        return job.Job(
+            columns=self.columns,
+            source=plan.source,
+            windows=plan.complete_windows,
+            aggregations=plan.aggregations,
+            strategy=plan.strategy,
+            retention_ms=self.retention_ms,
+            view=view,
+            schema=self._typed(schema),
+            step_records=job.STEP_RECORDS,
+        )
+
+    def _typed(self, schema: pa.Schema) -> pa.Schema:
+        """The schema with the types of what Python functions return."""
+        fields = [
+            field.with_type(self._result_types[field.name]) if pa.types.is_null(field.type) else field
+            for field in schema
+        ]
+        return pa.schema(fields)
+
+    @cached_property
+    def _result_types(self) -> dict[str, pa.DataType]:
+        declared = declared_types(self.frame, self.types)
+        missing = [name for name, a in self.plan.aggregations if not a.parts and name not in declared]
+        return declared | (self._sampled_types(missing) if missing else {})
+
+    @abstractmethod
+    def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
+        """The types of these results, where Python functions make them and none was declared."""
+
+
+def check_built(df: Any, rules: str, store: object) -> None:
+    """Refuses what does not run on Spark.
+
+    Raises:
+        UnsupportedData: not a DataFrame of `pyspark.sql`.
+        NotBuilt: rules="kafka", or a store.
+    """
+    from pyspark.sql import DataFrame
+
+    if not isinstance(df, DataFrame):
+        want = "a pyspark.sql.DataFrame; of a pandas-on-Spark frame, .to_spark()"
+        raise UnsupportedData(problem("these are not records on Spark", type(df).__name__, want))
+    if rules == "kafka":
+        want = 'rules="sessionkit"; or run the records of one partition locally'
+        raise NotBuilt(problem('rules="kafka" goes record by record and does not run on Spark yet', repr(rules), want))
+    if store is not None:
+        raise NotBuilt(problem("a run on Spark keeps its state for itself", repr(store), "leave out store="))

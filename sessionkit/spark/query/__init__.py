@@ -1,0 +1,1 @@
+"""A streaming query as it runs: what Spark tells of each micro-batch."""

@@ -1,0 +1,135 @@
+"""How far a streaming query came, from what Spark tells of each micro-batch."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from sessionkit.base.durations import show_duration, show_time
+from sessionkit.base.text import plural
+from sessionkit.steps.views import WHOLE
+
+OBSERVED = "sessionkit-"  # before the name of a run: what its partitions tell is observed under this name
+KEPT_BATCHES = 200
+
+
+class PartitionProgress(NamedTuple):
+    """A source partition after the last micro-batch that had records of it."""
+
+    partition: int
+    position: int  # the last offset
+    stream_time_ms: int
+    last_close_time_ms: int  # what ends before it is closed
+    windows: int  # in the state
+    counts: Counter[str]  # the counters of `Run.metrics()` since its first record
+    batch: int
+
+
+class BatchProgress(NamedTuple):
+    """A micro-batch."""
+
+    number: int
+    records: int
+    seconds: float
+    behind: int | None  # records that the source has and the query has not; None where the source does not tell
+    state_bytes: int  # what Spark's state store says that it takes
+
+
+class QueryProgress:
+    """What is known of a query; it grows with its partitions, not with its micro-batches.
+
+    Example:
+        >>> progress = QueryProgress("clicks")
+        >>> progress.line()
+        'clicks: waiting for the first micro-batch'
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.run: str | None = None  # the run of sessionkit that it is of
+        self.checkpoint: str | None = None  # where it is, if that is known
+        self.partitions: dict[int, PartitionProgress] = {}
+        self.batches: deque[BatchProgress] = deque(maxlen=KEPT_BATCHES)
+        self.ended = False
+        self.error: str | None = None
+
+    def take(self, told: Mapping[str, Any]) -> None:
+        """Takes in what Spark tells of a micro-batch (`StreamingQueryProgress`, as JSON)."""
+        number = int(told["batchId"])
+        if not self.batches or number > self.batches[-1].number:
+            seconds = told.get("batchDuration", 0) / 1000
+            state_bytes = sum(int(each.get("memoryUsedBytes", 0)) for each in told.get("stateOperators", []))
+            self.batches.append(
+                BatchProgress(number, int(told["numInputRows"]), seconds, _behind(told["sources"]), state_bytes)
+            )
+        for name, observed in told.get("observedMetrics", {}).items():
+            if name.startswith(OBSERVED):
+                self.run = name.removeprefix(OBSERVED)
+                for partition in observed["partitions"]:
+                    self._take_partition(number, **partition)
+
+    def _take_partition(self, batch: int, *, partition: int, position: int, counts: str, **rest: int) -> None:
+        known = self.partitions.get(partition)
+        if known is None or position >= known.position:
+            counted = Counter(json.loads(counts))
+            self.partitions[partition] = PartitionProgress(partition, position, **rest, counts=counted, batch=batch)
+
+    def counts(self) -> Counter[str]:
+        """The counters of all partitions together; those of windows only if each partition has kept them."""
+        total = Counter(dict.fromkeys(WHOLE, 0))
+        for each in self.partitions.values():
+            total.update(each.counts)
+        if not all(each.counts.keys() >= set(WHOLE) for each in self.partitions.values()):
+            for name in WHOLE:
+                del total[name]
+        return total
+
+    @property
+    def windows(self) -> int:
+        """How many windows are in the state."""
+        return sum(each.windows for each in self.partitions.values())
+
+    def is_idle(self, partition: int) -> bool:
+        """True if the last micro-batch had no record of this partition, so that its stream time stood still."""
+        return self.partitions[partition].batch < self.batches[-1].number
+
+    def line(self) -> str:
+        """Where it stands, in a line."""
+        if not self.batches:
+            waiting = "ended before a micro-batch" if self.ended else "waiting for the first micro-batch"
+            return f"{self.name}: {waiting}"
+        last, counts = self.batches[-1], self.counts()
+        speed = f"{last.records / last.seconds:,.0f}/s" if last.seconds else "at once"
+        said = [
+            f"{self.name}: micro-batch {last.number}",
+            f"{plural(counts['process-total'], 'record')} ({speed})",
+            f"{counts['dropped-records-total']:,} dropped",
+            f"{plural(self.windows, 'window')} in the state",
+        ]
+        if self.partitions:
+            slowest = min(self.partitions.values(), key=lambda each: each.stream_time_ms)
+            apart = max(each.stream_time_ms for each in self.partitions.values()) - slowest.stream_time_ms
+            said.append(f"stream time {show_time(slowest.stream_time_ms)}")
+            if apart:
+                said[-1] += f" and up to {show_duration(apart)} later"
+        if last.behind:
+            said.append(f"{plural(last.behind, 'record')} behind")
+        if self.ended:
+            said.append("failed" if self.error else "ended")
+        return " · ".join(said)
+
+
+def _behind(sources: list[Mapping[str, Any]]) -> int | None:
+    """How many records wait: Kafka's source tells its offsets by topic and partition, others do not."""
+    ends = [(_records(source.get("latestOffset")), _records(source.get("endOffset"))) for source in sources]
+    behind = [latest - end for latest, end in ends if latest is not None and end is not None]
+    return sum(behind) if behind else None
+
+
+def _records(offset: Any) -> int | None:
+    topics = list(offset.values()) if isinstance(offset, dict) else []
+    if not topics or not all(isinstance(partitions, dict) for partitions in topics):
+        return None
+    return sum(sum(partitions.values()) for partitions in topics)

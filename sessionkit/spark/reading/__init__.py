@@ -1,0 +1,1 @@
+"""How the records of a Spark DataFrame reach the tasks, each partition in its order."""

@@ -1,0 +1,59 @@
+"""A quiet local Spark for whoever has none of their own."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from importlib import resources
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from sessionkit.errors import SparkUnavailable, install, problem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+# a quarter less time for a small file, more for a large one
+QUICK_START = {
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+def start_spark(more: Mapping[str, str]) -> SparkSession:
+    """A quiet local Spark on a Java that it accepts.
+
+    Raises:
+        SparkUnavailable: there is no pyspark, or no such Java.
+    """
+    from sessionkit.spark.batch_run import BATCH_SETTINGS
+    from sessionkit.spark.java_home import use_java
+
+    if find_spec("pyspark") is None:
+        want = f"{install('spark')}, which also brings a Java"
+        raise SparkUnavailable(problem("this job runs on Spark", "no package pyspark", want))
+    use_java()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers' Python is this one
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    log = resources.files("sessionkit.base").joinpath("_assets", "log4j2.properties")
+    java_options = more.get("spark.driver.extraJavaOptions", "")
+    settings = {
+        **more,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} {java_options}",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.shuffle.partitions": "8",
+        **BATCH_SETTINGS,
+        "spark.sql.timestampType": "TIMESTAMP_NTZ",  # a time without a zone stays one
+        "spark.sql.session.timeZone": "UTC",
+    }
+    builder = SparkSession.builder.master("local[*]").appName("sessionkit")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()

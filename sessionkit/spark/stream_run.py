@@ -1,0 +1,311 @@
+"""Runs a plan on a streaming DataFrame: the same engine over micro-batches, with its windows in Spark's state."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import uuid
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
+
+import pyarrow as pa
+
+from sessionkit.base.durations import Duration, duration_ms
+from sessionkit.base.text import escape_html, html_block
+from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
+from sessionkit.spark.input import SparkInput
+from sessionkit.spark.query.progress import OBSERVED, QueryProgress
+from sessionkit.spark.query.result_folders import BatchFolder
+from sessionkit.spark.types import column, spark_schema
+from sessionkit.spark.worker.shared_files import SharedFiles
+from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack
+from sessionkit.spark.worker.task_wrapper import Task, worker_task
+from sessionkit.steps.views import WHOLE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# What a query keeps for a micro-batch is what changed in it, not a copy of all.
+_CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+_TASKS, _SPARKS_TASKS = "spark.sql.shuffle.partitions", "200"
+Write: TypeAlias = "Callable[[DataFrame, int], None]"
+Sink: TypeAlias = "str | os.PathLike[str] | Write"
+
+
+class StreamRun(SparkInput):
+    """What a plan makes of a streaming DataFrame: streaming DataFrames, to be written with Spark's own `writeStream`.
+
+    Each source partition is one group of Spark's state, with its own stream time, whatever the micro-batches are. The
+    results of a query over all its micro-batches are those of a local run over the same records, in the same order for
+    each partition.
+    """
+
+    def events(self) -> DataFrame:
+        """All that happens, in order of the records of each partition; `what` says what a row is.
+
+        "update", "tombstone" and "final" rows are those of `changelog()`, "dropped" ones those of `dropped()`.
+        """
+        from pyspark.sql import functions as F
+
+        from sessionkit.spark.worker.stream_partition import PROGRESS_COLUMNS, RESULT, PartitionProcessor
+
+        self._prepare_session()
+        job = self.job("events", self._schema)
+        source = self.plan.source
+        assert source.partition is not None and source.offset is not None
+        places, names = (self.place(source.partition), self.place(source.offset)), (source.partition, source.offset)
+        processor = PartitionProcessor(job, self._bound, self._name)
+        partitions = F.collect_list(F.struct(*PROGRESS_COLUMNS))
+        return (
+            self.frame.mapInArrow(worker_task(_packing(places, names)), spark_schema(RUN_SCHEMA))
+            .groupBy("slot")
+            .transformWithStateInPandas(processor, RESULT, "Append", "None")
+            .observe(OBSERVED + self._name, partitions.alias("partitions"))
+            .select("data")
+            .mapInArrow(worker_task(_unpacking), spark_schema(job.schema))
+        )
+
+    def changelog(self) -> DataFrame:
+        """What goes downstream: updates and tombstones, or finals, by the plan's emit strategy."""
+        return _select(self.events(), *self._rows_of("changelog"))
+
+    def finals(self) -> DataFrame:
+        """Each window once, when it is final.
+
+        Raises:
+            InvalidArgument: the plan emits updates.
+        """
+        self._check_finals()
+        return self.changelog()
+
+    def dropped(self) -> DataFrame:
+        """The records that count in no window, with the reason.
+
+        The grace that a late record of a session lacked is not told: it takes the history of its key.
+        """
+        return _select(self.events(), *self._rows_of("dropped"))
+
+    def table(self) -> NoReturn:
+        """There is no last word on a stream.
+
+        Raises:
+            NotBuilt: with what to use instead.
+        """
+        want = 'changelog() written to a table by key and window, finals(), or sk.open_store("spark", …)'
+        raise NotBuilt(problem("a stream has no table of all its windows", "table()", want))
+
+    def write(
+        self,
+        *,
+        checkpoint: str | os.PathLike[str],
+        events: Sink | None = None,
+        changelog: Sink | None = None,
+        finals: Sink | None = None,
+        dropped: Sink | None = None,
+        every: Duration | None = None,
+        available_now: bool = False,
+        name: str | None = None,
+    ) -> StreamingQuery:
+        """Starts one query, with one state, that sends each of these views to a place of its own.
+
+        A micro-batch that is run again after a failure writes the same rows to the same place: a folder is written as
+        Parquet, a sub-folder for each micro-batch (`batch=7`), which is there when it is whole and replaces one of this
+        query alone. Any reader of Parquet sees each row once, and the number of the micro-batch as a column.
+
+        Args:
+            checkpoint: a folder for Spark's checkpoint; it belongs to this query alone.
+            events, changelog, finals, dropped: a folder, or a function of a DataFrame and the number of its micro-batch
+                that writes it anywhere. It is called again with the same number where it did not come to its end.
+            every: how often a micro-batch starts, at most; as soon as there is something if not given.
+            available_now: takes what is there now, in as many micro-batches as the source says, and ends.
+            name: of the query, for those who look at it.
+        Returns:
+            Spark's query, which runs in the background.
+        Raises:
+            InvalidArgument: no view is sent anywhere, `finals` of a plan that emits updates, or a folder that holds
+                micro-batches of another query. What else is in the way stops the query, with its name.
+        Example:
+            >>> query = run.write(
+            ...     checkpoint="state", changelog="sessions", dropped="late", available_now=True
+            ... )  # doctest: +SKIP
+        """
+        from sessionkit.spark.query.listener import listener_of
+
+        given = {"events": events, "changelog": changelog, "finals": finals, "dropped": dropped}
+        sinks = {view: sink for view, sink in given.items() if sink is not None}
+        if not sinks:
+            raise InvalidArgument(problem("write needs somewhere to write to", "no view", 'changelog="sessions"'))
+        if every is not None and available_now:
+            raise InvalidArgument(problem("a query that ends has no interval", f"every={every!r}", "leave one out"))
+        if finals is not None:
+            self._check_finals()
+        spark, place = self.frame.sparkSession, os.fspath(checkpoint)
+        targets = [(*self._rows_of(view), _writer(sink, place, spark)) for view, sink in sinks.items()]
+        writer = self.events().writeStream.foreachBatch(_to_each(targets))
+        writer = writer.option("checkpointLocation", place)
+        if every is not None:
+            writer = writer.trigger(processingTime=f"{duration_ms(every, 'every')} milliseconds")
+        if available_now:
+            writer = writer.trigger(availableNow=True)
+        query = (writer if name is None else writer.queryName(name)).start()
+        listener_of(spark).note(query, self._name, place)
+        return query
+
+    # ---- while it runs
+
+    def progress(self, query: StreamingQuery | None = None) -> QueryProgress:
+        """How far a query of this run came: its partitions, their stream times, its micro-batches.
+
+        Args:
+            query: which one, if several were started; the last one if it is not given.
+        Raises:
+            InvalidArgument: no query of this run was started.
+        """
+        from sessionkit.spark.query.listener import listener_of
+
+        spark = self.frame.sparkSession
+        listener = listener_of(spark)
+        if query is not None:
+            found = listener.of_query(query)
+            known = [found] if found is not None and found.run == self._name else []
+        else:
+            known = listener.of_run(self._name, spark.streams.active)
+        if not known:
+            want = "start one with .write(…) or .events().writeStream, and wait for its first micro-batch"
+            raise InvalidArgument(problem("no query of this run has told anything yet", "no progress", want))
+        return known[-1]
+
+    def metrics(self, query: StreamingQuery | None = None) -> dict[str, int]:
+        """The counters of `Run.metrics()`, from the first record on: they are kept with the state, over restarts.
+
+        And "windows-in-state": those that a record can still find, closed ones among them. A partition that has had no
+        record since the query was started is not in them yet.
+        """
+        progress = self.progress(query)
+        counts = progress.counts()
+        names = [name for name in self.empty.metrics() if name in counts or name not in WHOLE]
+        return {**{name: counts[name] for name in names}, "windows-in-state": progress.windows}
+
+    # ---- to look at
+
+    def summary(self) -> str:
+        """What will run and how, in a line."""
+        windows, source = self.plan.complete_windows, self.plan.source
+        return (
+            f"{windows.noun}s on a stream · {windows.in_words()} · emit {self.plan.strategy.replace('_', ' ')} · "
+            f"state by {source.partition}, in order of {source.offset}"
+        )
+
+    def __repr__(self) -> str:
+        return f"StreamRun: {self.summary()}"
+
+    def _repr_html_(self) -> str:
+        views = ", ".join(f"<code>.{name}()</code>" for name in ("events", "changelog", "finals", "dropped"))
+        return html_block(
+            f"<p><b>{escape_html(self.summary())}</b></p><p>{views} are streaming DataFrames: start one with "
+            '<code>.writeStream.option("checkpointLocation", …)</code>.</p>'
+        )
+
+    # ---- inside
+
+    @cached_property
+    def _dropped(self) -> pa.Table:
+        table: pa.Table = self.empty.dropped(missing_grace=False)
+        return table
+
+    @cached_property
+    def _schema(self) -> pa.Schema:
+        """The columns of what goes downstream, then those that only a dropped record has."""
+        sent = self.empty.changelog().schema
+        own = [field for field in self._dropped.schema if field.name not in sent.names]
+        return pa.schema([*sent, *own])
+
+    @cached_property
+    def _bound(self) -> dict[str, str]:
+        """What may not change while there is a state."""
+        return {**self.plan.bound(), "retention": str(self.retention_ms)}
+
+    @cached_property
+    def _name(self) -> str:
+        """Of this run's files in shared memory, which go with this process."""
+        name = uuid.uuid4().hex
+        atexit.register(SharedFiles(name).remove)
+        return name
+
+    def _rows_of(self, view: str) -> tuple[str, list[str]]:
+        """Which rows of the events a view has, as SQL, and which columns."""
+        if view == "events":
+            return "true", self._schema.names
+        if view == "dropped":
+            return "what = 'dropped'", self._dropped.column_names
+        return "what <> 'dropped'", list(self.empty.changelog_columns)
+
+    def _check_finals(self) -> None:
+        if self.plan.strategy != "on_window_close":
+            want = '.emit("on_window_close")'
+            raise InvalidArgument(problem("a plan that emits updates sends no finals", self.plan.strategy, want))
+
+    def _prepare_session(self) -> None:
+        """State of any kind needs RocksDB in Spark 4; what the user chose stays. And someone has to listen."""
+        from sessionkit.spark.query.listener import listener_of
+
+        spark = self.frame.sparkSession
+        if "RocksDB" not in str(spark.conf.get(_PROVIDER)):
+            spark.conf.set(_PROVIDER, _ROCKSDB)
+            spark.conf.set(_CHANGELOG, "true")
+        listener_of(spark).plans[self._name] = self.plan
+        if spark.conf.get(_TASKS) == _SPARKS_TASKS:
+            text = (
+                f"{_TASKS} is {_SPARKS_TASKS}, as Spark has it: a new stream will keep its state in as many parts, for "
+                "ever, each with its own files. The number of source partitions is plenty; set it before the start"
+            )
+            warnings.warn(text, stacklevel=3)
+
+    def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
+        want = f'.with_types({names[0]}="string"), with any type of Spark\'s'
+        raise UnsupportedData(problem("on a stream the results of Python functions are declared", names[0], want))
+
+
+def _select(events: DataFrame, rows: str, names: list[str]) -> DataFrame:
+    return events.where(rows).select(*[column(name) for name in names])
+
+
+def _writer(sink: Sink, checkpoint: str, spark: SparkSession) -> Write:
+    if callable(sink):
+        return sink
+    folder = BatchFolder(os.fspath(sink), checkpoint)
+    folder.check(spark)
+    return folder
+
+
+def _to_each(targets: list[tuple[str, list[str], Write]]) -> Write:
+    def write(events: DataFrame, number: int) -> None:
+        if len(targets) > 1:  # or each would ask for the whole micro-batch again
+            events.persist()
+        try:
+            for rows, names, put in targets:
+                put(_select(events, rows, names), number)
+        finally:
+            if len(targets) > 1:
+                events.unpersist()
+
+    return write
+
+
+def _packing(places: tuple[int, int], names: tuple[str, str]) -> Task:
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return pack(batches, *places, names)
+
+    return task
+
+
+def _unpacking(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for data in batch.column(0):
+            if stream := data.as_buffer():
+                yield from pa.ipc.open_stream(stream)

@@ -1,0 +1,170 @@
+"""A partition's records dealt out by key, so that many tasks share it.
+
+Keys meet in stream time alone. So a task gets the records of its keys, and ticks: rows that only move stream time,
+where a record of another key moved it. It gets those that its own records can tell apart: the last one before each of
+them, and the first one that closes a window in which one of them can be.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.decisions import TICK
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.records.batch import RecordBatch
+from sessionkit.records.keys import key_bytes
+from sessionkit.spark.worker.shuffle import Piece, pieces_in, slices_of, spark_hash
+from sessionkit.steps.job import Job
+from sessionkit.steps.partition_run import PartitionRun, cut
+from sessionkit.trace.loops import stream_times
+from sessionkit.windows.feed import NO_REJECTIONS
+
+_OWN = ("offset", "timestamp_ms", "rejected", "key")
+Numbers = npt.NDArray[np.int64]
+
+
+def row_number_name(schema: pa.Schema) -> str:
+    """What the column is called that keeps the rows of one record in order."""
+    name = "row"
+    while name in schema.names:
+        name += "_"
+    return name
+
+
+# ---- dealing out: one partition after another, in offset order
+
+
+def deal(
+    job: Job, batches: Iterator[pa.RecordBatch], *, shares: int, first: int, width: int
+) -> Iterator[pa.RecordBatch]:
+    """The records of each partition for each of its `shares`, as slices.
+
+    Args:
+        first: the smallest partition number.
+        width: how many partition numbers share a task.
+    """
+    named = (batch.rename_columns(list(job.columns)) for batch in batches)
+    steps = cut(named, str(job.source.partition), job.step_records)
+    for number, tables in groupby(steps, key=lambda step: step[0]):
+        partition = _Dealer(job, shares)
+        place = (int(number) - first) // width * shares
+        for turn, (_, table) in enumerate(tables):
+            for share, part in enumerate(partition.deal(job.read(table))):
+                if part.num_rows:
+                    yield slices_of(place + share, int(number), turn, 0, part)
+
+
+class _Dealer:
+    """One partition: how far its stream time has come, and which instants have yet to be passed for each share."""
+
+    def __init__(self, job: Job, shares: int) -> None:
+        self._windows, self._shares = job.windows, shares
+        self._stream_time_ms = np.full(1, -1, np.int64)
+        self._waiting = [np.empty(0, np.int64)] * shares  # close when stream time is larger
+
+    def deal(self, batch: RecordBatch) -> Iterator[pa.Table]:
+        """The next records: what each share gets of them."""
+        before, stair = int(self._stream_time_ms[0]), np.empty(len(batch), np.int64)
+        rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected
+        stream_times(batch.partition, batch.timestamp_ms, rejected, self._stream_time_ms, stair)
+        rises = stair > np.concatenate([[before], stair[:-1]])
+        last_rise = np.maximum.accumulate(np.where(rises, np.arange(len(batch)), -1))
+        share = np.append(shares_of(batch.keys, self._shares), 0)[batch.key]  # a null key, code -1, takes the last
+        counts = batch.usable
+        for number in range(self._shares):
+            mine = share == number
+            ticks = np.append(last_rise[mine], last_rise[-1])
+            closing = self._closing(number, batch.timestamp_ms[mine & counts], before, stair)
+            wanted = mine.copy()
+            wanted[np.concatenate([ticks[ticks >= 0], closing])] = True
+            rows = np.flatnonzero(wanted)
+            yield _part(batch, rows, ~mine[rows])
+
+    def _closing(self, number: int, timestamps_ms: Numbers, before: int, stair: Numbers) -> Numbers:
+        """The records that first pass an instant at which a window of this share closes."""
+        if not self._windows.is_ever_closed:
+            return np.empty(0, np.int64)
+        last = self._windows.last_instants_ms(timestamps_ms)
+        limit = last + np.minimum(self._windows.close_lag_ms, INT64_MAX - last)  # must not wrap
+        waiting = np.union1d(self._waiting[number], limit[limit >= before])
+        at = np.searchsorted(stair, waiting, side="right")
+        self._waiting[number] = waiting[at == len(stair)]
+        return np.unique(at[at < len(stair)])
+
+
+def shares_of(keys: pa.Array, shares: int) -> npt.NDArray[np.int64]:
+    """Which share each key belongs to: another hash than Kafka's, by which keys came into their partition."""
+    if pa.types.is_integer(keys.type):
+        numbers = keys.to_numpy().astype(np.int64)
+        return spark_hash(spark_hash(numbers >> 32) ^ (numbers & 0xFFFFFFFF)) % shares
+    checksums = [zlib.crc32(key_bytes(key)) for key in keys.to_pylist()]
+    return spark_hash(np.array(checksums, np.int64)) % shares
+
+
+def _part(batch: RecordBatch, rows: npt.NDArray[np.intp], tick: npt.NDArray[np.bool_]) -> pa.Table:
+    rejected = np.zeros(len(rows), np.uint8) if batch.rejected is None else batch.rejected[rows]
+    place, key = pa.array(rows, mask=tick), batch.key[rows]
+    columns: list[Any] = [
+        batch.offset[rows],
+        batch.timestamp_ms[rows],
+        np.where(tick, np.uint8(TICK), rejected),
+        batch.keys.take(pa.array(key, mask=tick | (key < 0))),
+        *(column.take(place) for column in batch.values.values()),  # type: ignore[union-attr]
+    ]
+    return pa.table(columns, names=[*_OWN, *(f"v{number}" for number in range(len(batch.values)))])
+
+
+# ---- a share of each partition, in a task of its own
+
+
+def run_dealt(job: Job, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The view's rows for a share of each partition, with a running number as their last column."""
+    name = row_number_name(job.schema)
+    for number, pieces in groupby(pieces_in(batches), key=lambda piece: piece.partition):
+        first = 0
+        for batch in _run_share(job, number, pieces):
+            yield batch.append_column(name, pa.array(np.arange(first, first + batch.num_rows)))
+            first += batch.num_rows
+
+
+def _run_share(job: Job, number: int, pieces: Iterator[Piece]) -> Iterator[pa.RecordBatch]:
+    partition = PartitionRun(job, number)
+    held: list[pa.Table] = []
+    for piece in pieces:
+        held.append(piece.table())
+        if sum(table.num_rows for table in held) >= job.step_records:
+            yield from partition.take(_records(job, number, held))
+            held = []
+    if held:
+        yield from partition.take(_records(job, number, held))
+    yield from partition.finish()
+
+
+def _records(job: Job, number: int, tables: list[pa.Table]) -> RecordBatch:
+    """The records and ticks of a share as the engine reads them."""
+    table = pa.concat_tables(tables).combine_chunks()
+    code = pc.dictionary_encode(table["key"]).combine_chunks()
+    rejected = table["rejected"].to_numpy()
+    return RecordBatch(
+        keys=code.dictionary,
+        key=code.indices.fill_null(-1).to_numpy().astype(np.int32),
+        timestamp_ms=table["timestamp_ms"].to_numpy(),
+        partition=np.zeros(len(table), np.int32),
+        partitions=np.full(1, number, np.int64),
+        rejected=rejected if rejected.any() else None,
+        given_offset=table["offset"].to_numpy(),
+        values={name: _whole(table[f"v{place}"]) for place, name in enumerate(job.value_columns)},
+    )
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    joined = column.combine_chunks()
+    return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)

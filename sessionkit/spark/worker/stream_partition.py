@@ -1,0 +1,116 @@
+"""The engine inside Spark's state: one group a source partition, its windows as chunks in Spark's state store.
+
+Loaded by workers, so it imports pyspark; the rest of sessionkit does not need it.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from sessionkit.spark.worker.shared_files import SharedFiles
+from sessionkit.spark.worker.shuffle import Packed, to_stream, unpacked
+from sessionkit.spark.worker.task_wrapper import settle
+from sessionkit.steps.job import Job
+from sessionkit.steps.partition_run import PartitionRun
+from sessionkit.steps.views import WHOLE, EventsView
+from sessionkit.stores.binding import check_bound
+from sessionkit.stores.contract import Snapshot
+from sessionkit.stores.state.chunked_state import Chunk, ChunkedState
+
+# How far a partition came: what its state begins with, and what each micro-batch tells of it. `counts` are the counters
+# of `Run.metrics()` since the first record, as JSON.
+PROGRESS = "partition long, position long, stream_time_ms long, last_close_time_ms long, windows long, counts string"
+HEAD = f"{PROGRESS}, token string, holds string, bound string"
+CHUNK_NUMBER, CHUNK = "number long", "rows binary, gone binary"
+RESULT = f"data binary, {PROGRESS}"
+PROGRESS_COLUMNS = [field.split()[0] for field in PROGRESS.split(", ")]
+
+
+class PartitionProcessor(StatefulProcessor):
+    """One source partition: its records by offset, through the engine, over the state of the micro-batch before.
+
+    What Spark keeps is `head` (how far it came) and `chunks` (the windows). Decoded, they stand in a file in shared
+    memory, named by a token that is part of the head: so any worker of the machine goes on from it, and a task that is
+    tried again, or runs elsewhere, reads the chunks.
+    """
+
+    def __init__(self, job: Job, bound: Mapping[str, str], run: str) -> None:
+        self._job, self._bound, self._run = job, dict(bound), run
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Names the state."""
+        self._head = handle.getValueState("head", HEAD)
+        self._chunks = handle.getMapState("chunks", CHUNK_NUMBER, CHUNK)
+        self._files = SharedFiles(self._run)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
+        """One micro-batch of one partition."""
+        job = self._job
+        assert job.source.offset is not None
+        place = job.columns.index(job.source.offset)
+        runs = [Packed(*row) for frame in rows for row in zip(*(frame[name] for name in Packed._fields), strict=True)]
+        records = unpacked(runs, place)
+        partition = int(runs[0].partition)
+        state, before = self._state(partition)
+        run = PartitionRun(job, partition, state)
+        assert isinstance(run.view, EventsView)
+        for first in range(0, records.num_rows, job.step_records):
+            step = records.slice(first, job.step_records).rename_columns(list(job.columns))
+            events = list(run.step(step))
+            progress = (partition, *state.snapshot(partition), len(state), json.dumps(counted(before, run.view.counts)))
+            yield pd.DataFrame([(to_stream(events) if events else b"", *progress)], columns=["data", *PROGRESS_COLUMNS])
+        self._keep(state, progress)
+
+    def close(self) -> None:
+        """The task is done."""
+        settle()
+
+    def _state(self, partition: int) -> tuple[ChunkedState, Counter[str]]:
+        """The partition as the last committed micro-batch left it, and its counters."""
+        of, head = self._job.holds, self._head.get() if self._head.exists() else None
+        if head is None:
+            return ChunkedState(of, partition), Counter()
+        _, position, stream_time_ms, close_time_ms, windows, counts, token, _, bound = head
+        check_plan(json.loads(bound), self._bound)
+        before = Counter(json.loads(counts))
+        if (kept := self._files.open(of, partition, token)) is not None:
+            return kept, before
+        chunks = (Chunk(number, bytes(rows), bytes(gone)) for (number,), (rows, gone) in self._chunks.iterator())
+        snapshot = Snapshot(position, stream_time_ms, close_time_ms)
+        return ChunkedState.read(of, partition, chunks, snapshot, windows=windows), before
+
+    def _keep(self, state: ChunkedState, progress: tuple[Any, ...]) -> None:
+        change, token = state.seal(), uuid.uuid4().hex
+        for number in change.forgotten:
+            self._chunks.removeKey((number,))
+        for chunk in change.written:
+            self._chunks.updateValue((chunk.number,), (chunk.rows, chunk.gone))
+        self._head.update((*progress, token, self._job.holds, json.dumps(self._bound)))
+        self._files.save(state, token)
+
+
+def counted(before: Mapping[str, int], added: Mapping[str, int]) -> Counter[str]:
+    """The counters of a partition, gone on; without those of windows if they were not kept from its first record on."""
+    total = Counter(before)
+    total.update(added)
+    if before and not before.keys() >= set(WHOLE):
+        for name in WHOLE:
+            del total[name]
+    return total
+
+
+def check_plan(bound: Mapping[str, str], asked: Mapping[str, str]) -> None:
+    """Refuses a plan that is not the one that a checkpoint's state was made with.
+
+    Raises:
+        StoreMismatch: with what differs.
+    """
+    want = "take the plan that it was made with, or another checkpointLocation"
+    check_bound("the checkpoint's state", bound, asked, want)

@@ -1,0 +1,45 @@
+"""What to do with the records of a partition, as a value that can travel to another process."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from sessionkit.aggregations.contract import Aggregation, columns_read
+from sessionkit.engine.processor_run import without_null_values
+from sessionkit.records.batch import RecordBatch, read_records
+from sessionkit.records.source import Source
+from sessionkit.windows.contract import WindowKind
+
+STEP_RECORDS = 500_000  # fewer, and the fixed cost of a step shows; more, and it leaves the processor's cache
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What to do with the records, as a value that can travel to another process."""
+
+    columns: tuple[str, ...]  # names of the columns, in the order in which they come
+    source: Source
+    windows: WindowKind
+    aggregations: tuple[tuple[str, Aggregation], ...]
+    strategy: str
+    retention_ms: int
+    view: str
+    schema: pa.Schema
+    step_records: int = STEP_RECORDS
+
+    @property
+    def holds(self) -> str:
+        """What the state is of: "sessions" or "windows"."""
+        return self.windows.holds
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        """The columns that the aggregations read."""
+        return columns_read(self.aggregations)
+
+    def read(self, table: pa.Table) -> RecordBatch:
+        """Some records, checked, with the reasons for which some count nowhere."""
+        batch = read_records(table, self.source, self.value_columns)
+        return batch if self.windows.takes_null_values else without_null_values(batch)

@@ -1,0 +1,141 @@
+"""Runs a plan over one partition after another, a step at a time: what a task does with a stream of Arrow batches.
+
+State goes from step to step as a store carries it from run to run, so where the steps are cut does not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sessionkit.engine.commit import alive, commit, findable
+from sessionkit.engine.kernel_run import run_kernel
+from sessionkit.engine.outcome import Outcome
+from sessionkit.errors import BrokenTrace, problem
+from sessionkit.records.batch import RecordBatch
+from sessionkit.records.offsets import FROM_A_SOURCE, not_after
+from sessionkit.steps.declared_types import fit
+from sessionkit.steps.job import Job
+from sessionkit.steps.views import VIEWS
+from sessionkit.stores.state.column_state import ColumnState
+
+STEP_BYTES = 256 * 2**20  # wide values make a step smaller, not the task's memory larger
+BATCH_RECORDS = 100_000  # rows in one Arrow batch of results
+
+
+def run_job(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The view's rows; `batches` hold whole partitions one after another, each in offset order."""
+    done: set[int] = set()
+    partition: PartitionRun | None = None
+    named = (batch.rename_columns(list(job.columns)) for batch in batches)
+    for number, table in cut(named, str(job.source.partition), job.step_records):
+        if partition is None or number != partition.number:
+            if partition is not None:
+                yield from partition.finish()
+                done.add(partition.number)
+            if number in done:
+                raise BrokenTrace(
+                    problem("the records of a partition are not together", number, "this is a bug in sessionkit")
+                )
+            partition = PartitionRun(job, number)
+        yield from partition.step(table)
+    if partition is not None:
+        yield from partition.finish()
+
+
+def cut(batches: Iterator[pa.RecordBatch], name: str, step_records: int) -> Iterator[tuple[int, pa.Table]]:
+    """(partition, its next records): small batches joined, and cut where the partition changes."""
+    held: list[pa.RecordBatch] = []
+    number, count, size = -1, 0, 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        numbers = batch.column(name).to_numpy(zero_copy_only=False)
+        cuts = [0, *(np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist(), len(numbers)]
+        for begin, end in pairwise(cuts):
+            if held and (numbers[begin] != number or count >= step_records or size >= STEP_BYTES):
+                yield number, pa.Table.from_batches(held)
+                held, count, size = [], 0, 0
+            piece = batch.slice(begin, end - begin)
+            number = numbers[begin]
+            held.append(piece)
+            count += piece.num_rows
+            size += piece.nbytes
+    if held:
+        yield number, pa.Table.from_batches(held)
+
+
+class PartitionRun:
+    """One partition of the task: its state, and the view that is made of it.
+
+    Args:
+        state: what earlier records of the partition left behind; none if it is not given.
+    """
+
+    def __init__(self, job: Job, number: int, state: ColumnState | None = None) -> None:
+        self.number = number
+        self._state = ColumnState(job.holds) if state is None else state
+        self._job, self.view = job, VIEWS[job.view](job)
+        self._last: RecordBatch | None = None
+
+    def step(self, table: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Takes the next records in."""
+        yield from self.take(self._job.read(table))
+
+    def take(self, batch: RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Takes the next records in, which were read already."""
+        job = self._job
+        self._check_follows(batch)
+        outcome = self._run(batch, self._state)
+        commit(outcome, self._state, job.windows, job.retention_ms)
+        left = np.flatnonzero(alive(outcome) & ~findable(outcome, job.windows, job.retention_ms))
+        self._last = batch
+        yield from self._out(self.view.step(outcome, left))
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """The end of the partition: what is still in the state goes out as it stands."""
+        assert self._last is not None
+        outcome = self._run(_none_of(self._last), _Everything(self._state))
+        yield from self._out(self.view.finish(outcome, np.flatnonzero(alive(outcome))))
+
+    def _run(self, batch: RecordBatch, state: ColumnState | _Everything) -> Outcome:
+        job, keep = self._job, self.view.needs_trace
+        named = dict(job.aggregations) if self.view.needs_values else {}
+        return run_kernel(job.windows, named, batch, retention_ms=job.retention_ms, store=state, keep_trace=keep)
+
+    def _check_follows(self, batch: RecordBatch) -> None:
+        before, first = self._state.snapshot(self.number).position, int(batch.offset[0])
+        if first <= before:
+            raise not_after(self.number, first, before, want=FROM_A_SOURCE)
+
+    def _out(self, columns: Mapping[str, Any] | None) -> Iterator[pa.RecordBatch]:
+        if columns is not None:
+            yield from fit(columns, self._job.schema).to_batches(max_chunksize=BATCH_RECORDS)
+
+
+class _Everything:
+    """A state of which every session is wanted, whatever the records."""
+
+    def __init__(self, state: ColumnState) -> None:
+        self.snapshot, self.commit = state.snapshot, state.commit
+        self._state = state
+
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
+        return self._state.load_all(keys, before_ms, names)
+
+
+def _none_of(batch: RecordBatch) -> RecordBatch:
+    """No records, but the partition and the columns of `batch`."""
+    return RecordBatch(
+        keys=batch.keys[:0],
+        key=batch.key[:0],
+        timestamp_ms=batch.timestamp_ms[:0],
+        partition=batch.partition[:0],
+        partitions=batch.partitions,
+        given_offset=batch.offset[:0],
+        values={name: column[:0] for name, column in batch.values.items()},
+    )

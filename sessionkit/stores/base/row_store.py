@@ -1,0 +1,331 @@
+"""A whole store out of rows of bytes: whoever can keep those in order has a store of sessions and one of windows."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from itertools import islice
+from typing import Any, ClassVar, NamedTuple, TypeAlias
+
+from sessionkit.base.durations import INT64_MAX, Duration, duration_ms
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.stores.base.calls import Keys, SessionCalls, WindowCalls
+from sessionkit.stores.base.store import BaseStore, Noted
+from sessionkit.stores.binding import check_settings
+from sessionkit.stores.contract import Snapshot, Stored, StoredSession, StoredWindow
+from sessionkit.stores.rows import check_times, time_of
+from sessionkit.stores.typed_bytes import (
+    SESSIONS,
+    WINDOWS,
+    Layout,
+    Place,
+    kind_of_key,
+    pack_value,
+    unpack_key,
+    unpack_value,
+)
+
+CODEC = "typed 1"
+Times: TypeAlias = tuple[int, int]  # the first and the last, both included
+RawKeys: TypeAlias = tuple[bytes | None, bytes | None]  # the first and the last, both included; None: open
+ALWAYS: Times = (0, INT64_MAX)
+ANY_KEY: RawKeys = (None, None)
+
+
+class _State(NamedTuple):
+    """One partition: the largest time that was put, and how far it was read."""
+
+    observed_time_ms: int = -1
+    snapshot: Snapshot = Snapshot()
+
+
+class RowStore(BaseStore):
+    """A store that keeps its windows as rows of bytes, and forgets as Kafka's stores in memory do.
+
+    A store of your own is a class with the calls that are abstract here and a constructor, whose parameters are the
+    options of its kind. The constructor opens what holds the rows, and then calls this one. From it come two classes,
+    of which each is registered: one is a `SessionRowStore`, too, and one a `WindowRowStore`. No call comes from two
+    threads at once. What goes wrong is raised as an error of sessionkit's, such as `StoreFailed`.
+    """
+
+    layout: ClassVar[Layout]
+
+    def __init__(self, *, name: str, retention: Duration | None = None) -> None:
+        super().__init__(name, None if retention is None else duration_ms(retention, "retention"))
+        self._settings = {"holds": self.holds, "codec": CODEC, "retention_ms": self.retention_ms}
+        self._states: dict[int, _State] = {}
+        self._depth = 0
+        notes = dict(self.read_notes())
+        if "header" in notes:
+            header = unpack_value(notes.pop("header"), b"header")
+            check_settings(name, header, self._settings)
+            self._noted = Noted(*(header.get(field) for field in Noted._fields))
+        else:
+            self._note()
+        for number, note in notes.items():
+            observed_ms, *snapshot = unpack_value(note, number.encode())
+            self._states[int(number)] = _State(observed_ms, Snapshot(*snapshot))
+
+    # ---- what a store of your own answers
+
+    @abstractmethod
+    def find_rows(self, partition: int, times_ms: Times, keys: RawKeys) -> Iterable[tuple[Place, bytes]]:
+        """The rows of a partition whose time and key lie between these bounds, in any order."""
+
+    @abstractmethod
+    def write_row(self, partition: int, place: Place, value: bytes) -> None:
+        """Writes a row, instead of the one that may be there."""
+
+    @abstractmethod
+    def delete_row(self, partition: int, place: Place) -> None:
+        """Deletes a row, if it is there."""
+
+    @abstractmethod
+    def read_notes(self) -> Mapping[str, bytes]:
+        """All that was noted, by name."""
+
+    @abstractmethod
+    def write_note(self, name: str, value: bytes) -> None:
+        """Writes a note, instead of the one of this name that may be there."""
+
+    @abstractmethod
+    def transaction(self) -> AbstractContextManager[Any]:
+        """What is written inside stays only if nothing raises; one may lie in another.
+
+        At the end of the outermost one it is where it outlives the process, if the store does.
+        """
+
+    @abstractmethod
+    def close_rows(self) -> None:
+        """Lets go of what holds the rows."""
+
+    # ---- runs
+
+    def snapshot(self, partition: int) -> Snapshot:
+        """How far the partition has been read, and its clock."""
+        return self._states.get(self._number(partition), _State()).snapshot
+
+    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
+        """Takes over how far a run came, and with it the time that the store has observed."""
+        with self.all_or_nothing():
+            self._note_names(names)
+            for partition, snapshot in snapshots.items():
+                number = self._number(partition)
+                state = self._states.get(number, _State())
+                self._keep(number, state._replace(snapshot=Snapshot(*map(int, snapshot))))
+
+    def restart_task(self) -> None:
+        """What Kafka Streams forgets when its task is stopped and started again: the stream time of each partition."""
+        self.commit_snapshots({p: state.snapshot._replace(stream_time_ms=-1) for p, state in self._states.items()})
+
+    def close(self) -> None:
+        """Closes the store; every later call raises."""
+        if self._open:
+            self._open = False
+            self.close_rows()
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """What is done inside stays only if nothing raises. Other threads wait until it is through."""
+        with self.lock:
+            self._check_open()
+            before = dict(self._states), self._noted
+            self._depth += 1
+            try:
+                with self.transaction():
+                    yield
+            except BaseException:
+                self._states, self._noted = before
+                raise
+            finally:
+                self._depth -= 1
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """A change: part of the transaction it is made in, else one of its own."""
+        if self._depth:
+            yield
+            return
+        with self.all_or_nothing():
+            yield
+
+    def _note(self, **changes: Any) -> None:
+        with self._written():
+            super()._note(**changes)
+            self.write_note("header", pack_value({**self._settings, **self._noted._asdict()}, b"header"))
+
+    def _keep(self, partition: int, state: _State) -> None:
+        self._states[partition] = state
+        note = (state.observed_time_ms, *state.snapshot)
+        self.write_note(str(partition), pack_value(note, str(partition).encode()))
+
+    # ---- windows
+
+    def _write(self, stored: Stored, place: Place, partition: int, *, keep_null: bool) -> bool:
+        partition = self._number(partition)
+        with self._written():
+            if place.time_ms <= self._observed(partition, place.time_ms):
+                return False
+            if stored.aggregate is None and not keep_null:
+                self.delete_row(partition, place)
+                return True
+            if self._noted.key_kind is None:
+                self._note(key_kind=kind_of_key(stored.key))
+            value = pack_value(self.layout.fields_of(stored), self._context(partition, place))
+            self.write_row(partition, place, value)
+            return True
+
+    def _observed(self, partition: int, time_ms: int) -> int:
+        """The partition has seen this time: what has expired by that is deleted. Gives the last time that has."""
+        state = self._states.get(partition)
+        if state is None:
+            self._keep(partition, state := _State())  # a note says which partitions there are
+        if time_ms > state.observed_time_ms:
+            self._states[partition] = state._replace(observed_time_ms=time_ms)
+            if self.retention_ms is not None:
+                for place, _ in list(self.find_rows(partition, (0, time_ms - self.retention_ms), ANY_KEY)):
+                    self.delete_row(partition, place)
+        return self._expired_ms(partition)
+
+    def _expired_ms(self, partition: int) -> int:
+        state = self._states.get(partition)
+        return -1 if state is None or self.retention_ms is None else state.observed_time_ms - self.retention_ms
+
+    def _found(self, partition: int, times_ms: Times, keys: RawKeys) -> Iterable[tuple[Place, bytes]]:
+        """The rows that reads see."""
+        number = self._number(partition)
+        first_ms = max(times_ms[0], self._expired_ms(number) + 1)
+        return self.find_rows(number, (first_ms, times_ms[1]), keys) if first_ms <= times_ms[1] else ()
+
+    def _listed(
+        self,
+        partition: int,
+        times_ms: Times,
+        keys: RawKeys,
+        latest_start_ms: int = INT64_MAX,
+        *,
+        backward: bool = False,
+    ) -> Iterator[Any]:
+        """What is in them, by time, key and falling start. The answer is fixed when the call is made."""
+        rows = [row for row in self._found(partition, times_ms, keys) if row[0].start_ms <= latest_start_ms]
+        rows.sort(key=lambda row: (row[0].time_ms, row[0].key, -row[0].start_ms), reverse=backward)
+        return iter([self._stored(int(partition), place, value) for place, value in rows])
+
+    def _stored(self, partition: int, place: Place, value: bytes) -> Stored:
+        fields = unpack_value(value, self._context(partition, place))
+        return self.layout.stored(place, unpack_key(place.key, self._noted.key_kind or "unknown"), fields)
+
+    def _context(self, partition: int, place: Place) -> bytes:
+        """What a value belongs to: read for another row, it counts as damaged."""
+        return partition.to_bytes(8) + self.layout.by_key(place)
+
+    # ---- to look at
+
+    @property
+    def partitions(self) -> list[int]:
+        """The numbers of the partitions of which it holds windows, rising."""
+        self._check_open()
+        return [number for number in sorted(self._states) if any(True for _ in self._found(number, ALWAYS, ANY_KEY))]
+
+    def _count(self, limit: int | None) -> int:
+        return sum(1 for _ in islice(self._table(), limit))
+
+    def _facts(self) -> Iterator[str]:
+        times = [([time_of(each) for each in self.all(partition=p)], p) for p in self.partitions]
+        yield from self._facts_of_times([(min(own), p) for own, p in times], [max(own) for own, _ in times])
+
+
+class SessionRowStore(SessionCalls, RowStore):
+    """A store of sessions out of rows."""
+
+    layout = SESSIONS
+
+    def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        """Writes a session; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
+        start_ms, end_ms = check_times(*session[:2], of=self.noun)
+        raw = self._raw(session.key)
+        if not 0 <= session.window_start_ms <= session.window_end_ms <= INT64_MAX:
+            got = f"[{session.window_start_ms}, {session.window_end_ms}]"
+            want = "swap them" if start_ms > end_ms else "times from 0 to 2**63 - 1"
+            raise InvalidArgument(problem("a session starts at 0 or later and does not end before", got, want))
+        return self._write(session, Place(raw, start_ms, end_ms), partition, keep_null=keep_null)
+
+    def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
+        """Removes exactly this session, if it is there."""
+        start_ms, end_ms = check_times(window_start_ms, window_end_ms, of=self.noun)
+        place = Place(self._raw(key), start_ms, end_ms)
+        if 0 <= start_ms <= end_ms:
+            with self._written():
+                self.delete_row(self._number(partition), place)
+
+    def fetch_session(
+        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+    ) -> Any:
+        """The aggregate of the session that starts at the first time and ends at the second; None if there is none."""
+        start_ms, end_ms = check_times(earliest_session_end_ms, latest_session_start_ms, of=self.noun)
+        raw = self._raw(key)
+        found = self._listed(partition, (end_ms, end_ms), (raw, raw))
+        return next((each.aggregate for each in found if each.window_start_ms == start_ms), None)
+
+    def find_sessions_by_end(
+        self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredSession]:
+        """Sessions of all keys that end between the two times, both included, by rising end.
+
+        Raises:
+            InvalidArgument: the times go backwards.
+        """
+        first_ms, last_ms = check_times(earliest_session_end_ms, latest_session_end_ms, of=self.noun)
+        if first_ms > last_ms:
+            got = f"{first_ms} to {last_ms}"
+            raise InvalidArgument(problem("a range of times must not go backwards", got, "swap them"))
+        return self._listed(partition, (first_ms, last_ms), ANY_KEY)
+
+    def _find(
+        self, keys: Keys, earliest_end_ms: int, latest_start_ms: int, partition: int, *, backward: bool = False
+    ) -> Iterator[StoredSession]:
+        earliest_ms, latest_ms = check_times(earliest_end_ms, latest_start_ms, of=self.noun)
+        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
+        return self._listed(partition, (earliest_ms, INT64_MAX), (low, high), latest_ms, backward=backward)
+
+
+class WindowRowStore(WindowCalls, RowStore):
+    """A store of time and sliding windows out of rows."""
+
+    layout = WINDOWS
+
+    def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        """Writes a window; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
+        start_ms, timestamp_ms = check_times(window.window_start_ms, window.timestamp_ms, of=self.noun)
+        raw = self._raw(window.key)
+        if not 0 <= window.window_start_ms <= INT64_MAX or timestamp_ms != window.timestamp_ms:
+            got = f"start {window.window_start_ms}, timestamp {window.timestamp_ms}"
+            raise InvalidArgument(problem("a window starts at 0 or later", got, "times up to 2**63 - 1"))
+        return self._write(window, Place(raw, start_ms, start_ms), partition, keep_null=keep_null)
+
+    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
+        """The window of `key` that starts then; None if there is none."""
+        return next(self._find((key,), window_start_ms, window_start_ms, partition), None)
+
+    def fetch_step_by_step(
+        self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool
+    ) -> Iterator[StoredWindow]:
+        """`fetch_in_keys` or its backward form, which sees what is written where it has not come to yet."""
+        first_ms, last_ms = time_from_ms, time_to_ms
+        while found := list(self._find((key_from, key_to), first_ms, last_ms, partition, backward=backward)):
+            at_ms = found[0].window_start_ms
+            yield from (window for window in found if window.window_start_ms == at_ms)
+            first_ms, last_ms = (first_ms, at_ms - 1) if backward else (at_ms + 1, last_ms)
+
+    def _find(
+        self, keys: Keys, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+    ) -> Iterator[StoredWindow]:
+        first_ms, last_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
+        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
+        return self._listed(partition, (first_ms, last_ms), (low, high), backward=backward)
+
+    def _find_all(
+        self, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+    ) -> Iterator[StoredWindow]:
+        return self._find(ANY_KEY, time_from_ms, time_to_ms, partition, backward=backward)

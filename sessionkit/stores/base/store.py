@@ -1,0 +1,200 @@
+"""The base of every store: it is bound to one plan, its keys are of one type, it takes runs over, and it closes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+import numpy as np
+import pyarrow as pa
+
+from sessionkit.errors import InvalidArgument, StoreClosed, problem, shorten
+from sessionkit.records.keys import key_bytes
+from sessionkit.stores.binding import check_bound, check_results
+from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot, Stored
+from sessionkit.stores.display import ShownStore
+from sessionkit.stores.read_only import ReadOnlyStore
+from sessionkit.stores.rows import KEY_TYPES, as_columns, as_stored, time_of
+from sessionkit.stores.typed_bytes import kind_of_key
+
+S = TypeVar("S", bound="BaseStore")
+
+
+class Noted(NamedTuple):
+    """What a store knows of the plan that it belongs to; None: of none yet."""
+
+    key_kind: str | None = None  # of the first key: as bytes, 1 and "\\0\\0\\0\\0\\0\\0\\0\\1" are one
+    names: list[str] | None = None  # of the results that a plan committed, sorted
+    windows: dict[str, Any] | None = None  # what the plan's windows, keys and results are
+
+
+class BaseStore(ShownStore, ABC):
+    """What stores of every kind do the same way."""
+
+    # What the record cache in front of a store asks. Kafka says of a store in memory that each ms is a segment; ranges
+    # come by time, key and falling start. Those of a persistent one come by segment, key, time and rising start.
+    is_persistent: ClassVar[bool] = False
+    time_ordered: bool = False
+    segment_interval_ms: int = 1
+    longest_key: ClassVar[int] = 2**63  # in bytes
+
+    def __init__(self, name: str, retention_ms: int | None) -> None:
+        super().__init__(name)
+        self.retention_ms = retention_ms
+        self._noted = Noted()
+        self._open = True
+
+    # ---- bound to a plan
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Refuses a plan whose results are called otherwise than those in the store.
+
+        Raises:
+            InvalidData: with the names in it and those in the plan.
+        """
+        self._check_open()
+        check_results(self.name, self._noted.names, names)
+
+    def check_windows(self, windows: Mapping[str, Any]) -> None:
+        """Refuses a plan whose windows, keys or results are not those that the store is bound to.
+
+        Raises:
+            StoreMismatch: with what differs.
+        """
+        self._check_open()
+        check_bound(self.name, self._noted.windows, dict(windows))
+
+    def bind(self, windows: Mapping[str, Any]) -> None:
+        """Notes what the windows in it are; a plan with others is refused from then on.
+
+        Raises:
+            StoreMismatch: it is bound to others already.
+        """
+        self.check_windows(windows)
+        if self._noted.windows is None:
+            self._note(windows=dict(windows))
+
+    def _note(self, **changes: Any) -> None:
+        self._noted = self._noted._replace(**changes)
+
+    def _note_names(self, names: Collection[str]) -> None:
+        if names and self._noted.names != sorted(names):
+            self._note(names=sorted(names))
+
+    # ---- runs
+
+    @abstractmethod
+    def snapshot(self, partition: int) -> Snapshot:
+        """How far the partition has been read, and its clock."""
+
+    @abstractmethod
+    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
+        """Takes over how far a run came, whose windows were written already."""
+
+    @abstractmethod
+    def restart_task(self) -> None:
+        """Forgets what Kafka Streams forgets when its task is stopped and started again."""
+
+    @abstractmethod
+    def all_or_nothing(self) -> AbstractContextManager[None]:
+        """What is done inside stays only if nothing raises. Other threads wait until it is through."""
+
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
+        """Windows of these keys, and of any key those whose end (sessions) or start lies before the time given."""
+        self.check_names(names)
+        wanted = {key_bytes(key) for key in keys.to_pylist()}
+        found = [
+            (partition, each)
+            for partition, until_ms in before_ms.items()
+            for each in self.all(partition=partition)
+            if time_of(each) < until_ms or key_bytes(each.key) in wanted
+        ]
+        return self._as_columns(found, keys.type, names)
+
+    def commit(self, removes: Any, puts: Any, snapshots: Mapping[int, Snapshot]) -> None:
+        """Takes a run over, all or nothing: what it loaded and so removed, what it wrote, and how far it came."""
+        self._check_open()
+        with self.all_or_nothing():
+            for partition, each in as_stored(removes):
+                self.write(each._replace(aggregate=None), partition=partition)
+            self._write_all(puts)
+            self.commit_snapshots(snapshots, puts.aggregates.keys())
+
+    @abstractmethod
+    def write(self, stored: Any, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        """Writes a window; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
+
+    @abstractmethod
+    def all(self, *, partition: int = 0) -> Iterator[Any]:
+        """Every window of a partition, in the store's own order."""
+
+    def _write_all(self, puts: SessionColumns | FixedColumns) -> None:
+        for partition, each in as_stored(puts):
+            self.write(each, partition=partition, keep_null=True)
+
+    def _as_columns(
+        self, found: list[tuple[int, Stored]], key_type: pa.DataType, names: tuple[str, ...]
+    ) -> SessionColumns | FixedColumns:
+        """What a store holds as columns; the keys are of the type that its own are, if it has any."""
+        kind = self._noted.key_kind if found else None
+        return as_columns(self.holds, found, key_type if kind is None else KEY_TYPES[kind], names)
+
+    # ---- open and closed
+
+    @abstractmethod
+    def close(self) -> None:
+        """Closes the store; every later call raises."""
+
+    def __enter__(self: S) -> S:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def _is_open(self) -> bool:
+        return self._open
+
+    def _check_open(self) -> None:
+        if not self._open:
+            raise StoreClosed(problem(f"store {self.name!r} is closed", "a call", "open it again"))
+
+    # ---- keys and partitions
+
+    def _raw(self, key: Any) -> bytes:
+        """The bytes of a key, which is of the type of all keys in it."""
+        self._check_open()
+        raw, kind = key_bytes(key), self._noted.key_kind
+        if kind is not None and kind != kind_of_key(key):
+            want = f"its keys are {kind}: one type of key a store"
+            raise InvalidArgument(problem(f"store {self.name!r} holds keys of another type", shorten(repr(key)), want))
+        if len(raw) > self.longest_key:
+            got = f"{len(raw):,} bytes, {shorten(key)}"
+            raise InvalidArgument(problem("a key is too long", got, f"at most {self.longest_key:,} bytes"))
+        return raw
+
+    def _key_range(self, key_from: Any, key_to: Any) -> tuple[bytes | None, bytes | None]:
+        self._check_open()
+        return None if key_from is None else self._raw(key_from), None if key_to is None else self._raw(key_to)
+
+    def _number(self, partition: int) -> int:
+        self._check_open()
+        number: Any = partition
+        if not isinstance(number, int | np.integer) or isinstance(number, bool) or not 0 <= number < 2**32:
+            raise InvalidArgument(problem("a partition is a number", shorten(repr(partition)), "0 to 4,294,967,295"))
+        return int(partition)
+
+    # ---- to look at
+
+    def read_only(self) -> ReadOnlyStore:
+        """The store without its writes, as for queries from outside of Kafka Streams' processors."""
+        return ReadOnlyStore(self)
+
+    def _table(self) -> Iterator[tuple[Any, ...]]:
+        self._check_open()
+        return ((p, each.key, *each[:3]) for p in self.partitions for each in self.all(partition=p))

@@ -1,0 +1,200 @@
+"""One partition's entries in the record cache of KIP-63: by last use, and the dirty ones by last write."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from sortedcontainers import SortedDict, SortedList
+
+
+class EntryId(NamedTuple):
+    """What a cached entry is known by."""
+
+    partition: int
+    raw: bytes
+    start_ms: int
+    end_ms: int
+
+
+class Entry(NamedTuple):
+    """What is cached, and where: its segment and its store key, as bytes that sort as Kafka's."""
+
+    at: bytes
+    id: EntryId
+    key: Any
+    stored: Any  # StoredSession, StoredWindow, or None: deleted
+    timestamp_ms: int
+
+
+class Budget:
+    """How many entries fit into the caches of all partitions together (None: all), and how many are there."""
+
+    def __init__(self, most: int | None) -> None:
+        self.most, self.held = most, 0
+
+    @property
+    def is_exceeded(self) -> bool:
+        """True if entries have to go."""
+        return self.most is not None and self.held > self.most
+
+
+class NamedCache:
+    """The cache of one partition. Where the budget is exceeded, the partition that is written to gives its own.
+
+    Source:
+        NamedCache, ThreadCache.
+    """
+
+    def __init__(self, write: Callable[[Entry], None], budget: Budget) -> None:
+        self._write, self._budget = write, budget
+        self._by_place: SortedDict = SortedDict()  # at → Entry
+        self._by_use: OrderedDict[bytes, None] = OrderedDict()  # kept only where entries can be evicted
+        self._dirty: dict[bytes, None] = {}
+        self._of_key: dict[bytes, SortedList] = {}  # kept only where none can
+        self.newest_ms = -1  # the largest time by which an entry was put into a segment
+
+    def __len__(self) -> int:
+        return len(self._by_place)
+
+    @property
+    def can_evict(self) -> bool:
+        """True if entries may have to go, so that it matters which ones are used."""
+        return self._budget.most is not None
+
+    def get(self, at: bytes) -> Entry | None:
+        """The entry, which is used by that."""
+        entry: Entry | None = self._by_place.get(at)
+        if entry is not None and self.can_evict:
+            self._by_use.move_to_end(at)
+        return entry
+
+    def put(self, entry: Entry) -> None:
+        """Writes an entry; too many of them, and the least used ones go."""
+        at = entry.at
+        is_new = at not in self._by_place
+        self._by_place[at] = entry
+        self._budget.held += is_new
+        if self.can_evict:
+            self._by_use[at] = None
+            self._by_use.move_to_end(at)
+        elif is_new:
+            self._of_key.setdefault(entry.id.raw, SortedList()).add(at)
+        self._dirty.pop(at, None)
+        self._dirty[at] = None
+        while self._budget.is_exceeded and self._by_place:
+            self._evict()
+        self.newest_ms = max(self.newest_ms, entry.id.end_ms)
+
+    def flush(self) -> None:
+        """Writes every dirty entry, in order of their last writes."""
+        self._flush([])
+
+    def between(
+        self, low: bytes | None, high: bytes | None, *, key: bytes | None = None, backward: bool = False
+    ) -> Iterator[Entry]:
+        """The entries between two places, both included. Which ones is decided now; reaching one is a use of it.
+
+        Where uses do not matter and only entries of `key` are wanted, the others are not gone through.
+        """
+        there = self._by_place if self.can_evict or key is None else self._of_key.get(key, SortedList())
+        places = list(there.irange(low, high))
+        if backward:
+            places.reverse()
+        return (entry for at in places if (entry := self.get(at)) is not None)
+
+    def place_after(self, bound: bytes, *, backward: bool = False) -> bytes | None:
+        """The first place at or behind the bound; backward: the last one before it."""
+        found = self._by_place.bisect_left(bound) - backward
+        return self._by_place.keys()[found] if 0 <= found < len(self._by_place) else None
+
+    def _evict(self) -> None:
+        at = next(iter(self._by_use))
+        evicted: Entry = self._by_place[at]
+        is_dirty = at in self._dirty
+        self._forget(at)
+        if is_dirty:
+            self._flush([evicted])
+
+    def _flush(self, entries: list[Entry]) -> None:
+        """Writes these and then the dirty ones."""
+        dirty = list(self._dirty)
+        self._dirty.clear()
+        for entry in [*entries, *(self._by_place[at] for at in dirty)]:
+            self._write(entry)
+        for at in dirty:
+            if self._by_place[at].stored is None:
+                self._forget(at)
+
+    def _forget(self, at: bytes) -> None:
+        entry: Entry = self._by_place.pop(at)
+        self._by_use.pop(at, None)
+        self._dirty.pop(at, None)
+        self._budget.held -= 1
+        if not self.can_evict:
+            mine = self._of_key[entry.id.raw]
+            mine.remove(at)
+            if not mine:
+                del self._of_key[entry.id.raw]
+
+
+class _Ahead:
+    """An iterator and what it gives next, which is taken only when someone looks."""
+
+    def __init__(self, items: Iterator[Any]) -> None:
+        self._items, self._next = items, None
+
+    def peek(self) -> Any:
+        """The next item; None at the end."""
+        if self._next is None:
+            self._next = next(self._items, None)
+        return self._next
+
+    def drop(self) -> None:
+        """Goes on behind it."""
+        self._next = None
+
+
+def merged(
+    cached: Iterator[Entry],
+    stored: Iterator[Any],
+    place_of: Callable[[Any], bytes],
+    *,
+    backward: bool = False,
+    overlooks: bool = False,
+) -> Iterator[Any]:
+    """The cache's answer and the store's as one, step by step; where both know a window the cache is right.
+
+    Kafka compares a deleted entry with the store's next as if it always went forward: backward it `overlooks` a
+    deletion that the store comes to later. (If the store has no such window, Kafka fails where this goes on.)
+
+    Source:
+        AbstractMergedSortedCacheStoreIterator.
+    """
+    entries, rows = _Ahead(cached), _Ahead(stored)
+    while True:
+        entry, row = entries.peek(), rows.peek()
+        if entry is None and row is None:
+            return
+        order = _order(entry, None if row is None else place_of(row), backward=backward)
+        if entry is not None and entry.stored is None and (order <= 0 or (overlooks and backward)):
+            entries.drop()
+            if order == 0:
+                rows.drop()
+        elif order > 0:
+            rows.drop()
+            yield row
+        else:
+            entries.drop()
+            if order == 0:
+                rows.drop()
+            yield entry.stored
+
+
+def _order(entry: Entry | None, theirs: bytes | None, *, backward: bool) -> int:
+    """Below 0: the entry comes first; 0: both are the same window; above 0: the store's comes first."""
+    if entry is None or theirs is None:
+        return 1 if entry is None else -1
+    order = (entry.at > theirs) - (entry.at < theirs)
+    return -order if backward else order

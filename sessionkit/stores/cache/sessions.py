@@ -1,0 +1,233 @@
+"""The record cache of KIP-63 in front of a store: many updates of one window become one, until a commit or an eviction.
+
+The cache knows nothing of retention: what the store has expired stays readable here until it is evicted.
+"""
+
+from __future__ import annotations
+
+import struct
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from itertools import groupby
+from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
+
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.errors import NotBuilt, problem
+from sessionkit.records.keys import key_bytes
+from sessionkit.stores.base.calls import Keys, SessionCalls
+from sessionkit.stores.cache.contract import CachedSessions, CachedStore
+from sessionkit.stores.cache.named_cache import Budget, Entry, EntryId, NamedCache, merged
+from sessionkit.stores.contract import StoredSession
+from sessionkit.stores.read_only import ReadOnlyStore
+from sessionkit.stores.rows import check_times
+
+_SEGMENT, _TIMES = struct.Struct(">Q"), struct.Struct(">QQ")
+
+
+class Flushed(NamedTuple):
+    """One entry that the cache hands on: its id and key, what it holds now (None: deleted), what the store held."""
+
+    id: EntryId
+    key: Any
+    new: Any
+    old: Any
+    timestamp_ms: int
+
+
+OnFlush: TypeAlias = Callable[[Flushed], None] | None
+CS = TypeVar("CS", bound=CachedStore)
+
+
+class CachingStore(Generic[CS]):
+    """What the two caching stores share.
+
+    Where nothing is forwarded (`on_flush` None, as on close), all that is flushed is put, deletions of nothing, too.
+    """
+
+    holds: ClassVar[str]
+
+    def __init__(self, store: CS, on_flush: OnFlush, max_entries: int | None = None) -> None:
+        self.store, self.refused_count = store, 0
+        self._on_flush = on_flush
+        self._budget = Budget(max_entries)
+        self._caches: dict[int, NamedCache] = {}
+        self._interval_ms = store.segment_interval_ms
+
+    def flush(self) -> None:
+        """Writes what the store has not seen yet and forwards it: what a commit does."""
+        for partition in sorted(self._caches):
+            self._caches[partition].flush()
+
+    def read_only(self) -> ReadOnlyStore:
+        """Cache and store without their writes, as queries see them."""
+        return ReadOnlyStore(self)
+
+    @property
+    def partitions(self) -> list[int]:
+        """The numbers of the partitions of which the store or the cache holds windows, rising."""
+        return sorted({*self.store.partitions, *(number for number, cache in self._caches.items() if len(cache))})
+
+    @abstractmethod
+    def all(self, *, partition: int = 0) -> Iterator[Any]:
+        """Every window of a partition, in the store's own order."""
+
+    def __len__(self) -> int:
+        return sum(1 for number in self.partitions for _ in self.all(partition=number))
+
+    @abstractmethod
+    def _write(self, entry: Entry) -> None:
+        """Hands an entry on to the store."""
+
+    def _forward(self, flushed: Flushed) -> None:
+        if self._on_flush is not None:
+            self._on_flush(flushed)
+
+    def _cache(self, partition: int) -> NamedCache:
+        if partition not in self._caches:
+            self._caches[partition] = NamedCache(self._write, self._budget)
+        return self._caches[partition]
+
+    def _segment(self, time_ms: int) -> int:
+        return time_ms // self._interval_ms
+
+    def _segments(
+        self, cache: NamedCache, first_ms: int, last_ms: int, *, backward: bool = False
+    ) -> Iterator[tuple[int, int, int]]:
+        """(number, first time, last time) of the segments between the two times that have entries, as they are reached.
+
+        Source:
+            CachingWindowStore.CacheIteratorWrapper, CachingSessionStore.CacheIteratorWrapper.
+        """
+        segment = self._segment(max(min(last_ms, cache.newest_ms), 0) if backward else first_ms)
+        while True:
+            yield segment, segment * self._interval_ms, (segment + 1) * self._interval_ms - 1
+            bound = segment if backward else segment + 1
+            place = cache.place_after(bound.to_bytes(8), backward=backward)
+            if place is None:
+                return
+            segment = int.from_bytes(place[:8])
+            end = self._segment(first_ms if backward else max(min(last_ms, cache.newest_ms), 0))
+            if (segment < end) if backward else (segment > end):
+                return
+
+
+def between_keys(cached: Iterator[Entry], low: bytes | None, high: bytes | None) -> Iterator[Entry]:
+    """The entries of keys from `low` to `high`, both included; None is an open end."""
+    return (e for e in cached if (low is None or e.id.raw >= low) and (high is None or e.id.raw <= high))
+
+
+class _LaterStartFirst(bytes):
+    """A place in the cache, as Kafka compares two: key, end and start in one row; of one key and end the later start
+    comes first, as in the store in memory."""
+
+    def __lt__(self, other: bytes) -> bool:
+        ours, theirs = bytes(self), bytes(other)
+        return theirs < ours if ours[:-8] == theirs[:-8] else ours < theirs
+
+    def __gt__(self, other: bytes) -> bool:
+        ours, theirs = bytes(self), bytes(other)
+        return theirs > ours if ours[:-8] == theirs[:-8] else ours > theirs
+
+
+class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
+    """A session store behind the record cache.
+
+    Source:
+        KIP-63, KIP-94; CachingSessionStore.
+    """
+
+    def _place(self, raw: bytes, start_ms: int, end_ms: int, segment: int | None = None) -> bytes:
+        """Where such an entry lies."""
+        segment = self._segment(end_ms) if segment is None else segment
+        return _SEGMENT.pack(segment) + raw + _TIMES.pack(end_ms, start_ms)
+
+    def _order(self, place: bytes) -> bytes:
+        """By this what the cache has is compared with what the store has."""
+        return place if self.store.is_persistent else _LaterStartFirst(place)
+
+    def _order_of(self, session: StoredSession) -> bytes:
+        return self._order(self._place(key_bytes(session.key), session.window_start_ms, session.window_end_ms))
+
+    def _in_order(self, entries: Iterator[Entry]) -> Iterator[Entry]:
+        """The entries in the store's order: in memory the later of a key's sessions that end together is first."""
+        ordered = (entry._replace(at=self._order(self._place(*entry.id[1:]))) for entry in entries)
+        for _, together in groupby(ordered, lambda entry: (entry.id.end_ms, entry.id.raw)):
+            yield from list(together)[:: 1 if self.store.is_persistent else -1]
+
+    def _write(self, entry: Entry) -> None:
+        id = entry.id
+        old = self.store.fetch_session(entry.key, id.start_ms, id.end_ms, partition=id.partition)
+        if entry.stored is None and old is None and self._on_flush is not None:
+            return  # neither the store nor anyone downstream has seen it
+        aggregate, opened_by = (None, -1) if entry.stored is None else (entry.stored.aggregate, entry.stored.opened_by)
+        session = StoredSession(id.start_ms, id.end_ms, aggregate, entry.key, opened_by)
+        self.refused_count += not self.store.write(session, partition=id.partition)
+        self._forward(Flushed(id, entry.key, aggregate, old, id.end_ms))
+
+    def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        """Writes a session to the cache."""
+        start_ms, end_ms, aggregate, key = session[:4]
+        id = EntryId(partition, key_bytes(key), start_ms, end_ms)
+        stored = None if aggregate is None and not keep_null else session
+        self._cache(partition).put(Entry(self._place(id.raw, start_ms, end_ms), id, key, stored, end_ms))
+        return True
+
+    def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
+        """Marks a session as removed."""
+        self.write(StoredSession(window_start_ms, window_end_ms, None, key), partition=partition)
+
+    def _find(
+        self, keys: Keys, earliest_end_ms: int, latest_start_ms: int, partition: int, *, backward: bool = False
+    ) -> Iterator[StoredSession]:
+        earliest_ms, latest_ms = check_times(earliest_end_ms, latest_start_ms, of="session")
+        low, high = (None if key is None else key_bytes(key) for key in (keys[0], keys[-1]))
+        if low is not None and high is not None and low > high:
+            return iter(())
+        way = "backward_find_sessions" if backward else "find_sessions"
+        if low is not None and low == high:
+            keys = (keys[0],)
+        find = getattr(self.store, way if len(keys) == 1 else way + "_in_keys")
+        found = find(*keys, earliest_ms, latest_ms, partition=partition)
+        cached = self._cached(low, high, earliest_ms, latest_ms, partition, backward=backward)
+        near = (e for e in cached if e.id.end_ms >= earliest_ms and e.id.start_ms <= latest_ms)
+        entries = self._in_order(between_keys(near, low, high))
+        return iter(list(merged(entries, found, self._order_of, backward=backward)))
+
+    def _cached(
+        self, low: bytes | None, high: bytes | None, earliest_ms: int, latest_ms: int, partition: int, *, backward: bool
+    ) -> Iterator[Entry]:
+        """What Kafka goes through: more than what is asked for."""
+        cache = self._cache(partition)
+        earliest_ms, latest_ms = max(earliest_ms, 0), max(latest_ms, 0)
+        if low is None or low != high:
+            yield from cache.between(None, None, backward=backward)
+        elif not self.store.is_persistent or not cache.can_evict:
+            last = self._place(low, latest_ms, INT64_MAX)
+            yield from cache.between(self._place(low, 0, earliest_ms), last, key=low, backward=backward)
+        else:
+            for segment, begin_ms, end_ms in self._segments(cache, earliest_ms, cache.newest_ms, backward=backward):
+                first = self._place(low, 0, max(begin_ms, earliest_ms), segment)
+                last = self._place(low, min(latest_ms, end_ms), end_ms, segment)
+                yield from cache.between(first, last, key=low, backward=backward)
+
+    def find_sessions_by_end(
+        self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredSession]:
+        """Kafka's caching session store does not offer it: emit-on-close turns the cache off.
+
+        Raises:
+            NotBuilt: always.
+        """
+        want = "the store itself, or find_sessions of a key"
+        raise NotBuilt(problem("a cached store finds no sessions by end", "find_sessions_by_end", want))
+
+    def fetch_session(
+        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+    ) -> Any:
+        """The aggregate of exactly this session; None if there is none."""
+        start_ms, end_ms = check_times(earliest_session_end_ms, latest_session_start_ms, of="session")
+        place = self._place(key_bytes(key), start_ms, end_ms) if min(start_ms, end_ms) >= 0 else b""
+        entry = self._cache(partition).get(place)
+        if entry is None:
+            return self.store.fetch_session(key, start_ms, end_ms, partition=partition)
+        return None if entry.stored is None else entry.stored.aggregate

@@ -1,0 +1,1 @@
+"""Stores in memory: a sorted map from time to key, or columns behind it."""

@@ -1,0 +1,206 @@
+"""What the two stores in memory share: partitions, expiry, and the same windows as columns or in maps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+from sortedcontainers import SortedDict
+
+from sessionkit.base.durations import Duration, duration_ms
+from sessionkit.stores.base.store import BaseStore
+from sessionkit.stores.contract import Snapshot
+from sessionkit.stores.rows import KEY_TYPES, as_stored
+from sessionkit.stores.state.column_state import ColumnState, State
+
+
+class OpenRead:
+    """A read that goes on while windows are put: nothing expires from the time on at which it stands."""
+
+    def __init__(self, time_ms: int) -> None:
+        self.time_ms = time_ms
+
+
+class Partition:
+    """One partition's windows by the time that the store keeps them by, what it has observed, how far it was read."""
+
+    def __init__(self) -> None:
+        self.by_time: SortedDict = SortedDict()  # session end, or window start → key bytes → what the store holds there
+        self.observed_time_ms = -1
+        self.snapshot = Snapshot()
+        self.open_reads: list[OpenRead] = []
+
+    def copy(self) -> Partition:
+        """A twin with these windows in maps of its own: what is put into one is not in the other."""
+        twin = Partition()
+        twin.observed_time_ms, twin.snapshot = self.observed_time_ms, self.snapshot
+        for time_ms, by_key in self.by_time.items():
+            twin.by_time[time_ms] = SortedDict(
+                (raw, held.copy() if isinstance(held, SortedDict) else held) for raw, held in by_key.items()
+            )
+        return twin
+
+
+class InMemoryStore(BaseStore):
+    """A nested map from time to key, a partition each. Kafka clears what has expired at each put and each read."""
+
+    def __init__(self, *, retention: Duration | None = None, name: str) -> None:
+        super().__init__(name, None if retention is None else duration_ms(retention, "retention"))
+        self._maps: dict[int, Partition] = {}
+        # What plans load and commit stays in columns, until one of Kafka's calls asks for the maps. A store that
+        # expires by itself has maps only: its clock moves with each put.
+        self._columns: ColumnState | None = None if self.retention_ms is not None else ColumnState(self.holds)
+
+    # ---- state between runs
+
+    def snapshot(self, partition: int) -> Snapshot:
+        """How far the partition has been read."""
+        self._check_open()
+        columns = self._bulk()
+        return self._of(partition).snapshot if columns is None else columns.snapshot(partition)
+
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
+        """Windows of these keys, and of any key those whose end (sessions) or start lies before the time given."""
+        self.check_names(names)
+        self._to_columns(keys.type)
+        columns = self._bulk()
+        return super().load(keys, before_ms, names) if columns is None else columns.load(keys, before_ms, names)
+
+    def commit(self, removes: Any, puts: Any, snapshots: Mapping[int, Snapshot]) -> None:
+        """Takes a run over, all or nothing: what it loaded and so removed, what it wrote, and how far it came."""
+        self._check_open()
+        columns = self._bulk()
+        if columns is None or not columns.is_loaded(removes):
+            super().commit(removes, puts, snapshots)
+            return
+        columns.commit(removes, puts, snapshots)
+        self._note(key_kind=next((kind for kind, held in KEY_TYPES.items() if held == puts.key.type), None))
+        self._note_names(puts.aggregates)
+
+    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
+        """Takes over how far a run came, whose windows the calls of Kafka have written already."""
+        for partition, snapshot in snapshots.items():
+            self._of(partition).snapshot = snapshot
+        self._note_names(names)
+
+    def restart_task(self) -> None:
+        """What Kafka Streams forgets when its task is stopped and started again: the stream time of each partition.
+
+        It is restored neither from the store nor from what was committed, so late records count until newer ones have
+        moved it on. The store itself is rebuilt from its changelog as it was.
+
+        Source:
+            KStreamSessionWindowAggregate; InMemorySessionStore.
+        """
+        self._check_open()
+        for mine in self._partitions.values():
+            mine.snapshot = mine.snapshot._replace(stream_time_ms=-1)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """What is done inside stays only if nothing raises. Other threads wait until it is through."""
+        with self.lock:
+            before = {number: mine.copy() for number, mine in self._partitions.items()}
+            noted = self._noted
+            try:
+                yield
+            except BaseException:
+                self._maps, self._noted = before, noted
+                raise
+
+    def close(self) -> None:
+        """Closes the store; every later call raises."""
+        self._open = False
+        self._maps.clear()
+
+    # ---- to look at
+
+    @property
+    def partitions(self) -> list[int]:
+        """The numbers of the partitions of which it holds windows, rising."""
+        self._check_open()
+        columns = self._bulk()
+        if columns is not None:
+            return [number for number, _, _ in columns.edges()]
+        return [number for number in sorted(self._partitions) if self._live(number).by_time]
+
+    def _count(self, limit: int | None) -> int:
+        self._check_open()
+        columns = self._bulk()
+        if columns is not None:
+            return len(columns) if limit is None else min(len(columns), limit)
+        return sum(1 for _ in islice(self._table(), limit))
+
+    def _table(self) -> Iterator[tuple[Any, ...]]:
+        self._check_open()
+        columns = self._bulk()
+        return super()._table() if columns is None else self._rows(columns.ordered())
+
+    def _first(self, most: int) -> Iterator[tuple[Any, ...]]:
+        columns = self._bulk()
+        return super()._first(most) if columns is None else self._rows(columns.ordered(most))
+
+    @staticmethod
+    def _rows(held: State | None) -> Iterator[tuple[Any, ...]]:
+        return iter(()) if held is None else ((p, each.key, *each[:3]) for p, each in as_stored(held))
+
+    def _facts(self) -> Iterator[str]:
+        columns = self._bulk()
+        if columns is not None:
+            held = columns.edges()
+            yield from self._facts_of_times([(oldest, p) for p, oldest, _ in held], [newest for *_, newest in held])
+            return
+        edges = [(self._live(p).by_time, p) for p in self.partitions]
+        oldest = [(by_time.peekitem(0)[0], p) for by_time, p in edges]
+        yield from self._facts_of_times(oldest, [by_time.peekitem(-1)[0] for by_time, _ in edges])
+
+    # ---- columns and maps: the same windows are in one of them
+
+    def _bulk(self) -> ColumnState | None:
+        """The columns, unless the windows are in maps."""
+        return None if self._maps else self._columns
+
+    @property
+    def _partitions(self) -> dict[int, Partition]:
+        """The maps; what was in columns moves there first."""
+        if self._columns is not None and self._columns.snapshots:
+            held, snapshots = self._columns.take_all()
+            for number, snapshot in snapshots.items():
+                self._maps.setdefault(number, Partition()).snapshot = snapshot
+            if held is not None:
+                self._write_all(held)
+        return self._maps
+
+    def _to_columns(self, key_type: pa.DataType) -> None:
+        """Moves what is in maps to columns, if this store may hold columns and a plan wrote all of it."""
+        if self._columns is None or not self._maps or self._noted.names is None:
+            return
+        rows = [(partition, each) for partition in sorted(self._maps) for each in self.all(partition=partition)]
+        snapshots = {number: mine.snapshot for number, mine in self._maps.items()}
+        columns = self._as_columns(rows, key_type, tuple(self._noted.names))
+        self._maps = {}
+        self._columns.fill(columns, snapshots)
+
+    # ---- inside
+
+    def _of(self, partition: int) -> Partition:
+        self._check_open()
+        partitions = self._partitions
+        mine = partitions.get(partition)
+        if mine is None:
+            mine = partitions[partition] = Partition()
+        return mine
+
+    def _expiry_ms(self, mine: Partition) -> int:
+        return -1 if self.retention_ms is None else mine.observed_time_ms - self.retention_ms
+
+    def _live(self, partition: int) -> Partition:
+        """The partition without what has expired."""
+        mine = self._of(partition)
+        expired_ms = min([self._expiry_ms(mine), *(read.time_ms - 1 for read in mine.open_reads)])
+        while mine.by_time and mine.by_time.peekitem(0)[0] <= expired_ms:
+            mine.by_time.popitem(0)
+        return mine

@@ -1,0 +1,145 @@
+"""The in-memory session store of KIP-445: a nested map from end time to key to start time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sortedcontainers import SortedDict
+
+from sessionkit.base.durations import INT64_MAX, Duration
+from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.stores.base.calls import Keys, SessionCalls
+from sessionkit.stores.contract import StoredSession, store_kind
+from sessionkit.stores.memory.base import InMemoryStore
+from sessionkit.stores.rows import check_times
+from sessionkit.stores.typed_bytes import kind_of_key
+
+
+@store_kind("memory")
+class MemorySessionStore(SessionCalls, InMemoryStore):
+    """Sessions in memory, with the calls of Kafka's SessionStore.
+
+    Without `retention` nothing expires by itself (a plan under `rules="sessionkit"` removes what it no longer needs).
+    With it the store behaves as Kafka's InMemorySessionStore: a session whose end lies `retention` or more behind the
+    latest end put is refused, or gone.
+
+    Args:
+        retention: how long a session is kept, in stream time.
+        name: shown in errors and in the notebook.
+    Source:
+        KIP-445; InMemorySessionStore.
+    Example:
+        >>> store = MemorySessionStore()
+        >>> store.put("ada", 5, 9, 2)
+        True
+        >>> [session[:3] for session in store.find_sessions("ada", 0, 10)]
+        [(5, 9, 2)]
+    """
+
+    def __init__(self, *, retention: Duration | None = None, name: str = "sessions") -> None:
+        super().__init__(retention=retention, name=name)
+
+    def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        """Writes a session; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
+        start_ms, end_ms, aggregate, key = session[:4]
+        check_times(start_ms, end_ms, of="session")
+        raw = self._raw(key)
+        if start_ms > end_ms or start_ms < 0:
+            got = f"[{start_ms}, {end_ms}]"
+            raise InvalidArgument(problem("a session starts at 0 or later and does not end before", got, "swap them"))
+        mine = self._live(partition)
+        mine.observed_time_ms = max(mine.observed_time_ms, end_ms)
+        if end_ms <= self._expiry_ms(mine):
+            return False
+        if aggregate is None and not keep_null:
+            self.remove(key, start_ms, end_ms, partition=partition)
+            return True
+        by_key = mine.by_time.setdefault(end_ms, SortedDict())
+        by_key.setdefault(raw, SortedDict())[start_ms] = session
+        if self._noted.key_kind is None:
+            self._note(key_kind=kind_of_key(key))
+        return True
+
+    def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
+        """Removes exactly this session, if it is there."""
+        mine, raw = self._of(partition), self._raw(key)
+        by_key = mine.by_time.get(window_end_ms, {})
+        by_start = by_key.get(raw, {})
+        if by_start.pop(window_start_ms, None) is None:
+            return
+        if not by_start:
+            del by_key[raw]
+        if not by_key:
+            del mine.by_time[window_end_ms]
+
+    def find_sessions_by_end(
+        self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
+    ) -> Iterator[StoredSession]:
+        """Sessions of all keys that end between the two times, both included.
+
+        Raises:
+            InvalidArgument: the times go backwards.
+        Source:
+            KIP-825; SessionStore.findSessions(earliestSessionEndTime, latestSessionEndTime).
+        """
+        check_times(earliest_session_end_ms, latest_session_end_ms, of="session")
+        if earliest_session_end_ms > latest_session_end_ms:
+            got = f"{earliest_session_end_ms} to {latest_session_end_ms}"
+            raise InvalidArgument(problem("a range of times must not go backwards", got, "swap them"))
+        everywhere = ((None, None), earliest_session_end_ms, INT64_MAX, partition)
+        return self._find(*everywhere, latest_end_ms=latest_session_end_ms)
+
+    def fetch_session(
+        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+    ) -> Any:
+        """The aggregate of the session that starts at the first time and ends at the second; None if there is none.
+
+        Source:
+            KIP-445; SessionStore.fetchSession (its parameters are called so there, though they are start and end).
+        """
+        start_ms, end_ms = earliest_session_end_ms, latest_session_start_ms
+        check_times(start_ms, end_ms, of="session")
+        session = self._live(partition).by_time.get(end_ms, {}).get(self._raw(key), {}).get(start_ms)
+        return None if session is None else session.aggregate
+
+    def fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
+        """All sessions of `key`; with `key_to` those of all keys from `key` to `key_to`, both included."""
+        self._check_range(key, key_to, partition)
+        return super().fetch(key, key_to, partition=partition)
+
+    def backward_fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
+        """`fetch` from the end."""
+        self._check_range(key, key_to, partition)
+        return super().backward_fetch(key, key_to, partition=partition)
+
+    # ---- inside
+
+    def _check_range(self, key: Any, key_to: Any, partition: int) -> None:
+        low, high = (None, None) if key_to is ... else self._key_range(key, key_to)
+        if low is not None and high is not None and low > high and self._live(partition).by_time:  # Kafka: only then
+            got = f"{shorten(key)!r} to {shorten(key_to)!r}"
+            raise InvalidArgument(problem("a range of keys must not go backwards", got, "swap them"))
+
+    def _find(
+        self,
+        keys: Keys,
+        earliest_end_ms: int,
+        latest_start_ms: int,
+        partition: int,
+        *,
+        backward: bool = False,
+        latest_end_ms: int = INT64_MAX,
+    ) -> Iterator[StoredSession]:
+        """By end, key bytes, falling start. The answer is fixed when the call is made."""
+        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
+        check_times(earliest_end_ms, latest_end_ms, latest_start_ms, of="session")
+        by_time = self._live(partition).by_time
+        found = [
+            session
+            for end in by_time.irange(earliest_end_ms, latest_end_ms)
+            for raw in by_time[end].irange(low, high)
+            for session in reversed(by_time[end][raw].values())
+            if session.window_start_ms <= latest_start_ms
+        ]
+        return iter(found[::-1] if backward else found)

@@ -1,0 +1,128 @@
+"""The in-memory window store: a nested map from start time to key, for tumbling, hopping and sliding windows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sortedcontainers import SortedDict
+
+from sessionkit.base.durations import Duration
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.stores.base.calls import Keys, WindowCalls
+from sessionkit.stores.contract import StoredWindow, store_kind
+from sessionkit.stores.memory.base import InMemoryStore, OpenRead, Partition
+from sessionkit.stores.rows import check_times
+from sessionkit.stores.typed_bytes import kind_of_key
+
+
+@store_kind("memory", of="windows")
+class MemoryWindowStore(WindowCalls, InMemoryStore):
+    """Windows of fixed length in memory, with the calls of Kafka's WindowStore.
+
+    Without `retention` nothing expires by itself. With it the store behaves as Kafka's InMemoryWindowStore: a window
+    whose start lies `retention` or more behind the latest start put is refused, or gone.
+
+    Args:
+        retention: how long a window is kept, in stream time, counted from its start.
+        name: shown in errors and in the notebook.
+    Source:
+        KIP-428; InMemoryWindowStore.
+    Example:
+        >>> store = MemoryWindowStore()
+        >>> store.put("ada", 5, 2, 9)
+        True
+        >>> [window[:3] for window in store.fetch("ada", 0, 10)]
+        [(5, 2, 9)]
+    """
+
+    def __init__(self, *, retention: Duration | None = None, name: str = "windows") -> None:
+        super().__init__(retention=retention, name=name)
+
+    def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        """Writes a window; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
+        start_ms, aggregate, _, key = window[:4]
+        (start_ms,) = check_times(start_ms, of="window")
+        if start_ms < 0:
+            raise InvalidArgument(problem("a window starts at 0 or later", start_ms, "times up to 2**63 - 1"))
+        raw, mine = self._raw(key), self._live(partition)
+        mine.observed_time_ms = max(mine.observed_time_ms, start_ms)
+        if start_ms <= self._expiry_ms(mine):
+            return False
+        by_key = mine.by_time.setdefault(start_ms, SortedDict())
+        if aggregate is None and not keep_null:
+            by_key.pop(raw, None)
+            if not by_key:
+                del mine.by_time[start_ms]
+            return True
+        by_key[raw] = window if start_ms is window.window_start_ms else window._replace(window_start_ms=start_ms)
+        if self._noted.key_kind is None:
+            self._note(key_kind=kind_of_key(key))
+        return True
+
+    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
+        """The window of `key` that starts then; None if there is none.
+
+        Source:
+            WindowStore.fetch(key, time).
+        """
+        raw, mine = self._raw(key), self._live(partition)
+        if window_start_ms <= self._expiry_ms(mine):
+            return None
+        found: StoredWindow | None = mine.by_time.get(window_start_ms, {}).get(raw)
+        return found
+
+    def fetch_step_by_step(
+        self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool
+    ) -> Iterator[StoredWindow]:
+        """`fetch_in_keys` or its backward form, for a reader between whose steps windows are put.
+
+        It sees of them what Kafka's open iterator sees: that stands one step ahead of what it has given.
+
+        Source:
+            InMemoryWindowStore.InMemoryWindowStoreIteratorWrapper.
+        """
+        low, high = self._key_range(key_from, key_to)
+        mine = self._live(partition)
+        first_ms = max(time_from_ms, self._expiry_ms(mine) + 1)
+        if time_to_ms < first_ms or (low is not None and high is not None and low > high):
+            return
+        mine.open_reads.append(read := OpenRead(0))
+        try:
+            ahead = _neighbour(mine, first_ms, time_to_ms, backward=backward)
+            while ahead is not None:
+                read.time_ms, by_key = ahead
+                bounds = (first_ms, read.time_ms - 1) if backward else (read.time_ms + 1, time_to_ms)
+                ahead = _neighbour(mine, *bounds, backward=backward)
+                yield from [by_key[raw] for raw in by_key.irange(low, high, reverse=backward)]
+        finally:
+            mine.open_reads.remove(read)
+
+    # ---- inside
+
+    def _find(
+        self, keys: Keys, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+    ) -> Iterator[StoredWindow]:
+        """By start and key bytes. The answer is fixed when the call is made."""
+        if len(keys) == 1:
+            raw, by_time = self._raw(keys[0]), self._live(partition).by_time
+            of_key = (by_time[start].get(raw) for start in by_time.irange(time_from_ms, time_to_ms, reverse=backward))
+            return iter([window for window in of_key if window is not None])
+        (low, high), by_time = self._key_range(*keys), self._live(partition).by_time
+        found = [
+            by_time[start][raw]
+            for start in by_time.irange(time_from_ms, time_to_ms, reverse=backward)
+            for raw in by_time[start].irange(low, high, reverse=backward)
+        ]
+        return iter(found)
+
+    def _find_all(
+        self, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+    ) -> Iterator[StoredWindow]:
+        return self._find((None, None), time_from_ms, time_to_ms, partition, backward=backward)
+
+
+def _neighbour(mine: Partition, first_ms: int, last_ms: int, *, backward: bool) -> tuple[int, Any] | None:
+    """The first time between these two that has windows, with them; backward, the last one."""
+    time_ms = next(mine.by_time.irange(first_ms, last_ms, reverse=backward), None)
+    return None if time_ms is None else (time_ms, mine.by_time[time_ms])

@@ -1,0 +1,1 @@
+"""Stores on disk: rows of bytes in RocksDB, in segments of time."""

@@ -1,0 +1,302 @@
+"""What the stores on disk share: settings, partitions and their clocks, commits, and what they show of themselves."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from itertools import islice
+from typing import Any, ClassVar, NamedTuple
+
+from sessionkit.base.durations import INT64_MAX, Duration
+from sessionkit.errors import StoreCorrupted, StoreUnavailable, install, problem
+from sessionkit.records.keys import MAX_KEY_BYTES
+from sessionkit.stores.base.store import BaseStore, Noted
+from sessionkit.stores.binding import check_settings
+from sessionkit.stores.contract import Snapshot
+from sessionkit.stores.display import COUNTED_ROWS
+from sessionkit.stores.rocksdb.disk.database import Database
+from sessionkit.stores.rocksdb.disk.folder import StoreFolder
+from sessionkit.stores.rocksdb.row_space import HEADER, STATE, Question, Row, RowSpace
+from sessionkit.stores.segments import Segments
+from sessionkit.stores.typed_bytes import Layout, Place, kind_of_key, pack_value, unpack_key, unpack_value
+
+CODEC = "typed 1"
+
+
+def _check_installed() -> None:
+    if find_spec("rocksdict") is None:
+        raise StoreUnavailable(problem("a store on disk is made of RocksDB", "no rocksdict", install("rocksdb")))
+
+
+class _State(NamedTuple):
+    """One partition: the largest time that was put, the first segment that was not dropped, how far it was read."""
+
+    observed_time_ms: int = -1
+    first_segment: int = 0
+    snapshot: Snapshot = Snapshot()
+
+
+class PersistentStore(BaseStore):
+    """The base of the session store and the window store on disk."""
+
+    layout: ClassVar[Layout]
+    is_persistent: ClassVar[bool] = True
+    longest_key: ClassVar[int] = MAX_KEY_BYTES
+    boundary_is_visible: bool = False
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        directory: str | os.PathLike[str],
+        retention: Duration | None,
+        time_ordered: bool,
+        index: bool,
+        segment_interval: Duration | None,
+    ) -> None:
+        _check_installed()
+        self.segments = Segments.of(retention, segment_interval)
+        super().__init__(name, self.segments.retention_ms)
+        self.time_ordered, self.segment_interval_ms = time_ordered, self.segments.interval_ms
+        self._space = RowSpace(self.layout, self.segments, time_ordered, index)
+        self._settings = {
+            "holds": self.holds,
+            "codec": CODEC,
+            "retention_ms": self.retention_ms,
+            "segment_interval_ms": self.segments.interval_ms,
+            "time_ordered": time_ordered,
+            "index": index,
+        }
+        self._database = Database(StoreFolder(name, directory), {HEADER: self._packed_header()})
+        try:
+            self._noted = self._read_header()
+            self._states = self._read_states()
+        except BaseException:
+            self._database.close()
+            raise
+
+    # ---- state between runs
+
+    def snapshot(self, partition: int) -> Snapshot:
+        """How far the partition has been read, and its clock."""
+        return self._state(partition).snapshot
+
+    def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
+        """Takes over how far a run came, together with all that it wrote: one batch, which survives a loss of power.
+
+        The time that each of these partitions has observed is stored with it. (Kafka's store starts at -1 again when
+        it is reopened, as it does here for a partition that no plan has committed; but a plan that goes on where it
+        stopped must find what it would have found had it never stopped.)
+        """
+        with self.all_or_nothing():
+            self._note_run(snapshots, names)
+
+    def restart_task(self) -> None:
+        """What Kafka Streams forgets when its task is stopped and started again on the same disk.
+
+        The stream time of each partition, so late records count until newer ones have moved it on; and the time that
+        the store has observed, so that nothing expires until the next put. Segments that were dropped stay so.
+
+        Source:
+            KStreamSessionWindowAggregate; AbstractSegments.
+        """
+        restarted = {number: state.snapshot._replace(stream_time_ms=-1) for number, state in self._states.items()}
+        self._states = {number: _State() for number in restarted}
+        self.commit_snapshots(restarted)
+
+    @contextmanager
+    def all_or_nothing(self) -> Iterator[None]:
+        """What is done inside stays only if nothing raises.
+
+        It is in memory first, where every read sees it, and reaches the disk as one batch with the next commit, the
+        next single change, or when the store is closed: so windows and the position they belong to are never apart.
+        Other threads wait until it is through.
+        """
+        with self.lock:
+            self._check_open()
+            states, noted = dict(self._states), self._noted
+            try:
+                with self._database.transaction():
+                    yield
+            except BaseException:
+                self._states, self._noted = states, noted
+                raise
+
+    def close(self) -> None:
+        """Writes what is left and closes the store; every later call raises."""
+        self._database.close()
+
+    def sort_key(self, raw: bytes, start_ms: int, end_ms: int) -> bytes:
+        """The order in which ranges over keys come."""
+        return self._space.sort_key(Place(raw, start_ms, end_ms))
+
+    # ---- to look at
+
+    @property
+    def partitions(self) -> list[int]:
+        """The numbers of the partitions of which it holds windows, rising."""
+        return self._space.partitions(self._database)
+
+    @property
+    def _is_open(self) -> bool:
+        return self._database.is_open
+
+    def _facts(self) -> Iterator[str]:
+        oldest = [(place.time_ms, partition) for partition in self.partitions for place in self._edge(partition)]
+        newest = [place.time_ms for p in self.partitions for place in self._edge(p, backward=True)]
+        yield from self._facts_of_times(oldest, newest, at_boundary=self.boundary_is_visible)
+        size = self._database.folder.size_bytes()
+        yield f"{size / 1e6:,.1f} MB on disk, in {self._database.folder.path}"
+
+    def _edge(self, partition: int, *, backward: bool = False) -> list[Place]:
+        """The row with the smallest time, or the largest; segments are in order of time, rows in them need not be."""
+        question = self._question(partition, backward=backward)
+        found: Place | None = None
+        for row in islice(self._space.walk(self._database, question, values=False), COUNTED_ROWS):
+            if found is not None and self.segments.id_of(row.place.time_ms) != self.segments.id_of(found.time_ms):
+                break
+            if found is None or (row.place.time_ms > found.time_ms) == backward:
+                found = row.place
+        return [] if found is None else [found]
+
+    def _count(self, limit: int | None) -> int:
+        rows = (
+            row
+            for partition in self.partitions
+            for row in self._space.walk(self._database, self._question(partition), values=False)
+        )
+        return sum(1 for _ in islice(rows, limit))
+
+    # ---- for the two stores: arguments
+
+    def _check_open(self) -> None:
+        self._database.check_open()
+
+    def _state(self, partition: int) -> _State:
+        return self._states.get(self._number(partition), _State())
+
+    # ---- for the two stores: rows
+
+    def _visible_ms(self, partition: int) -> int:
+        """The first time that reads see."""
+        observed = self._state(partition).observed_time_ms
+        return self.segments.first_visible_ms(observed, at_boundary=self.boundary_is_visible)
+
+    def _question(
+        self, partition: int, from_ms: int = 0, to_ms: int = INT64_MAX, *, backward: bool = False, by_time: bool = False
+    ) -> Question:
+        from_ms = max(from_ms, self._visible_ms(partition))
+        return Question(int(partition), from_ms, to_ms, backward=backward, by_time=by_time)
+
+    def _rows(self, question: Question) -> Iterator[Row]:
+        return self._space.walk(self._database, question)
+
+    def _fields(self, at: bytes, raw: bytes) -> tuple[Any, ...]:
+        try:
+            fields: tuple[Any, ...] = unpack_value(raw, at)
+        except StoreCorrupted as error:
+            raise self._database.folder.corrupted(error) from error
+        return fields
+
+    def _key(self, raw: bytes) -> Any:
+        try:
+            return unpack_key(raw, self._noted.key_kind or "unknown")
+        except StoreCorrupted as error:
+            raise self._database.folder.corrupted(error) from error
+
+    def _get(self, place: Place, partition: int) -> tuple[Any, ...] | None:
+        """The fields of one row; None if there is none that reads see."""
+        if place.start_ms < 0 or place.time_ms < self._visible_ms(partition):
+            return None
+        at = self._space.row(int(partition), place)
+        raw = self._database.get(at)
+        return None if raw is None else self._fields(at, raw)
+
+    def _put(self, key: Any, place: Place, fields: tuple[Any, ...] | None, partition: int) -> bool:
+        """Writes a row, or deletes it where `fields` is None; False if its segment has expired."""
+        partition = self._number(partition)
+        with self._written():
+            is_live = self.segments.id_of(place.time_ms) >= self._observe(partition, place.time_ms).first_segment
+            if is_live:
+                if fields is not None:
+                    self._note_kind(key)
+                self._database.change(self._row(partition, place, fields))
+        return is_live
+
+    def _remove(self, place: Place, partition: int) -> None:
+        """Deletes a row. Kafka's stores observe its time, too, but drop nothing."""
+        partition = self._number(partition)
+        with self._written():
+            self._observe(partition, place.time_ms, drop=False)
+            self._database.change(self._row(partition, place, None))
+
+    def _observe(self, partition: int, time_ms: int, *, drop: bool = True) -> _State:
+        """The partition has seen this time: segments that have expired are dropped."""
+        state = self._states.get(partition, _State())
+        observed_ms = max(state.observed_time_ms, time_ms)
+        first = max(state.first_segment, self.segments.oldest_live(observed_ms) if drop else 0)
+        if first > state.first_segment:
+            self._database.drop(self._space.partition(partition), self._space.segment(partition, first))
+        if (observed_ms, first) != state[:2]:
+            self._states[partition] = state = state._replace(observed_time_ms=observed_ms, first_segment=first)
+        return state
+
+    def _note_kind(self, key: Any) -> None:
+        if self._noted.key_kind is None:
+            self._note(key_kind=kind_of_key(key))
+
+    def _row(self, partition: int, place: Place, fields: tuple[Any, ...] | None) -> dict[bytes, bytes | None]:
+        at, index = self._space.row(partition, place), self._space.index_row(partition, place)
+        rows = {at: None if fields is None else pack_value(fields, at)}
+        if index is not None:
+            rows[index] = None if fields is None else b""
+        return rows
+
+    @contextmanager
+    def _written(self) -> Iterator[None]:
+        """A change: part of the transaction it is made in, else a batch of its own."""
+        if self._database.in_transaction:
+            yield
+            return
+        with self.all_or_nothing():
+            yield
+            self._database.write(sync=False)
+
+    def _note_run(self, snapshots: Mapping[int, Snapshot], names: Collection[str]) -> None:
+        self._note_names(names)
+        for partition, snapshot in snapshots.items():
+            state = self._state(partition)._replace(snapshot=Snapshot(*map(int, snapshot)))
+            self._states[int(partition)] = state
+            at = STATE + int(partition).to_bytes(4)
+            self._database.change({at: pack_value((state.observed_time_ms, state.first_segment, *state.snapshot), at)})
+        self._database.write(sync=True)
+
+    # ---- header
+
+    def _note(self, **changes: Any) -> None:
+        with self._written():
+            super()._note(**changes)
+            self._database.change({HEADER: self._packed_header()})
+
+    def _packed_header(self) -> bytes:
+        return pack_value({**self._settings, **self._noted._asdict()}, HEADER)
+
+    def _read_header(self) -> Noted:
+        raw = self._database.get(HEADER)
+        if raw is None:
+            raise self._database.folder.corrupted("it has no header")
+        header: Any = self._fields(HEADER, raw)
+        check_settings(self.name, header, self._settings)
+        return Noted(*(header.get(name) for name in Noted._fields))
+
+    def _read_states(self) -> dict[int, _State]:
+        """Position and clocks of the partitions that were committed."""
+        states, cursor = {}, self._database.cursor()
+        cursor.seek(STATE)
+        while cursor.key is not None and cursor.key.startswith(STATE):
+            observed_ms, first_segment, *snapshot = self._fields(cursor.key, cursor.value())
+            states[int.from_bytes(cursor.key[1:])] = _State(observed_ms, first_segment, Snapshot(*snapshot))
+            cursor.step()
+        return states

@@ -1,0 +1,143 @@
+"""What a plan needs of a store on disk: windows in and out as columns, many at once where they hold only numbers."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from itertools import compress, repeat
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.records.keys import key_bytes
+from sessionkit.stores.contract import Snapshot
+from sessionkit.stores.rocksdb import columns as column_codec
+from sessionkit.stores.rocksdb.base import PersistentStore
+from sessionkit.stores.rocksdb.columns import State
+from sessionkit.stores.rocksdb.row_space import Row
+from sessionkit.stores.rows import KEY_TYPES, row_by_row
+from sessionkit.stores.typed_bytes import Place
+
+AT_ONCE = 20  # reading a row with all others costs that much less than finding it by its key
+
+
+class PersistentBulkStore(PersistentStore):
+    """A store on disk that takes over whole runs."""
+
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
+        """Windows of these keys, and of any key those whose end (sessions) or start lies before the time given."""
+        self.check_names(names)
+        many = AT_ONCE * len(keys) >= self._database.estimate()
+        if many:
+            columns = self._load_at_once(keys, before_ms, names)
+            if columns is not None:
+                return columns
+        wanted = sorted({key_bytes(key) for key in keys.to_pylist()})
+        found = [
+            (int(partition), self._stored(row.place, self._fields(row.at, row.raw)))
+            for partition, until_ms in before_ms.items()
+            for row in self._needed(int(partition), int(until_ms), wanted, many=many)
+        ]
+        return self._as_columns(found, keys.type, names)
+
+    def commit(self, removes: Any, puts: Any, snapshots: Mapping[int, Snapshot]) -> None:
+        """Takes a run over in one batch: what it removed, what it wrote, and how far it came.
+
+        The time that the store has observed is stored with the position: see `commit_snapshots`.
+        """
+        with self.all_or_nothing():
+            self._remove_columns(removes)
+            self._put_columns(puts)
+            self._note_run(snapshots, puts.aggregates.keys())
+
+    # ---- inside
+
+    def _load_at_once(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
+        """What `load` gives, from one pass over all rows; None if they must be read one by one."""
+        at, values = [], []
+        for partition in before_ms:
+            rows = self._space.value_rows(self._database, int(partition), self._visible_ms(int(partition)))
+            at += rows[0]
+            values += rows[1]
+        columns = column_codec.unpack(self._space, at, values, self._noted.key_kind or "unknown", names)
+        if columns is None:
+            return None
+        wanted = np.ones(len(columns.key), np.bool_)  # keys of another type: the run will say so
+        if columns.key.type == keys.type:
+            wanted = np.array(pc.is_in(columns.key, value_set=keys))
+        for partition, here, time_ms in _by_partition(columns):
+            wanted[here] |= time_ms[here] < before_ms[partition]
+            wanted[here] &= time_ms[here] >= self._visible_ms(partition)
+        return columns if wanted.all() else columns.take(np.flatnonzero(wanted))
+
+    def _needed(self, partition: int, until_ms: int, wanted: list[bytes], *, many: bool) -> Iterator[Row]:
+        """The rows that `load` gives of one partition. Few keys are found one by one; for many all rows are read."""
+        question = self._question(partition)
+        if many:
+            chosen = frozenset(wanted)
+            for row in self._rows(question):
+                if row.place.time_ms < until_ms or row.place.key in chosen:
+                    yield row
+            return
+        yield from self._rows(question._replace(to_ms=min(until_ms - 1, INT64_MAX), by_time=True))
+        open_ones = question._replace(from_ms=max(question.from_ms, until_ms))
+        for raw in wanted:
+            yield from self._rows(open_ones._replace(low=raw, high=raw))
+
+    def _remove_columns(self, columns: State) -> None:
+        packed = column_codec.pack_places(self._space, columns) if self._holds_keys_like(columns.key) else None
+        if packed is None:
+            for partition, _, place, _ in self._one_by_one(columns):
+                self._remove(place, partition)
+            return
+        for partition, here, time_ms in _by_partition(columns):
+            self._observe(partition, int(time_ms[here].max()), drop=False)
+        for rows in packed:
+            self._database.change(dict.fromkeys(rows.rows()))
+
+    def _put_columns(self, columns: State) -> None:
+        packed = column_codec.pack_places(self._space, columns) if self._holds_keys_like(columns.key) else None
+        fields = None if packed is None else column_codec.pack_fields(packed[0], columns)
+        if packed is None or fields is None:
+            for partition, key, place, row in self._one_by_one(columns):
+                self._put(key, place, row, partition)
+            return
+        is_live = np.empty(len(columns.key), np.bool_)
+        for partition, here, time_ms in _by_partition(columns):
+            first = self._observe(partition, int(time_ms[here].max())).first_segment
+            is_live[here] = time_ms[here] // self.segments.interval_ms >= first
+        if is_live.any():
+            self._note_kind(columns.key[0].as_py())
+        for rows, values in zip(packed, [fields.rows(), repeat(b"")], strict=False):
+            self._database.change(dict(compress(zip(rows.rows(), values, strict=False), is_live)))
+
+    def _holds_keys_like(self, keys: pa.Array) -> bool:
+        kind = self._noted.key_kind
+        return kind is None or keys.type == KEY_TYPES[kind]
+
+    def _one_by_one(self, columns: State) -> Iterator[tuple[int, Any, Place, tuple[Any, ...]]]:
+        """(partition, key, place, fields) of each window."""
+        for (partition, start, other, opened_by, closed_by), key, aggregate in row_by_row(columns):
+            if self.layout.has_end:
+                yield partition, key, self._place(key, start, other), (opened_by, closed_by, aggregate)
+            else:
+                yield partition, key, self._place(key, start), (other, opened_by, closed_by, aggregate)
+
+    @abstractmethod
+    def _place(self, key: Any, *times_ms: int) -> Place:
+        """Where a window belongs; refuses times that none can have."""
+
+    @abstractmethod
+    def _stored(self, place: Place, fields: tuple[Any, ...]) -> Any:
+        """The window that was written so."""
+
+
+def _by_partition(columns: State) -> Iterator[tuple[int, npt.NDArray[np.bool_], npt.NDArray[np.int64]]]:
+    """(partition, where its windows are, the times that choose the segments of all windows)."""
+    time_ms = column_codec.places_of(columns).time_ms
+    for partition in np.unique(columns.partition).tolist():
+        yield partition, columns.partition == partition, time_ms

@@ -1,0 +1,212 @@
+"""Many rows of a store on disk at once: columns of numbers to bytes and back, as the codec does one by one.
+
+Whatever holds more than numbers is left to the codec: each function gives None for it, and for bytes that are damaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.errors import StoreCorrupted
+from sessionkit.records.keys import MAX_KEY_BYTES
+from sessionkit.stores.contract import FixedColumns, SessionColumns
+from sessionkit.stores.rocksdb.byte_loops import FLOAT, INT, NULL, join_rows, read_values, split_rows, write_values
+from sessionkit.stores.rocksdb.row_space import RowSpace
+from sessionkit.stores.rows import KEY_TYPES
+from sessionkit.stores.typed_bytes import Bytes, PlaceColumns, pieces_around_numbers, unpack_value
+
+State: TypeAlias = SessionColumns | FixedColumns
+
+
+class Packed(NamedTuple):
+    """Rows of bytes, one behind the other."""
+
+    raw: Bytes
+    ends: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, rows: list[bytes]) -> Packed:
+        """Rows of bytes, packed."""
+        ends = np.cumsum(np.fromiter(map(len, rows), np.int64, len(rows)))
+        return cls(np.frombuffer(b"".join(rows), np.uint8), ends)
+
+    def rows(self) -> list[bytes]:
+        """The rows again, each as bytes of its own."""
+        raw, ends = self.raw.tobytes(), self.ends.tolist()
+        return [raw[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+
+
+def pack_places(space: RowSpace, columns: State) -> list[Packed] | None:
+    """The database keys of these windows: of the rows that hold the values and, if there is one, of the index."""
+    keys, places = _raw_keys(columns.key), places_of(columns)
+    if keys is None or not _are_plain(columns.partition, places, keys):
+        return None
+    packed = []
+    for index in [False, True] if space.index else [False]:
+        before, behind = space.around_key(columns.partition, places, index=index)
+        ends = keys.ends + np.arange(1, len(keys.ends) + 1) * (before.shape[1] + behind.shape[1])
+        raw = np.empty(ends[-1] if len(ends) else 0, np.uint8)
+        join_rows(before, keys.raw, keys.ends, behind, raw)
+        packed.append(Packed(raw, ends))
+    return packed
+
+
+def pack_fields(rows: Packed, columns: State) -> Packed | None:
+    """The value of each window, written for its row."""
+    fields = [columns.opened_by, columns.closed_by]
+    if isinstance(columns, FixedColumns):
+        fields.insert(0, columns.timestamp_ms)
+    parts = [_numbers_in(column) for column in columns.aggregates.values()]
+    if not parts or any(part is None for part in parts):
+        return None
+    samples = [sample for sample, _ in parts]  # type: ignore[misc]
+    sample = samples[0] if len(samples) == 1 else dict(zip(columns.aggregates, samples, strict=True))
+    pieces = pieces_around_numbers((*[0] * len(fields), sample))
+    assert pieces is not None, "a sample is made of numbers"
+    count = len(rows.ends)
+    numbers = np.empty((len(pieces) - 1, count), np.int64)
+    kinds = np.full(numbers.shape, INT, np.uint8)
+    numbers[: len(fields)] = fields
+    for k, column in enumerate((leaf for _, leaves in parts for leaf in leaves), start=len(fields)):  # type: ignore[misc]
+        numbers[k] = column.fill_null(0).to_numpy(zero_copy_only=False).view(np.int64)
+        kinds[k] = np.where(np.asarray(column.is_valid()), FLOAT if pa.types.is_floating(column.type) else INT, NULL)
+    glue, most = Packed.of(pieces), 4 + sum(map(len, pieces)) + 9 * len(numbers)
+    raw, ends = np.empty(count * most, np.uint8), np.empty(count, np.int64)
+    write_values(*rows, *glue, numbers, kinds, raw, ends)
+    return Packed(raw[: ends[-1] if count else 0], ends)
+
+
+def unpack(
+    space: RowSpace, at: list[bytes], values: list[bytes], key_kind: str, names: tuple[str, ...]
+) -> State | None:
+    """The windows in these rows of the database."""
+    rows, widths = Packed.of(at), space.widths()
+    if not at or np.diff(rows.ends, prepend=0).min() < sum(widths):
+        return None
+    before, behind = (np.empty((len(at), width), np.uint8) for width in widths)
+    keys = Packed(np.empty(len(rows.raw) - before.size - behind.size, np.uint8), np.empty(len(at), np.int64))
+    split_rows(*rows, before, *keys, behind)
+    key, read = _keys(keys, key_kind), _read_fields(rows, at[0], values)
+    if key is None or read is None:
+        return None
+    aggregate, numbers = read
+    partition, places = space.from_around_key(before, behind)
+    has_end = space.layout.has_end
+    own, leaves = numbers[: 2 if has_end else 3], iter(numbers[2 if has_end else 3 :])
+    if any(column.type != pa.int64() or column.null_count for column in own):
+        return None
+    if len(names) != 1 and not (isinstance(aggregate, dict) and aggregate.keys() == set(names)):
+        return None
+    aggregates = {
+        name: _column(aggregate if len(names) == 1 else aggregate[name], leaves)
+        for name in (names if len(names) == 1 else aggregate)
+    }
+    *timestamp, opened_by, closed_by = (column.to_numpy() for column in own)
+    if has_end:
+        return SessionColumns(key, partition, *places, opened_by, closed_by, aggregates)
+    return FixedColumns(key, partition, places.start_ms, timestamp[0], opened_by, closed_by, aggregates)
+
+
+def _read_fields(rows: Packed, first: bytes, values: list[bytes]) -> tuple[Any, list[pa.Array]] | None:
+    """(the aggregate of the first row, the numbers in all of them); None if another is not made as the first."""
+    packed = Packed.of(values)
+    try:
+        sample = unpack_value(values[0], first)
+    except StoreCorrupted:
+        return None
+    pieces = pieces_around_numbers(sample)
+    if pieces is None or not isinstance(sample, tuple) or _has_tuple_or_nothing(sample[-1]):
+        return None
+    glue, shape = Packed.of(pieces), (len(pieces) - 1, len(values))
+    numbers, kinds = np.empty(shape, np.int64), np.empty(shape, np.uint8)
+    if not read_values(*rows, *packed, *glue, numbers, kinds):
+        return None
+    columns = []
+    for bits, kind in zip(numbers, kinds, strict=True):
+        found = [each for each in (INT, FLOAT) if np.any(kind == each)]
+        if len(found) == 2:
+            return None
+        column = bits.view(np.float64) if found == [FLOAT] else bits
+        is_null = kind == NULL
+        columns.append(pa.array(column, mask=is_null if is_null.any() else None) if found else pa.nulls(len(bits)))
+    return sample[-1], columns
+
+
+def _has_tuple_or_nothing(aggregate: Any) -> bool:
+    """True for what Arrow's structs cannot give back as it was."""
+    if isinstance(aggregate, dict):
+        return not aggregate or any(map(_has_tuple_or_nothing, aggregate.values()))
+    return isinstance(aggregate, tuple)
+
+
+def _column(sample: Any, numbers: Iterator[pa.Array]) -> pa.Array:
+    if not isinstance(sample, dict):
+        return next(numbers)
+    return pa.StructArray.from_arrays([_column(part, numbers) for part in sample.values()], list(sample))
+
+
+def _numbers_in(column: pa.Array | npt.NDArray[np.object_]) -> tuple[Any, list[pa.Array]] | None:
+    """(a value that such a column could hold, the columns of 64-bit numbers in it)."""
+    if not isinstance(column, pa.Array):
+        return None
+    kind = column.type
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind):
+        try:
+            return 0, [column.cast(pa.float64() if pa.types.is_floating(kind) else pa.int64())]
+        except pa.ArrowInvalid:  # an unsigned number from 2**63 on
+            return None
+    if not pa.types.is_struct(kind) or column.null_count or not kind.num_fields:
+        return None
+    inside = [_numbers_in(part) for part in column.flatten()]
+    if any(part is None for part in inside):
+        return None
+    names = [kind.field(i).name for i in range(kind.num_fields)]
+    sample = {name: part[0] for name, part in zip(names, inside, strict=True)}  # type: ignore[index]
+    return sample, [leaf for part in inside for leaf in part[1]]  # type: ignore[index]
+
+
+# ---- keys and places
+
+
+def places_of(columns: State) -> PlaceColumns:
+    """Start, and the time that chooses the segment, of each window."""
+    time_ms = columns.end_ms if isinstance(columns, SessionColumns) else columns.start_ms
+    return PlaceColumns(columns.start_ms, time_ms)
+
+
+def _are_plain(partition: npt.NDArray[np.int64], places: PlaceColumns, keys: Packed) -> bool:
+    """False if a row must be refused, which is done where rows are written one by one."""
+    lengths = np.diff(keys.ends, prepend=0)
+    refused = (places.start_ms < 0) | (places.time_ms < places.start_ms) | (lengths > MAX_KEY_BYTES)
+    return not bool(np.any(refused | (partition < 0) | (partition >= 2**32)))
+
+
+def _raw_keys(keys: pa.Array) -> Packed | None:
+    if keys.type not in KEY_TYPES.values() or keys.null_count:
+        return None
+    if keys.type == pa.int64():
+        raw = keys.to_numpy().astype(">i8").view(np.uint8)
+        return Packed(raw, np.arange(8, len(raw) + 1, 8))
+    _, offsets, data = keys.buffers()
+    bounds = np.frombuffer(offsets, np.int64, len(keys) + 1, 8 * keys.offset) if len(keys) else np.zeros(1, np.int64)
+    raw = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]] if data else np.empty(0, np.uint8)
+    return Packed(raw, bounds[1:] - bounds[0])
+
+
+def _keys(packed: Packed, kind: str) -> pa.Array | None:
+    if kind == "int":
+        is_int = np.array_equal(packed.ends, np.arange(8, 8 * len(packed.ends) + 1, 8))
+        return pa.array(packed.raw.view(">i8").astype(np.int64)) if is_int else None
+    offsets = pa.py_buffer(np.concatenate([[0], packed.ends]).astype(np.int64))
+    kind_of_key = KEY_TYPES[kind]
+    keys = pa.Array.from_buffers(kind_of_key, len(packed.ends), [None, offsets, pa.py_buffer(packed.raw)])
+    try:
+        keys.validate(full=True)
+    except pa.ArrowInvalid:  # no UTF-8
+        return None
+    return keys

@@ -1,0 +1,1 @@
+"""The folder of a store on disk: who holds it, its logs, and opening it strictly."""

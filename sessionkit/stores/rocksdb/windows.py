@@ -1,0 +1,146 @@
+"""The store on disk for tumbling, hopping and sliding windows: KIP-94's segments, KIP-825's form in order of time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from sessionkit.base.durations import INT64_MAX, Duration
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.stores.base.calls import Keys, WindowCalls
+from sessionkit.stores.contract import StoredWindow, store_kind
+from sessionkit.stores.rocksdb.bulk import PersistentBulkStore
+from sessionkit.stores.rocksdb.row_space import Question
+from sessionkit.stores.rows import check_times
+from sessionkit.stores.typed_bytes import WINDOWS, Place
+
+
+@store_kind("rocksdb", of="windows")
+class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
+    """Windows of fixed length in a folder on disk, with the calls of Kafka's WindowStore and its RocksDB's behaviour.
+
+    What the session store says of retention, durability and aggregates holds here, too, with a window's start in the
+    place of a session's end. The time-ordered form keeps the window that starts just `retention` behind visible.
+
+    Args:
+        name: of the folder; Kafka's rule: 1 to 249 of A-Z, a-z, 0-9, ".", "_", "-", and not "." or "..".
+        directory: where the folder is, or will be made.
+        retention: how long a window is kept, in stream time, counted from its start.
+        time_ordered: Kafka's form for emit-on-close: ranges come by start and key.
+        index: of a time-ordered store: find the windows of a key without walking over those of others, as Kafka does
+            under sliding windows. A range of keys then comes by segment, key and start.
+        segment_interval: the length of a segment; half of the retention and at least a minute, if not given.
+    Raises:
+        StoreMismatch: it was made with other settings. StoreLocked: it is open already. StoreCorrupted.
+        StoreUnavailable: rocksdict is not installed.
+    Source:
+        KIP-94, KIP-825; RocksDBTimestampedWindowStore, RocksDBTimeOrderedWindowStore.
+    Example:
+        >>> import tempfile
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> with RocksDBWindowStore(name="hourly", directory=folder.name) as windows:
+        ...     windows.put("ada", 0, 2, 9)
+        ...     windows.fetch_window("ada", 0).aggregate
+        True
+        2
+        >>> folder.cleanup()
+    """
+
+    layout = WINDOWS
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        directory: str | os.PathLike[str],
+        retention: Duration | None = None,
+        time_ordered: bool = False,
+        index: bool = False,
+        segment_interval: Duration | None = None,
+    ) -> None:
+        if index and not time_ordered:
+            want = "time_ordered=True with it; the ordinary form is in order of keys already"
+            raise InvalidArgument(problem("an index belongs to a time-ordered store", "index=True", want))
+        self.boundary_is_visible = time_ordered
+        super().__init__(
+            name=name,
+            directory=directory,
+            retention=retention,
+            time_ordered=time_ordered,
+            index=index,
+            segment_interval=segment_interval,
+        )
+
+    def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
+        """Writes a window; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
+        given_ms, aggregate, timestamp_ms, key, opened_by, closed_by = window
+        start_ms, timestamp = check_times(given_ms, timestamp_ms, of=self.noun)
+        raw = self._raw(key)
+        if not 0 <= given_ms <= INT64_MAX or timestamp != timestamp_ms:
+            got = f"start {given_ms}, timestamp {timestamp_ms}"
+            raise InvalidArgument(problem("a window starts at 0 or later", got, "times up to 2**63 - 1"))
+        deletes = aggregate is None and not keep_null
+        fields = None if deletes else (timestamp, int(opened_by), int(closed_by), aggregate)
+        return self._put(key, Place(raw, start_ms, start_ms), fields, partition)
+
+    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
+        """The window of `key` that starts then; None if there is none.
+
+        Source:
+            WindowStore.fetch(key, time).
+        """
+        place = self._place(key, *check_times(window_start_ms, of=self.noun))
+        fields = self._get(place, partition)
+        return None if fields is None else self._stored(place, fields)
+
+    def fetch_step_by_step(
+        self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool
+    ) -> Iterator[StoredWindow]:
+        """`fetch_in_keys` or its backward form, for a reader between whose steps windows are put.
+
+        It sees of them what Kafka's open iterator sees: the segments that are there now, each as it is when the reader
+        comes to it, and nothing of one that has expired.
+
+        Source:
+            SegmentIterator.
+        """
+        low, high = self._key_range(key_from, key_to)
+        from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
+        question = self._question(partition, from_ms, to_ms, backward=backward)._replace(low=low, high=high)
+        for segment in self._space.segments_with_rows(self._database, question):
+            first_ms, last_ms = self.segments.span_ms(segment)
+            part = question._replace(from_ms=max(first_ms, question.from_ms), to_ms=min(last_ms, to_ms))
+            for row in list(self._rows(part)):
+                if self._state(partition).first_segment > segment:
+                    break
+                yield self._stored(row.place, self._fields(row.at, row.raw))
+
+    # ---- inside
+
+    def _place(self, key: Any, *times_ms: int) -> Place:
+        (start_ms,) = times_ms
+        return Place(self._raw(key), start_ms, start_ms)
+
+    def _find(
+        self, keys: Keys, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+    ) -> Iterator[StoredWindow]:
+        """By segment, then key and start; in a time-ordered store without an index by start and key."""
+        low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
+        from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
+        question = self._question(partition, from_ms, to_ms, backward=backward)
+        return self._windows(question._replace(low=low, high=high))
+
+    def _find_all(
+        self, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+    ) -> Iterator[StoredWindow]:
+        """By segment, then key and start: not by time within a segment. In a time-ordered store: by start and key."""
+        from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
+        return self._windows(self._question(partition, from_ms, to_ms, backward=backward, by_time=True))
+
+    def _windows(self, question: Question) -> Iterator[StoredWindow]:
+        return (self._stored(row.place, self._fields(row.at, row.raw)) for row in self._rows(question))
+
+    def _stored(self, place: Place, fields: tuple[Any, ...]) -> StoredWindow:
+        timestamp_ms, opened_by, closed_by, aggregate = fields
+        return StoredWindow(place.start_ms, aggregate, timestamp_ms, self._key(place.key), opened_by, closed_by)

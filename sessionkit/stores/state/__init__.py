@@ -1,0 +1,1 @@
+"""What a plan keeps between two batches, as columns."""

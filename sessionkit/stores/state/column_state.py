@@ -1,0 +1,142 @@
+"""Windows as columns, with the bulk calls of a store and nothing else: the state between two steps of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.records.keys import ranks_of
+from sessionkit.stores.contract import COLUMNS, FixedColumns, SessionColumns, Snapshot
+
+State: TypeAlias = SessionColumns | FixedColumns
+
+
+class ColumnState:
+    """The windows that can still be found, and how far each partition was read.
+
+    What a run loads it takes out again when it commits, so a commit replaces the rows of the load before it.
+
+    Args:
+        of: "sessions", or "windows" (time and sliding ones).
+    Example:
+        >>> ColumnState().snapshot(0).position
+        -1
+    """
+
+    def __init__(self, of: str = "sessions") -> None:
+        self._kind = COLUMNS[of]
+        self._held: State | None = None
+        self._loaded = np.empty(0, np.bool_)  # the rows of `_held` that the last load gave away
+        self.snapshots: dict[int, Snapshot] = {}
+
+    def __len__(self) -> int:
+        return 0 if self._held is None else len(self._held.start_ms)
+
+    def snapshot(self, partition: int) -> Snapshot:
+        """How far the partition has been read, and its clock."""
+        return self.snapshots.get(partition, Snapshot())
+
+    def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> State:
+        """Windows of these keys, and of any key those whose end (sessions) or start lies before the time given."""
+        held = self._held
+        if held is None or not before_ms:
+            self._loaded = np.zeros(len(self), np.bool_)
+            return self._none(keys.type, names)
+        limit = np.full(len(held.partition), -1, np.int64)  # -1: another partition, nothing lies before it
+        mine = np.zeros(len(held.partition), np.bool_)
+        for partition, until_ms in before_ms.items():
+            here = held.partition == partition
+            mine |= here
+            limit[here] = until_ms
+        time_ms = _time_of(held)
+        self._loaded = mine & (time_ms < limit)
+        if held.key.type != keys.type:
+            self._loaded = mine  # the run will say that its keys are of another type
+        elif len(keys):
+            self._loaded |= mine & np.asarray(pc.is_in(held.key, value_set=keys))
+        return held if self._loaded.all() else held.take(np.flatnonzero(self._loaded))
+
+    def edges(self) -> list[tuple[int, int, int]]:
+        """(partition, oldest time, newest time) of each partition, by the time that a store keeps windows by."""
+        if self._held is None:
+            return []
+        time_ms = _time_of(self._held)
+        mine = (
+            (number, time_ms[self._held.partition == number]) for number in np.unique(self._held.partition).tolist()
+        )
+        return [(number, int(times.min()), int(times.max())) for number, times in mine]
+
+    def ordered(self, most: int | None = None) -> State | None:
+        """The windows in the order of maps: by partition, time, key bytes, falling start, `most` of them."""
+        held = self._held
+        if held is None:
+            return None
+        time_ms = _time_of(held)
+        rows = np.lexsort((time_ms, held.partition))
+        if most is not None and most < len(rows):
+            last = rows[most - 1]
+            ties = (time_ms[rows[most:]] == time_ms[last]) & (held.partition[rows[most:]] == held.partition[last])
+            rows = rows[: most + int(ties.sum())]  # among those of one time the keys decide
+        chosen = held.take(rows)
+        keys = chosen.key.dictionary_encode()
+        ranks = ranks_of(keys.dictionary, keys.indices.to_numpy())  # equal keys have one rank: then the start decides
+        order = np.lexsort((-chosen.start_ms, ranks, _time_of(chosen), chosen.partition))
+        return chosen.take(order[:most])
+
+    def load_all(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> State:
+        """Every window of the partitions in `before_ms`, in place of `load`: to bring a run to its end."""
+        return self.load(keys, dict.fromkeys(before_ms, INT64_MAX), names)
+
+    def is_loaded(self, removes: State) -> bool:
+        """True if these are the windows that the last load gave away, as far as their number tells."""
+        return len(removes.start_ms) == int(self._loaded.sum())
+
+    def fill(self, columns: State, snapshots: Mapping[int, Snapshot]) -> None:
+        """Takes in everything at once."""
+        self._held, self.snapshots = columns, dict(snapshots)
+        self._loaded = np.zeros(len(self), np.bool_)
+
+    def take_all(self) -> tuple[State | None, dict[int, Snapshot]]:
+        """Gives everything away, and is empty."""
+        everything = (self._held, self.snapshots)
+        self._held, self.snapshots, self._loaded = None, {}, np.empty(0, np.bool_)
+        return everything
+
+    def commit(self, removes: State, puts: State, snapshots: Mapping[int, Snapshot]) -> None:
+        """Takes a step over: what it loaded, `removes`, is replaced by what it wrote, and how far it came is noted."""
+        assert self.is_loaded(removes), "a commit follows the load of its run"
+        self.snapshots.update(snapshots)
+        held = self._held
+        if held is None or self._loaded.all():
+            self._held = puts
+        else:
+            stays = held.take(np.flatnonzero(~self._loaded)) if self._loaded.any() else held
+            self._held = self._joined(stays, puts)
+        self._loaded = np.zeros(len(self), np.bool_)
+
+    def _none(self, key_type: pa.DataType, names: tuple[str, ...]) -> State:
+        nothing = [np.empty(0, np.int64)] * 5
+        none: State = self._kind(pa.array([], key_type), *nothing, {name: np.empty(0, object) for name in names})
+        return none
+
+    def _joined(self, first: State, second: State) -> State:
+        numbers: list[npt.NDArray[np.int64]] = [
+            np.concatenate(pair) for pair in zip(first[1:6], second[1:6], strict=True)
+        ]
+        aggregates = {name: _one_column(column, second.aggregates[name]) for name, column in first.aggregates.items()}
+        joined: State = self._kind(pa.concat_arrays([first.key, second.key]), *numbers, aggregates)
+        return joined
+
+
+def _time_of(held: State) -> npt.NDArray[np.int64]:
+    return held.end_ms if isinstance(held, SessionColumns) else held.start_ms
+
+
+def _one_column(first: Any, second: Any) -> Any:
+    return pa.concat_arrays([first, second]) if isinstance(first, pa.Array) else np.concatenate([first, second])

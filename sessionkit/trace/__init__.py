@@ -1,0 +1,1 @@
+"""What was decided, as columns, and the laws that hold for it."""

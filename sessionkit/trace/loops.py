@@ -1,0 +1,115 @@
+"""Compiled loops over the columns of a trace."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sessionkit.base.compiled import compiled, compiled_loop
+from sessionkit.base.decisions import TICK
+
+
+@compiled_loop
+def stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # type: ignore[no-untyped-def]
+    """Fills `out` with the running maximum of timestamps per partition; `stream_time_ms` holds it before and after.
+
+    A rejected record (null key, bad time) does not move it (Kafka's KStreamSessionWindowAggregate returns before); a
+    tick does.
+    """
+    any_rejected = rejected.shape[0] > 0
+    for i in range(timestamp_ms.shape[0]):
+        p = partition[i]
+        if timestamp_ms[i] > stream_time_ms[p] and not (any_rejected and rejected[i] != 0 and rejected[i] != TICK):
+            stream_time_ms[p] = timestamp_ms[i]
+        out[i] = stream_time_ms[p]
+
+
+@compiled
+def grouped(codes, size):  # type: ignore[no-untyped-def]
+    """(first, rows): the rows with code c, in order, are rows[first[c]:first[c + 1]]; codes below 0 are left out."""
+    first = np.zeros(size + 1, np.int64)
+    for code in codes:
+        if code >= 0:
+            first[code + 1] += 1
+    for c in range(size):
+        first[c + 1] += first[c]
+    following = first[:size].copy()
+    rows = np.empty(first[size], np.int64)
+    for i in range(codes.shape[0]):
+        code = codes[i]
+        if code >= 0:
+            rows[following[code]] = i
+            following[code] += 1
+    return first, rows
+
+
+@compiled
+def bounds_after(window, timestamp_ms, merges, loaded_start_ms, loaded_end_ms, window_count):  # type: ignore[no-untyped-def]
+    """(start, end) of each record's window once the record is in it; -1, -1 for a record that was dropped."""
+    start = np.full(window_count, np.int64(2**63 - 1))
+    end = np.full(window_count, np.int64(-1))
+    start[: loaded_start_ms.shape[0]] = loaded_start_ms
+    end[: loaded_end_ms.shape[0]] = loaded_end_ms
+    start_after = np.full(window.shape[0], np.int64(-1))
+    end_after = np.full(window.shape[0], np.int64(-1))
+    m = 0
+    for i in range(window.shape[0]):
+        w = window[i]
+        if w < 0:
+            continue
+        while m < merges.at.shape[0] and merges.at[m] == i:
+            start[w] = min(start[w], start[merges.absorbed[m]])
+            end[w] = max(end[w], end[merges.absorbed[m]])
+            m += 1
+        start[w] = min(start[w], timestamp_ms[i])
+        end[w] = max(end[w], timestamp_ms[i])
+        start_after[i] = start[w]
+        end_after[i] = end[w]
+    return start_after, end_after
+
+
+@compiled_loop
+def count_updates(window, decision, timestamp_ms, start_after, end_after):  # type: ignore[no-untyped-def]
+    """How many rows a changelog on update has: one an accepted record, and its tombstones."""
+    rows = np.int64(0)
+    for i in range(window.shape[0]):
+        if window[i] >= 0:
+            single = start_after[i] == timestamp_ms[i] and end_after[i] == timestamp_ms[i]
+            met = 0 if single else np.int64(decision[i]) - 1  # opened 1, added 2, merged 3: it met 0, 1, 2 sessions
+            rows += 1 + met
+    return rows
+
+
+@compiled_loop
+def times_of_touches(record, window, effect, source, copied, timestamp_ms, newest_ms, out):  # type: ignore[no-untyped-def]
+    """Fills `out` with the largest record time in the window after each touch; `newest_ms` is that of each window."""
+    for j in range(window.shape[0]):
+        w = window[j]
+        if w < 0:
+            continue
+        if source[j] >= 0:
+            newest_ms[w] = max(newest_ms[w], newest_ms[source[j]])
+        if effect[j] != copied:
+            newest_ms[w] = max(newest_ms[w], timestamp_ms[record[j]])
+        out[j] = newest_ms[w]
+
+
+@compiled_loop
+def sizes_of_touches(record, window, effect, source, opened, copied, held, size):  # type: ignore[no-untyped-def]
+    """Counts the records that each window holds; a copy starts with what the source held before (`held`: scratch)."""
+    low, touches = 0, window.shape[0]
+    while low < touches:
+        high = low
+        while high < touches and record[high] == record[low]:
+            high += 1
+        for j in range(low, high):
+            if source[j] >= 0:
+                held[j] = size[source[j]]
+        for j in range(low, high):
+            if window[j] >= 0:
+                if source[j] >= 0:
+                    size[window[j]] = held[j]
+                elif effect[j] == opened:  # anew, where a processor had deleted it
+                    size[window[j]] = 0
+                if effect[j] != copied:
+                    size[window[j]] += 1
+        low = high

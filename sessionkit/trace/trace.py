@@ -1,0 +1,307 @@
+"""What a run decided, as columns: one row a record, one row a window. Everything that is shown is a view of this."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.base.decisions import BAD_TIME, DECISIONS, LATE, REASONS
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.errors import BrokenTrace, UnknownRecord, problem, shorten
+from sessionkit.records.batch import RecordBatch
+from sessionkit.trace.loops import stream_times
+from sessionkit.trace.window_columns import WindowColumns
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Merges(NamedTuple):
+    """One row for each session that was absorbed: the record that did it, the older session, the one that ended."""
+
+    at: npt.NDArray[np.int64]
+    into: npt.NDArray[np.int32]
+    absorbed: npt.NDArray[np.int32]
+
+
+NO_MERGES = Merges(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+
+
+class Closes(NamedTuple):
+    """Each time a window became final, in the order in which results go out: by record, window end, key bytes."""
+
+    at: npt.NDArray[np.int64]
+    window: npt.NDArray[np.int32]
+    start_ms: npt.NDArray[np.int64]
+    end_ms: npt.NDArray[np.int64]
+    # what the value is: the window's at the end of the run, or (where it was re-opened) the one before record `until`
+    until: npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Trace:
+    """Every decision of one run over one batch: what all kinds of windows have in common.
+
+    `decision[i]` says what record i did (`opened`, `added`, `merged`, or the reason for which it was dropped).
+    `close_lag_ms` is what is subtracted from stream time to get the close time: grace, for sessions gap + grace.
+    """
+
+    batch: RecordBatch
+    keys: pa.Array
+    decision: npt.NDArray[np.uint8]
+    window_columns: WindowColumns
+    close_lag_ms: int
+    first_stream_time_ms: npt.NDArray[np.int64]
+    merges: Merges = NO_MERGES
+
+    def __len__(self) -> int:
+        return len(self.decision)
+
+    @cached_property
+    def slot(self) -> npt.NDArray[np.int64]:
+        """A number for the key and partition of each record; -1 where it has no key."""
+        numbers = self.batch.key * np.int64(max(1, len(self.batch.partitions))) + self.batch.partition
+        return np.where(self.batch.key >= 0, numbers, -1)
+
+    @cached_property
+    def window_slot(self) -> npt.NDArray[np.int64]:
+        """The number that `slot` has for the key and partition of each window."""
+        columns = self.window_columns
+        return columns.key * np.int64(max(1, len(self.batch.partitions))) + columns.partition
+
+    @cached_property
+    def is_standing(self) -> npt.NDArray[np.bool_]:
+        """True for each window that was neither absorbed, nor closed before the run."""
+        mask: npt.NDArray[np.bool_] = (self.window_columns.merged_into < 0) & (self.window_columns.closed_before < 0)
+        return mask
+
+    @cached_property
+    def slot_count(self) -> int:
+        """How many numbers `slot` can have."""
+        return len(self.keys) * max(1, len(self.batch.partitions))
+
+    @cached_property
+    def stream_time_ms(self) -> npt.NDArray[np.int64]:
+        """Stream time of the record's partition once the record was seen, for each record."""
+        out = np.empty(len(self), np.int64)
+        rejected = np.empty(0, np.uint8) if self.batch.rejected is None else self.batch.rejected
+        columns = (self.batch.partition, self.batch.timestamp_ms, rejected)
+        stream_times(*columns, self.first_stream_time_ms.copy(), out)
+        return out
+
+    @cached_property
+    def last_stream_time_ms(self) -> npt.NDArray[np.int64]:
+        """Stream time of each partition after the last record."""
+        last = self.first_stream_time_ms.copy()
+        np.maximum.at(last, self.batch.partition, self.stream_time_ms)
+        return last
+
+    @cached_property
+    def close_time_ms(self) -> npt.NDArray[np.int64]:
+        """The close line at each record: windows that end before it are final."""
+        return self.stream_time_ms - self.close_lag_ms
+
+    @cached_property
+    def accepted(self) -> npt.NDArray[np.bool_]:
+        """True for each record that counts in a window."""
+        mask: npt.NDArray[np.bool_] = self.decision < LATE
+        return mask
+
+    @cached_property
+    def late_but_kept(self) -> npt.NDArray[np.bool_]:
+        """True for each record older than the close line that was kept, as a window that it falls into is open."""
+        mask: npt.NDArray[np.bool_] = self.accepted & (self.batch.timestamp_ms < self.close_time_ms)
+        return mask
+
+    @cached_property
+    def ended_in(self) -> npt.NDArray[np.int64]:
+        """The window that each window ended up in: itself, or what absorbed it."""
+        into = self.window_columns.merged_into
+        root = np.where(into >= 0, into, np.arange(len(into)))
+        while (root[root] != root).any():
+            root = root[root]
+        return root.astype(np.int64)
+
+    # ---- what a kind of window decides in its own way
+
+    @property
+    @abstractmethod
+    def closes(self) -> Closes:
+        """Each time that a window became final in this run."""
+
+    @property
+    @abstractmethod
+    def late_for_some(self) -> npt.NDArray[np.bool_]:
+        """True for each record that was dropped as late, or came too late for some of its windows."""
+
+    @property
+    @abstractmethod
+    def dropped_at(self) -> npt.NDArray[np.intp]:
+        """The record of each drop, as Kafka counts them."""
+
+    @property
+    @abstractmethod
+    def updated_at(self) -> npt.NDArray[np.intp]:
+        """The record of each value that goes out on update; of what is taken back there is no row here."""
+
+    @property
+    @abstractmethod
+    def sent_on_update(self) -> int:
+        """How many results go out on update, retractions among them."""
+
+    @property
+    @abstractmethod
+    def opened_count(self) -> npt.NDArray[np.int64]:
+        """How many windows more are open with each record, before any closes: what it opened less what it merged."""
+
+    @property
+    @abstractmethod
+    def worth_seeing(self) -> npt.NDArray[np.int64]:
+        """How much each record adds to what there is to see of its key."""
+
+    @property
+    @abstractmethod
+    def longest_made_ms(self) -> int:
+        """No window is longer than this when it is made."""
+
+    @abstractmethod
+    def size_of(self, window: int) -> int:
+        """How many records of this run a window holds at the end."""
+
+    @abstractmethod
+    def windows_at(
+        self, slot: int, at: npt.NDArray[np.intp], start_ms: npt.NDArray[np.int64], end_ms: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """The windows of a slot, by their rows, that had these bounds after these records, which never fall."""
+
+    @abstractmethod
+    def records(self) -> pa.Table:
+        """One row a record."""
+
+    @abstractmethod
+    def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
+        """One row a window."""
+
+    @abstractmethod
+    def _laws(self) -> Iterator[tuple[str, bool]]:
+        """Each law with whether it holds. A law may rely on those before it."""
+
+    # ---- what all kinds have in common
+
+    def as_they_came(self, rows: npt.NDArray[np.intp] | None = None) -> dict[str, Any]:
+        """Columns of the records, or of these: where they stood, key, times, what was decided and why."""
+        batch, chosen = self.batch, slice(None) if rows is None else rows
+        key, decision = batch.key[chosen], self.decision[chosen]
+        return {
+            "partition": batch.partitions[batch.partition[chosen]],
+            "offset": batch.offset[chosen],
+            "key": self.keys.take(pa.array(key, mask=key < 0)),
+            "timestamp_ms": pa.array(batch.timestamp_ms[chosen], mask=decision == BAD_TIME),
+            "stream_time_ms": self.stream_time_ms[chosen],
+            "decision": words(np.minimum(decision, LATE), {**DECISIONS, LATE: "dropped"}),
+            "reason": words(decision, REASONS),
+        }
+
+    def passed_by(self, partition: npt.NDArray[np.int32], last_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Index of the record that closes a window whose last instant is `last_ms`; len(self) if none does."""
+        found = np.full(len(last_ms), len(self), np.int64)
+        for p in range(len(self.batch.partitions)):
+            records = np.flatnonzero(self.batch.partition == p)
+            if not len(records):
+                continue
+            stair, mine = self.stream_time_ms[records], np.flatnonzero(partition == p)
+            last_open = last_ms[mine] + np.minimum(self.close_lag_ms, INT64_MAX - last_ms[mine])  # must not wrap
+            passed = last_open < stair[-1]
+            found[mine[passed]] = records[np.searchsorted(stair, last_open[passed], side="right")]
+        return found
+
+    @cached_property
+    def closed_by(self) -> npt.NDArray[np.int64]:
+        """Offset of the record that last closed each window; -1 while it is open (or if it was absorbed)."""
+        by = self.window_columns.closed_before.copy()
+        closes = self.closes
+        last = closes.until == INT64_MAX
+        by[closes.window[last]] = self.batch.offset[closes.at[last]]
+        return by
+
+    def index_of(self, offset: int, partition: int | None = None) -> int:
+        """Row of the record at `offset` of `partition` (which may be left out when there is one only).
+
+        Raises:
+            UnknownRecord: it is not among the records of this run.
+        """
+        numbers = self.batch.partitions
+        if partition is None and len(numbers) > 1:
+            want = f"partition= one of {shorten(numbers.tolist())}"
+            raise UnknownRecord(problem("an offset is known only with its partition", f"offset {offset}", want))
+        code = np.flatnonzero(numbers == partition) if partition is not None else np.arange(len(numbers))
+        of_code = self.batch.partition == (code[0] if len(code) else -1)
+        rows = np.flatnonzero(of_code & (self.batch.offset == offset))
+        if not len(rows):
+            where = f"partition {partition}, offset {offset}" if partition is not None else f"offset {offset}"
+            mine = self.batch.offset[of_code]
+            want = f"an offset from {mine[0]} to {mine[-1]}" if len(mine) else "a partition of this run"
+            raise UnknownRecord(problem("this record is not in the run", where, want))
+        return int(rows[0])
+
+    def where(self, decision: str | None = None, reason: str | None = None) -> pa.Table:
+        """The rows of `records()` with this decision ("dropped", "merged", …) or this reason ("late", …)."""
+        table = self.records()
+        mask = np.ones(len(self), np.bool_)
+        for name, wanted in (("decision", decision), ("reason", reason)):
+            if wanted is not None:
+                mask &= np.asarray(table[name].to_pandas() == wanted)
+        return table.filter(pa.array(mask))
+
+    def counts(self) -> dict[str, int]:
+        """How many records did what, by decision and by reason; only what happened."""
+        seen = np.bincount(self.decision, minlength=256)
+        return {word: int(seen[code]) for code, word in {**DECISIONS, **REASONS}.items() if seen[code]}
+
+    def check(self) -> None:
+        """Verifies every law that can be told from the trace alone.
+
+        Raises:
+            BrokenTrace: one does not hold.
+        """
+        for law, holds in self._laws():
+            if not holds:
+                raise BrokenTrace(problem("a law of the trace does not hold", law, "this is a bug in sessionkit"))
+
+    def stream_time_rises(self) -> bool:
+        """True if stream time never falls."""
+        by_partition = (self.stream_time_ms[self.batch.partition == p] for p in range(len(self.batch.partitions)))
+        return all(bool((np.diff(times) >= 0).all()) for times in by_partition)
+
+    def __repr__(self) -> str:
+        counts = ", ".join(f"{count:,} {word}" for word, count in self.counts().items())
+        windows = plural(len(self.window_columns.key), "window")
+        return f"Trace of {plural(len(self), 'record')} ({counts or 'none'}), {windows}"
+
+    def _repr_html_(self) -> str:
+        text = escape_html(repr(self))
+        return html_block(f"<p>{text}; <code>.records()</code> and <code>.windows()</code> are tables.</p>")
+
+
+def status_words(absorbed: npt.NDArray[np.bool_], closed: npt.NDArray[np.bool_]) -> pa.Array:
+    """ "merged", "closed" or "open" for each window."""
+    code = np.where(absorbed, 2, np.where(closed, 1, 0)).astype(np.int8)
+    return pa.DictionaryArray.from_arrays(pa.array(code), pa.array(["open", "closed", "merged"])).cast(pa.string())
+
+
+def words(codes: npt.NDArray[np.uint8], names: dict[int, str]) -> pa.Array:
+    """The name of each code, null where it has none."""
+    place = np.full(256, -1, np.int8)
+    for number, code in enumerate(names):
+        place[code] = number
+    index = place[codes]
+    return pa.DictionaryArray.from_arrays(pa.array(index, mask=index < 0), pa.array(list(names.values()))).cast(
+        pa.string()
+    )

@@ -1,0 +1,300 @@
+"""What a run of tumbling, hopping or sliding windows decided: windows of which a record meets many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, LATE, OPENED, REASONS
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.records.keys import ranks_of
+from sessionkit.trace.loops import sizes_of_touches, times_of_touches
+from sessionkit.trace.trace import Closes, Trace, status_words, words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Touches(NamedTuple):
+    """One row for each window that a record changed, made or missed, in the order in which Kafka goes through them."""
+
+    record: npt.NDArray[np.int64]  # row of the record
+    window: npt.NDArray[np.int32]  # row of the window; -1: it was closed, so the record does not count in it
+    effect: npt.NDArray[np.uint8]  # opened, added, copied, copied and added, or late
+    start_ms: npt.NDArray[np.int64]  # where the window starts
+    source: npt.NDArray[np.int32]  # row of the window that it is a copy of, -1
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WindowTrace(Trace):
+    """Every decision of a run of time or sliding windows; a window's id is its partition, key and start.
+
+    The touches are worked out when they are asked for: there can be many more of them than records.
+    """
+
+    ends_ms: Callable[[Any], Any]  # the end of a window that starts then, or of many
+    longest_ms: int  # no window ends later after a record that is in it
+    inclusive_end: bool  # the end belongs to the window (sliding), or does not (tumbling, hopping)
+    find_touches: Callable[[], Touches]
+    find_missed: Callable[[], Touches | None] = lambda: None  # where they can be told without all the others
+    loaded_timestamp_ms: npt.NDArray[np.int64]  # of the windows that came from a store, as they came
+    noted_newest_ms: npt.NDArray[np.int64] | None = None  # a processor notes it: it may delete windows, and begin anew
+
+    @cached_property
+    def touches(self) -> Touches:
+        """Every window that a record met."""
+        return self.find_touches()
+
+    @cached_property
+    def missed(self) -> Touches:
+        """The touches of closed windows: each is a drop, as Kafka counts them."""
+        if (found := self.find_missed()) is not None:
+            return found
+        return Touches(*(column[self.touches.effect == LATE] for column in self.touches))
+
+    @cached_property
+    def late_for_some(self) -> npt.NDArray[np.bool_]:
+        """True for each record that was dropped as late, or came too late for some of its windows."""
+        mask: npt.NDArray[np.bool_] = self.decision == LATE
+        mask[self.missed.record] = True
+        return mask
+
+    @property
+    def dropped_at(self) -> npt.NDArray[np.intp]:
+        """The record of each drop: first those that came too late for a window, once for each, then all others."""
+        return np.concatenate([self.missed.record, np.flatnonzero(~self.accepted & (self.decision != LATE))])
+
+    @property
+    def updated_at(self) -> npt.NDArray[np.intp]:
+        """The record of each value that goes out on update: one for each window that it changed or made."""
+        return self.touches.record[self.touches.effect != LATE]
+
+    @property
+    def sent_on_update(self) -> int:
+        """How many results go out on update: nothing is ever taken back."""
+        return int((self.touches.effect != LATE).sum())
+
+    @property
+    def opened_count(self) -> npt.NDArray[np.int64]:
+        """How many windows each record made."""
+        count = np.zeros(len(self), np.int64)
+        live = np.flatnonzero(self.touches.window >= 0)
+        row, first = np.unique(self.touches.window[live], return_index=True)
+        np.add.at(count, self.touches.record[live[first[row >= self.window_columns.loaded_count]]], 1)
+        return count
+
+    @property
+    def worth_seeing(self) -> npt.NDArray[np.int64]:
+        """3 for a record that was dropped as late, else 0."""
+        return 3 * (self.decision == LATE).astype(np.int64)
+
+    @property
+    def longest_made_ms(self) -> int:
+        """Windows are as long as they ever will be from the start."""
+        return self.longest_ms
+
+    @cached_property
+    def newest_ms(self) -> npt.NDArray[np.int64]:
+        """The largest record time in its window after each touch."""
+        if self.noted_newest_ms is not None:
+            return self.noted_newest_ms
+        touches, windows = self.touches, self.window_columns
+        out = np.full(len(touches.record), -1, np.int64)
+        newest = np.full(len(windows.key), -1, np.int64)
+        newest[: windows.loaded_count] = self.loaded_timestamp_ms
+        columns = (touches.record, touches.window, touches.effect, touches.source)
+        times_of_touches(*columns, COPIED, self.batch.timestamp_ms, newest, out)
+        return out
+
+    @cached_property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """How many records of this run each window holds at the end."""
+        touches, size = self.touches, np.zeros(len(self.window_columns.key), np.int64)
+        columns = (touches.record, touches.window, touches.effect, touches.source)
+        sizes_of_touches(*columns, OPENED, COPIED, np.zeros(len(touches.record), np.int64), size)
+        return size
+
+    def size_of(self, window: int) -> int:
+        """How many records of this run a window holds at the end."""
+        return int(self.sizes[window])
+
+    def windows_at(
+        self, slot: int, at: npt.NDArray[np.intp], start_ms: npt.NDArray[np.int64], end_ms: npt.NDArray[np.int64]
+    ) -> npt.NDArray[np.int64]:
+        """The windows that start then: their bounds never change."""
+        own = np.flatnonzero(self.window_slot == slot)
+        row_of = dict(zip(self.window_columns.start_ms[own].tolist(), own.tolist(), strict=True))
+        return np.array([row_of[start] for start in start_ms.tolist()], np.int64)
+
+    def records_in(self, window: int) -> npt.NDArray[np.int64]:
+        """The records of this run that a window holds at the end, by their rows: its own, and those that it copied."""
+        touches, of_key = self.touches, self._touches_like(window)
+        of_key = of_key[np.argsort(touches.window[of_key], kind="stable")]
+        held, before = [], len(self)
+        while window >= 0:
+            low, high = np.searchsorted(touches.window[of_key], (window, window + 1))
+            mine = of_key[low:high]
+            mine = mine[touches.record[mine] < before]
+            made = np.flatnonzero(touches.effect[mine] != ADDED)
+            if len(made):  # of several times the last: a processor had deleted it
+                mine = mine[made[-1] :]
+            held.append(touches.record[mine[touches.effect[mine] != COPIED]])
+            if not len(made):
+                break
+            # a copy is of what its source held before the record
+            window, before = int(touches.source[mine[0]]), int(touches.record[mine[0]])
+        return np.unique(np.concatenate(held))
+
+    def windows_of(self, record: int) -> list[int]:
+        """The windows that hold a record at the end, by their rows: in which it counts, and what later copied those."""
+        touches = self.touches
+        own = np.flatnonzero((touches.record == record) & (touches.effect != LATE) & (touches.effect != COPIED))
+        windows = set(touches.window[own].tolist())
+        if not windows:
+            return []
+        later = self._touches_like(min(windows))
+        later = later[(touches.record[later] > record) & (touches.effect[later] != ADDED)]
+        for window, source in zip(touches.window[later].tolist(), touches.source[later].tolist(), strict=True):
+            (windows.add if source in windows else windows.discard)(window)
+        return sorted(windows)
+
+    def _touches_like(self, window: int) -> npt.NDArray[np.intp]:
+        """The touches of all windows of its key and partition."""
+        columns = self.window_columns
+        alike = (columns.key == columns.key[window]) & (columns.partition == columns.partition[window])
+        return np.flatnonzero(np.append(alike, False)[self.touches.window])  # what was missed has no window, -1
+
+    @cached_property
+    def missing_ms(self) -> npt.NDArray[np.int64]:
+        """By how much each touch of a closed window came too late: the grace that it lacked, exactly."""
+        missed = self.missed
+        missing: npt.NDArray[np.int64] = self.close_time_ms[missed.record] - self.last_instant_ms(
+            self.ends_ms(missed.start_ms)
+        )
+        return missing
+
+    def last_instant_ms(self, end_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The last time that lies in a window which ends at `end_ms`."""
+        return end_ms if self.inclusive_end else end_ms - 1
+
+    @cached_property
+    def closes(self) -> Closes:
+        """Each time that a window became final in this run, in the order in which results go out."""
+        windows = self.window_columns
+        row = np.flatnonzero(windows.closed_before < 0).astype(np.int32)
+        at = self.passed_by(windows.partition[row], self.last_instant_ms(windows.end_ms[row]))
+        row, at = row[at < len(self)], at[at < len(self)]
+        order = np.lexsort((ranks_of(self.keys, windows.key[row]), windows.start_ms[row], at))
+        row, at = row[order], at[order]
+        return Closes(at, row, windows.start_ms[row], windows.end_ms[row], np.full(len(row), INT64_MAX))
+
+    def records(self) -> pa.Table:
+        """One row a record: where it stood, key, times, decision, reason, in how many windows it counts and misses."""
+        touches = self.touches
+        counted = (touches.effect != LATE) & (touches.effect != COPIED)
+        counted[1:] &= (touches.window[1:] != touches.window[:-1]) | (touches.record[1:] != touches.record[:-1])
+        return pa.table(
+            {
+                **self.as_they_came(),
+                "window_count": np.bincount(touches.record[counted], minlength=len(self)),
+                "missed_count": np.bincount(self.missed.record, minlength=len(self)),
+            }
+        )
+
+    def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
+        """One row a window: partition, key, bounds, largest record time, opened_by, closed_by, status."""
+        windows = self.window_columns
+        rows = np.arange(len(windows.key)) if rows is None else rows
+        closed_by = self.closed_by[rows]
+        return pa.table(
+            {
+                "partition": self.batch.partitions[windows.partition[rows]],
+                "key": self.keys.take(pa.array(windows.key[rows])),
+                "window_start_ms": windows.start_ms[rows],
+                "window_end_ms": windows.end_ms[rows],
+                "timestamp_ms": windows.timestamp_ms[rows],
+                "opened_by": windows.opened_by[rows],
+                "closed_by": pa.array(closed_by, mask=closed_by < 0),
+                "status": status_words(np.zeros(len(rows), np.bool_), closed_by >= 0),
+            }
+        )
+
+    def touched(self) -> pa.Table:
+        """One row for each window that a record met: where the record stood, the window's bounds, what it did there."""
+        batch, touches = self.batch, self.touches
+        at, source = touches.record, touches.source
+        source_start_ms = np.append(self.window_columns.start_ms, -1)[source]
+        return pa.table(
+            {
+                "partition": batch.partitions[batch.partition[at]],
+                "offset": batch.offset[at],
+                "key": self.keys.take(pa.array(batch.key[at])),
+                "timestamp_ms": batch.timestamp_ms[at],
+                "window_start_ms": touches.start_ms,
+                "window_end_ms": self.ends_ms(touches.start_ms),
+                "effect": words(touches.effect, EFFECTS),
+                "copied_from_start_ms": pa.array(source_start_ms, mask=source < 0),
+            }
+        )
+
+    def _laws(self) -> Iterator[tuple[str, bool]]:
+        """Each law with whether it holds. A law may rely on those before it."""
+        touches, windows = self.touches, self.window_columns
+        known = np.isin(self.decision, [OPENED, ADDED, *REASONS])
+        yield "each record is accepted or dropped, with a reason", bool(known.all())
+        live = touches.effect != LATE
+        yield "what was missed has no window, all else has one", bool(((touches.window >= 0) == live).all())
+        in_range = not len(windows.key) or bool((touches.window < len(windows.key)).all())
+        yield "each window that is named is there", in_range
+        yield "stream time never falls", self.stream_time_rises()
+        row = touches.window[live]
+        at = touches.record[live]
+        same = (windows.key[row] == self.batch.key[at]) & (windows.partition[row] == self.batch.partition[at])
+        yield "a record stays with its key and partition", bool(same.all())
+        yield "a touch names its window's start", bool((windows.start_ms[row] == touches.start_ms[live]).all())
+        yield "a window ends where its start says", bool((windows.end_ms == self.ends_ms(windows.start_ms)).all())
+        yield from self._laws_of_time()
+        yield from self._laws_of_origin()
+
+    def _laws_of_origin(self) -> Iterator[tuple[str, bool]]:
+        """Where the windows of this run come from."""
+        touches, windows = self.touches, self.window_columns
+        is_copy = (touches.effect == COPIED) | (touches.effect == COPIED_ADDED)
+        in_range = (touches.source >= -1) & (touches.source < len(windows.key))
+        yield "a copy, and nothing else, has a source", bool((in_range & ((touches.source >= 0) == is_copy)).all())
+        source, copy = touches.source[is_copy], touches.window[is_copy]
+        same = (windows.key[source] == windows.key[copy]) & (windows.partition[source] == windows.partition[copy])
+        yield "a copy stays with its key and partition", bool(same.all())
+        live = np.flatnonzero(touches.effect != LATE)
+        row, first = np.unique(touches.window[live], return_index=True)
+        row, first = row[row >= windows.loaded_count], live[first][row >= windows.loaded_count]
+        yield "the first touch of a new window makes it", not bool((touches.effect[first] == ADDED).any())
+        made_by = self.batch.offset[touches.record[first]]
+        yield "a new window is named by the record that made it", bool((windows.opened_by[row] == made_by).all())
+        last = np.full(len(windows.key), -1)
+        last[touches.window[live]] = live  # of several the last stays
+        met = np.flatnonzero(last >= 0)
+        newest = bool((windows.timestamp_ms[met] == self.newest_ms[last[met]]).all())
+        yield "a window's time is that of its newest record", newest
+
+    def _laws_of_time(self) -> Iterator[tuple[str, bool]]:
+        touches, close_time_ms = self.touches, self.close_time_ms
+        times = self.batch.timestamp_ms[touches.record]
+        last_ms = self.last_instant_ms(self.ends_ms(touches.start_ms))
+        counted = (touches.effect != LATE) & (touches.effect != COPIED)
+        inside = (touches.start_ms <= times) & (times <= last_ms)
+        yield "a record lies in the windows in which it counts", bool(inside[counted].all())
+        still_open = last_ms >= close_time_ms[touches.record]
+        yield "a record counts in open windows only", bool(still_open[counted].all())
+        missed = touches.effect == LATE
+        yield "a window that is missed was closed", not bool(still_open[missed].any())
+        counts = np.bincount(touches.record[counted], minlength=len(self)) > 0
+        yield "an accepted record counts in a window, a dropped one in none", bool((counts == self.accepted).all())
+        final = self.closes.window
+        yield "a window closes once", len(np.unique(final)) == len(final)

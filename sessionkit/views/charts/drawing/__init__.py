@@ -1,0 +1,1 @@
+"""What every chart is drawn with: colours, grammar, labels, frames, playback."""

@@ -1,0 +1,321 @@
+"""What all charts share: the two palettes, the time axis, the frame around the plot, stairs and polygons."""
+
+from __future__ import annotations
+
+import datetime as dt
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.durations import show_duration
+from sessionkit.base.text import escape_label
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace
+from sessionkit.views.charts.drawing.palettes import Palette
+from sessionkit.views.words import SHORT_HISTORY_MS, short_reason
+from sessionkit.views.words import clock as spoken_clock
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.windows.session import SessionWindows
+
+Numbers = Sequence[int] | npt.NDArray[np.int64]
+Coordinates = list[float | int | None]
+Drawn = dict[str, Any]  # a trace, as plotly.js takes it
+
+WIDTH, LEAST_WIDTH = 1120, 700
+FONT = "Inter, 'Segoe UI', 'DejaVu Sans', sans-serif"
+MOST_SVG_POINTS = 5_000  # above, points are drawn by WebGL: SVG takes 0.5 s a redraw at 10,000
+MOST_REASONS = 300  # records whose reason and missing grace are worked out: each costs a replay
+LAST_DATE_MS = 253_402_300_799_999  # the end of the year 9999, where plotly's dates end
+# elapsed times up to this many ms are counted in this unit: two or more ticks, few digits
+_ELAPSED = (
+    (5_000, 1, "ms"),
+    (300_000, 1_000, "seconds"),
+    (6 * 3_600_000, 60_000, "minutes"),
+    (4 * 86_400_000, 3_600_000, "hours"),
+    (SHORT_HISTORY_MS, 86_400_000, "days"),
+)
+_LEGEND_ROW = 24
+_LEGEND_ENTRY = 308
+_LINE = 20  # of the subtitle
+_HOVER_LETTERS = 76
+_WRAPPER = textwrap.TextWrapper(_HOVER_LETTERS)
+
+
+def checked_width(width: int) -> int:
+    """The width of a picture, in pixels.
+
+    Raises:
+        InvalidArgument: words would not fit into it.
+    """
+    if width < LEAST_WIDTH:
+        raise InvalidArgument(problem("a picture needs room for its words", width, f"{LEAST_WIDTH} pixels or more"))
+    return width
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """How event times (ms) become positions and words: dates, or time elapsed for data near 0."""
+
+    unit_ms: int
+    is_date: bool
+    title: str
+    show: Callable[[int], str]
+
+    def at(self, times_ms: Iterable[int | None]) -> Coordinates:
+        """Positions on the axis; None parts one line or polygon from the next."""
+        if self.unit_ms == 1:
+            return list(times_ms)
+        return [None if ms is None else ms / self.unit_ms for ms in times_ms]
+
+    def ms_at(self, place: float | str) -> int:
+        """The time at a position, as plotly names it: a number, or a date as text."""
+        if isinstance(place, str):
+            return (dt.datetime.fromisoformat(place) - dt.datetime(1970, 1, 1)) // dt.timedelta(milliseconds=1)
+        return round(place * self.unit_ms)
+
+    def options(self, low_ms: int, high_ms: int) -> dict[str, Any]:
+        """Settings of the x axis that shows this span and nothing beyond it."""
+        low, high = self.at([low_ms, high_ms])
+        kind = "date" if self.is_date else "linear"
+        return {"type": kind, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
+
+
+def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:
+    """The axis for the event times of a run; `clock` names the clock that they were read from, such as "UTC"."""
+    name = "event time" if clock is None else f"event time, {escape_label(clock)}"
+    latest_ms, show = int(trace.last_stream_time_ms.max(initial=0)), spoken_clock(trace)
+    if latest_ms > LAST_DATE_MS:
+        return TimeAxis(1, False, f"{name}, ms since 1970", show)
+    if latest_ms >= SHORT_HISTORY_MS:
+        return TimeAxis(1, True, name, lambda ms: show(ms).removesuffix(":00"))
+    longest_ms = min(max(latest_ms, window.reach_ms), SHORT_HISTORY_MS)
+    unit_ms, unit = next((unit_ms, unit) for most_ms, unit_ms, unit in _ELAPSED if longest_ms <= most_ms)
+    return TimeAxis(unit_ms, False, f"event time, {unit}", show)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The figure's size in pixels and the span that its plot shows: from data to pixels and back."""
+
+    width: int
+    height: int
+    left: int
+    right: int
+    top: int
+    bottom: int
+    x_range_ms: tuple[int, int]
+    y_range: tuple[float, float]
+
+    @property
+    def plot_width(self) -> int:
+        return self.width - self.left - self.right
+
+    @property
+    def plot_height(self) -> int:
+        return self.height - self.top - self.bottom
+
+    @property
+    def ms_per_pixel(self) -> float:
+        return (self.x_range_ms[1] - self.x_range_ms[0]) / self.plot_width
+
+    def x(self, ms: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Pixels from the left edge of the plot."""
+        return (np.asarray(ms, np.float64) - self.x_range_ms[0]) / self.ms_per_pixel
+
+    def y(self, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Pixels from the top edge of the plot."""
+        low, high = self.y_range
+        return (high - np.asarray(value, np.float64)) / (high - low) * self.plot_height
+
+
+def legend_height(entry_count: int, plot_width: int) -> int:
+    """Pixels that a legend of so many entries takes below the plot, axis title included."""
+    columns = max(plot_width // _LEGEND_ENTRY, 1)
+    return 66 + _LEGEND_ROW * -(-entry_count // columns)
+
+
+def top_margin(subtitle: Sequence[str]) -> int:
+    """Pixels that the title and the lines below it take."""
+    return 60 + _LINE * len(subtitle)
+
+
+def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> go.Figure:
+    """The figure of traces and a layout that are known to be right: plotly's checks cost more than all else here."""
+    import plotly.graph_objects as go
+
+    bare = [{"type": each["type"]} for each in drawn]
+    figure = go.Figure({"data": bare, "layout": layout}, _validate=False)
+    for kept, each in zip(figure._data, drawn, strict=True):
+        # plotly would copy every point; what it may change in place is what has to be a copy
+        kept.update({name: its if isinstance(its, list | np.ndarray) else deepcopy(its) for name, its in each.items()})
+    for part in (figure, figure.layout, *figure.data):
+        part._validate = True  # what its owner changes is checked as in any figure
+    return figure
+
+
+def empty_figure(colours: Palette, title: str, subtitle: Sequence[str]) -> go.Figure:
+    """A title, with nothing below it."""
+    layout = dressed(colours, Frame(WIDTH, 150, 78, 24, 110, 20, (0, 1), (0, 1)), title, subtitle)
+    for axis in ("xaxis", "yaxis"):
+        layout[axis]["visible"] = False
+    return figure_of([], layout)
+
+
+def dress(figure: go.Figure, colours: Palette, frame: Frame, title: str, subtitle: Sequence[str]) -> None:
+    """Sets size, fonts, title, legend and grid."""
+    look = dressed(colours, frame, title, subtitle)
+    figure.layout.template = look.pop("template")  # an update would leave plotly's own in it, 7 kB a picture
+    figure.update_layout(look)
+
+
+def dressed(colours: Palette, frame: Frame, title: str, subtitle: Sequence[str]) -> dict[str, Any]:
+    """A layout with size, fonts, title, legend and grid."""
+    words = "<br>".join(f"<span style='font-size:13px;color:{colours.mute}'>{line}</span>" for line in subtitle)
+    quiet = {
+        "gridcolor": colours.grid,
+        "zeroline": False,
+        "linecolor": colours.grid,
+        "tickcolor": colours.grid,
+        "ticks": "",
+        "automargin": False,
+    }
+    return {
+        "template": {"data": {"scatter": [{"type": "scatter"}]}},  # plotly's "none"
+        "width": frame.width,
+        "height": frame.height,
+        "autosize": False,
+        "paper_bgcolor": colours.background,
+        "plot_bgcolor": colours.background,
+        "font": {"family": FONT, "size": 13, "color": colours.ink},
+        "title": {
+            "text": f"<b>{title}</b><br>{words}",
+            "x": 16 / frame.width,
+            "xref": "container",
+            "y": 1 - 22 / frame.height,
+            "yref": "container",
+            "xanchor": "left",
+            "yanchor": "top",
+            "font": {"size": 19, "color": colours.ink},
+        },
+        "margin": {"l": frame.left, "r": frame.right, "t": frame.top, "b": frame.bottom, "autoexpand": False},
+        "hovermode": "closest",
+        "hoverlabel": {
+            "bgcolor": colours.background,
+            "font": {"color": colours.ink, "family": FONT, "size": 13},
+            "bordercolor": colours.mute,
+            "align": "left",
+        },
+        "legend": {
+            "orientation": "h",
+            "x": 0,
+            "y": -58 / frame.plot_height,
+            "xanchor": "left",
+            "yanchor": "top",
+            "font": {"size": 12, "color": colours.ink},
+            "bgcolor": "rgba(0,0,0,0)",
+            "entrywidth": _LEGEND_ENTRY - 46,
+            "entrywidthmode": "pixels",
+            "itemsizing": "trace",
+        },
+        "xaxis": dict(quiet),
+        "yaxis": dict(quiet),
+    }
+
+
+def axis_title(text: str, colours: Palette) -> dict[str, Any]:
+    """A quiet axis title."""
+    return {"text": text, "font": {"size": 12, "color": colours.mute}, "standoff": 12}
+
+
+def stair(values_ms: Numbers, end: float) -> tuple[list[int | None], list[float]]:
+    """Corners of a stair that has `values_ms[i]` from row i on, and the last value up to `end`."""
+    values = np.asarray(values_ms)
+    if not len(values):
+        return [], []
+    turns = np.flatnonzero(np.diff(values)) + 1
+    x = [int(values[0])]
+    y: list[float] = [0]
+    for turn in turns.tolist():
+        x += [int(values[turn - 1]), int(values[turn])]
+        y += [turn, turn]
+    return [*x, x[-1]], [*y, end]
+
+
+def growing(steps: Sequence[tuple[float, int, int]], end: float, pad_ms: int = 0) -> tuple[list[int], list[float]]:
+    """Outline of something that has the bounds (start, end) from each step's row on, up to the row `end`."""
+    left_x: list[int] = []
+    right_x: list[int] = []
+    y: list[float] = []
+    for number, (row, start_ms, end_ms) in enumerate(steps):
+        until = steps[number + 1][0] if number + 1 < len(steps) else end
+        left_x += [start_ms - pad_ms] * 2
+        right_x += [end_ms + pad_ms] * 2
+        y += [row, until]
+    return [*left_x, *right_x[::-1], left_x[0]], [*y, *y[::-1], y[0]]
+
+
+class Outline:
+    """Many lines or polygons as the points of one trace, parted by None."""
+
+    def __init__(self) -> None:
+        self.x_ms: list[int | None] = []
+        self.y: list[float | None] = []
+
+    def add(self, x_ms: Iterable[int], y: Iterable[float]) -> None:
+        """Appends one line or polygon."""
+        self.x_ms += [*x_ms, None]
+        self.y += [*y, None]
+
+    def box(self, start_ms: int, end_ms: int, low: float, high: float) -> None:
+        """Appends one rectangle."""
+        self.add((start_ms, end_ms, end_ms, start_ms, start_ms), (low, low, high, high, low))
+
+
+def lines(axis: TimeAxis, outline: Outline, name: str, line: dict[str, Any], **options: Any) -> Drawn:
+    """A trace of lines (or, with `fillcolor`, of filled polygons) that takes no hover."""
+    if "fillcolor" in options:
+        options["fill"] = "toself"
+    shown = options.pop("showlegend", True) and bool(outline.y)
+    look = {"mode": "lines", "line": line, "name": name, "hoverinfo": "skip", "showlegend": shown, **options}
+    return {"type": "scatter", "x": axis.at(outline.x_ms), "y": outline.y, **look}
+
+
+def marks(
+    axis: TimeAxis, x_ms: Numbers, y: Sequence[float], words: Sequence[str], name: str, gl: bool, **options: Any
+) -> Drawn:
+    """A trace of points; `words` are shown on hover and must be escaped already."""
+    shown = options.pop("showlegend", True) and len(x_ms) > 0
+    return {
+        "type": "scattergl" if gl else "scatter",
+        "x": axis.at(np.asarray(x_ms, np.int64).tolist()),
+        "y": list(y),
+        "mode": "markers",
+        "name": name,
+        "hovertext": list(words),
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "showlegend": shown,
+        **options,
+    }
+
+
+def reason(trace: SessionTrace, window: SessionWindows, row: int, missing_ms: int | None = None) -> str:
+    """What one record did, in the words of `explain`, for a hover; for a drop also what would have kept it."""
+    told = _WRAPPER.wrap(short_reason(trace, window, row))
+    said = [escape_label(line, _HOVER_LETTERS) for line in told]
+    if missing_ms is not None:
+        said.append(f"{show_duration(missing_ms)} short: {cure(window.grace_ms, missing_ms)}")
+    return "<br>".join(said)
+
+
+def cure(grace_ms: int, missing_ms: int) -> str:
+    """The grace that would have kept a dropped record, in words."""
+    return f"grace {show_duration(grace_ms)} → {show_duration(grace_ms + missing_ms)} would keep it"

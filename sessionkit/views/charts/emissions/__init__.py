@@ -1,0 +1,1 @@
+"""The picture of what went downstream for one key."""

@@ -1,0 +1,1 @@
+"""The lanes: the windows of many keys, a lane each."""

@@ -1,0 +1,125 @@
+"""What planes of every kind of window draw: the territory behind the close line, the clocks, caps, other keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from sessionkit.base.decisions import LATE
+from sessionkit.base.text import escape_label
+from sessionkit.views.charts.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks
+from sessionkit.views.charts.scenes.key_rows import Rows
+from sessionkit.views.charts.scenes.scene import Plane
+
+
+def offsets(scene: Plane, frame: Frame) -> dict[str, Any]:
+    """Settings of the y axis: places are rows, words are offsets."""
+    offset = scene.trace.batch.offset[scene.rows]
+    step = next(s for s in _tick_steps() if len(offset) / s <= 11)
+    lead = int(-offset[0] % step) if offset[-1] - offset[0] == len(offset) - 1 else 0
+    places = list(range(lead, len(offset), step))
+    low, high = frame.y_range
+    return {
+        "range": [low, high],
+        "minallowed": low,
+        "maxallowed": high,
+        "tickmode": "array",
+        "tickvals": places,
+        "ticktext": [f"{offset[place]:,}" for place in places],
+    }
+
+
+def _tick_steps() -> Iterator[int]:
+    """1, 2, 5, 10, 20, 50, … rows."""
+    return (digit * 10**zeros for zeros in count() for digit in (1, 2, 5))
+
+
+def territory(scene: Plane) -> Drawn:
+    """The area that the close line has passed."""
+    behind, line = Outline(), scene.close_line
+    if line.y:
+        low, high = scene.x_range_ms
+        beyond = low - (high - low)
+        kept = [max(ms, beyond) for ms in line.x_ms if ms is not None]
+        heights = [y for y in line.y if y is not None]
+        around = [heights[-1], heights[0]]
+        behind.add([beyond, *kept, beyond, beyond], [heights[0], *heights, *around])
+    fill = scene.colours.territory
+    return lines(scene.axis, behind, "closed territory", {"width": 0}, fillcolor=fill, legendrank=60)
+
+
+def clocks(scene: Plane, close_line: str) -> list[Drawn]:
+    """Stream time, and the close line under its name."""
+    mute = {"width": 1.4, "dash": "dash", "color": scene.colours.stream}
+    thick = {"width": 3, "color": scene.colours.line}
+    return [
+        lines(scene.axis, scene.stream_line, "stream time (newest event seen)", mute, legendrank=50),
+        lines(scene.axis, scene.close_line, close_line, thick, legendrank=40),
+    ]
+
+
+def caps(scene: Plane, width: float = 5) -> Drawn:
+    """A line over each window where it was closed."""
+    line = {"width": width, "color": scene.colours.ink}
+    return lines(scene.axis, scene.cap_lines, "closed: the result is final", line, legendrank=25)
+
+
+def tether_lines(scene: Plane, tethers: tuple[Outline, Outline]) -> list[Drawn]:
+    """From each drop to the end of what it came too late for, and from there (dotted) to the close line."""
+    drop = {"width": 1.2, "color": scene.colours.drop}
+    away, missing = tethers
+    return [
+        lines(scene.axis, away, f"to the end of the {scene.window.noun} it touches", drop, showlegend=False),
+        lines(scene.axis, missing, "missing grace", {**drop, "width": 2.6, "dash": "dot"}, showlegend=False),
+    ]
+
+
+def mark_size(scene: Plane) -> int:
+    """Pixels of a record's mark: fewer where there are many rows."""
+    return 11 if len(scene.rows) <= 40 else 9 if len(scene.rows) <= 80 else 8
+
+
+def points(scene: Plane, records: Rows, name: str, rank: int, words: list[str], **marker: Any) -> Drawn:
+    """A mark for each of these records, with a rim that keeps it apart from lines unless it has its own."""
+    rim = {"width": 1.6 if mark_size(scene) > 9 else 1.1, "color": scene.colours.background}
+    marker["line"] = {**rim, **marker.get("line", {})}
+    place = (scene.trace.batch.timestamp_ms[records], scene.y(records), words, name, has_many(scene))
+    return marks(scene.axis, *place, marker=marker, legendrank=rank)
+
+
+def has_many(scene: Plane) -> bool:
+    """True if the records are too many for SVG."""
+    return len(scene.rows) > MOST_SVG_POINTS
+
+
+def other_keys(scene: Plane) -> Drawn:
+    """Small dots for the records of other keys."""
+    batch, trace = scene.trace.batch, scene.trace
+    other = scene.rows[(batch.key[scene.rows] != scene.history.key) & (trace.decision[scene.rows] <= LATE)]
+    dots = {"size": 6 if mark_size(scene) > 9 else 4, "color": scene.colours.other, "line": {"width": 0}}
+    return points(scene, other, "other keys (they move stream time too)", 70, _other_words(scene, other), **dots)
+
+
+def cap_middles(scene: Plane) -> Drawn:
+    """Invisible points in the caps that say on hover what was closed."""
+    middles = np.array([(cap.start_ms + cap.end_ms) // 2 for cap in scene.caps], np.int64)
+    words = [
+        f"<b>closed</b> by the record at offset {scene.trace.batch.offset[cap.at]:,}<br>"
+        f"{scene.axis.show(cap.start_ms)} to {scene.axis.show(cap.end_ms)}<br>{scene.cap_words(cap)}"
+        for cap in scene.caps
+    ]
+    height = scene.y(np.array([cap.at for cap in scene.caps], np.int64))
+    marker = {"size": 12, "color": "rgba(0,0,0,0)"}
+    return marks(scene.axis, middles, height, words, "closure", has_many(scene), marker=marker, showlegend=False)
+
+
+def _other_words(scene: Plane, records: Rows) -> list[str]:
+    batch, keys = scene.trace.batch, scene.trace.keys
+    names: dict[int, str] = {}
+    for code in np.unique(batch.key[records]).tolist():
+        names[code] = escape_label(keys[code].as_py()) if code >= 0 else "none"
+    columns = (batch.key[records].tolist(), batch.offset[records].tolist(), batch.timestamp_ms[records].tolist())
+    return [f"offset {at:,}: key {names[code]}<br>{scene.axis.show(ms)}" for code, at, ms in zip(*columns, strict=True)]

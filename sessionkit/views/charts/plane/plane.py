@@ -1,0 +1,127 @@
+"""The plane: event time across, arrival upward; the history of one key and the line that closes its sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace
+from sessionkit.trace.window_trace import WindowTrace
+from sessionkit.views.charts.drawing.grammar import (
+    WIDTH,
+    Drawn,
+    Frame,
+    axis_title,
+    checked_width,
+    dressed,
+    empty_figure,
+    figure_of,
+    time_axis,
+)
+from sessionkit.views.charts.drawing.labels import Placement
+from sessionkit.views.charts.drawing.palettes import Theme, palette
+from sessionkit.views.charts.drawing.playback import add_playback
+from sessionkit.views.charts.plane.marks import offsets
+from sessionkit.views.charts.plane.sessions import session_labels, session_marks
+from sessionkit.views.charts.plane.windows import window_labels, window_marks
+from sessionkit.views.charts.plane.words import plane_subtitle, plane_title
+from sessionkit.views.charts.scenes.key_rows import KeyRows, key_code, partition_code
+from sessionkit.views.charts.scenes.scene import Plane
+from sessionkit.views.charts.scenes.session_history import SessionHistory
+from sessionkit.views.charts.scenes.session_scene import SessionPlane
+from sessionkit.views.charts.scenes.window_history import WindowHistory
+from sessionkit.views.charts.scenes.window_scene import WindowPlane
+from sessionkit.windows.contract import WindowKind
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+class Form(NamedTuple):
+    """How a plane of one kind of window is drawn: what it shows of a key, its marks, and their labels."""
+
+    history: type[KeyRows]
+    scene: Callable[..., Plane]
+    marks: Callable[[Any], list[Drawn]]
+    labels: Callable[[Any, Frame], Placement]
+
+
+FORMS: dict[type[Trace], Form] = {
+    SessionTrace: Form(SessionHistory, SessionPlane, session_marks, session_labels),
+    WindowTrace: Form(WindowHistory, WindowPlane, window_marks, window_labels),
+}
+
+
+def plane(trace: Trace, window: WindowKind, key: object, *, playback: bool = False, **options: Any) -> go.Figure:
+    """The history of one key: its windows as bodies, the close line, merges, drops and rescues.
+
+    With `playback` a slider replays the arrivals; for the other options see `plane_scene`.
+    """
+    return draw_plane(plane_scene(trace, window, key, **options), playback=playback)
+
+
+def plane_scene(
+    trace: Trace,
+    window: WindowKind,
+    key: object,
+    *,
+    partition: int | None = None,
+    first: int | None = None,
+    last: int | None = None,
+    theme: Theme = "light",
+    clock: str | None = None,
+    width: int = WIDTH,
+) -> Plane:
+    """What a plane shows, before it is drawn.
+
+    Args:
+        window: the windows that the trace is of.
+        partition: where to look; the partition with most of the key's records if it is not given.
+        first, last: offsets to show only a part; without them all, or the stretch with most to see.
+        clock: name of the clock that the times were read from, for the axis.
+        width: of the picture, in pixels; 700 or more.
+    Raises:
+        UnknownRecord: the run holds no such key, or no record between these offsets.
+        InvalidArgument: no such partition or theme.
+    """
+    colours, code = palette(theme), key_code(trace, key)
+    at = (code, partition_code(trace, code, partition))
+    axis, width = time_axis(trace, window, clock), checked_width(width)
+    form = FORMS[type(trace)]
+    history = form.history(trace, *at, trailing_only=window.trailing_only)
+    return form.scene(history, window, history.choose(first, last), colours, axis, width)
+
+
+class Composed(NamedTuple):
+    """A plane's figure, and what it was laid out by."""
+
+    figure: go.Figure
+    frame: Frame
+    placement: Placement
+
+
+def draw_plane(scene: Plane, *, playback: bool = False) -> go.Figure:
+    """The figure of a plane, with a slider over the arrivals if `playback`."""
+    composed = compose(scene)
+    if playback and len(scene.rows):
+        figure, frame, placement = composed
+        add_playback(figure, scene.colours, frame, placement, scene.trace.batch.offset[scene.rows])
+    return composed.figure
+
+
+def compose(scene: Plane) -> Composed:
+    """The figure of a plane, with its frame and its labels."""
+    colours, rows, form = scene.colours, scene.rows, FORMS[type(scene.trace)]
+    title, subtitle = plane_title(scene, scene.trace.keys[scene.history.key].as_py()), plane_subtitle(scene)
+    if not len(rows):
+        nowhere = Frame(WIDTH, 0, 0, 0, 0, 0, (0, 1), (0, 1))
+        return Composed(empty_figure(colours, title, subtitle), nowhere, Placement(nowhere, scene.axis, colours))
+    drawn = form.marks(scene)
+    frame = scene.frame(sum(each["showlegend"] for each in drawn), subtitle)
+    layout = dressed(colours, frame, title, subtitle)
+    layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
+    layout["yaxis"] |= {"title": axis_title("arrival order, by offset →", colours), **offsets(scene, frame)}
+    placement = form.labels(scene, frame)
+    figure = figure_of(drawn, {**layout, "annotations": placement.annotations})
+    return Composed(figure, frame, placement)

@@ -1,0 +1,114 @@
+"""The words of a plane: its title, what it leaves out, and the labels beside its marks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from sessionkit.base.decisions import LATE
+from sessionkit.base.text import escape_label, plural
+from sessionkit.views.charts.drawing.grammar import Frame, Outline
+from sessionkit.views.charts.drawing.labels import Label, Placement, around, flow, spread, text_size
+from sessionkit.views.charts.scenes.key_rows import Rows, partition_counts
+from sessionkit.views.charts.scenes.scene import Plane
+
+
+def plane_title(scene: Plane, key: object) -> str:
+    """The key, and how many of its records were kept."""
+    trace, own = scene.trace, scene.history.own
+    kept = int(trace.accepted[own].sum())
+    return f"Key “{escape_label(key)}”: {plural(kept, 'record')} kept, {len(own) - kept:,} dropped"
+
+
+def plane_subtitle(scene: Plane) -> list[str]:
+    """The choices, how to read the chart, and what it leaves out."""
+    trace, rows, history = scene.trace, scene.rows, scene.history
+    windows = scene.window.in_words().replace(", ", " · ")
+    said = [f"{windows} · read upwards: each row is one arriving record; sideways is when it happened"]
+    notes = scene.remarks
+    everything = history.of_partition
+    if not len(rows):
+        return [*said, "no record arrived in this partition during the run"]
+    if len(rows) < len(everything):
+        offset = trace.batch.offset
+        notes.append(
+            f"shown: offsets {offset[rows[0]]:,} to {offset[rows[-1]]:,} of {offset[everything[0]]:,} to"
+            f" {offset[everything[-1]]:,} (first=, last= show others)"
+        )
+        span = everything[(everything >= rows[0]) & (everything <= rows[-1])]
+        if len(rows) < len(span):
+            notes.append(
+                f"without {plural(len(span) - len(rows), 'record')} of other keys that moved little or nothing"
+            )
+    if any(life.steps[0][0] < 0 for life in scene.lives):
+        notes.append("what starts at the lower edge began earlier")
+    counts = partition_counts(trace, history.key)
+    others = np.flatnonzero(counts)
+    others = others[others != history.partition]
+    if len(trace.batch.partitions) > 1:
+        here = f"partition {trace.batch.partitions[history.partition]}"
+        if len(others):
+            where = ", ".join(str(trace.batch.partitions[p]) for p in others[:5]) + (", …" if len(others) > 5 else "")
+            here += f" only: the key is in {where} too (partition= shows it)"
+        notes.append(here)
+    without_place = int((trace.decision[history.own] > LATE).sum())
+    if without_place:
+        notes.append(f"{without_place:,} of the dropped have no usable time, or came a second time: not drawn")
+    return [*said, *flow(notes, scene.width - 40)]
+
+
+def start_labels(scene: Plane, frame: Frame, fixed: Iterable[Outline], crossed: Iterable[Outline]) -> Placement:
+    """A placement that keeps away from records, from `fixed` lines always, and from `crossed` ones if it can."""
+    placement = Placement(frame, scene.axis, scene.colours)
+    batch = scene.trace.batch
+    own, other = scene.shown(scene.history.timed), scene.rows[batch.key[scene.rows] != scene.history.key]
+    placement.avoid_marks(batch.timestamp_ms[own], scene.y(own))
+    placement.avoid_dots(batch.timestamp_ms[other], scene.y(other))
+    for outline in fixed:
+        placement.avoid_lines(outline, never=True)
+    for outline in crossed:
+        placement.avoid_lines(outline)
+    return placement
+
+
+def label_records(
+    scene: Plane,
+    placement: Placement,
+    kind: str,
+    records: Rows,
+    prefer: float,
+    colour: str,
+    words: Callable[[int], str],
+) -> None:
+    """Labels on leader lines, most of them in the direction `prefer`."""
+    for row in spread(records.tolist()):
+        if placement.is_full(kind):
+            return
+        text = words(row)
+        places = around(prefer, *text_size(text))
+        when = int(scene.trace.batch.timestamp_ms[row])
+        placement.place(Label(kind, when, scene.y_of(row), text, colour, places))
+
+
+def label_caps(scene: Plane, frame: Frame, placement: Placement) -> None:
+    """The size above (or below) each cap, fullest first, and "still open" above what nothing has closed."""
+    for life in scene.lives:
+        if life.how in ("open", "cut"):
+            _, start_ms, end_ms = life.steps[-1]
+            text = "still open" if life.how == "open" else "goes on ↑"
+            places = _along(frame, start_ms, end_ms, text)
+            label = Label("open", (start_ms + end_ms) // 2, life.end, text, scene.colours.edge, places)
+            placement.place(label, leader=False)
+    for cap in sorted(scene.caps, key=lambda cap: (-cap.size.record_count, cap.at)):
+        text, y = f"<b>closed</b> · {scene.cap_words(cap)}", scene.y_of(cap.at)
+        places = _along(frame, cap.start_ms, cap.end_ms, text)
+        label = Label("closed", (cap.start_ms + cap.end_ms) // 2, y, text, scene.colours.ink, places)
+        placement.place(label, leader=False)
+
+
+def _along(frame: Frame, start_ms: int, end_ms: int, text: str) -> tuple[tuple[float, float], ...]:
+    """Places above, then below, a horizontal line: its middle first, then to both sides."""
+    room = max((end_ms - start_ms) / frame.ms_per_pixel - text_size(text)[0], 60) / 2
+    sideways = [0.0, *(sign * step for step in np.arange(15, room + 1, 15).tolist() for sign in (1, -1))]
+    return tuple((across, up) for up in (-17.0, 18.0) for across in sideways)

@@ -1,0 +1,1 @@
+"""What is to be drawn, before anything is drawn: rows of keys, histories, scenes."""

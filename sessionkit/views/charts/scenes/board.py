@@ -1,0 +1,246 @@
+"""What the lanes show: which keys, in which order, and over which span of event time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Generic, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.decisions import LATE, MERGED
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.trace.trace import Trace
+from sessionkit.views.charts.scenes.key_rows import Rows, key_code
+from sessionkit.views.loops import rows_in_view
+
+Mask = npt.NDArray[np.bool_]
+T = TypeVar("T", bound=Trace)
+
+SORTS = ("drops", "merges", "activity", "key")
+SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
+_ROOMY = 8  # windows a lane that can be told apart, with their numbers
+_LENGTHS = 24  # windows that cannot grow, side by side: hours of a day
+# spans that a part is chosen from: a day is a better part than 25 hours
+_SPANS = tuple(
+    count * unit
+    for unit, counts in (
+        (1, (1, 10, 100)),
+        (SECOND, (1, 5, 15)),
+        (MINUTE, (1, 5, 15)),
+        (HOUR, (1, 3, 6, 12)),
+        (DAY, (1, 2, 7, 14, 28, 91, 364)),
+    )
+    for count in counts
+)
+
+
+class Lane(NamedTuple):
+    """One key in one partition, as codes."""
+
+    key: int
+    partition: int
+
+
+@dataclass(frozen=True)
+class Board(Generic[T]):
+    """The lanes, top first, and the span of event time that is shown."""
+
+    trace: T
+    lanes: tuple[Lane, ...]
+    first_ms: int
+    last_ms: int
+    more_before: bool = False  # there is more before the span
+    more_after: bool = False
+    was_chosen: bool = False  # by us, as the most eventful
+    trailing_only: bool = False  # only windows that end with a record are results
+
+    @property
+    def is_part(self) -> bool:
+        """True if there is more to see than this span."""
+        return self.more_before or self.more_after
+
+    @cached_property
+    def _lane_of(self) -> Rows:
+        place = np.full(len(self.trace.keys) * len(self.trace.batch.partitions) + 1, -1, np.int64)
+        for number, lane in enumerate(self.lanes):
+            place[lane.key * len(self.trace.batch.partitions) + lane.partition] = number
+        return place
+
+    def heights(self, key: npt.NDArray[np.int32], partition: npt.NDArray[np.int32]) -> Rows:
+        """The lane's height on the chart for each pair of codes: the first lane is on top; -1 where there is none."""
+        pair = key.astype(np.int64) * len(self.trace.batch.partitions) + partition
+        number = self._lane_of[np.where(key < 0, -1, pair)]
+        return np.where(number < 0, -1, len(self.lanes) - 1 - number)
+
+    def numbers(self, records: Rows) -> Rows:
+        """The place of each record's lane among the lanes; -1 where it has none."""
+        found: Rows = self._lane_of[self.trace.slot[records]]
+        return found
+
+    @cached_property
+    def records(self) -> Rows:
+        """The records of the lanes that fall into the span and that the windows were asked about."""
+        return self.of(self.trace.decision <= LATE)
+
+    @cached_property
+    def all_windows(self) -> Rows:
+        """The windows of the lanes, without those that were absorbed, or closed before the run, or are no results."""
+        return self._windows_within(0, INT64_MAX)
+
+    @cached_property
+    def windows(self) -> Rows:
+        """The windows of the lanes that reach into the span."""
+        return self._windows_within(self.first_ms, self.last_ms)
+
+    def _windows_within(self, first_ms: int, last_ms: int) -> Rows:
+        trace, columns = self.trace, self.trace.window_columns
+        mask = trace.is_standing
+        if self.trailing_only:
+            mask = mask & columns.are_results(self.trailing_only)
+        found: Rows = rows_in_view(
+            mask, columns.start_ms, columns.end_ms, trace.window_slot, self._lane_of, first_ms, last_ms
+        )
+        return found
+
+    @property
+    def late(self) -> Mask:
+        """True for each record that was dropped as late, or came too late for some of its windows."""
+        return self.trace.late_for_some
+
+    @cached_property
+    def most_eventful(self) -> tuple[int, int]:
+        """The whole extent where it can be read, else the part of it with most to see."""
+        return _most_eventful(replace(self, first_ms=self.extent[0], last_ms=self.extent[1]))
+
+    @cached_property
+    def whole(self) -> Board[T]:
+        """The board of these lanes over all times."""
+        return replace(self, first_ms=0, last_ms=INT64_MAX)
+
+    @cached_property
+    def extent(self) -> tuple[int, int]:
+        """From the first to the last event time of the lanes' windows and records; (0, 0) if there are none."""
+        columns, whole = self.trace.window_columns, self.whole
+        times = self.trace.batch.timestamp_ms[whole.records]
+        lows = np.concatenate([times, columns.start_ms[whole.all_windows]])
+        highs = np.concatenate([times, columns.end_ms[whole.all_windows]])
+        return (int(lows.min()), int(highs.max())) if len(lows) else (0, 0)
+
+    def of(self, mask: Mask) -> Rows:
+        """The records on the board for which `mask`, which has a place for each record of the run, holds."""
+        times = self.trace.batch.timestamp_ms
+        found: Rows = rows_in_view(mask, times, times, self.trace.slot, self._lane_of, self.first_ms, self.last_ms)
+        return found
+
+
+def everything(trace: T, trailing_only: bool = False) -> Board[T]:
+    """All lanes over all times: what a run keeps for all its pictures."""
+    return Board(trace, _all_lanes(trace, None), 0, INT64_MAX, trailing_only=trailing_only)
+
+
+def choose(
+    whole: Board[T],
+    keys: Iterable[object] | None,
+    most: int,
+    sort: str | None,
+    first_ms: int | None,
+    last_ms: int | None,
+) -> Board[T]:
+    """The lanes to show and the span: what was asked for, or the part with most to see.
+
+    Raises:
+        InvalidArgument: an unknown sort, less than one lane, a span that ends before it starts.
+        UnknownRecord: the run holds no such key.
+    """
+    order = "drops" if sort is None else sort
+    if order not in SORTS:
+        raise InvalidArgument(problem("sort must be a known order", repr(sort), f"one of {list(SORTS)}"))
+    if most < 1:
+        raise InvalidArgument(problem("most is a number of lanes", most, "1 or more"))
+    if first_ms is not None and last_ms is not None and last_ms < first_ms:
+        raise InvalidArgument(problem("the span ends before it starts", f"{first_ms} to {last_ms}", "swap them"))
+    board = whole
+    if keys is not None:
+        asked = list(dict.fromkeys(key_code(whole.trace, key) for key in keys))
+        board = replace(whole, lanes=_all_lanes(whole.trace, asked))
+    lanes, (first, last) = board.lanes, board.extent
+    given = first_ms is not None or last_ms is not None
+    low = first if first_ms is None else max(first_ms, first)
+    high = max(low, last if last_ms is None else min(last_ms, max(last, low)))
+    if not given:
+        low, high = board.most_eventful
+    before, after = low > first, high < last
+    board = replace(board, first_ms=low, last_ms=high, more_before=before, more_after=after)
+    if keys is None or sort is not None:
+        lanes = tuple(lanes[number] for number in _ranked(board, order))
+    return replace(board, lanes=lanes[:most], was_chosen=board.is_part and not given)
+
+
+def _all_lanes(trace: Trace, asked: list[int] | None) -> tuple[Lane, ...]:
+    """A lane for each key in each partition where it has records or windows, in the order asked for."""
+    size = max(len(trace.batch.partitions), 1)
+    seen = np.zeros(trace.slot_count + 1, np.bool_)
+    seen[trace.slot] = seen[trace.window_slot[trace.window_columns.closed_before < 0]] = True
+    pairs = np.flatnonzero(seen[:-1])  # the last is of records without a key
+    if asked is None:
+        return tuple(Lane(*divmod(pair, size)) for pair in pairs.tolist())
+    by_key: dict[int, list[Lane]] = {key: [] for key in asked}
+    for pair in pairs[np.isin(pairs // size, asked)].tolist():
+        by_key[pair // size].append(Lane(*divmod(pair, size)))
+    return tuple(lane for mine in by_key.values() for lane in mine)
+
+
+def _most_eventful(board: Board[T]) -> tuple[int, int]:
+    """The whole extent where it can be read, else the day (or hour, …) with most drops, merges and rescues."""
+    first, last = board.first_ms, board.last_ms
+    readable, window_count = _ROOMY * len(board.lanes), len(board.all_windows)
+    if window_count <= readable:
+        return first, last
+    # those that lie over one another need no time of their own
+    wanted = max((last - first) * readable // window_count, _LENGTHS * board.trace.longest_made_ms)
+    if wanted >= last - first:
+        return first, last
+    span = max((each for each in _SPANS if each <= wanted), default=max(wanted, 1))
+    trace, times = board.trace, board.trace.batch.timestamp_ms
+    base = first // span
+    score = np.zeros(last // span - base + 1)
+    for mask, worth in ((board.late, 2.0), (trace.decision == MERGED, 6.0), (trace.late_but_kept, 1.0)):
+        place, count = np.unique(times[board.of(mask)] // span - base, return_counts=True)
+        score[place] += worth * np.sqrt(count)  # some of each is better than many of one
+    if not score.any():
+        np.add.at(score, times[board.records] // span - base, 1.0)
+    low = (base + int(np.argmax(score))) * span
+    return _trimmed(board, low, low + span - 1)
+
+
+def _trimmed(board: Board[T], low: int, high: int) -> tuple[int, int]:
+    """The span without the empty time at its ends."""
+    part = replace(board, first_ms=low, last_ms=high)
+    columns, times = board.trace.window_columns, board.trace.batch.timestamp_ms[part.records]
+    starts = np.concatenate([times, columns.start_ms[part.windows]])
+    ends = np.concatenate([times, columns.end_ms[part.windows]])
+    return (max(low, int(starts.min())), min(high, int(ends.max()))) if len(starts) else (low, high)
+
+
+def _ranked(board: Board[T], sort: str) -> list[int]:
+    """Numbers of the lanes in the order asked for; what they have equally often is ordered by records, then by key."""
+    trace = board.trace
+    names = trace.keys.to_pylist()
+
+    def count(mask: Mask) -> list[int]:
+        per_lane: list[int] = np.bincount(board.numbers(board.of(mask)), minlength=len(board.lanes)).tolist()
+        return per_lane
+
+    decision = trace.decision
+    drops, merges, records = (count(mask) for mask in (board.late, decision == MERGED, decision <= LATE))
+    columns = {"drops": (drops, merges, records), "merges": (merges, drops, records), "activity": (records,), "key": ()}
+
+    def rank(number: int) -> tuple[object, ...]:
+        lane = board.lanes[number]
+        return (*(-counts[number] for counts in columns[sort]), names[lane.key], lane.partition)
+
+    return sorted(range(len(board.lanes)), key=rank)

@@ -1,0 +1,319 @@
+"""The records and windows of one key in one partition: what a plane shows of them, of windows of every kind."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.base.decisions import LATE, MERGED
+from sessionkit.base.text import plural
+from sessionkit.errors import InvalidArgument, UnknownRecord, problem, shorten
+from sessionkit.trace.trace import Trace
+
+Rows = npt.NDArray[np.int64]
+How = Literal["closed", "merged", "open"]
+Span = tuple[int, int, How]  # (first record, record that ended it, how) of a life; first is -1: before the run
+
+MOST_ROWS = 120  # rows of a plane that was not told what to show: some 4 pixels each
+BOTTOM, TOP = -2.0, 0.9  # bodies that go on are drawn to here, in rows beyond the first and the last
+_FEWEST_ROWS = 40  # of a stretch that we choose: a lone drop is not understood without what came before it
+_STEPS_OF_THE_LINE = 30  # on its way over the wait
+_MARGIN_ROWS = 3
+# what makes a stretch worth showing: for the first of its kind, and once more shared by so many of them
+_WORTH = {
+    "drops": (8.0, 4),
+    "merges": (8.0, 4),
+    "reopened": (8.0, 4),
+    "partly_late": (8.0, 4),
+    "late_but_kept": (4.0, 4),
+    "closes": (3.0, 4),
+    "kept": (8.0, 40),
+}
+_CUT_WINDOW_COST = 5.0
+_LONG_SILENCE, _SILENCE_COST = 1.5, 6.0  # a night in the middle flattens everything beside it
+
+
+class Size(NamedTuple):
+    """How many records of this run a session holds, and whether it came from a store and so had some before."""
+
+    record_count: int
+    had_more: bool
+
+    @property
+    def words(self) -> str:
+        """The number with its noun."""
+        return plural(self.record_count, "record") + (" of this run" if self.had_more else "")
+
+
+@dataclass(frozen=True)
+class Life:
+    """One life of a window, from its birth or re-opening to its closure, its merge, or the last row."""
+
+    window: int
+    steps: tuple[tuple[float, int, int], ...]  # (row, start_ms, end_ms): the bounds from this row on
+    end: float
+    how: Literal["closed", "merged", "open", "cut"]
+
+
+@dataclass(frozen=True)
+class Cap:
+    """A closure: where, over which bounds, and what the window held."""
+
+    window: int
+    at: int
+    start_ms: int
+    end_ms: int
+    size: Size
+
+
+@dataclass(frozen=True)
+class KeyRows:
+    """The records and windows of one key in one partition of a trace; `key` and `partition` are codes."""
+
+    trace: Trace
+    key: int
+    partition: int
+    trailing_only: bool = False  # only windows that end with a record are results
+
+    @cached_property
+    def of_partition(self) -> Rows:
+        """All records of the partition, as rows of the trace."""
+        return np.flatnonzero(self.trace.batch.partition == self.partition)
+
+    @cached_property
+    def own(self) -> Rows:
+        """The key's records in the partition."""
+        return self._where(self.of_partition, self.trace.batch.key[self.of_partition] == self.key)
+
+    @cached_property
+    def timed(self) -> Rows:
+        """The key's records that have a place on the plane: those that the windows were asked about."""
+        return self._where(self.own, self.trace.decision[self.own] <= LATE)
+
+    def _where(self, rows: Rows, mask: npt.NDArray[np.bool_]) -> Rows:
+        found: Rows = rows[mask]
+        return found
+
+    @cached_property
+    def windows(self) -> Rows:
+        """The key's results in the partition, without windows that were closed before the run and stayed so."""
+        columns = self.trace.window_columns
+        mine = (columns.key == self.key) & (columns.partition == self.partition)
+        return np.flatnonzero(mine & (columns.closed_before < 0) & columns.are_results(self.trailing_only))
+
+    @property
+    @abstractmethod
+    def caps(self) -> list[Cap]:
+        """Each closure, oldest first."""
+
+    @property
+    @abstractmethod
+    def spans(self) -> dict[int, list[Span]]:
+        """The lives of each window."""
+
+    @property
+    @abstractmethod
+    def events(self) -> dict[str, Rows]:
+        """The records that make a stretch worth showing, by what they did."""
+
+    @property
+    @abstractmethod
+    def wait_ms(self) -> int:
+        """How long a window can still be met after its end."""
+
+    @property
+    @abstractmethod
+    def overlap(self) -> int:
+        """How many windows of the key lie over one another at most."""
+
+    @abstractmethod
+    def steps(self, windows: list[int], first: int, last: int) -> dict[int, list[tuple[int, int, int]]]:
+        """(record, start, end) each time that the bounds of a window changed from record `first` to `last`, and the
+        last time before; -1: before the run."""
+
+    @cached_property
+    def drops(self) -> Rows:
+        """Records dropped as late."""
+        return self._where(self.own, self.trace.decision[self.own] == LATE)
+
+    @cached_property
+    def late_but_kept(self) -> Rows:
+        """Records left of the close line that were kept, without those that joined sessions."""
+        return self._where(self.own, self.trace.late_but_kept[self.own] & (self.trace.decision[self.own] != MERGED))
+
+    @cached_property
+    def closes(self) -> Rows:
+        """Rows of `trace.closes` that are closures of the key's windows."""
+        return np.flatnonzero(np.isin(self.trace.closes.window, self.windows))
+
+    @cached_property
+    def _movers(self) -> Rows:
+        """The records of the partition that moved stream time."""
+        times = self.trace.stream_time_ms[self.of_partition]
+        return self._where(
+            self.of_partition, np.diff(times, prepend=self.trace.first_stream_time_ms[self.partition]) > 0
+        )
+
+    @cached_property
+    def _telling(self) -> npt.NDArray[np.bool_]:
+        """True for the key's records and the closures of its windows, with as many movers of stream time as it takes
+        to see it move: the first of each small step, and the one that had moved it for each record of the key."""
+        must = np.concatenate([self.own, self.trace.closes.at[self.closes]])
+        movers, step_ms = self._movers, max(self.wait_ms // _STEPS_OF_THE_LINE, 1)
+        step = self.trace.stream_time_ms[movers] // step_ms
+        before = np.searchsorted(movers, must, side="right") - 1
+        mask = np.zeros(len(self.trace), np.bool_)
+        mask[must] = mask[movers[before[before >= 0]]] = True
+        mask[movers[np.diff(step, prepend=-1) > 0]] = True  # stream time never falls
+        return mask
+
+    def telling(self, rows: Rows) -> Rows:
+        """`rows` without the records of other keys that moved little or nothing."""
+        return self._where(rows, self._telling[rows])
+
+    def choose(self, first: int | None, last: int | None) -> Rows:
+        """The records to show: those between two offsets, or all that fit, or the stretch with most to see."""
+        rows = self.of_partition
+        if first is not None or last is not None:
+            return self._between(rows, first, last)
+        if len(rows) <= MOST_ROWS:
+            return rows
+        rows = self.telling(rows)
+        return rows if len(rows) <= MOST_ROWS else self._most_to_see(rows)
+
+    def _between(self, rows: Rows, first: int | None, last: int | None) -> Rows:
+        offset = self.trace.batch.offset[rows]
+        low = int(offset[0]) if first is None and len(offset) else first or 0
+        high = int(offset[-1]) if last is None and len(offset) else last or 0
+        asked = rows[(offset >= low) & (offset <= high)]
+        if not len(asked):
+            have = f"offsets {offset[0]} to {offset[-1]}" if len(offset) else "no records"
+            raise UnknownRecord(problem("no record lies between these offsets", f"first={first}, last={last}", have))
+        shown = asked if len(asked) <= MOST_ROWS else self.telling(asked)
+        if last is None:
+            return shown[:MOST_ROWS]
+        return shown[-MOST_ROWS:] if first is None else shown
+
+    def _most_to_see(self, rows: Rows) -> Rows:
+        kinds = {**self.events, "closes": self.trace.closes.at[self.closes]}
+        score = np.zeros(len(rows) - MOST_ROWS + 1)
+        for kind, at in kinds.items():
+            count = _in_each_stretch(np.searchsorted(rows, at), len(rows))
+            worth, enough = _WORTH[kind]
+            score += worth * (np.minimum(count, 1) + np.minimum(count, enough) / enough)
+        score += np.minimum(_in_each_stretch(np.searchsorted(rows, self.own), len(rows)), MOST_ROWS // 2) / MOST_ROWS
+        alive = self._alive_at(rows)
+        score -= _CUT_WINDOW_COST / self.overlap * (alive[: len(score)] + 0.5 * alive[MOST_ROWS - 1 :])
+        jump = np.diff(self.trace.stream_time_ms[rows], prepend=self.trace.stream_time_ms[rows[:1]])
+        silences = np.flatnonzero(jump > _LONG_SILENCE * self.wait_ms)
+        score -= _SILENCE_COST * _in_each_stretch(silences, len(rows))
+        start = int(np.argmax(score))
+        return self._trimmed(rows[start : start + MOST_ROWS])
+
+    def _alive_at(self, rows: Rows) -> npt.NDArray[np.float64]:
+        """How many windows of the key live on from before each of `rows`."""
+        spans = [span[:2] for window in self.windows.tolist() for span in self.spans[window]]
+        begin, end = np.searchsorted(rows, np.array(spans, np.int64).reshape(-1, 2).T)
+        born = np.bincount(np.minimum(begin + 1, len(rows)), minlength=len(rows) + 1)
+        change = born - np.bincount(end, minlength=len(rows) + 1)
+        return np.maximum(np.cumsum(change)[:-1], 0).astype(np.float64)
+
+    def _trimmed(self, rows: Rows) -> Rows:
+        """`rows` without a long stretch at either end in which nothing of the key happens."""
+        batch = self.trace.batch
+        own = np.flatnonzero((batch.key[rows] == self.key) & (batch.partition[rows] == self.partition))
+        ends = np.flatnonzero(np.isin(rows, self.trace.closes.at[self.closes]))
+        if not len(own):
+            return rows
+        before = ends[ends < own[0]]  # a cap on the first row would have no body below it
+        start = max(own[0] - _MARGIN_ROWS, before[-1] + 1 if len(before) else 0)
+        stop = max(own[-1], ends.max(initial=0)) + _MARGIN_ROWS + 1
+        return rows[max(min(start, stop - _FEWEST_ROWS), 0) : stop]
+
+    def lives(self, rows: Rows) -> list[Life]:
+        """The lives of the key's windows, as far as they lie within these rows."""
+        if not len(rows):
+            return []
+        first, last = int(rows[0]), int(rows[-1])
+        alive = [
+            (window, *span)
+            for window in self.windows.tolist()
+            for span in self.spans[window]
+            if span[0] <= last and span[1] >= first
+        ]
+        steps = self.steps([window for window, *_ in alive], first, last)
+        found = (self._life(span, steps, rows) for span in alive)
+        return [life for life in found if life is not None]
+
+    def _life(
+        self,
+        span: tuple[int, int, int, How],
+        steps: dict[int, list[tuple[int, int, int]]],
+        rows: Rows,
+    ) -> Life | None:
+        window, begin, end, how = span
+        mine = [step for step in steps[window] if begin <= step[0] < end]
+        before = [step for step in mine if step[0] < rows[0]][-1:]
+        within = [step for step in mine if rows[0] <= step[0] <= rows[-1]]
+        shown = [(BOTTOM, *step[1:]) for step in before]
+        shown += [(float(np.searchsorted(rows, step[0])), *step[1:]) for step in within]
+        goes_on = end > rows[-1]
+        top = len(rows) - 1 + TOP if goes_on else float(np.searchsorted(rows, end))
+        if not shown or top <= shown[0][0]:
+            return None
+        return Life(window, tuple(shown), top, "cut" if goes_on and how != "open" else how)
+
+
+def _in_each_stretch(places: npt.NDArray[np.intp], length: int) -> npt.NDArray[np.int64]:
+    """How many of `places` lie in each stretch of `MOST_ROWS` rows."""
+    seen = np.append(0, np.cumsum(np.bincount(places, minlength=length)))
+    count: npt.NDArray[np.int64] = seen[MOST_ROWS : length + 1] - seen[: length - MOST_ROWS + 1]
+    return count
+
+
+def key_code(trace: Trace, key: object) -> int:
+    """The key's code.
+
+    Raises:
+        UnknownRecord: the run holds no such key.
+    """
+    try:
+        code = trace.keys.index(pa.scalar(key, trace.keys.type)).as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        code = -1
+    if code < 0:
+        some = ", ".join(repr(shorten(each, 30)) for each in trace.keys[:3].to_pylist())
+        want = f"one of its {len(trace.keys):,} keys, such as {some}" if len(trace.keys) else "the run holds no records"
+        raise UnknownRecord(problem("this key is not in the run", repr(shorten(key)), want))
+    return int(code)
+
+
+def partition_code(trace: Trace, key: int, partition: int | None) -> int:
+    """The code of `partition`, or of the one in which the key has most records.
+
+    Raises:
+        InvalidArgument: there is no such partition.
+    """
+    numbers = trace.batch.partitions
+    if partition is not None:
+        found = np.flatnonzero(numbers == partition)
+        if not len(found):
+            want = f"one of {shorten(numbers.tolist())}"
+            raise InvalidArgument(problem("there is no such partition in the run", partition, want))
+        return int(found[0])
+    return int(np.argmax(partition_counts(trace, key)))
+
+
+def partition_counts(trace: Trace, key: int) -> Rows:
+    """How many records the key has in each partition, and a little more where it has windows only."""
+    size = len(trace.batch.partitions)
+    records = np.bincount(trace.batch.partition[trace.batch.key == key], minlength=size)
+    columns = trace.window_columns
+    windows = np.bincount(columns.partition[columns.key == key], minlength=size)
+    return np.where(records > 0, records, np.minimum(windows, 1)).astype(np.int64)

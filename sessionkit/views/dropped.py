@@ -1,0 +1,90 @@
+"""`dropped()`: what counts in no window, with the reason, and the grace that a late record lacked.
+
+Its columns are made here alone: `OF_A_RECORD` of the trace's records, and what is added to them below. On Spark
+sessions with their missing grace come through `spark/worker/dropped_by_key.py`, from the columns of the trace that
+`SparkRun.dropped` lets through to it; all the rest calls `dropped_table`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.decisions import LATE, REASONS
+from sessionkit.engine.missing_grace import missing_grace_ms
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace
+from sessionkit.trace.window_trace import WindowTrace
+from sessionkit.windows.contract import WindowKind
+from sessionkit.windows.session import SessionWindows
+
+OF_A_RECORD = ("partition", "offset", "key", "timestamp_ms", "stream_time_ms", "reason")
+
+
+def dropped_table(trace: Trace, windows: WindowKind, *, missing_grace: bool = True) -> pa.Table:
+    """The drops of a run, by record: of sessions a row a record, else a row a window that its record came too late for.
+
+    Windows that are known by their start tell the missing grace as they drop a record; of sessions it takes a replay,
+    which `missing_grace=False` leaves out.
+    """
+    return DROPPED[type(trace)](trace, windows, missing_grace=missing_grace)
+
+
+def _of_sessions(trace: SessionTrace, windows: SessionWindows, *, missing_grace: bool) -> pa.Table:
+    at = trace.dropped_at
+    records = pa.table(trace.as_they_came(at))
+    if not missing_grace:
+        return dropped_rows(records)
+    late = trace.decision[at] == LATE
+    missing_ms = np.zeros(len(at), np.int64)
+    missing_ms[late] = missing_grace_ms(trace, windows, at[late])
+    return dropped_rows(records, late, missing_ms, windows.grace_ms)
+
+
+def dropped_rows(
+    records: pa.Table,
+    late: npt.NDArray[np.bool_] | None = None,
+    missing_ms: npt.NDArray[np.int64] | None = None,
+    grace_ms: int = 0,
+) -> pa.Table:
+    """The dropped ones of the trace's records, those of a task's clock left out, as they have no reason.
+
+    Args:
+        late, missing_ms: for each record, whether it was late and the grace that it lacked; None leaves the grace out.
+        grace_ms: the grace that there was.
+    """
+    rows = records.select(OF_A_RECORD)
+    if late is not None and missing_ms is not None:
+        rows = _with_grace(rows, late, missing_ms, grace_ms)
+    return rows.filter(pc.is_valid(rows["reason"]))
+
+
+def _of_windows(trace: WindowTrace, windows: WindowKind, *, missing_grace: bool) -> pa.Table:
+    """First the records that missed a window, once for each, then all that were dropped else: as in `dropped_at`."""
+    at, missed = trace.dropped_at, trace.missed
+    records = pa.table(trace.as_they_came(at))
+    late, nothing = np.arange(len(at)) < len(missed.record), np.zeros(len(at) - len(missed.record), np.int64)
+    start_ms = np.concatenate([missed.start_ms, nothing])
+    reason = pc.if_else(pa.array(late), REASONS[LATE], records["reason"])  # it may count in other windows
+    rows = records.set_column(records.column_names.index("reason"), "reason", reason).select(OF_A_RECORD)
+    rows = rows.append_column("window_start_ms", pa.array(start_ms, mask=~late))
+    rows = rows.append_column("window_end_ms", pa.array(trace.ends_ms(start_ms), mask=~late))
+    rows = _with_grace(rows, late, np.concatenate([trace.missing_ms, nothing]), trace.close_lag_ms)
+    rows = rows.take(pa.array(np.argsort(at, kind="stable")))
+    return rows.filter(pc.is_valid(rows["reason"]))
+
+
+def _with_grace(
+    rows: pa.Table, late: npt.NDArray[np.bool_], missing_ms: npt.NDArray[np.int64], grace_ms: int
+) -> pa.Table:
+    """Two columns more: the grace that the late ones lacked, and one that is enough for them."""
+    for name, column in (("missing_grace_ms", missing_ms), ("enough_grace_ms", missing_ms + grace_ms)):
+        rows = rows.append_column(name, pa.array(column, mask=~late))
+    return rows
+
+
+DROPPED: dict[type[Trace], Callable[..., pa.Table]] = {SessionTrace: _of_sessions, WindowTrace: _of_windows}

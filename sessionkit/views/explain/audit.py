@@ -1,0 +1,193 @@
+"""What an audit found, in words for someone who knows Kafka Streams."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from sessionkit.base.durations import show_duration
+from sessionkit.base.text import plural
+from sessionkit.windows.contract import WindowKind
+
+if TYPE_CHECKING:
+    from sessionkit.audits.audit import Settings
+    from sessionkit.audits.retentions import Interval, Safe
+
+MOST_LISTED = 4
+FORGOTTEN_BY = {"sessions": ("session", "end"), "windows": ("window", "start")}  # where the in-memory store lets go
+
+
+def audit_words(
+    settings: Settings,
+    counts: Mapping[str, int],
+    windows: WindowKind,
+    strategy: str,
+    safe: Safe | None,
+    cured: Mapping[str, int] | None,
+) -> list[str]:
+    """The findings as sentences, the most important first.
+
+    Args:
+        safe: the retentions that lose nothing, where that is to be said.
+        cured: the counts with the one that is recommended.
+    """
+    store = {"memory": "in-memory", "rocksdb": "RocksDB"}[settings.store]
+    default = ", Kafka's default" if settings.is_default_retention else ""
+    final = "final result" if strategy == "on_window_close" else "last value"
+    restarts = len(settings.starts) - 1
+    restarted = "" if restarts == 0 else ", restarted once" if restarts == 1 else f", restarted {restarts:,} times"
+    what = f"{store} store, retention {show_duration(settings.retention_ms)}{default}{restarted}"
+    expected, good = counts["expected"], counts["as_it_should_be"]
+    is_clean = good == expected and not counts["only_in_kafka"]
+    if expected == 0 and counts["sent"] == 0:
+        words = [f"{what}: no window becomes final on these records."]
+    elif is_clean:
+        which = f"all {plural(expected, final)} come" if expected > 1 else f"the one {final} comes"
+        words = [f"{what}: {which} once, in time, with the right value."]
+    elif counts["sent"] == 0:
+        which = f"All {plural(expected, final)} are" if expected > 1 else f"The one {final} is"
+        words = [f"{what}: nothing comes out. {which} lost."]
+    else:
+        words = [f"{what}: {good:,} of {plural(expected, final)} come as they should; {_wrong(counts)}."]
+    if counts["late_but_counted"]:
+        words.append(_why_counted(counts["late_but_counted"]))
+    if counts["waiting"]:
+        words.append(_why_waiting(settings, counts["waiting"]))
+    if counts["lost"] > counts["waiting"]:
+        words.append(_why_lost(settings, counts, windows, strategy))
+    if counts["only_in_kafka"] or counts["other_value"]:
+        words.append(_why_changed(settings, counts))
+    if counts["sent_twice"]:
+        words.append(_why_twice(counts))
+    if counts["late"]:
+        words.append(_why_late(settings, strategy, counts["late"]))
+    if safe is not None and any(counts[name] for name in ("lost", "other_value", "only_in_kafka", "late")):
+        words += _cure(settings, safe, cured)
+    elif safe is not None:
+        words += ["A longer retention can lose results here. " + said for said in _safe(safe)]
+    if counts["final_but_kept"]:
+        held = counts["final_but_kept"]
+        words.append(f"At the end the store still holds {plural(held, 'window')} that {_are(held)} final.")
+    return words
+
+
+def _are(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _why_counted(count: int) -> str:
+    counts = "counts" if count == 1 else "count"
+    return (
+        f"{plural(count, 'late record')} {counts} all the same: Kafka Streams does not restore its stream time, so "
+        "after a restart records are late only once newer ones have moved it on."
+    )
+
+
+def _why_waiting(settings: Settings, count: int) -> str:
+    interval, wait = show_duration(settings.emit_interval_ms), "waits" if count == 1 else "wait"
+    return (
+        f"{count:,} of the lost only {wait}: final results are looked for at most once in {interval} of wall clock, "
+        "when a record arrives, and none came in time."
+    )
+
+
+def _why_late(settings: Settings, strategy: str, count: int) -> str:
+    come, they = ("comes", "it") if count == 1 else ("come", "they")
+    what = f"{plural(count, 'result')} {come} later than {they} could"
+    if settings.emit_interval_ms and strategy == "on_window_close":
+        interval = show_duration(settings.emit_interval_ms)
+        why = f"final results are looked for at most once in {interval} of wall clock, and only when a record arrives"
+    else:
+        why = "the cache holds them back until a commit"
+    return f"{what}: {why}."
+
+
+def _why_twice(counts: Mapping[str, int]) -> str:
+    return (
+        f"Why sent twice ({counts['sent_twice']:,}): a session that was sent as final is still in the store, a late "
+        "record joins it, and the larger session is sent once more; the first is not taken back."
+    )
+
+
+def _wrong(counts: Mapping[str, int]) -> str:
+    said = {
+        "lost": "lost",
+        "sent_twice": "sent more than once",
+        "other_value": "with another value",
+        "only_in_kafka": "that should not be there",
+        "late": "late",
+    }
+    return ", ".join(f"{counts[name]:,} {word}" for name, word in said.items() if counts[name])
+
+
+def _why_lost(settings: Settings, counts: Mapping[str, int], windows: WindowKind, strategy: str) -> str:
+    if strategy == "on_window_update":
+        grown = ", or a late record made it larger" if counts["late_but_counted"] else ""
+        return (
+            "They are lost because the store had expired the window, or refused to keep it, when a record came for it"
+            f"{grown}."
+        )
+    kept = show_duration(settings.retention_ms)
+    closes = f"a window closes once stream time is {show_duration(windows.close_lag_ms)} past its end"
+    if settings.store == "rocksdb":
+        keeps = "RocksDB drops whole segments of time, and what was in them when final results are looked for is gone"
+    else:
+        one, bound = FORGOTTEN_BY[windows.holds]
+        keeps = f"the in-memory store forgets a {one} once the newest {bound} is {kept} past its own"
+    return f"Why lost: {closes}; {keeps}. Final results are read from the store: what is gone by then is never sent."
+
+
+def _why_changed(settings: Settings, counts: Mapping[str, int]) -> str:
+    why = "a record met a window that the store had forgotten already, and began it anew"
+    if settings.caching:
+        why += "; with the cache on, entries stay readable that the store has expired"
+    if counts["late_but_counted"]:
+        why = f"a late record counted, or {why}"
+    how_many = " + ".join(f"{counts[name]:,}" for name in ("other_value", "only_in_kafka") if counts[name])
+    return f"Why changed ({how_many}): {why}."
+
+
+def _cure(settings: Settings, safe: Safe, cured: Mapping[str, int] | None) -> list[str]:
+    if not safe.intervals and not safe.unknown:
+        restarts = ", the restarts" if len(settings.starts) > 1 else ""
+        return [f"No retention cures it: look at the cache{restarts} and at the emit interval."]
+    words = _safe(safe)
+    if cured is not None and cured["sent_twice"]:
+        twice = plural(cured["sent_twice"], "session")
+        sent = f"{twice} {_are(cured['sent_twice'])} sent again, larger,"
+        words.append(f"With it {sent} when a late record joins one that was final already.")
+    return words
+
+
+def _safe(safe: Safe) -> list[str]:
+    """Which retentions lose nothing on the records, which one is recommended, and of which it is not known."""
+    intervals, unknown = safe.intervals, safe.unknown
+    recommended = intervals[-1][0] if intervals and intervals[-1][1] is None else None
+    unsure = "".join(
+        f" Whether one from {_span(each)} does is not known: there are too many ways in which RocksDB's segments can "
+        "lie."
+        for each in unknown
+    )
+    if recommended is None:
+        those = f"Only these lose nothing on these records: {_listed(intervals)}." if intervals else "None was found."
+        return [f"No retention can be recommended, as none loses nothing from it on. {those}{unsure}"]
+    code = f"Materialized.withRetention(Duration.ofMillis({recommended}L))"
+    if len(intervals) == 1 and not unknown:
+        smallest = f"The smallest retention that loses nothing on these records is {show_duration(recommended)}"
+        return [f"{smallest}: {code}. Found by replaying them."]
+    said = f"From a retention of {show_duration(recommended)} on nothing is lost on these records: {code}."
+    if len(intervals) > 1:
+        said += f" Of shorter ones only these lose nothing: {_listed(intervals[:-1])}; between them segments lie badly."
+    return [f"{said}{unsure} Found by replaying them."]
+
+
+def _listed(intervals: Sequence[Interval]) -> str:
+    listed = ", ".join(map(_span, intervals[:MOST_LISTED]))
+    return listed if len(intervals) <= MOST_LISTED else f"{listed} and {len(intervals) - MOST_LISTED:,} stretches more"
+
+
+def _span(interval: Interval) -> str:
+    first, last = interval
+    if last is None:
+        return f"{show_duration(first)} and longer"
+    return show_duration(first) if first == last else f"{show_duration(first)} to {show_duration(last)}"

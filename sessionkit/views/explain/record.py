@@ -1,0 +1,151 @@
+"""Why a record did what it did, in words with the numbers in them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sessionkit.base.decisions import (
+    LATE,
+    OPENED,
+)
+from sessionkit.base.durations import show_duration
+from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.engine.missing_grace import missing_grace_ms
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace
+from sessionkit.views.words import PLAIN, clock, decision_in_words, lower_first, record_name, span_words
+from sessionkit.windows.session import SessionWindows
+
+MANY_LATE = 10  # records after one far ahead: so many are worth a remark
+
+
+class Explanation(str):
+    """A few sentences; prints as they are, and shows as a paragraph in a notebook."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        return html_block(f"<p>{escape_html(self)}</p>")
+
+
+def explain_record(trace: SessionTrace, windows: SessionWindows, index: int) -> Explanation:
+    """Why record `index` opened, joined, bridged or was dropped, who had moved stream time, what would keep it."""
+    batch, at = trace.batch, clock(trace)
+    code, time = int(trace.decision[index]), int(batch.timestamp_ms[index])
+    name = record_name(trace, index)
+    if code in PLAIN:
+        return Explanation(f"{name} {PLAIN[code]}.")
+    stream, close = int(trace.stream_time_ms[index]), int(trace.close_time_ms[index])
+    words = [f"{name}, event time {at(time)}, {decision_in_words(trace, windows, index)}."]
+    gap, grace = show_duration(windows.inactivity_gap_ms), show_duration(windows.grace_ms)
+    line = f"sessions that ended before {at(close)} were closed ({at(stream)} − gap {gap} − grace {grace})"
+    if code == LATE:
+        words.append(f"It arrived when stream time was {at(stream)}, so {line}.")
+        words += _closed_near(trace, windows, index)
+        missing = int(missing_grace_ms(trace, windows, np.array([index]))[0])
+        enough = show_duration(windows.grace_ms + missing)
+        words.append(
+            f"It came {show_duration(missing)} short: with grace {enough} instead of {grace} it would have been kept."
+        )
+    elif code == OPENED:
+        words += _gone_near(trace, windows, index)
+    elif time < close:
+        behind = show_duration(close - time)
+        words.append(
+            f"It was late, {behind} behind the close line: {line}. But it was kept, as it touches a session that was "
+            "still open."
+        )
+    words.append(who_moved(trace, index))
+    return Explanation(" ".join(words))
+
+
+def _closed_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[str]:
+    """Words for the closed session that a dropped record would have joined."""
+    near = _sessions_near(trace, windows, index)
+    if not near:
+        return ["No session of its key, open or closed, is within the gap of it."]
+    span = span_words(clock(trace), *max(near, key=lambda bounds: bounds[1]))
+    return [f"The session {span} would have taken it, but was closed already."]
+
+
+def _gone_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[str]:
+    """Words for the session that a record would have joined, had it not been closed or forgotten; none if none is."""
+    near = _sessions_near(trace, windows, index)
+    if not near:
+        return []
+    at, (start, end), close = clock(trace), max(near, key=lambda bounds: bounds[1]), int(trace.close_time_ms[index])
+    if not windows.is_ever_closed:
+        gone = f"was forgotten: {windows.forgets_in_words()}"
+    elif end < close:
+        gone = f"was closed already: what ended before {at(close)} was"
+    else:
+        gone = "the store had forgotten it"
+    return [f"The session {span_words(at, start, end)} would have taken it, but {gone}."]
+
+
+def _sessions_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[tuple[int, int]]:
+    """(start, end) of the sessions of its key, open or not, that were within the gap of a record when it came."""
+    time, gap = int(trace.batch.timestamp_ms[index]), windows.inactivity_gap_ms
+    columns, batch = trace.window_columns, trace.batch
+    mine = (columns.key == batch.key[index]) & (columns.partition == batch.partition[index])
+    absorbed_before = columns.merged_into >= 0
+    absorbed_before[trace.merges.absorbed[trace.merges.at >= index]] = False
+    rows = np.flatnonzero(mine & ~absorbed_before)
+    opened = np.flatnonzero(trace.decision == OPENED)
+    near = []
+    for row in rows.tolist():
+        if row >= columns.loaded_count and opened[row - columns.loaded_count] >= index:
+            continue
+        start, end = trace.bounds_before(row, index)
+        if start <= time + gap and end >= time - gap:
+            near.append((start, end))
+    return near
+
+
+def who_moved(trace: Trace, index: int) -> str:
+    """Which record had moved stream time to where record `index` met it."""
+    batch, at = trace.batch, clock(trace)
+    stream = int(trace.stream_time_ms[index])
+    if trace.first_stream_time_ms[batch.partition[index]] >= stream:
+        return f"Stream time {at(stream)} came out of the store, from an earlier run."
+    records = np.flatnonzero(batch.partition[: index + 1] == batch.partition[index])
+    mover = int(records[np.searchsorted(trace.stream_time_ms[records], stream, side="left")])
+    if mover == index:
+        return f"It moved stream time to {at(stream)} itself."
+    same = (
+        "the same key" if batch.key[mover] == batch.key[index] else "another key: stream time belongs to the partition"
+    )
+    return f"What had moved stream time to {at(stream)} was {lower_first(record_name(trace, mover))}, {same}."
+
+
+def far_ahead(trace: Trace) -> list[str]:
+    """A sentence for each partition in which one record lies so far ahead of all others that these came too late.
+
+    Told only where the newest record is further ahead of the second newest than windows take to close, and than the
+    second newest is of the oldest; and where many came too late after it.
+    """
+    batch = trace.batch
+    found: list[str] = []
+    if np.count_nonzero(trace.decision == LATE) < MANY_LATE:
+        return found
+    usable = np.ones(len(trace), np.bool_) if batch.rejected is None else batch.rejected == 0
+    for p in range(len(batch.partitions)):
+        rows = np.flatnonzero((batch.partition == p) & usable)
+        if len(rows) <= MANY_LATE:
+            continue
+        times = batch.timestamp_ms[rows]
+        second, newest = np.argpartition(times, len(rows) - 2)[-2:]
+        rest = max(int(times[second]), int(trace.first_stream_time_ms[p]))
+        ahead = int(times[newest]) - rest
+        late = int(np.count_nonzero(trace.decision[rows[newest + 1 :]] == LATE))
+        if ahead > max(trace.close_lag_ms, rest - int(times.min())) and late >= MANY_LATE:
+            name, after = record_name(trace, int(rows[newest])), plural(len(rows) - 1 - int(newest), "record")
+            where = " of its partition" if len(batch.partitions) > 1 else ""
+            found.append(
+                f"{name} lies {show_duration(ahead)} ahead of all others{where}: it moved stream time to "
+                f"{clock(trace)(int(times[newest]))}, and {late:,} of the {after} after it came too late."
+            )
+    return found

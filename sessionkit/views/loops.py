@@ -1,0 +1,125 @@
+"""Compiled loops of what a run shows."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.compiled import compiled
+
+SMALL_PLACE = 64
+
+
+def decades(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """The common logarithm, the same on every machine: numpy's last digits are another on another processor."""
+    logs: npt.NDArray[np.float64] = np.log10(np.asarray(values, np.float64))
+    return np.round(logs, 9)
+
+
+@compiled
+def rows_in_view(mask, start_ms, end_ms, slot, lane_of, first_ms, last_ms):  # type: ignore[no-untyped-def]
+    """The rows under `mask` that reach into a span of time and whose slot has a lane."""
+    rows, count = np.empty(mask.shape[0], np.int64), 0
+    for i in range(mask.shape[0]):
+        if mask[i] and end_ms[i] >= first_ms and start_ms[i] <= last_ms and lane_of[slot[i]] >= 0:
+            rows[count] = i
+            count += 1
+    return rows[:count].copy()
+
+
+@compiled
+def update_rows(window, decision, timestamp_ms, merges, start_after, end_after, start, end, rows):  # type: ignore[no-untyped-def]
+    """(record, window, start, end, is tombstone) of each forwarded row, from the bounds of windows when loaded.
+
+    A record withdraws the sessions that it met, oldest first, and then forwards the new one. Nothing is withdrawn
+    where the session is still the one point at the record's own time (KStreamSessionWindowAggregate).
+    """
+    at = np.empty(rows, np.int64)
+    of = np.empty(rows, np.int32)
+    row_start = np.empty(rows, np.int64)
+    row_end = np.empty(rows, np.int64)
+    tombstone = np.zeros(rows, np.bool_)
+    n = 0
+    m = 0
+    for i in range(window.shape[0]):
+        w = window[i]
+        if w < 0:
+            continue
+        other = -1
+        if m < merges.at.shape[0] and merges.at[m] == i:
+            other = merges.absorbed[m]
+            m += 1
+        single = start_after[i] == timestamp_ms[i] and end_after[i] == timestamp_ms[i]
+        if decision[i] > 1 and not single:
+            at[n], of[n], row_start[n], row_end[n], tombstone[n] = i, w, start[w], end[w], True
+            n += 1
+            if other >= 0:
+                at[n], of[n], row_start[n], row_end[n], tombstone[n] = i, other, start[other], end[other], True
+                n += 1
+        start[w] = start_after[i]
+        end[w] = end_after[i]
+        at[n], of[n], row_start[n], row_end[n] = i, w, start[w], end[w]
+        n += 1
+    return at, of, row_start, row_end, tombstone
+
+
+@compiled
+def last_touches(window, at, row):  # type: ignore[no-untyped-def]
+    """For each (record, window): the last record before it that is in the window; -1 if there is none. `at` rises."""
+    out = np.full(at.shape[0], np.int64(-1))
+    size = 0
+    for k in range(row.shape[0]):
+        size = max(size, row[k] + 1)
+    last = np.full(size, np.int64(-1))
+    k = 0
+    for i in range(window.shape[0]):
+        while k < at.shape[0] and at[k] == i:
+            out[k] = last[row[k]]
+            k += 1
+        w = window[i]
+        if 0 <= w < size:
+            last[w] = i
+    return out
+
+
+@compiled
+def order_within(place, places, time):  # type: ignore[no-untyped-def]
+    """(order by place, 0 to `places` - 1, and then time; ends of the places that are left to be sorted by time).
+
+    A counting sort by place. Times come nearly sorted, so small places are sorted by insertion.
+    """
+    ends = np.zeros(places + 1, np.int64)
+    for i in range(place.shape[0]):
+        ends[place[i] + 1] += 1
+    for p in range(places):
+        ends[p + 1] += ends[p]
+    order = np.empty(place.shape[0], np.int64)
+    filled = ends[:-1].copy()
+    for i in range(place.shape[0]):
+        order[filled[place[i]]] = i
+        filled[place[i]] += 1
+    unsorted = [(np.int64(0), np.int64(0)) for _ in range(0)]
+    for p in range(places):
+        for at in range(ends[p] + 1, ends[p + 1]):
+            if time[order[at - 1]] <= time[order[at]]:
+                continue
+            if ends[p + 1] - ends[p] > SMALL_PLACE:
+                unsorted.append((ends[p], ends[p + 1]))
+                break
+            row = order[at]
+            to = at
+            while to > ends[p] and time[order[to - 1]] > time[row]:
+                order[to] = order[to - 1]
+                to -= 1
+            order[to] = row
+    return order, unsorted
+
+
+def order_by_place(places_of: npt.NDArray[np.int64], places: int, time: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Order by place (0 to `places` - 1), then time; faster than a general sort, as there are few places to go to."""
+    order: npt.NDArray[np.int64]
+    order, unsorted = order_within(places_of, places, time)
+    for begin, end in unsorted:
+        mine = order[begin:end]
+        mine[:] = mine[np.argsort(time[mine])]
+    return order

@@ -1,0 +1,110 @@
+"""Words and phrases that several views say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from sessionkit.base.decisions import (
+    ADDED,
+    BAD_TIME,
+    LATE,
+    MERGED,
+    NEGATIVE_TIME,
+    NULL_KEY,
+    NULL_VALUE,
+    OPENED,
+    REPLAYED,
+)
+from sessionkit.base.durations import show_duration, show_time
+from sessionkit.errors import shorten
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace
+from sessionkit.windows.session import SessionWindows
+
+SHORT_HISTORY_MS = 30 * 86_400_000  # toy data counts from the epoch: "27 min" reads better than a date in 1970
+
+
+PLAIN = {
+    NULL_KEY: "was dropped: its key is null. It does not move stream time (Kafka drops it before it looks at the time)",
+    BAD_TIME: 'was dropped: it has no time, and the plan says on_bad_time="drop"',
+    NEGATIVE_TIME: 'was dropped: its time lies before 1970, and the plan says on_bad_time="drop"',
+    NULL_VALUE: "was dropped: it has no value. It does not move stream time (Kafka's sliding windows skip it)",
+    REPLAYED: "was skipped: the store had read up to a later offset already, so this is a replay",
+}
+
+
+def clock(trace: Trace) -> Callable[[int], str]:
+    """How the times of this run are said: a date and time, or the time since zero for toy data."""
+    newest = int(trace.last_stream_time_ms.max()) if len(trace.last_stream_time_ms) else 0
+    return show_duration if newest < SHORT_HISTORY_MS else show_time
+
+
+def short_reason(trace: SessionTrace, windows: SessionWindows, index: int) -> str:
+    """One line for a hover: what the record did. Not escaped."""
+    code = int(trace.decision[index])
+    name = record_name(trace, index)
+    if code in PLAIN:
+        return f"{name} {PLAIN[code].partition(':')[0]}"
+    late = " (late, but it touches an open session)" if trace.late_but_kept[index] else ""
+    at = clock(trace)(int(trace.batch.timestamp_ms[index]))
+    return f"{name}, {at}, {decision_in_words(trace, windows, index)}{late}"
+
+
+def record_name(trace: Trace, index: int) -> str:
+    """The record by its offset and key, as a sentence begins."""
+    batch = trace.batch
+    partition = f"partition {batch.partitions[batch.partition[index]]}, " if len(batch.partitions) > 1 else ""
+    key = "no key" if batch.key[index] < 0 else f"key {shorten(trace.keys[int(batch.key[index])].as_py())}"
+    return f"Record {batch.offset[index]} ({partition}{key})"
+
+
+def decision_in_words(trace: SessionTrace, windows: SessionWindows, index: int) -> str:
+    """What became of a record of a run of sessions, as the end of a sentence that begins with its name."""
+    code, at, gap = int(trace.decision[index]), clock(trace), show_duration(windows.inactivity_gap_ms)
+    if code == LATE:
+        return "was dropped: too late"
+    if code == OPENED:
+        return f"opened a new session, as it found none of its key to join within the gap of {gap}"
+    start, end = (int(bound[index]) for bound in trace.bounds_after)
+    met = _sessions_met(trace, index)
+    if code == MERGED:
+        spans = " and ".join(span_words(at, m.start_ms, m.end_ms) for m in met)
+        one = span_words(at, start, end)
+        return f"is a bridge: it is within the gap of {gap} of two sessions, {spans}, which became one, {one}"
+    assert code == ADDED
+    before = met[0]
+    if (before.start_ms, before.end_ms) == (start, end):
+        return f"joined the session {span_words(at, start, end)}, inside its bounds"
+    moved = []
+    if end > before.end_ms:
+        moved.append(f"its end moved from {at(before.end_ms)} to {at(end)}")
+    if start < before.start_ms:
+        moved.append(f"its start moved from {at(before.start_ms)} to {at(start)}")
+    return f"joined the session {span_words(at, before.start_ms, before.end_ms)}: {', '.join(moved)}"
+
+
+def span_words(at: Callable[[int], str], start_ms: int, end_ms: int) -> str:
+    """Two times, or one where they are the same."""
+    return f"at {at(start_ms)}" if start_ms == end_ms else f"{at(start_ms)} to {at(end_ms)}"
+
+
+def _sessions_met(trace: SessionTrace, index: int) -> list[Met]:
+    """The sessions that an accepted record joined, oldest first, as they were before it."""
+    if trace.decision[index] == OPENED:
+        return []
+    rows = [int(trace.window[index]), *trace.merges.absorbed[trace.merges.at == index].tolist()]
+    return [Met(row, *trace.bounds_before(row, index)) for row in rows]
+
+
+def lower_first(name: str) -> str:
+    """A name of a record inside a sentence."""
+    return name[0].lower() + name[1:]
+
+
+class Met(NamedTuple):
+    """A session near a record, as it was just before it: row in the trace's windows, bounds, and how it stood."""
+
+    row: int
+    start_ms: int
+    end_ms: int

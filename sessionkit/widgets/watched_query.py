@@ -1,0 +1,132 @@
+"""What a widget that watches a query shows, without the widget: numbers, partitions, and the windows of chosen keys."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
+from typing import Any, TextIO
+
+from sessionkit.base.durations import show_duration, show_time
+from sessionkit.spark.checkpoint import KEPT_WINDOWS
+from sessionkit.spark.query.progress import QueryProgress
+from sessionkit.widgets.tuner import Count
+
+TITLES = ("partition", "last offset", "stream time", "closed up to", "records", "dropped", "windows", "")
+_LINE_S = 10.0  # between two lines where a line cannot be written over
+
+
+def counts(progress: QueryProgress) -> list[Count]:
+    """The numbers of a query as of its last micro-batch."""
+    total, batches = progress.counts(), progress.batches
+    if not batches:
+        return [Count("micro-batches", 0, "waiting for the first one")]
+    last = batches[-1]
+    records, seconds = sum(each.records for each in batches), sum(each.seconds for each in batches)
+    speed = f"{records / seconds:,.0f} a second" if seconds else "so far"
+    dropped = total["dropped-records-total"]
+    share = f"{dropped / total['process-total']:.1%} of the records" if dropped else "none so far"
+    shown = [
+        Count("records", total["process-total"], speed),
+        Count("dropped", dropped, share),
+        Count("merged", total["windows-merged"], "times a session was joined to another"),
+        Count("windows", progress.windows, _windows_in_words(total)),
+        Count("state", last.state_bytes, "in Spark's state store", shown=_bytes(last.state_bytes)),
+        Count("micro-batches", last.number + 1, f"the last took {show_duration(round(last.seconds * 1000))}"),
+    ]
+    if not total["windows-merged"]:
+        del shown[2]
+    if last.behind is not None:
+        shown.append(Count("behind", last.behind, "records that the topic has and the query has not"))
+    return shown
+
+
+def _windows_in_words(total: Counter[str]) -> str:
+    if "windows" not in total:  # the state is from before they were counted
+        return "in the state now"
+    return f"in the state now; {total['windows-open']:,} are open, {total['windows-closed']:,} closed so far"
+
+
+def partition_rows(progress: QueryProgress) -> list[tuple[str, ...]]:
+    """A row for each partition, for the columns `TITLES`."""
+    rows = []
+    for number, each in sorted(progress.partitions.items()):
+        idle = f"idle since micro-batch {each.batch}: its stream time stands still" if progress.is_idle(number) else ""
+        rows.append(
+            (
+                *(str(number), f"{each.position:,}", show_time(each.stream_time_ms)),
+                show_time(each.last_close_time_ms) if each.last_close_time_ms >= 0 else "nothing yet",
+                *(f"{each.counts[name]:,}" for name in ("process-total", "dropped-records-total")),
+                *(f"{each.windows:,}", idle),
+            )
+        )
+    return rows
+
+
+class KeptWindows:
+    """The windows of chosen keys: those in the state when it was last looked at, and those that have closed since.
+
+    A session that grew or was joined to another is shown as it is now.
+
+    Example:
+        >>> kept = KeptWindows()
+        >>> kept.take([{"partition": 0, "key": "ada", "window_start_ms": 0, "last_ms": 5}], {0: 3})
+        >>> [row["closed"] for row in kept.rows()]
+        [False]
+        >>> kept.take([], {0: 9})
+        >>> [row["closed"] for row in kept.rows()]
+        [True]
+    """
+
+    def __init__(self) -> None:
+        self._rows: OrderedDict[tuple[int, Any, int], dict[str, Any]] = OrderedDict()
+
+    def take(self, held: Iterable[dict[str, Any]], close_time_ms: dict[int, int]) -> None:
+        """What the state holds now, and up to when each partition's windows are closed."""
+        now = {(row["partition"], row["key"], row["window_start_ms"]): row for row in held}
+        for place, row in [*self._rows.items()]:
+            is_closed = row["last_ms"] < close_time_ms.get(row["partition"], -1)
+            if place not in now and not is_closed:  # it is part of a larger one now
+                del self._rows[place]
+        self._rows.update(now)
+        for row in self._rows.values():
+            row["closed"] = row["last_ms"] < close_time_ms.get(row["partition"], -1)
+        while len(self._rows) > KEPT_WINDOWS:
+            self._rows.popitem(last=False)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """The windows by key and start."""
+        return [self._rows[place] for place in sorted(self._rows, key=lambda each: (str(each[1]), each[0], each[2]))]
+
+    def clear(self) -> None:
+        """Forgets all of them."""
+        self._rows.clear()
+
+
+class ProgressLine:
+    """A line in a terminal that follows a query: written over where that can be, else a new one now and then."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = sys.stderr if out is None else out
+        self._width, self._written = 0, 0.0
+
+    def show(self, progress: QueryProgress) -> None:
+        """Writes where the query stands."""
+        line, now = progress.line(), time.monotonic()
+        if self._out.isatty():
+            end = "\n" if progress.ended else ""
+            self._out.write(f"\r{line:<{self._width}}{end}")
+            self._width = len(line)
+        elif progress.ended or now - self._written >= _LINE_S or not self._written:
+            self._out.write(f"{line}\n")
+            self._written = now
+        self._out.flush()
+
+
+def _bytes(size: int) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1_000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1_000  # type: ignore[assignment]
+    return f"{size:.1f} GB"

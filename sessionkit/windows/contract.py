@@ -1,0 +1,152 @@
+"""What a kind of window is: all that the engine, the stores, the views and Spark ask of one.
+
+A kind is one class in one file, registered by `@window_kind`. What it `holds` picks the store, the cache and the
+recorder; `is_late` is its one late rule, which its processor and its kernel ask and nothing else does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.durations import Duration
+from sessionkit.stores.contract import Store
+from sessionkit.windows.feed import Decided, DecidedSessions, Feed
+from sessionkit.windows.processor import Aggregates, EmitSchedule, Processor
+
+if TYPE_CHECKING:
+    from sessionkit.trace.window_trace import Touches
+
+Times = TypeVar("Times", int, npt.NDArray[np.int64])
+K = TypeVar("K", bound="type[WindowKind]")
+
+WINDOW_KINDS: list[type[WindowKind]] = []
+
+
+class WindowKind(Protocol):
+    """Windows of one kind, with their parameters.
+
+    All lengths and times are in milliseconds. `holds` is "windows" where each window is known by its key and start for
+    good, so that it can be a `StoredWindow`; "sessions" grow and merge.
+    """
+
+    @property
+    def noun(self) -> str:
+        """What a person calls one of them."""
+
+    @property
+    def holds(self) -> str:
+        """What a store of them holds: "sessions" or "windows"."""
+
+    @property
+    def grace_ms(self) -> int:
+        """How long after its end a window still takes late records."""
+
+    @property
+    def close_lag_ms(self) -> int:
+        """What is subtracted from stream time to get the close time."""
+
+    @property
+    def reach_ms(self) -> int:
+        """How far after its time a record's windows can end."""
+
+    @property
+    def reach_name(self) -> str:
+        """The parameter that says so."""
+
+    @property
+    def advance_ms(self) -> int | None:
+        """From one start to the next, where windows start at its multiples; else None."""
+
+    @property
+    def inclusive_end(self) -> bool:
+        """The end belongs to the window."""
+
+    @property
+    def takes_null_values(self) -> bool:
+        """A record without a value counts."""
+
+    @property
+    def is_ever_closed(self) -> bool:
+        """Stream time makes windows final."""
+
+    @property
+    def trailing_only(self) -> bool:
+        """Only windows that end with a record are results."""
+
+    @property
+    def caches_on_close(self) -> bool:
+        """Kafka leaves the record cache on where final results alone go out."""
+
+    @property
+    def not_in_kafka(self) -> tuple[str, str] | None:
+        """Where Kafka Streams 4.3.1 has no such windows: (what it lacks, what to do instead); else None."""
+
+    @staticmethod
+    def is_late(end_ms: int, close_time_ms: int) -> bool:
+        """THE late rule: a window that ends then takes no record in any more. Compiled, for the kernel's sake."""
+
+    def retention_ms(self, retention: Duration | None) -> int:
+        """How long a window can be found: `retention`, or the smallest allowed.
+
+        Raises:
+            InvalidArgument: shorter than that.
+        """
+
+    def windows_for(self, timestamp_ms: int) -> list[tuple[int, int]]:
+        """(start, end) of the windows that a record of this time is in, or makes, oldest first."""
+
+    def ends_ms(self, starts_ms: Times) -> Times:
+        """The ends of windows that start at these times; sessions, whose ends are their own, do not say."""
+
+    def last_instant_ms(self, stored: Any) -> int:
+        """The last time that lies in a stored window or session."""
+
+    def last_instants_ms(self, timestamps_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The last instants of all windows that records of these times can be in, each once, rising; perhaps more."""
+
+    def oldest_kept_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:
+        """Windows that end before this are met by no later record, and nothing is built on them."""
+
+    def forgets_in_words(self) -> str:
+        """When a window can no longer be found, where none is ever closed."""
+
+    def processor(
+        self,
+        aggregates: Aggregates,
+        store: Store,
+        partition: int,
+        *,
+        kafka: bool,
+        retention_ms: int,
+        stream_time_ms: int,
+        schedule: EmitSchedule,
+    ) -> Processor[Any]:
+        """The record-at-a-time processor of one partition: the reference that the kernel is held against."""
+
+    def run(self, feed: Feed, folds: Mapping[str, Any], retention_ms: int) -> Decided | DecidedSessions:
+        """The compiled pass over columns: decides every record of the feed and folds it into its windows."""
+
+    def touches(self, feed: Feed) -> Touches:
+        """Every window that a record met, in Kafka's order; the windows are numbered as in `run`."""
+
+    def missed(self, feed: Feed) -> Touches | None:
+        """The touches of windows that were closed, where they can be told without all the others; else None."""
+
+    def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """What to call to make them again, and with what."""
+
+    def in_words(self) -> str:
+        """The parameters as a person says them."""
+
+    def code(self) -> str:
+        """The Python expression that makes them, as a plan shows it."""
+
+
+def window_kind(kind: K) -> K:
+    """Registers a class of windows, so that a plan takes them."""
+    WINDOW_KINDS.append(kind)
+    return kind

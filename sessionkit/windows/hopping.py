@@ -1,0 +1,220 @@
+"""Tumbling and hopping windows: their parameters and the record-at-a-time processor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.decisions import ADDED, LATE, OPENED
+from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, retention_ms, show_duration
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.stores.contract import Store, StoredWindow, WindowStore
+from sessionkit.trace.window_trace import Touches
+from sessionkit.windows.contract import window_kind
+from sessionkit.windows.feed import Decided, Feed
+from sessionkit.windows.hopping_kernel import TimeKernel, window_is_late
+from sessionkit.windows.processor import Aggregates, Processor, WindowTouch, by_start
+
+Times = TypeVar("Times", int, npt.NDArray[np.int64])
+
+
+@window_kind
+@dataclass(frozen=True, init=False)
+class TimeWindows:
+    """Windows of one length that start at the multiples of `advance`; the start is in the window, the end is not.
+
+    Without `advance` they are tumbling: each record is in exactly one. With a smaller one they are hopping and overlap.
+    A window closes once stream time reaches its end plus `grace`.
+
+    Args:
+        size: length of a window, more than 0.
+        advance: from one start to the next, more than 0 and at most `size`; `size` if it is left out.
+        grace: how long after its end a window still takes late records; 0 is allowed, leaving it out is not (KIP-633).
+    Raises:
+        InvalidArgument: a duration is out of its bounds, or both together pass 2**62 ms.
+    Source:
+        KIP-633; TimeWindows.ofSizeAndGrace, advanceBy.
+    Example:
+        >>> TimeWindows(size="5m", advance="1m", grace="30s").windows_for(120_000)
+        [(0, 300000), (60000, 360000), (120000, 420000)]
+    """
+
+    size_ms: int
+    advance_ms: int
+    grace_ms: int
+
+    noun = "window"
+    holds = "windows"
+    reach_name = "size"
+    not_in_kafka = None
+    takes_null_values = True
+    inclusive_end = False
+    trailing_only = False
+    is_ever_closed = True
+    caches_on_close = True  # Kafka leaves the record cache on here, and turns it off for the other kinds
+
+    def __init__(self, *, size: Duration, grace: Duration, advance: Duration | None = None) -> None:
+        size_ms = duration_ms(size, "size")
+        advance_ms = size_ms if advance is None else duration_ms(advance, "advance")
+        object.__setattr__(self, "size_ms", size_ms)
+        object.__setattr__(self, "advance_ms", advance_ms)
+        object.__setattr__(self, "grace_ms", duration_ms(grace, "grace"))
+        if size_ms == 0:
+            raise InvalidArgument(problem("size must be more than 0 ms", f"{size_ms} ms ({size!r})", 'size="5m"'))
+        if not 0 < advance_ms <= size_ms:
+            want = f"more than 0 and at most the size, {show_duration(size_ms)}"
+            raise InvalidArgument(problem("advance must fit into size", f"{advance_ms} ms ({advance!r})", want))
+        if size_ms + self.grace_ms > MAX_DURATION_MS:
+            got = f"{size_ms + self.grace_ms} ms"
+            raise InvalidArgument(problem("size and grace together must be at most 2**62 ms", got, "shorten one"))
+
+    def ends_ms(self, starts_ms: Times) -> Times:
+        """The ends of windows that start at these times."""
+        return starts_ms + self.size_ms
+
+    @property
+    def close_lag_ms(self) -> int:
+        """What is subtracted from stream time to get the close time."""
+        return self.grace_ms
+
+    @property
+    def reach_ms(self) -> int:
+        """How far after its time a record's windows can end."""
+        return self.size_ms
+
+    @staticmethod
+    def is_late(end_ms: int, close_time_ms: int) -> bool:
+        """THE late rule, as the kernel asks it."""
+        return bool(window_is_late(end_ms, close_time_ms))
+
+    def retention_ms(self, retention: Duration | None) -> int:
+        """How long a window can be found, from its start: `retention`, or the smallest allowed, size + grace.
+
+        Raises:
+            InvalidArgument: shorter than size + grace, which Kafka refuses too.
+        """
+        return retention_ms(retention, self.size_ms + self.grace_ms, "size + grace")
+
+    def windows_for(self, timestamp_ms: int) -> list[tuple[int, int]]:
+        """(start, end) of each window that a record of this time is in, oldest first; none starts before 0.
+
+        Source:
+            TimeWindows.windowsFor.
+        """
+        first = max(0, timestamp_ms - self.size_ms + self.advance_ms) // self.advance_ms * self.advance_ms
+        return [(start, start + self.size_ms) for start in range(first, timestamp_ms + 1, self.advance_ms)]
+
+    def last_instants_ms(self, timestamps_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The last instants of all windows that records of these times can be in, each once, rising; perhaps more."""
+        newest = np.unique(timestamps_ms // self.advance_ms)
+        number = np.unique([newest - back for back in range(-(-self.size_ms // self.advance_ms))])
+        return number[number >= 0] * self.advance_ms + self.size_ms - 1
+
+    def oldest_kept_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:
+        """Windows that end before this are met by no later record, whatever the retention."""
+        return stream_time_ms - self.grace_ms + 1
+
+    def last_instant_ms(self, window: StoredWindow) -> int:
+        """The last time that lies in a stored window."""
+        return window.window_start_ms + self.size_ms - 1
+
+    def processor(self, aggregates: Aggregates, store: Store, partition: int, **options: Any) -> TimeProcessor:
+        """The record-at-a-time processor of one partition."""
+        return TimeProcessor(self, aggregates, cast(WindowStore, store), partition, **options)
+
+    def run(self, feed: Feed, folds: Mapping[str, Any], retention_ms: int) -> Decided:
+        """The compiled pass over columns."""
+        return self._kernel.run(feed, folds)
+
+    def touches(self, feed: Feed) -> Touches:
+        """Every window that a record met, oldest first."""
+        return self._kernel.touches(feed)
+
+    def missed(self, feed: Feed) -> Touches:
+        """Every window that was closed when its record came."""
+        return self._kernel.missed(feed)
+
+    @property
+    def _kernel(self) -> TimeKernel:
+        return TimeKernel(self.size_ms, self.advance_ms, self.grace_ms)
+
+    def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        """What to call to make them again, and with what; tumbling windows stay tumbling when their size changes."""
+        advance = {} if self.advance_ms == self.size_ms else {"advance": self.advance_ms}
+        return TimeWindows, {"size": self.size_ms, **advance, "grace": self.grace_ms}
+
+    def forgets_in_words(self) -> str:
+        """They are closed before they are forgotten."""
+        return "a window is closed before it is forgotten"
+
+    def in_words(self) -> str:
+        """The parameters as a person says them."""
+        advance = "" if self.advance_ms == self.size_ms else f"advance {show_duration(self.advance_ms)}, "
+        return f"size {show_duration(self.size_ms)}, {advance}grace {show_duration(self.grace_ms)}"
+
+    def code(self) -> str:
+        """The Python expression that makes them."""
+        return f"sk.{self!r}"
+
+    def __repr__(self) -> str:
+        advance = "" if self.advance_ms == self.size_ms else f'advance="{duration_code(self.advance_ms)}", '
+        return f'TimeWindows(size="{duration_code(self.size_ms)}", {advance}grace="{duration_code(self.grace_ms)}")'
+
+
+class TimeProcessor(Processor[WindowStore]):
+    """Kafka's processor of tumbling and hopping windows for one partition, line by line, over a store.
+
+    Under `rules="kafka"` the store expires windows and a null aggregate deletes one; under `rules="sessionkit"` the
+    store keeps everything and null is a value.
+
+    Source:
+        KStreamWindowAggregate.
+    """
+
+    def __init__(
+        self, windows: TimeWindows, aggregates: Aggregates, store: WindowStore, partition: int, **options: Any
+    ) -> None:
+        super().__init__(aggregates, store, partition, **options)
+        self._windows = windows
+
+    def process(self, key: Any, value: Any, timestamp_ms: int, offset: int) -> list[WindowTouch]:
+        """Takes one record in; one touch for each of its windows, oldest first."""
+        self.stream_time_ms = max(self.stream_time_ms, timestamp_ms)
+        close_time_ms = self.stream_time_ms - self._windows.grace_ms
+        touches = []
+        for start_ms, end_ms in self._windows.windows_for(timestamp_ms):
+            if self._windows.is_late(end_ms, close_time_ms):
+                touches.append(WindowTouch(LATE, start_ms, end_ms))
+                continue
+            old = self._store.fetch_window(key, start_ms, partition=self._partition)
+            aggregate = self._aggregates.initializer() if old is None else old.aggregate
+            aggregate = self._aggregates.aggregator(key, value, aggregate)
+            newest_ms = timestamp_ms if old is None else max(timestamp_ms, old.timestamp_ms)
+            null = self._aggregates.is_null(aggregate)
+            kept, opened_by = None if null and self._kafka else aggregate, offset if old is None else old.opened_by
+            kept_ms = timestamp_ms if null and self._kafka else newest_ms
+            window = StoredWindow(start_ms, kept, kept_ms, key, opened_by)
+            stored = self._store.write(window, partition=self._partition, keep_null=not self._kafka)
+            effect, shown = OPENED if old is None else ADDED, None if null else aggregate
+            before = None if old is None else old.aggregate
+            touches.append(WindowTouch(effect, start_ms, end_ms, shown, newest_ms, old=before, stored=stored))
+        return touches
+
+    def closed(self) -> list[StoredWindow]:
+        """The windows that became final with the last record, in the order in which they go out."""
+        size, close_time_ms = self._windows.size_ms, self.stream_time_ms - self._windows.grace_ms
+        if not self._schedule.is_due(close_time_ms):
+            return []
+        last, highest = self._schedule.last_close_time_ms, close_time_ms - size
+        lowest = 0 if last == -1 else max(0, last - size) + 1
+        if highest < 0:
+            return []
+        if last != -1 and self._windows.windows_for(highest) == self._windows.windows_for(lowest - 1):
+            return []
+        self._schedule.last_close_time_ms = close_time_ms
+        found = self._store.fetch_all(lowest, highest, partition=self._partition)
+        return list(found) if self._kafka else by_start(found)

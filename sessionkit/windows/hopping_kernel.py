@@ -1,0 +1,325 @@
+"""Tumbling and hopping windows over columns: one compiled pass in arrival order, a list or a hash of windows a slot.
+
+A slot (a key in a partition) has at most `(size + grace) / advance` open windows. While that is few they are a list,
+newest first, and nearly every record meets its head; where it is many they are found by a hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.compiled import compiled_loop, inlined
+from sessionkit.base.decisions import ADDED, LATE, OPENED
+from sessionkit.trace.window_trace import Touches
+from sessionkit.windows.cells import EMPTY, SMALLEST, empty_cells, find_cell, set_cell
+from sessionkit.windows.feed import Columns, Decided, Feed
+
+# `index` is the start as a multiple of the advance
+WINDOW = np.dtype(
+    [("index", "i8"), ("timestamp", "i8"), ("opened_at", "i8"), ("older", "i4"), ("slot", "i4")], align=True
+)
+NO_WINDOW = -1
+MANY_WINDOWS = 32  # open ones a slot from which a hash is quicker than a walk
+TOUCHES_AT_ONCE = 1 << 19  # what a step hands on stays in the processor's cache
+WINDOWS, CELLS, TOUCHES, MISSED = range(4)  # places in `counters`
+
+
+class Room(NamedTuple):
+    """Room for what a step hands on: a row for each window that a record counts in."""
+
+    record: npt.NDArray[np.int64]
+    window: npt.NDArray[np.int32]
+    opened: npt.NDArray[np.bool_]
+
+
+class Step(NamedTuple):
+    """What was decided of the records before `end`: which record counts in which window."""
+
+    end: int
+    record: npt.NDArray[np.int64]
+    window: npt.NDArray[np.int32]
+    opened: npt.NDArray[np.bool_]
+
+
+@compiled_loop
+def window_is_late(end_ms, close_time_ms):  # type: ignore[no-untyped-def]
+    """THE late rule of tumbling and hopping windows: the end is not in the window, so it closes with it.
+
+    Source: KStreamWindowAggregate. Processor and kernel ask here; the oldest open window that the kernel works out from
+    it, and the touches of `missed`, are held against it by tests/unit/windows/test_late_rules.py.
+    """
+    return end_ms <= close_time_ms
+
+
+@compiled_loop
+def _collect(windows, row, lowest, highest, touch, touch_window):  # type: ignore[no-untyped-def]
+    """Notes the windows from `lowest` to `highest` that are in the list; (the one before them, the one behind them)."""
+    before = NO_WINDOW
+    while row >= 0 and windows[row].index > highest:
+        before = row
+        row = windows[row].older
+    for index in range(highest, lowest - 1, -1):
+        there = row >= 0 and windows[row].index == index
+        touch_window[touch + index - lowest] = row if there else NO_WINDOW
+        if there:
+            row = windows[row].older
+    return before, row
+
+
+@compiled_loop
+def _new_window(windows, counters, slot, index, t, opened_at):  # type: ignore[no-untyped-def]
+    row = counters[WINDOWS]
+    counters[WINDOWS] = row + 1
+    windows[row].index = index
+    windows[row].timestamp = t
+    windows[row].opened_at = opened_at
+    windows[row].slot = slot
+    return row
+
+
+@inlined
+def _touch_newest(windows, row, lowest, highest, i, t, at, touches):  # type: ignore[no-untyped-def]
+    """Touches the windows from `lowest` to `highest` if they begin the list, as they usually do; else says False."""
+    index = highest
+    while index >= lowest and row >= 0 and windows[row].index == index:
+        place = at + index - lowest
+        touches.record[place], touches.window[place], touches.opened[place] = i, row, False
+        windows[row].timestamp = max(windows[row].timestamp, t)
+        row = windows[row].older
+        index -= 1
+    return index < lowest
+
+
+@inlined
+def _touch_or_open(windows, cells, hashed, head, k, lowest, highest, i, t, base, at, touches, counters):  # type: ignore[no-untyped-def]
+    """Touches the windows from `lowest` to `highest`, wherever they are, and opens those that are not there."""
+    before = NO_WINDOW
+    rest = NO_WINDOW
+    if hashed:
+        for index in range(lowest, highest + 1):
+            cell = find_cell(cells, k, index)
+            touches.window[at + index - lowest] = cells[cell].session - 1  # an empty cell gives NO_WINDOW
+    else:
+        before, rest = _collect(windows, head[k], lowest, highest, at, touches.window)
+    decided = ADDED
+    for index in range(lowest, highest + 1):
+        place = at + index - lowest
+        row = touches.window[place]
+        touches.record[place] = i
+        touches.opened[place] = row < 0
+        if row < 0:
+            decided = OPENED
+            row = touches.window[place] = _new_window(windows, counters, k, index, t, base + i)
+            if hashed:
+                counters[CELLS] += set_cell(cells, k, index, row)
+        elif windows[row].timestamp < t:
+            windows[row].timestamp = t
+        if not hashed:  # from here on the record's windows stand in the list one behind the other
+            windows[row].older = touches.window[place - 1] if index > lowest else rest
+    if not hashed:
+        newest = touches.window[at + highest - lowest]
+        if before >= 0:
+            windows[before].older = newest
+        else:
+            head[k] = newest
+    return decided
+
+
+@compiled_loop
+def run_time_windows(  # type: ignore[no-untyped-def]
+    begin, slot, timestamp_ms, stream_time_ms, size, advance, grace, base,
+    head, windows, cells, hashed, decision, touches, counters,
+):  # fmt: skip
+    """Decides records from `begin` on; returns where it stopped: the end, or a record for which room is needed first.
+
+    `opened_at` counts records from `base`.
+    """
+    at = 0
+    # A division costs as much as the rest of a usual record: so `highest` stays while times lie in one advance.
+    overlap, short = (size - advance) // advance, (size - advance) % advance
+    highest = since = 0
+    for i in range(begin, slot.shape[0]):
+        k = slot[i]
+        if k < 0:
+            continue
+        t = timestamp_ms[i]
+        if not 0 <= t - since < advance:
+            highest = t // advance
+            since = highest * advance
+        first = max(0, highest - overlap - (t - since < short))
+        lowest, close = first, stream_time_ms[i] - grace
+        if window_is_late(first * advance + size, close):
+            lowest = (close - size) // advance + 1
+        count = highest - lowest + 1
+        if count <= 0:
+            counters[MISSED] += highest - first + 1
+            decision[i] = LATE
+            continue
+        full = counters[WINDOWS] + count > windows.shape[0] or at + count > touches.record.shape[0]
+        if full or (hashed and (counters[CELLS] + count) * 2 > cells.shape[0]):
+            counters[TOUCHES] = at
+            return i
+        counters[MISSED] += lowest - first
+        if not hashed and _touch_newest(windows, head[k], lowest, highest, i, t, at, touches):
+            decision[i] = ADDED
+        else:
+            decision[i] = _touch_or_open(
+                windows, cells, hashed, head, k, lowest, highest, i, t, base, at, touches, counters
+            )
+        at += count
+    counters[TOUCHES] = at
+    return slot.shape[0]
+
+
+@compiled_loop
+def _copy_open_cells(cells, into, windows, size, advance, close_time_ms):  # type: ignore[no-untyped-def]
+    """Moves the cells of windows that are still open; returns how many."""
+    count = 0
+    for at in range(cells.shape[0]):
+        if cells[at].session != EMPTY:
+            row = cells[at].session - 1
+            slot = cells[at].slot
+            if not window_is_late(windows[row].index * advance + size, close_time_ms[slot % close_time_ms.shape[0]]):
+                count += set_cell(into, slot, cells[at].index, row)
+    return count
+
+
+class TimeState:
+    """The windows of one run, fed chunk by chunk."""
+
+    def __init__(self, size_ms: int, advance_ms: int, grace_ms: int) -> None:
+        self._limits = (size_ms, advance_ms, grace_ms)
+        overlap = -(-size_ms // advance_ms)
+        self._hashed = (size_ms + grace_ms) // advance_ms > MANY_WINDOWS
+        self._head = np.empty(0, np.int32)
+        self._windows = np.empty(0, WINDOW)
+        self._cells = empty_cells()
+        self._counters = np.zeros(4, np.int64)
+        room = max(TOUCHES_AT_ONCE, overlap)
+        self._room = Room(np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.bool_))
+        self._most = overlap
+
+    @property
+    def windows(self) -> npt.NDArray[np.void]:
+        """The windows so far, as rows of `WINDOW`."""
+        return self._windows[: int(self._counters[WINDOWS])]
+
+    @property
+    def missed_count(self) -> int:
+        """How many times a record came too late for a window."""
+        return int(self._counters[MISSED])
+
+    def load(self, slot: npt.NDArray[np.int32], start_ms: npt.NDArray[np.int64], newest_ms: npt.NDArray[np.int64],
+             slots: int, expected: int = 0) -> None:  # fmt: skip
+        """Takes over the windows of a store, sorted by slot and start; about `expected` records follow."""
+        self._head = np.full(slots, NO_WINDOW, np.int32)
+        count = len(slot)
+        self._grow(count + expected // 4 * min(self._most, 8))  # pages that are not used cost nothing
+        rows = self._windows[:count]
+        rows["slot"], rows["index"], rows["timestamp"] = slot, start_ms // self._limits[1], newest_ms
+        rows["opened_at"] = -1
+        first = np.append(True, slot[1:] != slot[:-1])[:count]
+        rows["older"] = np.where(first, NO_WINDOW, np.arange(-1, count - 1))
+        self._head[slot] = np.arange(count, dtype=np.int32)
+        self._counters[WINDOWS] = count
+        if self._hashed and count:
+            self._grow_cells(np.full(1, -1), count)
+            for row in range(count):
+                self._counters[CELLS] += set_cell(self._cells, slot[row], rows["index"][row], row)
+
+    def feed(self, begin: int, columns: Columns) -> Step:
+        """Decides records of a chunk from `begin` on, as many as there is room for, into their `decision`."""
+        counters = self._counters
+        if int(counters[WINDOWS]) + self._most > len(self._windows):
+            self._grow(max(self._most, len(self._windows) // 2))
+        if self._hashed and (int(counters[CELLS]) + self._most) * 2 > len(self._cells):
+            self._grow_cells(columns.first_stream_time_ms - self._limits[2], self._most)
+        end = run_time_windows(
+            begin, columns.slot, columns.timestamp_ms, columns.stream_time_ms, *self._limits, columns.lo, self._head,
+            self._windows, self._cells, self._hashed, columns.decision, self._room, counters,
+        )  # fmt: skip
+        count = int(counters[TOUCHES])
+        room = self._room
+        return Step(end, room.record[:count], room.window[:count], room.opened[:count])
+
+    def _grow(self, more: int) -> None:
+        windows = np.empty(int(self._counters[WINDOWS]) + more + self._most, WINDOW)
+        windows[: len(self.windows)] = self.windows
+        self._windows = windows
+
+    def _grow_cells(self, close_time_ms: npt.NDArray[np.int64], wanted: int) -> None:
+        """Makes room for the cells wanted: what is closed goes, and what stays fills at most a quarter."""
+        capacity = SMALLEST
+        while capacity < 4 * (int(self._counters[CELLS]) + wanted):
+            capacity *= 2
+        cells = empty_cells(capacity)
+        size, advance, _ = self._limits
+        self._counters[CELLS] = _copy_open_cells(self._cells, cells, self._windows, size, advance, close_time_ms)
+        self._cells = cells
+
+
+class TimeKernel:
+    """Tumbling and hopping windows over the records of a run."""
+
+    def __init__(self, size_ms: int, advance_ms: int, grace_ms: int) -> None:
+        self._limits = (size_ms, advance_ms, grace_ms)
+
+    def run(self, feed: Feed, folds: Mapping[str, Any]) -> Decided:
+        """Decides every record and folds it into its windows."""
+        state = TimeState(*self._limits)
+        for lo, step in self._steps(state, feed):
+            for fold in folds.values():
+                fold.grow(len(state.windows))
+                fold.feed_touches(step.record, step.window, lo)
+        windows = state.windows
+        start_ms = windows["index"] * self._limits[1]
+        columns = (windows["slot"].copy(), start_ms, windows["timestamp"].copy(), windows["opened_at"].copy())
+        return Decided(*columns, state.missed_count)
+
+    def _steps(self, state: TimeState, feed: Feed) -> Iterator[tuple[int, Step]]:
+        state.load(*feed.loaded[:3], feed.slots, expected=len(feed))
+        for columns in feed.chunks():
+            begin = 0
+            while begin < len(columns.slot):
+                step = state.feed(begin, columns)
+                yield columns.lo, step
+                begin = step.end
+
+    def touches(self, feed: Feed) -> Touches:
+        """Every window that a record met, oldest first; the windows are numbered as in `run`."""
+        state, kept = TimeState(*self._limits), []
+        for lo, step in self._steps(state, feed):
+            effect = np.where(step.opened, OPENED, ADDED).astype(np.uint8)
+            kept.append((step.record + lo, step.window.copy(), effect))
+        record, window, effect = (
+            np.concatenate([np.empty(0, kind), *(part[i] for part in kept)]).astype(kind, copy=False)
+            for i, kind in enumerate((np.int64, np.int32, np.uint8))
+        )
+        start_ms = state.windows["index"][window] * self._limits[1]
+        missed, none, late, missed_start_ms, _ = self.missed(feed)
+        # what a record missed is older than what it met, and goes before it
+        order = np.argsort(np.concatenate([missed, record]), kind="stable")
+        return Touches(
+            np.concatenate([missed, record])[order],
+            np.concatenate([none, window])[order],
+            np.concatenate([late, effect])[order],
+            np.concatenate([missed_start_ms, start_ms])[order],
+            np.full(len(order), -1, np.int32),
+        )
+
+    def missed(self, feed: Feed) -> Touches:
+        """Every window that was closed when its record came: far fewer than what the records met."""
+        size, advance, grace = self._limits
+        columns = feed.whole()
+        t, close = columns.timestamp_ms, columns.stream_time_ms - grace
+        first, highest = np.maximum(0, t - size + advance) // advance, t // advance
+        oldest_open = np.where(close < size, first, np.maximum(first, (close - size) // advance + 1))
+        count = np.where(columns.slot >= 0, np.minimum(oldest_open, highest + 1) - first, 0)
+        record = np.repeat(np.arange(len(t)), count)
+        place = np.arange(len(record)) - np.repeat(np.cumsum(count) - count, count)
+        none = np.full(len(record), -1, np.int32)
+        return Touches(record, none, np.full(len(record), LATE, np.uint8), (first[record] + place) * advance, none)

@@ -1,0 +1,97 @@
+"""What the processors of all kinds of windows have in common: their functions, their clock, what they tell."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from sessionkit.records.keys import key_bytes
+from sessionkit.stores.contract import StoredWindow
+
+S = TypeVar("S")  # the kind of store
+
+
+def still_clock() -> int:
+    """A clock that never moves, for runs without a throttle."""
+    return 0
+
+
+class EmitSchedule:
+    """Kafka's emit throttle and the close time up to which final results have gone out.
+
+    Source:
+        AbstractKStreamTimeWindowAggregateProcessor.maybeForwardFinalResult; TimeTracker.
+    """
+
+    def __init__(
+        self, last_close_time_ms: int, interval_ms: int = 0, clock_ms: Callable[[], int] = still_clock
+    ) -> None:
+        self.last_close_time_ms = last_close_time_ms
+        self._interval_ms, self._clock_ms, self._next_ms = interval_ms, clock_ms, 0
+
+    def is_due(self, close_time_ms: int) -> bool:
+        """True if final results are to be looked for; starts the next interval."""
+        now = self._clock_ms()
+        if now < self._next_ms:
+            return False
+        self._next_ms = now + self._interval_ms
+        return self.last_close_time_ms == -1 or close_time_ms > self.last_close_time_ms
+
+
+def by_start(windows: Iterable[StoredWindow]) -> list[StoredWindow]:
+    """Final results in the order in which they go out: by start and key bytes, whatever the order of the store."""
+    return sorted(windows, key=lambda window: (window.window_start_ms, key_bytes(window.key)))
+
+
+class Aggregates(NamedTuple):
+    """The three functions over all named aggregations at once; an aggregate is a value, or a dict by name."""
+
+    initializer: Callable[[], Any]
+    aggregator: Callable[[Any, Any, Any], Any]
+    merger: Callable[[Any, Any, Any], Any]
+    is_null: Callable[[Any], bool]
+
+
+class WindowTouch(NamedTuple):
+    """One window that a record met: what became of it (`Effect` of the trace), its bounds and its new contents."""
+
+    effect: int
+    start_ms: int
+    end_ms: int
+    aggregate: Any = None
+    timestamp_ms: int = -1  # the largest record timestamp in the window
+    source_start_ms: int = -1  # start of the window that it is a copy of
+    old: Any = None  # what it held before
+    stored: bool = True  # False: the store refused it as expired
+
+
+class Processor(Generic[S]):
+    """The processor of one partition, line by line as Kafka has it, over a store.
+
+    Under `rules="kafka"` the store expires windows and a null aggregate deletes one; under `rules="sessionkit"` null
+    is a value, and what can be found does not depend on the store.
+    """
+
+    def __init__(
+        self,
+        aggregates: Aggregates,
+        store: S,
+        partition: int,
+        *,
+        kafka: bool,
+        retention_ms: int,
+        stream_time_ms: int,
+        schedule: EmitSchedule,
+    ) -> None:
+        self._aggregates, self._store, self._partition = aggregates, store, partition
+        self._kafka, self._retention_ms, self._schedule = kafka, retention_ms, schedule
+        self.stream_time_ms = stream_time_ms
+
+    @abstractmethod
+    def process(self, key: Any, value: Any, timestamp_ms: int, offset: int) -> Any:
+        """Takes one record in; what it did, as the recorder of what the windows hold takes it."""
+
+    @abstractmethod
+    def closed(self) -> list[Any]:
+        """What became final with the last record, as it is stored, in the order in which it goes out."""

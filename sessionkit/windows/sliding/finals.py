@@ -1,0 +1,246 @@
+"""Final values of sliding windows, without expanding the overlap: a record costs the same in 4 windows and in 4,000.
+
+A slot's windows are a line of places (`blocks.py`). A record is laid over the range of windows that it was added to; a
+window that is made is given what another one holds at that moment, or nothing. Nothing is ever subtracted. A place that
+holds just that already is left alone, and so it is nearly always: what was laid over it before it was made are the
+records that its neighbour holds too. Only records that were dropped from some of their windows make a difference.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.compiled import NOTHING, compiled_loop, inlined
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.windows.sliding.blocks import (
+    MOST_LEVELS,
+    best_at,
+    lay_best,
+    lay_sum,
+    set_best,
+    set_sum,
+    sum_at,
+    tree_length,
+)
+
+if TYPE_CHECKING:
+    from sessionkit.windows.sliding.structure import SlidingStructure
+
+NO_VALUES = np.empty(0, np.int64)
+EVERY = np.empty(0, np.bool_)  # no mask: all values count
+SAFE = 2.0**62  # a sum of absolute values below this leaves no partial sum outside 64 bits
+Mask = npt.NDArray[np.bool_]
+Longs = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@inlined
+def _gather(operations, begin, end, base_position, column, mine):  # type: ignore[no-untyped-def]
+    """Brings the values of a slot's records together. In a loop of its own, so that fetching them overlaps."""
+    for j in range(begin, end):
+        mine[j - begin] = column[base_position + operations.record[j]]
+
+
+@compiled_loop
+def fold_sums(operations, values, valid, one, loaded, tree, mine, nodes, total):  # type: ignore[no-untyped-def]
+    """Sums of the values (of `one` a record where there are no values) into `total`, one a window.
+
+    `one` also says what is added: a whole number, which may wrap, or a float.
+    """
+    nothing = one - one
+    every, ones = valid.shape[0] == 0, values.shape[0] == 0
+    at = 0
+    for s in range(operations.record_ends.shape[0] - 1):
+        base = operations.window_ends[s]
+        size = operations.window_ends[s + 1] - base
+        if size == 0:
+            continue
+        tree[: tree_length(size)] = nothing
+        if loaded.shape[0] > 0:
+            for place in range(size):
+                window = operations.window[base + place]
+                if window < loaded.shape[0]:
+                    tree[place] = loaded[window]
+        begin, end = operations.record_ends[s], operations.record_ends[s + 1]
+        if not ones:
+            _gather(operations, begin, end, 0, values, mine)
+        for j in range(begin, end):
+            for _ in range(operations.made_count[j]):
+                source = operations.made_source[at]
+                number = sum_at(tree, size, source) if source >= 0 else nothing
+                set_sum(tree, size, operations.made_place[at], number, nothing, nodes)
+                at += 1
+            if every or valid[operations.record[j]]:
+                number = one if ones else mine[j - begin]
+                lay_sum(tree, size, operations.first[j], operations.end[j], number, nodes)
+        for place in range(size):
+            total[operations.window[base + place]] = sum_at(tree, size, place)
+
+
+@compiled_loop
+def fold_best(  # type: ignore[no-untyped-def]
+    operations, base_position, keys, valid, loaded, tree_keys, tree, mine, nodes, best
+):
+    """Position of the smallest key of each window into `best`, of equal ones the lowest; INT64_MAX where there is none.
+
+    The record i has position `base_position + i`; the loaded windows' values come before, at the positions in `loaded`.
+    """
+    nothing = np.int64(2**63 - 1)
+    every = valid.shape[0] == 0
+    at = 0
+    for s in range(operations.record_ends.shape[0] - 1):
+        base = operations.window_ends[s]
+        size = operations.window_ends[s + 1] - base
+        if size == 0:
+            continue
+        tree_keys[: tree_length(size)] = nothing
+        tree[: tree_length(size)] = nothing
+        if loaded.shape[0] > 0:
+            for place in range(size):
+                window = operations.window[base + place]
+                if window < loaded.shape[0] and loaded[window] >= 0:
+                    tree_keys[place] = keys[loaded[window]]
+                    tree[place] = loaded[window]
+        begin, end = operations.record_ends[s], operations.record_ends[s + 1]
+        _gather(operations, begin, end, base_position, keys, mine)
+        for j in range(begin, end):
+            for _ in range(operations.made_count[j]):
+                source = operations.made_source[at]
+                key, position = nothing, nothing
+                if source >= 0:
+                    key, position = best_at(tree_keys, tree, size, source)
+                set_best(tree_keys, tree, size, operations.made_place[at], key, position, nothing, nodes)
+                at += 1
+            position = base_position + operations.record[j]
+            if every or valid[position]:
+                first, last = operations.first[j], operations.end[j]
+                lay_best(tree_keys, tree, size, first, last, mine[j - begin], position, nodes)
+        for place in range(size):
+            best[operations.window[base + place]] = best_at(tree_keys, tree, size, place)[1]
+
+
+@compiled_loop
+def first_overflow(operations, s, values, valid, loaded, total, there):  # type: ignore[no-untyped-def]
+    """The first record of slot s at which the sum of a window leaves 64 bits, -1 if none does: window by window."""
+    every = valid.shape[0] == 0
+    base = operations.window_ends[s]
+    for place in range(operations.window_ends[s + 1] - base):
+        window = operations.window[base + place]
+        there[place] = window < loaded.shape[0]
+        total[place] = loaded[window] if there[place] else 0
+    at = operations.made_ends[s]
+    for j in range(operations.record_ends[s], operations.record_ends[s + 1]):
+        for _ in range(operations.made_count[j]):
+            place, source = operations.made_place[at], operations.made_source[at]
+            there[place] = True
+            total[place] = total[source] if source >= 0 else 0
+            at += 1
+        i = operations.record[j]
+        if every or valid[i]:
+            for place in range(operations.first[j], operations.end[j]):
+                if there[place]:
+                    old, new = total[place], total[place] + values[i]
+                    if ((old ^ new) & (values[i] ^ new)) < 0:
+                        return i
+                    total[place] = new
+    return -1
+
+
+def _most(ends: Longs) -> int:
+    """The size of the largest slot."""
+    return int(np.diff(ends).max(initial=0))
+
+
+def _sums(
+    structure: SlidingStructure, values: npt.NDArray[Any], valid: Mask, one: Any, loaded: npt.NDArray[Any]
+) -> npt.NDArray[Any]:
+    operations, kind = structure.operations, loaded.dtype
+    tree = np.empty(tree_length(_most(operations.window_ends)), kind)
+    mine = np.empty(_most(operations.record_ends) if len(values) else 0, kind)
+    nodes = np.empty(4 * MOST_LEVELS, np.int64)
+    total = np.empty(len(structure.slot), kind)
+    fold_sums(operations, values, valid, one, loaded, tree, mine, nodes, total)
+    return total
+
+
+def sliding_count(structure: SlidingStructure, valid: Mask, loaded: Longs) -> Longs:
+    """How many records each window holds; with `valid`, how many whose value is not null.
+
+    `loaded` are the counts of the loaded windows, here and in the other folds.
+    """
+    return _sums(structure, NO_VALUES, valid, np.int64(1), loaded)
+
+
+def sliding_float_sum(structure: SlidingStructure, values: Floats, valid: Mask, loaded: Floats) -> Floats:
+    """The sum of each window. Rounded in another order than when added one by one: as sums of sums."""
+    return _sums(structure, values, valid, np.float64(1), loaded)
+
+
+def sliding_int_sum(structure: SlidingStructure, values: Longs, valid: Mask, loaded: Longs) -> tuple[Longs, int]:
+    """The sum of each window, and the first record at which 64 bits were not enough for one, -1 if they always were."""
+    total = _sums(structure, values, valid, np.int64(1), loaded)
+    if len(values) * _size(values) + _size(loaded) < SAFE:
+        return total, -1
+    sizes, loaded_sizes = (np.abs(column.astype(np.float64)) for column in (values, loaded))
+    most = sliding_float_sum(structure, sizes, valid, loaded_sizes)
+    operations, failed = structure.operations, []
+    windows = _most(operations.window_ends)
+    room = (np.empty(windows, np.int64), np.empty(windows, np.bool_))
+    for s in np.unique(structure.slot[most >= SAFE]).tolist():
+        failed.append(first_overflow(operations, s, values, valid, loaded, *room))
+    return total, min((i for i in failed if i >= 0), default=-1)
+
+
+def _size(values: Longs) -> int:
+    """The largest absolute value."""
+    return max(-int(values.min(initial=0)), int(values.max(initial=0)))
+
+
+def _best(structure: SlidingStructure, base: int, keys: Longs, valid: Mask, loaded: Longs) -> Longs:
+    operations = structure.operations
+    nodes = tree_length(_most(operations.window_ends))
+    room = [np.empty(size, np.int64) for size in (nodes, nodes, _most(operations.record_ends), 4 * MOST_LEVELS)]
+    best = np.empty(len(structure.slot), np.int64)
+    fold_best(operations, base, keys, valid, loaded, *room, best)
+    best[best == INT64_MAX] = NOTHING
+    return best
+
+
+def sliding_extreme(
+    structure: SlidingStructure, base: int, values: npt.NDArray[Any], valid: Mask, largest: bool, loaded: Longs
+) -> Longs:
+    """Position (in `values`) of the smallest or largest value of each window, of equal ones the first; NOTHING: none.
+
+    `values` are integers or floats, the loaded windows' first and the records' from `base` on; `loaded` are positions
+    among them. A number that is no number stays where it is the first of its window and is passed over elsewhere.
+    """
+    strange = np.isnan(values) if values.dtype.kind == "f" else EVERY
+    keys = ordered(values)
+    if largest:
+        keys = ~keys
+    if not strange.any():
+        return _best(structure, base, keys, valid, loaded)
+    numbers = ~strange & valid if len(valid) else ~strange
+    best = _best(structure, base, keys, numbers, np.where((loaded < 0) | strange[loaded], NOTHING, loaded))
+    first = sliding_position(structure, base, valid, False, loaded)
+    return np.where((first >= 0) & strange[first], first, best)
+
+
+def sliding_position(structure: SlidingStructure, base: int, valid: Mask, last: bool, loaded: Longs) -> Longs:
+    """Position of the first or last value of each window that is not null; NOTHING where there is none.
+
+    The loaded windows' values come first, at the positions in `loaded`, and the records' from `base` on.
+    """
+    keys = np.arange(base + len(structure.decision))
+    return _best(structure, base, ~keys if last else keys, valid, loaded)
+
+
+def ordered(values: npt.NDArray[Any]) -> Longs:
+    """Whole numbers in the order of `values`: themselves, or the bits of floats (both zeros are one)."""
+    if values.dtype.kind != "f":
+        return values
+    bits = (values + 0.0).view(np.int64)
+    return bits ^ ((bits >> 63) & INT64_MAX)

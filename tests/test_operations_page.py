@@ -1,0 +1,93 @@
+"""What docs/operations.md quotes is what the code says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import StoreMismatch
+from sessionkit.records.offsets import FROM_A_SOURCE, not_after
+
+PAGE = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
+VISITS = (
+    sk.group_by_key("user", timestamp="at", timezone="UTC", partition="partition", offset="offset")
+    .windowed_by(sk.SessionWindows(inactivity_gap="5m", grace="10m"))
+    .aggregate(clicks=sk.count())
+)
+
+
+def records(*rows: tuple[int, int, str, str]) -> pd.DataFrame:
+    frame = pd.DataFrame(rows, columns=["partition", "offset", "user", "at"])
+    return frame.assign(at=pd.to_datetime("2026-03-02 " + frame["at"]))
+
+
+def finals(seen: pd.DataFrame) -> list[str]:
+    """The header, and a line for each final result."""
+    sent = VISITS.emit("on_window_close").run(seen).changelog()
+    for name in ("start", "end"):
+        sent[name] = pd.to_datetime(sent[f"window_{name}_ms"], unit="ms").dt.strftime("%H:%M")
+    names = ["what", "partition", "offset", "key", "start", "end", "clicks"]
+    return str(sent[names].to_string(index=False)).splitlines()
+
+
+def bound(plan: sk.Plan) -> dict[str, str]:
+    return {**plan.bound(), "retention": str(plan.windows.retention_ms(None))}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        VISITS.windowed_by(sk.SessionWindows(inactivity_gap="6m", grace="10m")),
+        VISITS.aggregate(clicks=sk.count(), amount=sk.sum("amount")),
+    ],
+)
+def test_another_plan_is_refused_in_these_words(other: Any) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    from sessionkit.spark.worker.stream_partition import check_plan
+
+    with pytest.raises(StoreMismatch) as refused:
+        check_plan(bound(VISITS), bound(other))
+    assert f"sessionkit.errors.StoreMismatch: {refused.value}\n" in PAGE
+
+
+def test_the_emit_strategy_may_change() -> None:
+    assert bound(VISITS) == bound(VISITS.emit("on_window_close"))
+
+
+def test_a_replay_is_refused_in_these_words() -> None:
+    refused = not_after(0, 1, 5, want=FROM_A_SOURCE)
+    assert f"sessionkit.errors.InvalidData: {refused}\n" in PAGE
+
+
+def test_an_idle_partition_sends_these_results() -> None:
+    seen = records(
+        (0, 0, "ana", "10:00"),
+        (1, 0, "bo", "10:01"),
+        (0, 1, "ana", "10:03"),
+        (0, 2, "cy", "10:40"),
+        (0, 3, "cy", "10:41"),
+        (0, 4, "ana", "11:30"),
+    )
+    sent = finals(seen)
+    assert "```\n{}\n```".format("\n".join(sent)) in PAGE
+    later = finals(pd.concat([seen, records((1, 1, "bo", "11:31"))]))
+    assert len(later) == len(sent) + 1
+    assert f"```\n{later[0]}\n{later[-1]}\n```" in PAGE
+
+
+def test_a_late_record_is_dropped_after_the_restart_too() -> None:
+    store = sk.open_store("memory", "visits")
+    VISITS.run(records((0, 0, "ana", "10:00"), (0, 1, "bo", "11:00")), store=store)
+    dropped = VISITS.run(records((0, 2, "ana", "10:02")), store=store).dropped()
+    assert dropped["reason"].tolist() == ["late"]
+    assert "dropped  ana 10:02        offset 2" in PAGE
+
+
+def test_a_restarted_kafka_streams_counts_it() -> None:
+    seen = records((0, 0, "ana", "10:00"), (0, 1, "bo", "11:00"), (0, 2, "ana", "10:02"))
+    audit = sk.audit(VISITS, seen, store="rocksdb", retention="1d", restarts=[1])
+    assert "```\n{}\n{}\n```".format(*audit.words()) in PAGE

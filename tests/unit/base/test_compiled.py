@@ -1,0 +1,86 @@
+"""Loops where nothing can be written: a package without write rights, no home; what they cost is said once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.reliability._surroundings import copy_package, run_poorly, set_writable
+
+CODE = """
+import numpy as np
+import sessionkit.records.loops as columns
+
+zero = np.zeros(3, np.int32)
+print(columns.implicit_offsets(zero, np.zeros(1, np.int64)).tolist())
+print(columns.offsets_rise(zero, np.array([1, 3, 2]), 1))
+"""
+ANSWERS = "[0, 1, 2]\n(2, 3)\n"
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The package as in an image: nobody may write into it."""
+    folder = copy_package(tmp_path_factory.mktemp("installed"))
+    folder.parent.chmod(0o755)
+    yield folder
+    set_writable(folder, True)
+
+
+def test_where_nothing_can_be_written_it_is_compiled_and_said_once(package: Path) -> None:
+    ended = run_poorly(CODE, folder=package, package=package)
+    assert (ended.returncode, ended.stdout) == (0, ANSWERS), ended.stderr
+    (said,) = ended.stderr.splitlines()
+    assert said.startswith("sessionkit cannot keep its compiled loops (Permission denied)")
+    assert "seconds" in said and "NUMBA_CACHE_DIR" in said
+
+
+def test_no_folder_named_like_a_home_that_is_not_known(package: Path, tmp_path: Path) -> None:
+    """Without a home, "~" is a name like any other: a cache must not be made there, in the current folder."""
+    tmp_path.chmod(0o777)
+    ended = run_poorly(CODE, folder=tmp_path, package=package)
+    assert ended.stdout == ANSWERS, ended.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_named_is_used(package: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    ended = run_poorly(CODE, folder=package, package=package, NUMBA_CACHE_DIR=str(tmp_path))
+    assert (ended.stdout, ended.stderr) == (ANSWERS, "")
+    assert [file.suffix for file in tmp_path.rglob("*.nbi")] == [".nbi", ".nbi"]
+
+
+def test_a_disk_that_is_full_costs_the_cache_alone(package: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9, 9))"
+    ended = run_poorly(full + CODE, folder=package, package=package, NUMBA_CACHE_DIR=str(tmp_path))
+    assert ended.stdout == ANSWERS, ended.stderr
+    assert ended.stderr.startswith("sessionkit cannot keep its compiled loops (File too large)")
+    assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
+@pytest.mark.slow
+def test_what_was_compiled_before_is_taken_from_a_folder_that_cannot_be_written(package: Path, tmp_path: Path) -> None:
+    image = tmp_path / "image"
+    image.mkdir()
+    copy_package(image)
+    set_writable(image, True)
+    run_poorly(CODE, folder=image, package=image, user=None)  # as the one who builds the image
+    assert len(list(image.rglob("*.nbi"))) == 2
+    set_writable(image, False)
+    tmp_path.chmod(0o755)
+    ended = run_poorly(CODE, folder=image, package=image)
+    set_writable(image, True)
+    assert (ended.stdout, ended.stderr) == (ANSWERS, "")
+
+
+@pytest.mark.slow
+def test_a_cache_that_cannot_be_read_is_compiled_anew(package: Path, tmp_path: Path) -> None:
+    tmp_path.chmod(0o777)
+    run_poorly(CODE, folder=package, package=package, NUMBA_CACHE_DIR=str(tmp_path))
+    for file in tmp_path.rglob("*.nbi"):  # what a power cut leaves
+        file.write_bytes(b"")
+    ended = run_poorly(CODE, folder=package, package=package, NUMBA_CACHE_DIR=str(tmp_path))
+    assert (ended.stdout, ended.stderr.count("\n")) == (ANSWERS, 0), ended.stderr

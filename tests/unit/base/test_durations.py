@@ -1,0 +1,159 @@
+"""Durations and times: read, printed, added without wrapping."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessionkit.base.durations import (
+    INT64_MAX,
+    MAX_DURATION_MS,
+    check_reach,
+    duration_code,
+    duration_ms,
+    show_duration,
+    show_time,
+)
+from sessionkit.errors import InvalidArgument, NumberOverflow
+
+
+@pytest.mark.parametrize(
+    ("given_as", "ms"),
+    [
+        (0, 0),
+        (MAX_DURATION_MS, 2**62),
+        ("0s", 0),
+        ("30s", 30_000),
+        ("1.5s", 1_500),
+        ("0.25s", 250),
+        ("250ms", 250),
+        ("2m", 120_000),
+        ("2min", 120_000),
+        ("1h", 3_600_000),
+        ("1h30m", 5_400_000),
+        (" 1h  30 min ", 5_400_000),
+        ("1d", 86_400_000),
+        ("0.5d 1ms", 43_200_001),
+        (dt.timedelta(hours=1), 3_600_000),
+        (pd.Timedelta("90s"), 90_000),
+    ],
+)
+def test_read(given_as: Any, ms: int) -> None:
+    assert duration_ms(given_as, "gap") == ms
+
+
+@pytest.mark.parametrize(
+    ("given_as", "telling"),
+    [
+        (-1, 'gap must be 0 ms or more; got -1 ms (-1); gap="0s" is allowed'),
+        ("-5ms", "gap must be 0 ms or more; got -5 ms ('-5ms')"),
+        (dt.timedelta(milliseconds=-1), "gap must be 0 ms or more; got -1 ms"),
+        (MAX_DURATION_MS + 1, "gap must be at most 2**62 ms; got 4611686018427387905 ms"),
+        ("200000000000d", "gap must be at most 2**62 ms"),
+        ("0.5ms", "gap must be a whole number of milliseconds; got '0.5ms'; round it"),
+        ("1.0000000001s", "gap must be a whole number of milliseconds"),
+        (dt.timedelta(microseconds=1), "gap must be a whole number of milliseconds"),
+        (pd.Timedelta(1_000_001, "ns"), "gap must be a whole number of milliseconds"),
+        (None, "gap must be a duration; got None; give milliseconds as an int"),
+        (True, "gap must be a duration; got True"),
+        (1.5, "gap must be a duration; got 1.5"),
+        (pd.NaT, "gap must be a duration; got NaT"),
+        (b"30s", "gap must be a duration; got b'30s'"),
+        ("", "gap must be a duration; got ''; a number with a unit (ms, s, m, h, d), such as"),
+        ("-", "gap must be a duration; got '-'"),
+        ("--5s", "gap must be a duration"),
+        ("30", "gap must be a duration; got '30'"),
+        ("s", "gap must be a duration"),
+        ("30 seconds", "gap must be a duration"),
+        ("1h x 2m", "gap must be a duration"),
+        ("1e3s", "gap must be a duration"),
+        ("nan s", "gap must be a duration"),
+        ("1.2.3s", "gap must be a duration"),
+        ("PT30S", "gap must be a duration"),
+    ],
+)
+def test_refused_with_the_rule(given_as: Any, telling: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        duration_ms(given_as, "gap")
+    assert telling in str(caught.value)
+    assert isinstance(caught.value, ValueError)
+
+
+@pytest.mark.parametrize(
+    "given_as",
+    [10**5_000, -(10**5_000), "9" * 5_000 + "s", "1." + "3" * 5_000 + "s", "x" * 10**6],
+    ids=["int", "negative int", "text", "fraction", "letters"],
+)
+def test_a_number_of_thousands_of_digits_is_refused_in_one_short_line(given_as: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"^gap must be ") as caught:
+        duration_ms(given_as, "gap")
+    assert len(str(caught.value)) < 300
+
+
+@given(st.integers(0, MAX_DURATION_MS))
+def test_code_is_read_back(ms: int) -> None:
+    assert duration_ms(duration_code(ms), "gap") == ms
+
+
+@given(st.integers(0, MAX_DURATION_MS))
+def test_what_is_shown_is_read_back(ms: int) -> None:
+    assert duration_ms(show_duration(ms).replace(",", ""), "gap") == ms
+
+
+@given(
+    st.integers(0, 10**9),
+    st.integers(0, 999),
+    st.sampled_from([("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)]),
+)
+def test_fractions_are_exact(whole: int, thousandths: int, unit: tuple[str, int]) -> None:
+    word, ms = unit
+    assert duration_ms(f"{whole}.{thousandths:03}{word}", "gap") == whole * ms + thousandths * ms // 1_000
+
+
+@pytest.mark.parametrize(
+    ("ms", "shown", "code"),
+    [
+        (0, "0 s", "0s"),
+        (1, "1 ms", "1ms"),
+        (420_000, "7 min", "7m"),
+        (5_400_000, "1 h 30 min", "1h30m"),
+        (90_061_001, "1 d 1 h 1 min 1 s 1 ms", "1d1h1m1s1ms"),
+        (10_000 * 86_400_000, "10,000 d", "10000d"),
+    ],
+)
+def test_shown(ms: int, shown: str, code: str) -> None:
+    assert (show_duration(ms), duration_code(ms)) == (shown, code)
+
+
+def test_a_negative_difference_is_shown_with_its_sign() -> None:
+    assert show_duration(-90_000) == "-1 min 30 s"
+
+
+@pytest.mark.parametrize(
+    ("ms", "shown"),
+    [
+        (0, "1970-01-01 00:00:00"),
+        (1_372_655_700_000, "2013-07-01 05:15:00"),
+        (1_372_655_700_042, "2013-07-01 05:15:00.042"),
+        (INT64_MAX, f"{INT64_MAX} ms"),
+    ],
+)
+def test_times_shown(ms: int, shown: str) -> None:
+    assert show_time(ms) == shown
+
+
+def test_reach_up_to_the_last_64_bit_time() -> None:
+    check_reach(INT64_MAX, 0, "inactivity_gap")
+    check_reach(INT64_MAX - 5, 5, "inactivity_gap")
+    telling = (
+        f"a window would end after the largest 64-bit time; got timestamp {INT64_MAX - 4} with inactivity_gap 5 ms"
+    )
+    with pytest.raises(NumberOverflow) as caught:
+        check_reach(INT64_MAX - 4, 5, "inactivity_gap")
+    assert telling in str(caught.value)
+    assert isinstance(caught.value, OverflowError)

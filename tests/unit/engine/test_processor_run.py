@@ -1,0 +1,100 @@
+"""A run under Kafka's rules and the store that it writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import AggregationFailed, InvalidArgument
+
+PLAN = sk.group_by_key("key", timestamp="time", unit="ms").windowed_by(sk.SessionWindows(inactivity_gap=10, grace=5))
+
+
+def _records(*times: int) -> pd.DataFrame:
+    return pd.DataFrame({"key": ["a"] * len(times), "time": list(times)})
+
+
+def _fails_on_the_third(key: str, value: object, aggregate: int) -> int:
+    if aggregate == 2:
+        raise RuntimeError("enough")
+    return aggregate + 1
+
+
+def test_an_aggregation_that_raises_leaves_the_store_as_it_was() -> None:
+    own = sk.aggregation(initializer=int, aggregator=_fails_on_the_third, merger=lambda key, a, b: a + b)
+    plan = PLAN.aggregate(own=own)
+    with sk.open_store("memory", "sessions", retention=1_000) as store:
+        plan.run(_records(0, 50), rules="kafka", store=store)
+        before = (list(store.all()), store.snapshot(0))
+        with pytest.raises(AggregationFailed, match=r"key 'a' at partition 0, offset 4.*enough.*nothing of this run"):
+            plan.run(_records(100, 101, 102), rules="kafka", store=store)
+        assert (list(store.all()), store.snapshot(0)) == before
+
+
+def test_two_runs_over_one_store_are_one_run() -> None:
+    plan, times = PLAN.count(), (0, 5, 40, 20, 30, 90, 80, 120)
+    whole = plan.run(_records(*times), rules="kafka", retention=100)
+    with sk.open_store("memory", "sessions", retention=100) as store:
+        parts = [plan.run(_records(*part), rules="kafka", store=store) for part in (times[:3], times[3:])]
+    pd.testing.assert_frame_equal(pd.concat([part.changelog() for part in parts], ignore_index=True), whole.changelog())
+
+
+def test_a_store_under_kafka_rules_brings_its_retention() -> None:
+    with sk.open_store("memory", "sessions") as store, pytest.raises(InvalidArgument, match="brings its own retention"):
+        PLAN.count().run(_records(0), rules="kafka", store=store)
+
+
+def test_with_the_default_retention_in_memory_sessions_are_never_final() -> None:
+    """Kafka's largest surprise: what closes has expired by then."""
+    plan, records = PLAN.count().emit("on_window_close"), _records(0, 100, 200)
+    assert len(plan.run(records, rules="kafka").changelog()) == 0
+    assert len(plan.run(records).changelog()) == 2
+    assert len(plan.run(records, rules="kafka", retention=1_000).changelog()) == 2
+
+
+def test_emit_on_close_over_a_store_that_is_not_in_order_of_time(tmp_path: Path) -> None:
+    """Kafka's ordinary RocksDB store finds no sessions by their ends; going through all of it gives the same."""
+    plan = (
+        sk.group_by_key("user", timestamp="at", unit="ms")
+        .windowed_by(sk.SessionWindows(inactivity_gap=10, grace=5))
+        .emit("on_window_close")
+        .count()
+    )
+    times = [100, 103, 101, 160, 120, 300, 301, 500]
+    records = pa.table({"user": ["b", "a", "b", "a", "c", "b", "a", "c"], "at": times})
+    sent = []
+    for time_ordered in (False, True):
+        options = {"directory": tmp_path / str(time_ordered), "time_ordered": time_ordered, "retention": "1h"}
+        with sk.open_store("rocksdb", "clicks", **options) as store:
+            sent.append(plan.run(records, rules="kafka", store=store).changelog().to_pylist())
+    assert sent[0] == sent[1]
+    assert [(row["key"], row["window_end_ms"], row["count"]) for row in sent[0]] == [
+        ("b", 101, 2), ("a", 103, 1), ("a", 160, 1), ("b", 300, 1), ("a", 301, 1),
+    ]  # fmt: skip
+
+
+def test_the_time_of_a_record_without_a_key_brings_no_session_out_of_the_store() -> None:
+    """Which sessions of other keys a batch closes is known before it is processed: by the times that count."""
+    plan = PLAN.count().emit("on_window_close")
+    keys, times = ["b", None, "a", None], [0, 9_000, 40, 7_000]
+    rows = pd.DataFrame({"key": keys, "time": times})
+    whole = plan.run(rows, rules="kafka", retention=1_000)
+    with sk.open_store("memory", "sessions", retention=1_000) as store:
+        parts = [plan.run(part, rules="kafka", store=store) for part in (rows[:1], rows[1:])]
+    assert whole.changelog()["key"].tolist() == ["b"]
+    pd.testing.assert_frame_equal(pd.concat([part.changelog() for part in parts], ignore_index=True), whole.changelog())
+
+
+@pytest.mark.parametrize("last", [15, 16])
+def test_a_session_of_another_key_is_loaded_where_the_batch_closes_it(last: int) -> None:
+    """Gap and grace are 15 together: at 15 the session at 0 is open, a millisecond later it is closed."""
+    plan = PLAN.count().emit("on_window_close")
+    with sk.open_store("memory", "sessions", retention=1_000) as store:
+        plan.run(pd.DataFrame({"key": ["b"], "time": [0]}), rules="kafka", store=store)
+        run = plan.run(pd.DataFrame({"key": ["a"], "time": [last]}), rules="kafka", store=store)
+        assert run.changelog()["key"].tolist() == (["b"] if last > 15 else [])
+        assert len(run.table()) == (2 if last > 15 else 1)

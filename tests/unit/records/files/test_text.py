@@ -1,0 +1,156 @@
+"""Records from text: keys as they are written, what is guessed is said, and no field is cut."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData
+
+API: Any = sk  # for arguments that a type checker would refuse
+
+
+def plan(*keys: str, **options: Any) -> sk.Plan:
+    return (
+        sk.group_by_key(*(keys or ("user",)), timestamp="at", unit="ms", **options)
+        .windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))
+        .count()
+    )
+
+
+def written(folder: Path, text: str | bytes) -> Path:
+    file = folder / "clicks.csv"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return file
+
+
+def keys_of(run: sk.Run) -> list[Any]:
+    return run.table()["key"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    "users",
+    [
+        *(["007", "7"], ["0x1F", "31"], ["1.0", "1", "+1"], ["true", "false"], ["2020-01-01"], ["1", "NA", "null"]),
+        ["007", "7", "0x1F", "31", "1.0", "1", "+1", "NA", "null", "true", "2020-01-01", " 7", "é"],
+    ],
+)
+def test_keys_are_text_as_it_is_written(tmp_path: Path, users: list[str]) -> None:
+    file = written(tmp_path, "user,at\n" + "".join(f"{user},{at}\n" for at, user in enumerate(users)))
+    assert keys_of(plan().run(file)) == sorted(users, key=str.encode)
+
+
+@pytest.mark.parametrize("word", ["NA", "null", "NaN", "N/A", "#N/A"])
+def test_a_key_of_words_for_missing_is_a_key(tmp_path: Path, word: str) -> None:
+    run = plan().run(written(tmp_path, f"user,at\n{word},1\n{word},2\n"))
+    assert (keys_of(run), len(run.dropped())) == ([word], 0)
+
+
+def test_an_empty_field_is_a_missing_key_and_a_quoted_one_the_empty_text(tmp_path: Path) -> None:
+    run = plan().run(written(tmp_path, 'user,at\n,1\n"",2\nNA,3\n'))
+    assert keys_of(run) == ["", "NA"]
+    assert run.dropped()["offset"].to_pylist() == [0]
+    assert run.dropped()["reason"].to_pylist() == ["null_key"]
+
+
+def test_several_key_columns_are_text(tmp_path: Path) -> None:
+    file = written(tmp_path, "a,b,at\n01,1,1\n1,01,2\n")
+    assert keys_of(plan("a", "b", sep="-").run(file)) == ["01-1", "1-01"]
+
+
+def test_types_say_otherwise(tmp_path: Path) -> None:
+    file = written(tmp_path, "user,at,amount\n007,1,2\n7,2,3\n")
+    steps = plan(types={"user": "int64", "amount": "float64", "at": "int64"}).aggregate(total=sk.sum("amount"))
+    run = steps.run(file)
+    assert (keys_of(run), run.table()["total"].to_pylist()) == ([7], [5.0])
+    assert run.remarks() == []
+
+
+def test_what_is_guessed_is_remarked(tmp_path: Path) -> None:
+    file = written(tmp_path, "user,at,code,note\n007,1,007,x\n7,2,8,y\n")
+    steps = plan().aggregate(first=sk.first("code"), note=sk.last("note"))
+    run = steps.run(file)
+    telling = (
+        "clicks.csv is text, and the types of 'at' (int64) and 'code' (int64) were guessed; "
+        'types={"code": "string"} in group_by_key would say one'
+    )
+    assert run.remarks() == [telling]
+    assert telling in repr(run)
+    assert steps.run(file, trace=False).remarks() == [telling]
+    assert plan().run(pa.table({"user": ["a"], "at": [1]})).remarks() == []
+
+
+def test_types_are_part_of_the_code_of_a_plan() -> None:
+    steps = plan(types={"user": "int64"})
+    assert 'types={"user": "int64"}' in repr(steps)
+    assert steps == plan(types={"user": "int64"}) != plan()
+    assert hash(steps) == hash(plan(types={"user": "int64"}))
+
+
+@pytest.mark.parametrize(
+    ("types", "telling"),
+    [
+        ({"user": "integer"}, "types names a type that is not known; got user: 'integer'; such as"),
+        ({"user": int}, "types names a type that is not known; got user: <class 'int'>"),
+        ("int64", "types maps columns to types; got 'int64'"),
+        ({"usr": "int64"}, "types names a column that the plan does not read; got 'usr'; one of ['user', 'at']"),
+    ],
+)
+def test_types_that_cannot_be(types: Any, telling: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        plan(types=types).run(pa.table({"user": ["a"], "at": [1]}))
+    assert telling in str(caught.value)
+
+
+def test_a_value_that_is_not_of_the_type_said(tmp_path: Path) -> None:
+    file = written(tmp_path, "user,at\n1,1\nada,2\n")
+    with pytest.raises(InvalidData, match=r"does not hold what types= says.*invalid value 'ada'.*another type"):
+        plan(types={"user": "int64"}).run(file)
+    with pytest.raises(UnsupportedData, match="key column 'user' is of a type that is no key; got double"):
+        plan(types={"user": "float64"}).run(written(tmp_path, "user,at\n1,1\n"))
+
+
+@pytest.mark.parametrize("size", [10, 2**20, 5 * 2**20, 40 * 2**20])
+@pytest.mark.slow
+def test_a_field_may_span_blocks(tmp_path: Path, size: int) -> None:
+    """Arrow reads a file in blocks of a megabyte."""
+    note = "line\n" * (size // 5)
+    rows = "".join(f'k{i},{i},"{note}"\n' for i in range(3))
+    run = plan().aggregate(note=sk.first("note")).run(written(tmp_path, "user,at,note\n" + rows))
+    assert [len(each) for each in run.table()["note"].to_pylist()] == [len(note)] * 3
+    assert run.table()["note"][0].as_py() == note
+
+
+def test_line_breaks_in_fields_all_over_a_large_file(tmp_path: Path) -> None:
+    rows = "".join(f'k,{i},"a\n{"b" * (i % 97)},\n"\n' for i in range(60_000))
+    assert len(rows) > 3 * 2**20
+    run = plan().aggregate(n=sk.count(), notes=sk.collect("note")).run(written(tmp_path, "user,at,note\n" + rows))
+    table = run.table()
+    assert table["n"].to_pylist() == [60_000]
+    assert table["notes"][0].as_py() == [f"a\n{'b' * (i % 97)},\n" for i in range(60_000)]
+
+
+@pytest.mark.parametrize("column", ["user", "note"])
+def test_text_that_is_not_utf8_is_refused(tmp_path: Path, column: str) -> None:
+    file = written(tmp_path, "user,at,note\nZo\u00eb,1,Zo\u00eb\n".encode("latin-1"))
+    steps = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(plan().windows)
+    if column == "note":
+        file = written(tmp_path, b"user,at,note\nzoe,1,Zo\xeb\n")
+    with pytest.raises(InvalidData, match=r"not UTF-8.*save it as UTF-8"):
+        steps.aggregate(note=sk.first("note")).run(file)
+    if column == "note":
+        assert keys_of(steps.count().run(file)) == ["zoe"]  # a column that nobody reads
+
+
+def test_bytes_are_read_where_the_plan_says_so(tmp_path: Path) -> None:
+    file = written(tmp_path, b"user,at\nZo\xeb,1\n")
+    assert keys_of(plan(types={"user": "binary"}).run(file)) == [b"Zo\xeb"]
+
+
+def test_names_of_columns_that_are_not_utf8(tmp_path: Path) -> None:
+    with pytest.raises(InvalidData, match="not UTF-8"):
+        plan().run(written(tmp_path, b"us\xebr,user,at\na,b,1\n"))

@@ -1,0 +1,248 @@
+"""A column of times as milliseconds: units, zones, what is missing, what is refused."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData
+from sessionkit.records.source import Source
+from sessionkit.records.times import refuse_mixed_zones, to_milliseconds
+
+PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+NEW_YORK = "America/New_York"
+LAST_S, FIRST_DST_MS = INT64_MAX // 1000, 1_362_898_800_000  # 2013-03-10 02:00 in New York did not exist
+
+
+def read(
+    values: Any, kind: pa.DataType | None = None, **options: Any
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
+    """The column `at` of these values as the engine gets it."""
+    column = pa.chunked_array([values], kind)
+    return to_milliseconds(column, Source(keys=("user",), timestamp="at", **options))
+
+
+def refused(error: type[Exception], telling: str, values: Any, kind: pa.DataType | None = None, **options: Any) -> None:
+    with pytest.raises(error) as caught:
+        read(values, kind, **options)
+    assert telling in str(caught.value)
+
+
+@pytest.mark.parametrize("unit", list(PER_SECOND))
+@pytest.mark.parametrize("chunked", [False, True])
+def test_the_unit_comes_from_the_type(unit: str, chunked: bool) -> None:
+    per_second = PER_SECOND[unit]
+    parts = (
+        [[1_372_655_700 * per_second], [0, per_second // 2]]
+        if chunked
+        else [[1_372_655_700 * per_second, 0, per_second // 2]]
+    )
+    column = pa.chunked_array(parts, pa.timestamp(unit, "UTC"))
+    ms, missing = to_milliseconds(column, Source(keys=("user",), timestamp="at"))
+    assert ms.tolist() == [1_372_655_700_000, 0, 0 if unit == "s" else 500]
+    assert ms.dtype == np.dtype("int64")
+    assert missing is None
+
+
+@pytest.mark.parametrize("unit", list(PER_SECOND))
+@pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.float64()])
+def test_plain_numbers_with_a_unit(unit: str, kind: pa.DataType) -> None:
+    ms, _ = read(pa.array(np.array([1_372_655_700 * PER_SECOND[unit]]).astype(kind.to_pandas_dtype())), unit=unit)
+    assert ms.tolist() == [1_372_655_700_000]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.uint8(), pa.float16(), pa.float32()])
+def test_narrow_numbers(kind: pa.DataType) -> None:
+    values = np.array([1, 2], kind.to_pandas_dtype())
+    assert read(pa.array(values, kind), unit="s")[0].tolist() == [1_000, 2_000]
+
+
+@given(st.lists(st.integers(0, INT64_MAX), min_size=1), st.sampled_from(["us", "ns"]))
+def test_finer_times_are_rounded_down(values: list[int], unit: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ms, _ = read(values, pa.int64(), unit=unit)
+    assert ms.tolist() == [value // (PER_SECOND[unit] // 1000) for value in values]
+
+
+@given(
+    st.lists(st.integers(-(2**63), -1) | st.sampled_from([-(2**63), -(2**62), -LAST_S - 1]), min_size=1),
+    st.sampled_from(["s", "ms", "us", "ns"]),
+)
+def test_a_negative_time_never_wraps(values: list[int], unit: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ms, missing = read([7, *values], pa.int64(), unit=unit, on_bad_time="drop")
+    assert (ms[1:] < 0).all()
+    assert missing is not None
+    assert not missing.any()
+
+
+def test_the_last_times_of_each_unit() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert read([LAST_S], pa.int64(), unit="s")[0].tolist() == [LAST_S * 1000]
+        assert read([INT64_MAX], pa.int64(), unit="ms")[0].tolist() == [INT64_MAX]
+        refused(InvalidData, f"a time in seconds is too large; got {LAST_S + 1}", [LAST_S + 1], pa.int64(), unit="s")
+        refused(InvalidData, "column 'at' has a time too large", [2**63], pa.uint64(), unit="ms")
+        refused(InvalidData, "column 'at' has a time too large", [float("inf")], unit="ms")
+        refused(InvalidData, "column 'at' has a time too large", [1e300], unit="ms")
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "other"),
+    [(1_372_655_700, "ms", "s"), (1_372_655_700_000, "s", "ms"), (1_372_655_700_000_000, "ns", "us")],
+)
+def test_a_warning_where_another_unit_fits_better(value: int, unit: str, other: str) -> None:
+    with pytest.warns(
+        UserWarning, match=f"column 'at' read as {unit} lies outside 1990 to 2100; as {other} it would not"
+    ):
+        read([value] * 2_500, pa.int64(), unit=unit)
+
+
+def test_no_warning_for_toy_times_and_right_units() -> None:
+    read([0, 60_000, 120_000], pa.int64(), unit="ms")
+    read([1_372_655_700_000], pa.int64(), unit="ms")
+    read([], pa.int64(), unit="s")
+    read([None], pa.int64(), unit="s", on_bad_time="drop")
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([7, None, 9, None, None, None], pa.int64()),
+        ([7.0, float("nan"), 9.0, None, float("nan"), None], pa.float64()),
+        ([7, None, 9, None, None, None], pa.timestamp("ms", "UTC")),
+    ],
+)
+def test_missing_times(values: list[Any], kind: pa.DataType) -> None:
+    unit = None if pa.types.is_timestamp(kind) else "ms"
+    telling = (
+        "column 'at' has missing timestamps; got 4 (rows 1, 3, 4, …); "
+        'drop them, or pass on_bad_time="drop" to count them as dropped'
+    )
+    refused(InvalidData, telling, values, kind, unit=unit)
+    ms, missing = read(values, kind, unit=unit, on_bad_time="drop")
+    assert missing is not None
+    assert missing.tolist() == [False, True, False, True, True, True]
+    assert ms[~missing].tolist() == [7, 9]
+    assert (ms[missing] < 0).all()
+
+
+def test_a_column_of_nothing_but_missing_times() -> None:
+    refused(InvalidData, "column 'at' has missing timestamps; got 2 (rows 0, 1)", [None, None], pa.null())
+    _, missing = read([None, None], pa.null(), on_bad_time="drop")
+    assert missing is not None
+    assert missing.all()
+    assert read([], pa.null())[0].tolist() == []
+
+
+def test_negative_times_are_refused_with_their_rows() -> None:
+    telling = (
+        "column 'at' has times before 1970, which Kafka refuses; got 2 (rows 1, 2); drop them, or pass on_bad_time="
+    )
+    refused(InvalidData, telling, [7, -1, -2, 9], pa.int64(), unit="ms")
+    refused(InvalidData, telling, [7, -1, -2, 9], pa.timestamp("us", "UTC"))
+    ms, missing = read([7, -1, -2_000, 9_000], pa.timestamp("us", "UTC"), on_bad_time="drop")
+    assert ms.tolist() == [0, -1, -2, 9]
+    assert missing is not None
+    assert not missing.any()
+
+
+def test_fractions_are_refused_and_whole_floats_taken() -> None:
+    telling = "column 'at' has times with a fraction; got 2.5 in row 2; round them to integers"
+    refused(UnsupportedData, telling, [1.0, None, 2.5, 0.5], pa.float64(), unit="s")
+    assert read([1.0, 2.0], pa.float64(), unit="s")[0].tolist() == [1_000, 2_000]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "telling"),
+    [
+        (
+            ["2013-07-01"],
+            pa.string(),
+            "got string; parse the text first, such as pandas.to_datetime(df['at'], utc=True)",
+        ),
+        (["2013-07-01"], pa.large_string(), "parse the text first"),
+        (["2013-07-01"], pa.string_view(), "parse the text first"),
+        ([dt.date(2013, 7, 1)], pa.date32(), "got date32[day]; a column of timestamps, or of integers with unit="),
+        ([True], pa.bool_(), "got bool; a column of timestamps"),
+        ([dt.timedelta(1)], pa.duration("ms"), "got duration[ms]; a column of timestamps"),
+        ([[1]], pa.list_(pa.int64()), "a column of timestamps"),
+    ],
+)
+def test_what_is_no_time(values: list[Any], kind: pa.DataType, telling: str) -> None:
+    refused(UnsupportedData, "column 'at' must hold times; got", values, kind)
+    refused(UnsupportedData, telling, values, kind)
+
+
+def test_plain_numbers_need_a_unit() -> None:
+    telling = 'column \'at\' has plain numbers as times; got int64; pass unit="s", "ms", "us" or "ns"'
+    refused(UnsupportedData, telling, [1], pa.int64())
+
+
+def test_times_without_a_zone_need_one() -> None:
+    telling = "column 'at' has times without a zone; got timestamp[ms]; pass timezone=\"UTC\", or the zone of the clock"
+    refused(UnsupportedData, telling, [1], pa.timestamp("ms"))
+    assert read([FIRST_DST_MS], pa.timestamp("ms"), timezone="UTC")[0].tolist() == [FIRST_DST_MS]
+    summer = dt.datetime(2013, 7, 1, 5, 15)
+    ms, _ = read([summer], pa.timestamp("ms"), timezone=NEW_YORK)
+    assert ms.tolist() == [int(summer.replace(tzinfo=ZoneInfo(NEW_YORK)).timestamp() * 1000)]
+
+
+def test_a_zone_in_the_type_stays() -> None:
+    moment = dt.datetime(2013, 7, 1, tzinfo=ZoneInfo("Asia/Tokyo"))
+    column = [moment]
+    assert read(column, pa.timestamp("s", "Asia/Tokyo"), timezone=NEW_YORK)[0].tolist() == [
+        int(moment.timestamp()) * 1000
+    ]
+
+
+@pytest.mark.parametrize("timezone", ["Nowhere/Else", ""])
+def test_an_unknown_zone(timezone: str) -> None:
+    telling = f'timezone must be a zone of the IANA database; got {timezone!r}; a name such as "UTC"'
+    refused(InvalidArgument, telling, [1], pa.timestamp("ms"), timezone=timezone)
+    refused(InvalidArgument, telling, [], pa.timestamp("ms"), timezone=timezone)
+
+
+def test_a_time_that_a_change_of_the_clocks_skipped() -> None:
+    times = [dt.datetime(2013, 3, 10, 1, 30), dt.datetime(2013, 3, 10, 3, 30), dt.datetime(2013, 3, 10, 2, 30)]
+    telling = 'nonexistent="earliest" or "latest" choose one'
+    refused(InvalidData, "column 'at' has a time that its zone cannot place; got row 2: ", times, timezone=NEW_YORK)
+    refused(InvalidData, telling, times, timezone=NEW_YORK)
+    earliest, _ = read(times, timezone=NEW_YORK, nonexistent="earliest")
+    latest, _ = read(times, timezone=NEW_YORK, nonexistent="latest")
+    assert earliest[2] + 1 == latest[2] == 1_362_898_800_000
+
+
+def test_a_time_that_a_change_of_the_clocks_repeats() -> None:
+    times = [dt.datetime(2013, 11, 3, 0, 30), dt.datetime(2013, 11, 3, 1, 30)]
+    refused(InvalidData, "got row 1: ", times, timezone=NEW_YORK)
+    earliest, _ = read(times, timezone=NEW_YORK, ambiguous="earliest")
+    latest, _ = read(times, timezone=NEW_YORK, ambiguous="latest")
+    assert latest[1] - earliest[1] == 3_600_000
+
+
+@given(st.integers(0, 400), st.integers(1, 401))
+def test_the_row_named_is_the_first_that_fails(bad: int, more: int) -> None:
+    times = [dt.datetime(2013, 7, 1)] * bad + [dt.datetime(2013, 3, 10, 2, 30)] * more
+    refused(InvalidData, f"got row {bad}: ", times, pa.timestamp("s"), timezone=NEW_YORK)
+
+
+def test_mixed_zones() -> None:
+    aware, naive = dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.datetime(2020, 1, 1)
+    refuse_mixed_zones([aware, None, aware], "at")
+    refuse_mixed_zones([naive, "text", naive], "at")
+    telling = r"column 'at' has times with and without a zone; got none in row 2, one in row 0; give all of them a zone"
+    with pytest.raises(UnsupportedData, match=telling):
+        refuse_mixed_zones([aware, None, naive], "at")

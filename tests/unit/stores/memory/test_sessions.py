@@ -1,0 +1,442 @@
+"""The in-memory session store: Kafka's calls, its order, its expiry, its errors; and what it shows of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import InvalidArgument, InvalidData, StoreClosed
+from sessionkit.stores.contract import SessionColumns, Snapshot
+from sessionkit.stores.memory.sessions import MemorySessionStore
+
+Spans = list[tuple[Any, int, int]]
+
+
+def filled(spans: Spans, **options: Any) -> MemorySessionStore:
+    """A store with these sessions, each with its own span as the aggregate."""
+    store = MemorySessionStore(**options)
+    for key, start, end in spans:
+        assert store.put(key, start, end, f"{key}{start}-{end}")
+    return store
+
+
+def spans_of(found: Any) -> Spans:
+    return [(s.key, s.window_start_ms, s.window_end_ms) for s in found]
+
+
+# ---- KIP-445's nested map: end, key, start
+
+EQUAL_ENDS: Spans = [("b", 5, 9), ("a", 1, 9), ("a", 7, 9), ("a", 0, 3), ("b", 20, 20), ("a", 4, 9), ("", 9, 9)]
+IN_ORDER: Spans = [("a", 0, 3), ("", 9, 9), ("a", 7, 9), ("a", 4, 9), ("a", 1, 9), ("b", 5, 9), ("b", 20, 20)]
+
+
+def test_order_is_end_then_key_then_falling_start() -> None:
+    store = filled(EQUAL_ENDS)
+    assert spans_of(store.all()) == IN_ORDER
+    assert spans_of(store.fetch(None, None)) == IN_ORDER
+    assert spans_of(store.find_sessions_by_end(0, 20)) == IN_ORDER
+    assert spans_of(store.find_sessions_in_keys(None, None, 0, 20)) == IN_ORDER
+    assert spans_of(store.fetch("a")) == [span for span in IN_ORDER if span[0] == "a"]
+
+
+def test_keys_are_in_the_order_of_their_bytes() -> None:
+    keys = [
+        "\U0001f600",
+        "\uffff",
+        "é",
+        "z",
+        "a",
+        "aa",
+        "B",
+        "",
+    ]  # UTF-16, which Java compares, has the first two reversed
+    store = filled([(key, 0, 9) for key in keys])
+    assert (
+        [s.key for s in store.all()]
+        == sorted(keys, key=str.encode)
+        == ["", "B", "a", "aa", "z", "é", "\uffff", "\U0001f600"]
+    )
+    numbers = filled([(key, 0, 9) for key in (-1, 5, 0, -(2**63))])
+    assert [s.key for s in numbers.all()] == [0, 5, -(2**63), -1]
+
+
+def test_a_range_of_keys_includes_both_bounds_and_none_is_open() -> None:
+    store = filled([(key, 0, 9) for key in ("a", "aa", "b", "c")])
+    ranges = {
+        ("a", "b"): ["a", "aa", "b"],
+        ("aa", "aa"): ["aa"],
+        (None, "aa"): ["a", "aa"],
+        ("aa", None): ["aa", "b", "c"],
+        ("x", "z"): [],
+        ("ab", "bb"): ["b"],
+    }
+    for (low, high), keys in ranges.items():
+        assert [s.key for s in store.fetch(low, high)] == keys
+        assert [s.key for s in store.find_sessions_in_keys(low, high, 9, 0)] == keys
+
+
+def test_a_backward_range() -> None:
+    """Kafka's in-memory store throws on fetch and on times, and finds nothing in a range of keys of findSessions."""
+    store = filled([("a", 0, 9), ("b", 0, 9)])
+    with pytest.raises(InvalidArgument, match="a range of keys must not go backwards; got 'b' to 'a'; swap them"):
+        store.fetch("b", "a")
+    with pytest.raises(InvalidArgument, match="must not go backwards"):
+        store.backward_fetch("b", "a")
+    assert list(store.find_sessions_in_keys("b", "a", 0, 9)) == []
+    with pytest.raises(InvalidArgument, match="a range of times must not go backwards; got 9 to 8; swap them"):
+        store.find_sessions_by_end(9, 8)
+
+
+@pytest.mark.parametrize(
+    ("earliest_end", "latest_start", "found"),
+    [(9, 5, True), (10, 5, False), (9, 4, False), (0, 2**63 - 1, True), (-1, 5, True), (-(2**63), 2**63 - 1, True)],
+)
+def test_bounds_are_inclusive(earliest_end: int, latest_start: int, found: bool) -> None:
+    store = filled([("ada", 5, 9)])
+    assert bool(list(store.find_sessions("ada", earliest_end, latest_start))) is found
+    assert bool(list(store.find_sessions_in_keys("a", "b", earliest_end, latest_start))) is found
+    assert list(store.find_sessions("bob", earliest_end, latest_start)) == []
+
+
+@pytest.mark.parametrize(("low", "high", "found"), [(9, 9, True), (0, 8, False), (10, 20, False), (0, 9, True)])
+def test_bounds_of_ends_are_inclusive(low: int, high: int, found: bool) -> None:
+    assert bool(list(filled([("ada", 5, 9)]).find_sessions_by_end(low, high))) is found
+
+
+def test_fetch_session_is_exact() -> None:
+    store = filled([("ada", 5, 9)])
+    assert store.fetch_session("ada", 5, 9) == "ada5-9"
+    for key, start, end in (("ada", 4, 9), ("ada", 5, 10), ("bob", 5, 9), ("ada", 9, 5)):
+        assert store.fetch_session(key, start, end) is None
+
+
+def test_put_replaces_and_null_deletes() -> None:
+    store = filled([("ada", 5, 9)])
+    store.put("ada", 5, 9, "new")
+    assert [s.aggregate for s in store.all()] == ["new"]
+    store.put("ada", 5, 9, None)
+    assert (len(store), store.fetch_session("ada", 5, 9)) == (0, None)
+    store.put("ada", 5, 9, None)  # there is nothing to delete
+    store.put("ada", 5, 9, None, keep_null=True)
+    assert [s.aggregate for s in store.all()] == [None]
+
+
+def test_remove_takes_exactly_one() -> None:
+    store = filled([("ada", 5, 9), ("ada", 6, 9), ("bob", 5, 9)])
+    store.remove("ada", 5, 9)
+    for key, start, end in (("ada", 5, 9), ("ada", 5, 8), ("eve", 5, 9)):
+        store.remove(key, start, end)
+    assert spans_of(store.all()) == [("ada", 6, 9), ("bob", 5, 9)]
+
+
+def test_an_answer_is_fixed_when_the_call_is_made() -> None:
+    store = filled([("ada", 5, 9), ("bob", 5, 9)])
+    found = store.all()
+    next(found)
+    store.remove("bob", 5, 9)
+    store.put("eve", 5, 9, 1)
+    assert [s.key for s in found] == ["bob"]
+
+
+def test_partitions_are_apart() -> None:
+    store = MemorySessionStore(retention=10)
+    store.put("ada", 0, 5, 1, partition=0)
+    store.put("ada", 0, 900, 2, partition=3)
+    assert [s.aggregate for s in store.fetch("ada")] == [1]
+    assert [s.aggregate for s in store.fetch("ada", partition=3)] == [2]
+    assert store.fetch_session("ada", 0, 900) is None
+    store.remove("ada", 0, 5, partition=3)
+    assert len(store) == 2
+
+
+# ---- expiry (Kafka's InMemorySessionStore)
+
+
+def test_a_put_at_the_boundary_is_refused() -> None:
+    store = MemorySessionStore(retention=10)
+    assert store.put("ada", 0, 100, 1)
+    assert not store.put("ada", 0, 90, 2)  # 90 <= 100 - 10
+    assert store.put("ada", 0, 91, 3)
+    assert [s.window_end_ms for s in store.all()] == [91, 100]
+
+
+def test_observed_time_moves_before_the_check_so_that_no_retention_keeps_nothing() -> None:
+    store = MemorySessionStore(retention=0)
+    assert not store.put("ada", 5, 5, 1)
+    assert list(store.all()) == []
+
+
+def test_a_refused_put_moves_time_and_a_null_too_late_deletes_nothing() -> None:
+    store = MemorySessionStore(retention=10)
+    store.put("ada", 50, 100, 1)
+    assert not store.put("ada", 0, 90, None)
+    assert store.put("ada", 50, 110, 2)
+    assert [s.window_end_ms for s in store.all()] == [110]
+
+
+def test_every_read_hides_what_has_expired() -> None:
+    def expiring() -> MemorySessionStore:
+        store = filled([("ada", 0, 90), ("ada", 0, 91)], retention=10)
+        store.put("bob", 100, 100, 1)
+        return store
+
+    assert expiring().fetch_session("ada", 0, 90) is None
+    assert expiring().fetch_session("ada", 0, 91) == "ada0-91"
+    left: Spans = [("ada", 0, 91), ("bob", 100, 100)]
+    reads = (
+        ("all",),
+        ("fetch", None, None),
+        ("find_sessions_in_keys", "a", "c", 0, 200),
+        ("find_sessions_by_end", 0, 200),
+    )
+    for name, *bounds in reads:
+        assert spans_of(getattr(expiring(), name)(*bounds)) == left, name
+    assert spans_of(expiring().find_sessions("ada", 0, 200)) == left[:1]
+    assert spans_of(expiring().fetch("ada")) == left[:1]
+    assert spans_of(expiring().backward_fetch(None, None)) == left[::-1]
+    assert len(expiring()) == 2
+
+
+def test_without_retention_nothing_expires() -> None:
+    store = filled([("ada", 0, 0), ("ada", 2**62, 2**62)])
+    assert len(store) == 2
+
+
+# ---- errors
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "telling"),
+    [
+        (9, 5, "a session starts at 0 or later and does not end before; got [9, 5]; swap them"),
+        (-1, 5, "a session starts at 0 or later and does not end before; got [-1, 5]"),
+        (1.0, 5, "a time of a session must be an integer; got 1.0; milliseconds since 1970 as an int"),
+        (1, None, "a time of a session must be an integer; got None"),
+        (1, True, "a time of a session must be an integer; got True"),
+        ("1", 5, "a time of a session must be an integer; got '1'"),
+    ],
+)
+def test_spans_that_cannot_be(start: Any, end: Any, telling: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        MemorySessionStore().put("ada", start, end, 1)
+    assert telling in str(caught.value)
+
+
+def test_times_of_a_question_must_be_integers() -> None:
+    store = filled([("ada", 5, 9)])
+    for ask in (
+        lambda: store.find_sessions("ada", 0.0, 10),  # type: ignore[arg-type]
+        lambda: store.find_sessions_by_end("0", 10),  # type: ignore[arg-type]
+        lambda: store.fetch_session("ada", None, 10),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidArgument, match="a time of a session must be an integer"):
+            ask()
+
+
+def test_numpy_integers_are_integers() -> None:
+    store = MemorySessionStore()
+    store.put(np.int64(7), np.int64(5), np.int64(9), 1)  # type: ignore[arg-type]
+    assert spans_of(store.fetch(7)) == [(7, 5, 9)]
+
+
+@pytest.mark.parametrize("key", [None, 1.0, True, ("a",), object(), "\ud800", 2**63])
+def test_what_is_no_key(key: Any) -> None:
+    store = MemorySessionStore()
+    for call in (lambda: store.put(key, 5, 9, 1), lambda: store.fetch(key), lambda: store.remove(key, 5, 9)):
+        with pytest.raises(InvalidArgument, match="this is no key"):
+            call()
+
+
+def test_a_store_has_one_type_of_key() -> None:
+    """As bytes, the integer 1 and this text are the same."""
+    store = filled([(1, 5, 9)])
+    for key in ("\0\0\0\0\0\0\0\1", b"\0\0\0\0\0\0\0\1"):
+        with pytest.raises(
+            InvalidArgument, match=r"store 'sessions' holds keys of another type; got .*; its keys are int"
+        ):
+            store.put(key, 5, 9, 2)
+        with pytest.raises(InvalidArgument, match="holds keys of another type"):
+            list(store.find_sessions(key, 0, 10))
+    assert [s.aggregate for s in store.all()] == ["15-9"]
+
+
+def test_retention_is_a_duration() -> None:
+    assert MemorySessionStore(retention="1h").retention_ms == 3_600_000
+    with pytest.raises(InvalidArgument, match="retention must be 0 ms or more; got -1 ms"):
+        MemorySessionStore(retention=-1)
+
+
+CALLS: dict[str, tuple[Any, ...]] = {
+    "put": ("ada", 5, 9, 1),
+    "remove": ("ada", 5, 9),
+    "find_sessions": ("ada", 0, 10),
+    "backward_find_sessions": ("ada", 0, 10),
+    "find_sessions_in_keys": ("a", "b", 0, 10),
+    "backward_find_sessions_in_keys": ("a", "b", 0, 10),
+    "find_sessions_by_end": (0, 10),
+    "fetch_session": ("ada", 5, 9),
+    "fetch": ("ada",),
+    "backward_fetch": ("ada",),
+    "all": (),
+    "snapshot": (0,),
+    "load": (pa.array(["ada"]), {0: 5}, ("count",)),
+    "to_pandas": (),
+    "__len__": (),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_closed_store_refuses_every_call(name: str) -> None:
+    with filled([("ada", 5, 9)], name="clicks") as store:
+        getattr(store, name)(*CALLS[name])
+    with pytest.raises(StoreClosed, match="store 'clicks' is closed"):
+        getattr(store, name)(*CALLS[name])
+    store.close()
+    assert repr(store) == "MemorySessionStore('clicks'): closed"
+    assert "closed" in store._repr_html_()
+
+
+def test_a_closed_store_takes_no_commit() -> None:
+    store = MemorySessionStore()
+    store.close()
+    nothing = columns([])
+    with pytest.raises(StoreClosed):
+        store.commit(nothing, nothing, {})
+
+
+# ---- the bulk calls
+
+
+def columns(rows: list[tuple[str, int, int, int, int, int, Any]], name: str = "count") -> SessionColumns:
+    """(key, partition, start, end, opened_by, closed_by, aggregate) as columns."""
+    keys, *numbers, aggregates = map(list, zip(*rows, strict=True)) if rows else ([], *([[]] * 5), [])
+    partition, start, end, opened_by, closed_by = (np.array(column, np.int64) for column in numbers)
+    values = {name: np.array(aggregates, object)}
+    return SessionColumns(pa.array(keys, pa.large_string()), partition, start, end, opened_by, closed_by, values)
+
+
+def test_what_was_committed_is_loaded() -> None:
+    store = MemorySessionStore()
+    snapshots = {0: Snapshot(17, 900, 800), 2: Snapshot(4, 50, -1)}
+    store.commit(columns([]), columns([("a", 0, 1, 5, 3, -1, 10), ("b", 2, 7, 9, 8, 11, None)]), snapshots)
+    assert (store.snapshot(0), store.snapshot(2), store.snapshot(1)) == (*snapshots.values(), Snapshot())
+    loaded = store.load(pa.array(["a", "b"]), {0: 0, 2: 0}, ("count",))
+    assert loaded.key.to_pylist() == ["a", "b"]
+    assert [column.tolist() for column in loaded[1:6]] == [[0, 2], [1, 7], [5, 9], [3, 8], [-1, 11]]
+    assert loaded.aggregates["count"].tolist() == [10, None]
+    store.commit(loaded, columns([("a", 0, 1, 6, 3, -1, 11)]), {})
+    assert spans_of(store.all()) == [("a", 1, 6)]
+    assert spans_of(store.all(partition=2)) == []
+    assert store.snapshot(0) == snapshots[0]
+
+
+def test_loaded_are_the_keys_asked_for_and_what_will_close() -> None:
+    store = filled([("a", 0, 5), ("b", 0, 6), ("c", 0, 100)])
+    loaded = store.load(pa.array(["c", "x"]), {0: 6}, ("value",))
+    assert loaded.key.to_pylist() == ["a", "c"]
+    assert len(store.load(pa.array(["a"]), {}, ("value",)).key) == 0
+
+
+def test_several_aggregations_are_one_stored_value() -> None:
+    plan = sk.group_by_key("user", timestamp="at", unit="ms")
+    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap="1s", grace="1s")).aggregate(
+        n=sk.count(), total=sk.sum("v")
+    )
+    with sk.open_store("memory", "clicks") as store:
+        plan.run(pd.DataFrame({"user": ["ada"], "at": [5], "v": [2]}), store=store)
+        assert [session[:4] for session in store.all()] == [(5, 5, {"n": 1, "total": 2}, "ada")]
+        with pytest.raises(
+            InvalidData, match=r"store 'clicks' holds the results of another plan; got \['n', 'total'\] in it"
+        ):
+            plan.count().run(pd.DataFrame({"user": ["ada"], "at": [6]}), store=store)
+
+
+def test_records_with_other_keys_are_refused() -> None:
+    plan = (
+        sk.group_by_key("user", timestamp="at", unit="ms")
+        .windowed_by(sk.SessionWindows(inactivity_gap=1, grace=1))
+        .count()
+    )
+    with sk.open_store("memory", "clicks") as store:
+        plan.run(pd.DataFrame({"user": ["ada"], "at": [5]}), store=store)
+        with pytest.raises(InvalidData, match="the store holds keys of another type; got large_string, records int64"):
+            plan.run(pd.DataFrame({"user": [1], "at": [600]}), store=store)
+
+
+# ---- to look at
+
+
+def test_it_shows_itself() -> None:
+    store = filled([("bob", 0, 5), ("ada", 7, 9)], name="clicks", retention="1m")
+    store.put("eve", 1, 2, [1], partition=4)
+    assert repr(store) == "MemorySessionStore('clicks'): 3 sessions, kept for 1 min"
+    assert repr(MemorySessionStore()) == "MemorySessionStore('sessions'): 0 sessions, kept for ever"
+    frame = store.to_pandas()
+    assert frame.columns.tolist() == ["partition", "key", "window_start_ms", "window_end_ms", "aggregate"]
+    assert frame["key"].tolist() == ["bob", "ada", "eve"]
+    assert frame["partition"].tolist() == [0, 0, 4]
+    shown = store._repr_html_()
+    assert "<td>bob</td><td>0</td><td>5</td><td>bob0-5</td>" in shown
+
+
+def test_it_shows_twenty_sessions_at_most() -> None:
+    store = filled([("ada", i, i) for i in range(50)])
+    assert store._repr_html_().count("<tr>") == 21
+
+
+# ---- open_store
+
+
+def test_open_store() -> None:
+    with sk.open_store("memory", "clicks-store", retention="1h") as store:
+        assert isinstance(store, MemorySessionStore)
+        assert (store.name, store.retention_ms) == ("clicks-store", 3_600_000)
+
+
+@pytest.mark.parametrize("name", ["a", "A-Z_0.9", "x" * 249, "..."])
+def test_names(name: str) -> None:
+    assert sk.open_store("memory", name).name == name
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a/b", "../x", "a\\b", "a b", "é", "a\0", "a\n", "x" * 250, None, 5, b"a"]
+)
+def test_names_that_are_refused(name: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"this is no name for a store; got .*; letters, digits, "):
+        sk.open_store("memory", name)
+
+
+@pytest.mark.parametrize("kind", ["disk", None, ["memory"]])
+def test_kinds_that_are_not_there(kind: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"kind of store must be a known choice; got .*; one of 'memory'"):
+        sk.open_store(kind, "clicks")
+
+
+@pytest.mark.parametrize("windows", [sk.SessionWindows(inactivity_gap=5, grace=0), sk.TimeWindows(size=5, grace=0)])
+def test_a_look_at_a_store_leaves_its_columns_where_they_are(windows: Any) -> None:
+    """Where a plan committed, a look moved every window into maps: a million of them took a minute and gigabytes."""
+    rng = np.random.default_rng(7)
+    size = 2_000
+    columns = {"user": rng.integers(0, 50, size), "at": rng.integers(0, 900, size), "p": rng.integers(0, 3, size)}
+    steps = sk.group_by_key("user", timestamp="at", unit="ms", partition="p").windowed_by(windows)
+    of = "sessions" if isinstance(windows, sk.SessionWindows) else "windows"
+    store = sk.open_store("memory", "clicks", of=of)
+    twin = sk.open_store("memory", "clicks", of=of)
+    for each in (store, twin):
+        grown = windows.arguments()[1]
+        steps.with_windows(**{**grown, "grace": "1h"}).aggregate(n=sk.count(), last=sk.last("at")).run(
+            pa.table(columns), store=each
+        )
+    twin._partitions  # noqa: B018  this one has maps
+    assert twin._maps
+    assert store._repr_html_() == twin._repr_html_()
+    assert (repr(store), store.facts(), len(store)) == (repr(twin), twin.facts(), len(twin))
+    assert store.to_pandas().equals(twin.to_pandas())
+    assert list(store.rows()) == list(twin.rows())
+    assert store.partitions == twin.partitions == [0, 1, 2]
+    assert not store._maps

@@ -1,0 +1,161 @@
+"""Lanes of more records than can be drawn one by one: what is shown as colour adds up, what stands out keeps a mark."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import pytest
+
+import sessionkit as sk
+from sessionkit.base.decisions import LATE, MERGED
+from sessionkit.views.charts import lanes
+from sessionkit.views.charts.drawing.grammar import MOST_SVG_POINTS
+from sessionkit.views.charts.lanes.density import MOST_DRAWN
+from tests.unit.views.charts.test_charts import HOSTILE, MINUTE, _unit, named
+
+SECOND, HOUR = 1_000, 3_600_000
+WINDOWS = {
+    "session": sk.SessionWindows(inactivity_gap="30s", grace="30s"),
+    "tumbling": sk.TimeWindows(size="1m", grace="30s"),
+    "hopping": sk.TimeWindows(size="4m", advance="1m", grace="30s"),
+    "sliding": sk.SlidingWindows(time_difference="20s", grace="30s"),
+}
+of_each_kind = pytest.mark.parametrize("kind", WINDOWS)
+COUNT = 30_000
+
+
+def run_of(windows: Any, keys: list[str], partitions: int = 1) -> sk.Run:
+    """Records a second apart, of which some come minutes late."""
+    rng = np.random.default_rng(7)
+    late = rng.exponential(90 * SECOND, COUNT) * (rng.random(COUNT) < 0.2)
+    key = rng.zipf(1.4, COUNT) % len(keys)
+    data = pd.DataFrame({"at": (HOUR + np.arange(COUNT) * SECOND - late).astype(np.int64), "p": key % partitions})
+    data["key"] = pd.array([keys[each] for each in key], "string")
+    plan = sk.group_by_key("key", timestamp="at", unit="ms", partition="p").windowed_by(windows)
+    run: sk.Run = plan.count().run(data)
+    return run
+
+
+@pytest.fixture(scope="module", params=[1, 3], ids=["one partition", "three partitions"])
+def runs(request: pytest.FixtureRequest) -> dict[str, sk.Run]:
+    keys = [f"key {number:02}" for number in range(12)]
+    return {kind: run_of(windows, keys, request.param) for kind, windows in WINDOWS.items()}
+
+
+def heat(figure: go.Figure) -> Any:
+    """The counts, a row for each lane, from the bottom."""
+    return np.asarray(named(figure, "density").z)[::2]
+
+
+def is_density(figure: go.Figure) -> bool:
+    return any(each.type == "heatmap" for each in figure.data)
+
+
+@of_each_kind
+def test_density_adds_up_to_the_records_in_the_span(runs: dict[str, sk.Run], kind: str) -> None:
+    run = runs[kind]
+    times = run.trace.batch.timestamp_ms
+    assert int(np.nansum(heat(run.lanes(first_ms=0)))) == COUNT
+    first, last = HOUR + 2 * HOUR, HOUR + 8 * HOUR
+    part = run.lanes(first_ms=first, last_ms=last)
+    inside = (times >= first) & (times <= last)
+    assert int(np.nansum(heat(part))) == int(inside.sum()) > MOST_DRAWN
+    assert f"{inside.sum():,} records: shown as density; zoom in to see each" in part.layout.title.text
+    assert named(part, "records: 1 to").showlegend
+    names = [text.removeprefix("<b>").partition("<")[0] for text in part.layout.yaxis.ticktext]
+    assert len(names) == len(heat(part))
+    for name, row in zip(names[::-1], heat(part), strict=True):
+        mine = run.trace.batch.key == run.trace.keys.to_pylist().index(name)
+        assert int(np.nansum(row)) == int((mine & inside).sum())
+
+
+@of_each_kind
+def test_what_stands_out_has_a_mark_in_every_cell_that_holds_it(runs: dict[str, sk.Run], kind: str) -> None:
+    run = runs[kind]
+    trace, figure = run.trace, runs[kind].lanes(first_ms=0)
+    masks = {"dropped": trace.decision == LATE}
+    if kind == "session":
+        masks["bridge"] = trace.decision == MERGED
+        masks["late, saved"] = trace.late_but_kept & (trace.decision != MERGED)
+    else:
+        some = np.zeros(len(trace), np.bool_)
+        some[trace.missed.record] = True
+        masks["too late for"] = some & trace.accepted
+        masks["late, but"] = trace.late_but_kept & ~some
+    low, high = figure.layout.xaxis.range
+    unit = _unit(figure)
+    plot = figure.layout.width - figure.layout.margin.l - figure.layout.margin.r
+    heights = dict(zip(figure.layout.yaxis.ticktext, figure.layout.yaxis.tickvals, strict=True))
+    names = np.array([heights[f"<b>{key}</b>"] for key in trace.keys.to_pylist()])
+    assert masks["dropped"].any() and (kind != "session" or masks["bridge"].any())
+    for name, mask in masks.items():
+        drawn = named(figure, name)
+        assert sum(drawn.customdata) == mask.sum()
+        marked = {
+            (round(y), int((x - low) / (high - low) * (plot // 8))) for x, y in zip(drawn.x, drawn.y, strict=True)
+        }
+        column = ((trace.batch.timestamp_ms[mask] / unit - low) / (high - low) * (plot // 8)).astype(int)
+        held = set(zip(names[trace.batch.key[mask]].tolist(), column.tolist(), strict=True))
+        assert marked == held and len(drawn.x) == len(held)  # at most one of a kind for a cell, and never none
+    assert sum(len(named(figure, name).x) for name in masks) <= MOST_SVG_POINTS
+    assert all(each.type == "scatter" for each in figure.data if each.name != "density")  # WebGL lies below the colour
+
+
+def test_marks_say_how_many_they_stand_for(runs: dict[str, sk.Run]) -> None:
+    drops = named(runs["session"].lanes(first_ms=0), "dropped")
+    many = int(np.argmax(drops.customdata))
+    assert drops.hovertext[many].startswith(f"<b>dropped: {drops.customdata[many]:,}</b><br>")
+    assert " to " in drops.hovertext[many] and "first of them: offset" in drops.hovertext[many]
+    lone = drops.customdata.index(1)
+    assert "first of them" not in drops.hovertext[lone]
+
+
+@of_each_kind
+def test_zooming_in_gives_the_ordinary_lanes(runs: dict[str, sk.Run], kind: str) -> None:
+    run = runs[kind]
+    first, last = HOUR + 4 * HOUR, HOUR + 4 * HOUR + 10 * MINUTE
+    assert is_density(run.lanes(first_ms=first))
+    near = run.lanes(first_ms=first, last_ms=last)
+    assert not is_density(near)
+    alone = lanes(run.trace, run.plan.windows, first_ms=first, last_ms=last)
+    assert near.to_json() == alone.to_json()  # what the run keeps for its pictures changes none of them
+    assert sum(len(each.x) for each in near.data if each.mode == "markers" and each.showlegend) == int(
+        ((run.trace.batch.timestamp_ms >= first) & (run.trace.batch.timestamp_ms <= last)).sum()
+    )
+
+
+def test_a_span_beyond_the_data_shows_all_of_it(runs: dict[str, sk.Run]) -> None:
+    run = runs["session"]
+    everything = run.lanes(first_ms=0).to_json()
+    assert run.lanes(first_ms=0, last_ms=10**15).to_json() == everything
+    assert run.lanes(last_ms=10**15).to_json() == everything
+    assert "shown:" not in run.lanes(first_ms=0).layout.title.text
+
+
+def test_a_part_that_nobody_asked_for_is_drawn_record_by_record(runs: dict[str, sk.Run]) -> None:
+    figure = runs["session"].lanes()
+    assert not is_density(figure) and "the part with most to see" in figure.layout.title.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_plotly_finds_no_fault_with_the_density(runs: dict[str, sk.Run], theme: Any) -> None:
+    for kind in WINDOWS:
+        figure = runs[kind].lanes(first_ms=0, most=3, theme=theme)
+        checked = go.Figure(figure.to_dict())
+        assert json.loads(checked.to_json()) == json.loads(figure.to_json())
+        assert len(figure.to_json()) < 1_000_000
+
+
+def test_keys_in_the_density_are_text() -> None:
+    figure = run_of(WINDOWS["session"], HOSTILE).lanes(first_ms=0)
+    assert is_density(figure)
+    written = figure.to_json()
+    for bad in ("<img", "<script", "</script", r"$\\href", "javascript:alert(1)}{x}$", "\x00"):
+        assert bad not in written
+    templates = {each.hovertemplate for each in figure.data}
+    assert templates == {None, "%{hovertext}<extra></extra>", "records here: %{z:,}<extra></extra>"}

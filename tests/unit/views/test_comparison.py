@@ -1,0 +1,142 @@
+"""Two runs beside each other: what became of each record and window, in counts that add up."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import InvalidArgument
+from sessionkit.views.comparison import CHANGES
+from tests.property.streams import draw
+
+
+def plan(gap: int = 5, grace: int = 0) -> sk.Plan:
+    windows = sk.SessionWindows(inactivity_gap=gap, grace=grace)
+    return sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(windows).aggregate(n=sk.count(), s=sk.sum("v"))
+
+
+def data(*rows: tuple[str, int]) -> pd.DataFrame:
+    keys, at = zip(*rows, strict=True)
+    return pd.DataFrame({"key": list(keys), "at": list(at), "v": range(len(keys))})
+
+
+def what(before: Any, after: Any) -> dict[str, int]:
+    return {name: count for name, count in before.compare(after).counts().items() if count and name in CHANGES}
+
+
+def test_each_change_by_hand() -> None:
+    one = data(("a", 0), ("a", 8), ("b", 3), ("c", 0), ("c", 4))
+    small, wide = plan(5, 50).run(one), plan(9, 50).run(one)
+    assert what(small, wide) == {"same": 2, "joined": 1}
+    assert what(wide, small) == {"same": 2, "split": 1}
+    late = data(("a", 0), ("b", 40), ("a", 2), ("a", 20))
+    strict, patient = plan(5, 0).run(late), plan(5, 60).run(late)
+    assert what(strict, patient) == {"same": 1, "changed": 1, "gained": 1}
+    assert what(patient, strict) == {"same": 1, "changed": 1, "lost": 1}
+
+
+def test_a_group_that_is_several_on_both_sides() -> None:
+    """Before [0, 4] [10, 14]; after the late 7 is kept and 0 is not: no windows do that, so it is told by records."""
+    rows = data(("a", 0), ("a", 4), ("a", 10), ("a", 14), ("b", 30), ("a", 7), ("a", 19))
+    before, after = plan(6, 0).run(rows), plan(4, 40).run(rows)
+    counts = before.compare(after).counts()
+    assert counts["regrouped"] + counts["split"] + counts["changed"] >= 1
+
+
+def test_records_that_one_run_drops() -> None:
+    rows = data(("a", 0), ("b", 40), ("a", 2), ("a", 20))
+    found = plan(5, 0).run(rows).compare(plan(5, 60).run(rows))
+    assert found.records().to_dict("list") == {
+        "what": ["gained", "gained"],
+        "partition": [0, 0],
+        "offset": [2, 3],
+        "key": ["a", "a"],
+        "timestamp_ms": [2, 20],
+        "reason": ["late", "late"],
+    }
+    assert "2 records gained, 0 lost" in repr(found)
+
+
+def test_the_table_has_bounds_before_and_after() -> None:
+    rows = data(("a", 0), ("a", 8))
+    (row,) = plan(5).run(rows).compare(plan(9).run(rows)).table().to_dict("records")
+    assert (row["what"], row["key"], row["start_ms"], row["end_ms"]) == ("joined", "a", 0, 8)
+    assert [list(each) for each in row["before_bounds_ms"]] == [[0, 0], [8, 8]]
+    assert [list(each) for each in row["after_bounds_ms"]] == [[0, 8]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(60))
+def test_counts_add_up(seed: int) -> None:
+    stream = draw(seed)
+    times = {"timestamp": "time", "unit": "ms", "partition": "partition", "offset": "offset", "on_bad_time": "drop"}
+    keyed = sk.group_by_key("key", **times)
+    rng = np.random.default_rng(seed)
+    kinds: list[Any] = [
+        sk.SessionWindows(inactivity_gap=int(rng.integers(0, 30)), grace=int(rng.integers(0, 50))),
+        sk.SessionWindows(inactivity_gap=int(rng.integers(0, 30)), grace=int(rng.integers(0, 50))),
+    ]
+    if seed % 3 == 0:
+        size = int(rng.integers(1, 20))
+        kinds = [sk.TimeWindows(size=size, grace=int(grace)) for grace in rng.integers(0, 50, 2)]
+    before, after = (keyed.windowed_by(windows).aggregate(s=sk.sum("value")).run(stream.table) for windows in kinds)
+    found = before.compare(after)
+    counts = found.counts()
+    assert sum(n for name, n in counts.items() if name.startswith("records_")) == len(stream.table)
+    assert sum(n for name, n in counts.items() if name.endswith("_before")) == before.metrics()["windows"]
+    assert sum(n for name, n in counts.items() if name.endswith("_after")) == after.metrics()["windows"]
+    assert counts["records_gained"] - counts["records_lost"] == int(after.trace.accepted.sum()) - int(
+        before.trace.accepted.sum()
+    )
+    assert what(before, before) == ({"same": before.metrics()["windows"]} if before.metrics()["windows"] else {})
+    back = after.compare(before).counts()
+    mirrored = {"split": "joined", "joined": "split", "lost": "gained", "gained": "lost"}
+    assert all(counts[name] == back[mirrored.get(name, name)] for name in CHANGES)
+    assert len(found.table()) == sum(counts[name] for name in CHANGES)
+
+
+def test_only_the_same_records_can_be_compared() -> None:
+    one, other = plan().run(data(("a", 0), ("a", 8))), plan().run(data(("a", 0), ("a", 9)))
+    with pytest.raises(InvalidArgument, match="only runs of the same records can be compared"):
+        one.compare(other)
+    hopping = plan().windowed_by(sk.TimeWindows(size=5, grace=0)).run(data(("a", 0), ("a", 8)))
+    with pytest.raises(InvalidArgument, match="only windows of one kind can be compared"):
+        one.compare(hopping)
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        ({"key": ["a", "b", "b"]}, "got 1 of 3 records with another key;"),
+        ({"key": ["a", "b", None]}, "got 1 of 3 records with another key;"),
+        ({"at": [0, 9, 3]}, "got 1 of 3 records with another time;"),
+        ({"p": [0, 0, 2]}, "got the records in 1 partition and in 2;"),
+        ({"p": [1, 1, 1]}, "got 3 of 3 records in another partition;"),
+        ({"key": ["a"], "at": [0], "p": [0]}, "got 3 records and 1;"),
+    ],
+)
+def test_what_differs_between_the_records_is_named(other: dict[str, Any], told: str) -> None:
+    """Of the same records over four partitions it said "got 28,491 records and 28,491"."""
+    same = {"key": ["a", "b", "a"], "at": [0, 8, 3], "p": [0, 0, 0]}
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p")
+    found = keyed.windowed_by(sk.SessionWindows(inactivity_gap=5, grace=0)).count()
+    before, after = found.run(pd.DataFrame(same)), found.run(pd.DataFrame(same | other))
+    with pytest.raises(InvalidArgument, match=told):
+        before.compare(after)
+    assert before.compare(found.run(pd.DataFrame(same))).counts()["records_kept_by_both"] == 3
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_picture_has_a_bar_for_each_window_of_its_keys(theme: Any) -> None:
+    rows = data(("a", 0), ("a", 8), ("<b>x", 3), ("<b>x", 11), ("c", 0))
+    found = plan(5).run(rows).compare(plan(9).run(rows))
+    figure = found.figure(theme=theme)
+    assert sorted(trace.name for trace in figure.data) == ["joined"]
+    assert len(figure.data[0].x) == 6  # two before and one after, of the two keys that change
+    assert "<b>x" not in "".join(figure.data[0].y)
+    assert len(found.figure(most=1).data[0].x) == 3
+    assert len(plan(5).run(rows).compare(plan(5).run(rows)).figure().data) == 0
