@@ -48,14 +48,19 @@ demo: $(READY) ## sessions of a month of flights on Spark, and a report: out/rep
 	@$(PYTHON) -m sessionkit demo --overwrite
 	@echo "report: out/report.html    Parquet: out/table out/changelog out/trace"
 
+# What the tests need beside Python packages: Kafka's jars, the program that asks Kafka Streams, the compiled loops.
+.PHONY: tools
+tools: $(READY) ## get and build what the tests need (they do so by themselves)
+	@$(PYTHON) -m tests.tools
+
 # Each test that starts a Spark runs it for seconds: what a long job gains by costs them more than it spares. They wait
-# more than they work, so four processes share two cores. Pages come after them: a browser that waits for its turn is
+# more than they work, so three processes share two cores. Pages come after them: a browser that waits for its turn is
 # taken for one that hangs.
 
 .PHONY: test
 test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
-test: $(READY) ## all tests, with Spark and a browser, and all notebooks
-	$(PYTEST) -n 4 --dist loadgroup -m "not browser and not fault"
+test: $(READY) tools ## all tests, with Spark and a browser, and all notebooks
+	$(PYTEST) -n 3 --dist loadgroup -m "not browser and not fault"
 	$(MAKE) --no-print-directory coverage test-pages
 
 .PHONY: test-pages

@@ -40,13 +40,11 @@ if INTERPRETED:
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Where tests are spread over processes, one has the Spark session for streams, and one that for all the rest.
 
-    Tests that start a Spark of their own go one by one: three Sparks at a time are enough.
+    Tests that start a Spark of their own go with the latter: two at a time are enough for two cores.
     """
     if item.get_closest_marker("spark"):
         is_of_streams = any(word in item.path.stem for word in ("stream", "checkpoint", "replay"))
-        name = "spark for streams" if is_of_streams else "spark"
-        has_session = "spark" in getattr(item, "fixturenames", ())
-        item.add_marker(pytest.mark.xdist_group(name if has_session else "another spark"))
+        item.add_marker(pytest.mark.xdist_group("spark for streams" if is_of_streams else "spark"))
 
 
 def skipped_in_ci(config: pytest.Config) -> list[str]:

@@ -1,0 +1,46 @@
+"""`python -m tests.tools`: gets and builds what the tests need beside Python packages, before they share the machine.
+
+Each part is got once. Where a tool is missing it says so and goes on: the tests that need it are skipped.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable
+
+from examples.kafka.jars import Missing, broker_jars
+from tests.differential.oracle import OracleUnavailable, build
+from tests.kinds import EACH_KIND, plan_of
+
+
+def main() -> None:
+    get("Kafka's jars", broker_jars)
+    get("the program that asks Kafka Streams", build)
+    # several processes that meet a loop for the first time would each compile it
+    with multiprocessing.get_context("spawn").Pool(2) as pool:
+        pool.map(compile_loops, EACH_KIND, chunksize=1)
+
+
+def get(what: str, step: Callable[[], object]) -> None:
+    try:
+        step()
+    except (Missing, OracleUnavailable) as error:
+        print(f"without {what}: {error}", file=sys.stderr)
+
+
+def compile_loops(kind: str) -> None:
+    """Those of the plans that most tests run."""
+    import pyarrow as pa
+
+    import sessionkit as sk
+
+    named = {"count": sk.count(), "total": sk.sum("n"), "least": sk.min("n"), "most": sk.max("n"), "mean": sk.mean("x")}
+    table = pa.table({"key": ["a", "b", "a"], "at": [0, 5, 100], "n": [1, 2, 3], "x": [0.5, 1.5, 2.5]})
+    for strategy in ("on_window_update", "on_window_close"):
+        run = plan_of(EACH_KIND[kind], strategy, named).run(table)
+        run.table(), run.changelog(), run.dropped()
+
+
+if __name__ == "__main__":
+    main()
