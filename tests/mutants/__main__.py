@@ -160,7 +160,7 @@ def _try_in_child(mutant: Mutant, names: Sequence[str]) -> int:
 
 def _load_libraries() -> None:
     """Once for all children; sessionkit itself each child loads with its change."""
-    os.environ["SESSIONKIT_INTERPRETED"] = os.environ["NUMBA_DISABLE_JIT"] = "1"
+    os.environ["SESSIONKIT_INTERPRETED"] = "1"
     import numba  # noqa: F401
     import pandas  # noqa: F401
     import polars  # noqa: F401

@@ -38,6 +38,7 @@ class BaseStore(ShownStore, ABC):
     # come by time, key and falling start. Those of a persistent one come by segment, key, time and rising start.
     is_persistent: ClassVar[bool] = False
     time_ordered: bool = False
+    has_index: bool = False
     segment_interval_ms: int = 1
     longest_key: ClassVar[int] = 2**63  # in bytes
 

@@ -63,6 +63,10 @@ class CachedWindows(WindowStore, CachedStore, Protocol):
     def time_ordered(self) -> bool:
         """KIP-825's form on disk: ranges come by start and key."""
 
+    @property
+    def has_index(self) -> bool:
+        """Whether a time-ordered store has an index: then its ranges of keys come by segment, key and start again."""
+
     def fetch(self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
         """Windows of `key` that start between the two times, both included, by rising start."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from sessionkit.records.keys import key_bytes
@@ -33,13 +33,20 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
 
     def _place(self, raw: bytes, start_ms: int, segment: int | None = None, sequence: int = 0) -> bytes:
         """Where such an entry lies; with the last sequence number a bound behind it."""
+        if not self._by_time:
+            return self._place_by_key(raw, start_ms, segment, sequence)
         at = _PLACE.pack(self._segment(start_ms) if segment is None else segment)
-        if self._by_time:
-            return at + BY_TIME + _PLACE.pack(start_ms) + raw + _SEQUENCE.pack(sequence)
+        return at + BY_TIME + _PLACE.pack(start_ms) + raw + _SEQUENCE.pack(sequence)
+
+    def _place_by_key(self, raw: bytes, start_ms: int, segment: int | None = None, sequence: int = 0) -> bytes:
+        at = _PLACE.pack(self._segment(start_ms) if segment is None else segment)
         return at + raw + _PLACE.pack(start_ms) + _SEQUENCE.pack(sequence)
 
     def _place_of(self, window: StoredWindow) -> bytes:
         return self._place(key_bytes(window.key), window.window_start_ms)
+
+    def _place_in_index(self, window: StoredWindow) -> bytes:
+        return self._place_by_key(key_bytes(window.key), window.window_start_ms)
 
     def _write(self, entry: Entry) -> None:
         id = entry.id
@@ -98,9 +105,12 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
             keys = (keys[0],)
         way = "backward_fetch" if backward else "fetch"
         find = getattr(self.store, way if len(keys) == 1 else way + "_in_keys")
-        found = find(*keys, from_ms, to_ms, partition=partition)
+        found, place_of = find(*keys, from_ms, to_ms, partition=partition), self._place_of
         cached = between_keys(self._cached(low, high, from_ms, to_ms, partition, backward=backward), low, high)
-        return iter(list(self._merged(cached, found, from_ms, to_ms, backward=backward)))
+        if self._by_time and self.store.has_index and len(keys) > 1:  # the store goes by its index
+            by_key = (each._replace(at=self._place_by_key(each.id.raw, each.id.start_ms)) for each in cached)
+            cached, place_of = iter(sorted(by_key, key=lambda each: each.at, reverse=backward)), self._place_in_index
+        return iter(list(self._merged(cached, found, from_ms, to_ms, place_of, backward=backward)))
 
     def _find_all(self, from_ms: int, to_ms: int, partition: int, *, backward: bool = False) -> Iterator[StoredWindow]:
         from_ms, to_ms = check_times(from_ms, to_ms, of="window")
@@ -123,12 +133,13 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         stored: Iterator[StoredWindow],
         from_ms: int,
         to_ms: int,
+        place_of: Callable[[StoredWindow], bytes] | None = None,
         *,
         backward: bool,
         overlooks: bool = False,
     ) -> Iterator[StoredWindow]:
         near = (entry for entry in cached if from_ms <= entry.id.start_ms <= to_ms)
-        return merged(near, stored, self._place_of, backward=backward, overlooks=overlooks)
+        return merged(near, stored, place_of or self._place_of, backward=backward, overlooks=overlooks)
 
     def _cached(
         self, low: bytes | None, high: bytes | None, from_ms: int, to_ms: int, partition: int, *, backward: bool

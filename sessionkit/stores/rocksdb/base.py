@@ -59,7 +59,8 @@ class PersistentStore(BaseStore):
         _check_installed()
         self.segments = Segments.of(retention, segment_interval)
         super().__init__(name, self.segments.retention_ms)
-        self.time_ordered, self.segment_interval_ms = time_ordered, self.segments.interval_ms
+        self.time_ordered, self.has_index = time_ordered, index
+        self.segment_interval_ms = self.segments.interval_ms
         self._space = RowSpace(self.layout, self.segments, time_ordered, index)
         self._settings = {
             "holds": self.holds,

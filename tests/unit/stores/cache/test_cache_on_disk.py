@@ -15,6 +15,7 @@ from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
 
 FORMS = ("ordinary", "by time")
+FORMS_OF_ANSWERS = (*FORMS, "by time, with an index")
 
 
 class Noticing(RocksDBWindowStore):
@@ -32,10 +33,8 @@ class Noticing(RocksDBWindowStore):
 def cached_windows(
     directory: Path, form: str, most: int | None = 50, segment_interval: int = 10
 ) -> Iterator[CachingWindowStore]:
-    by_time = form == "by time"
-    with Noticing(
-        name="windows", directory=directory, time_ordered=by_time, segment_interval=segment_interval
-    ) as below:
+    options = {"time_ordered": form.startswith("by time"), "index": form.endswith("index")}
+    with Noticing(name="windows", directory=directory, segment_interval=segment_interval, **options) as below:
         yield CachingWindowStore(below, lambda flushed: None, most)
 
 
@@ -78,7 +77,7 @@ WINDOW_READS: list[tuple[str, tuple[Any, ...]]] = [
 ]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FORMS_OF_ANSWERS)
 @pytest.mark.parametrize("most", [None, 50])
 def test_a_read_of_windows_is_what_the_store_answers_after_a_flush(tmp_path: Path, form: str, most: int | None) -> None:
     with cached_windows(tmp_path, form, most) as store:
