@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -47,6 +48,61 @@ def test_read(given_as: Any, ms: int) -> None:
     assert duration_ms(given_as, "gap") == ms
 
 
+AS_PEOPLE_WRITE_THEM = {
+    7_200_000: [
+        "2h",
+        "2H",
+        "2 h",
+        "2 hours",
+        "2 Hours",
+        "2hr",
+        "2 hrs",
+        "120 minutes",
+        "120 min",
+        "120m",
+        "PT2H",
+        "pt2h",
+    ],
+    5_400_000: ["1h30m", "1h 30min", "1 hour 30 minutes", "1 hour, 30 minutes", "1 hour and 30 minutes", "1.5 hours"],
+    5_400_001: ["01:30:00.001", "1:30:00.001", "PT1H30M0.001S", "0 days 01:30:00.001000", "1h30m1ms", "90 mins 1 msec"],
+    129_600_000: ["36:00:00", "1 day, 12:00:00", "1 days 12:00:00", "P1DT12H", "PT36H", "1.5 days", "1 day 12 hours"],
+    1_209_600_000: ["2w", "2 weeks", "14 days", "14D", "P2W", "P14D", "336 hrs", "1 wk 7 d"],
+    45_000: [
+        "45s",
+        "45 sec",
+        "45 secs",
+        "45 seconds",
+        "PT45S",
+        "0:00:45",
+        "45000 millis",
+        "45000 milliseconds",
+        "0.75m",
+    ],
+    0: ["0", "0s", "0 minutes", "PT0S", "00:00:00"],
+}
+
+
+@pytest.mark.parametrize(("ms", "text"), [(ms, text) for ms, texts in AS_PEOPLE_WRITE_THEM.items() for text in texts])
+def test_as_people_write_them(text: str, ms: int) -> None:
+    assert duration_ms(text, "gap") == ms
+
+
+@pytest.mark.parametrize(
+    ("given_as", "ms"),
+    [
+        (np.timedelta64(2, "h"), 7_200_000),
+        (np.timedelta64(90, "m"), 5_400_000),
+        (np.timedelta64(1, "W"), 604_800_000),
+        (np.timedelta64(3, "D"), 259_200_000),
+        (np.timedelta64(5_000_000, "ns"), 5),
+        (np.array([1, 2], "timedelta64[25s]")[1], 50_000),
+        (pd.Series(pd.to_timedelta(["90 min"]))[0], 5_400_000),
+    ],
+)
+def test_of_numpy_and_pandas(given_as: Any, ms: int) -> None:
+    assert duration_ms(given_as, "gap") == ms
+
+
 @pytest.mark.parametrize(
     ("given_as", "telling"),
     [
@@ -59,22 +115,41 @@ def test_read(given_as: Any, ms: int) -> None:
         ("1.0000000001s", "gap must be a whole number of milliseconds"),
         (dt.timedelta(microseconds=1), "gap must be a whole number of milliseconds"),
         (pd.Timedelta(1_000_001, "ns"), "gap must be a whole number of milliseconds"),
-        (None, "gap must be a duration; got None; give milliseconds as an int"),
+        (None, "gap must be a duration; got None; give a text such as"),
         (True, "gap must be a duration; got True"),
         (1.5, "gap must be a duration; got 1.5"),
         (pd.NaT, "gap must be a duration; got NaT"),
         (b"30s", "gap must be a duration; got b'30s'"),
-        ("", "gap must be a duration; got ''; a number with a unit (ms, s, m, h, d), such as"),
+        ("", "gap must be a duration; got ''; a number with a unit (ms, s, m, h, d, weeks), such as"),
         ("-", "gap must be a duration; got '-'"),
         ("--5s", "gap must be a duration"),
         ("30", "gap must be a duration; got '30'"),
         ("s", "gap must be a duration"),
-        ("30 seconds", "gap must be a duration"),
         ("1h x 2m", "gap must be a duration"),
         ("1e3s", "gap must be a duration"),
         ("nan s", "gap must be a duration"),
         ("1.2.3s", "gap must be a duration"),
-        ("PT30S", "gap must be a duration"),
+        ("1 fortnight", "gap must be a duration; got '1 fortnight'; a number with a unit"),
+        ("2 hours,", "gap must be a duration"),
+        ("2 hours and", "gap must be a duration"),
+        ("2 hoursand 3 s", "gap must be a duration"),
+        ("P", "gap must be a duration"),
+        ("PT", "gap must be a duration"),
+        ("1M", 'write "1min" for minutes; a month has no fixed length: write its days, such as "30d"'),
+        ("1.5 M", 'write "1.5min" for minutes'),
+        ("1h 30M", "gap must be a duration"),
+        ("01:30", 'write "1h 30m" for hours and minutes, or "1m 30s" for minutes and seconds'),
+        ("01:61:00", "gap must be a duration"),
+        ("30", 'a number needs its unit: "30ms" for milliseconds, "30s" for seconds'),
+        ("1 month", "months and years have no fixed length: write days"),
+        ("2 years", "months and years have no fixed length"),
+        ("P1M", "months and years have no fixed length"),
+        ("P1Y2D", "months and years have no fixed length"),
+        ("-2 hours", "gap must be 0 ms or more; got -7200000 ms ('-2 hours')"),
+        (np.timedelta64("NaT"), "gap must be a duration; got np.timedelta64('NaT')"),
+        (np.timedelta64(1, "M"), "give one in weeks, days, hours"),
+        (np.timedelta64(5), "give one in weeks, days, hours"),
+        (np.timedelta64(1, "us"), "gap must be a whole number of milliseconds"),
     ],
 )
 def test_refused_with_the_rule(given_as: Any, telling: str) -> None:
