@@ -335,9 +335,9 @@ def _behind(high: bytes, tail: bytes) -> bytes:
     Source:
         OrderedBytes.upperRange.
     """
-    best = len(high)
+    best, length = len(high), len(tail)
     for at in range(len(high) - 1, -1, -1):
-        if high[at] <= tail[0] and tail > (high[at:best] + tail)[: len(tail)]:
+        if tail > (high[at : min(best, at + length)] + tail)[:length]:
             best = at
     return high[:best] + tail
 

@@ -1,8 +1,9 @@
 """`dropped()`: what counts in no window, with the reason, and the grace that a late record lacked.
 
-Its columns are made here alone: `OF_A_RECORD` of the trace's records, and what is added to them below. On Spark
-sessions with their missing grace come through `spark/worker/dropped_by_key.py`, from the columns of the trace that
-`SparkRun.dropped` lets through to it; all the rest calls `dropped_table`.
+Its columns are made here alone: `OF_A_RECORD` of the trace's records, and what is added to them below (in
+`dropped_rows` for sessions, in `_of_windows` for windows known by their start). On Spark sessions with their missing
+grace come through `spark/worker/dropped_by_key.py`, from the columns of the trace that `SparkRun.dropped` in
+`spark/batch_run.py` lets through to it; all the rest calls `dropped_table`.
 """
 
 from __future__ import annotations

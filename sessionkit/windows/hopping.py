@@ -182,7 +182,7 @@ class TimeProcessor(Processor[WindowStore]):
         self._windows = windows
 
     def process(self, key: Any, value: Any, timestamp_ms: int, offset: int) -> list[WindowTouch]:
-        """Takes one record in; one touch for each of its windows, oldest first."""
+        """Takes one record in; one touch for each of its windows, oldest first. All of them late: it is dropped."""
         self.stream_time_ms = max(self.stream_time_ms, timestamp_ms)
         close_time_ms = self.stream_time_ms - self._windows.grace_ms
         touches = []

@@ -1,6 +1,7 @@
-"""What only a Python worker of Spark does; the engine that it runs is in `steps/partition_run.py`.
+"""What runs in a Python worker of Spark; the engine that it runs is in `steps/partition_run.py`.
 
-Tasks of a batch are started by `reading/tasks.py` and, for `dropped()`, by `batch_run.py`, those of a stream by
-`stream_run.py`; each passes through `task_wrapper.py`. `reading/row_groups.py: read` and `reading/replay_source.py` run
-in a worker, too.
+Tasks of a batch start as functions inside `reading/tasks.py` and `SparkRun.dropped`, through `task_wrapper.py`; those of
+a stream inside `stream_run.py`, whose `stream_partition.py` settles its errors in `close`. Without either, in the
+folders of what they belong to: `read` in `reading/row_groups.py`, `ReplayReader` in `reading/replay_source.py`, `windows`
+in `checkpoint.py` and `load` in `report/job.py`. The driver, too, uses a few names of this folder.
 """

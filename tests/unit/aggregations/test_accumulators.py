@@ -57,6 +57,17 @@ def test_a_window_that_a_store_brought_is_added_to(kind: str) -> None:
             plan.run(records([1], times=[3]), store=store).changelog()
 
 
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("kind", EACH_KIND)
+def test_the_first_record_can_be_too_much_for_a_window_that_a_store_brought(kind: str, view: str) -> None:
+    strategy = "on_window_update" if view == "updates" else "on_window_close"
+    plan = plan_of(EACH_KIND[kind], strategy, {"total": sk.sum("v")})
+    with sk.open_store("memory", "sums", of=EACH_KIND[kind].holds) as store:
+        plan.run(records([LARGEST]), store=store)
+        with pytest.raises(NumberOverflow, match="got record 0; cast"):
+            VIEWS[view](plan.run(records([1], times=[1]), store=store))
+
+
 def test_a_part_names_a_loop_that_there_is() -> None:
     with pytest.raises(InvalidArgument, match=r"the loop of a part .*'add_up'"):
         Part("total", "add_up")  # type: ignore[arg-type]

@@ -87,8 +87,9 @@ def test_how_far_behind_the_store_can_need_a_window(windows: Any, times: list[in
 
 
 def test_where_looks_wait_the_whole_span_counts() -> None:
-    rows = [("a", 0, 0), ("a", 25, 0)]
-    assert Parts(HOPPING, batch_of(*rows), is_one=False, waits=True).span_ms == 25 + 20
+    for newest in (7, 25):  # 7 closes no window
+        batch = batch_of(("a", 0, 0), ("a", newest, 0))
+        assert Parts(HOPPING, batch, is_one=False, waits=True).span_ms == newest + 20
 
 
 def test_each_partition_has_its_own_stream_time() -> None:

@@ -326,5 +326,12 @@ def test_a_prefix_of_the_highest_key_is_within_the_bounds() -> None:
         assert SESSIONS.by_key(Place(key, end, end)) < (upper or b"")
 
 
+@pytest.mark.parametrize("high", [b"a\0\xff", b"a\0\0\0\1", b"\0" * 9 + b"\1", b"a\0\0" + b"\xff" * 20])
+def test_the_highest_key_is_within_the_bounds_though_it_goes_on_like_a_time(high: bytes) -> None:
+    for end in (0, 300, 2**62):
+        _, upper = key_bounds(None, high, 0, end)
+        assert SESSIONS.by_key(Place(high, end, end)) < (upper or b"")
+
+
 def test_bounds_of_a_long_key_are_found_quickly() -> None:
     key_bounds(b"", b"\0" * 32_768, 0, 2**63 - 1)

@@ -6,6 +6,7 @@ import ast
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -414,3 +415,8 @@ def test_any_stream(rows: list[tuple[str, int]], size: int, data: st.DataObject,
     finals = run_of(hopping(size, advance, grace), full, "on_window_close", rules)
     rows_out = log(finals, "offset", "window_start_ms", "key", "n", "timestamp_ms")
     assert rows_out == sorted((i, w[1], w[0], len(held[w]), max(held[w])) for w, i in closed_by.items())
+
+
+def test_a_window_is_kept_until_it_is_closed() -> None:
+    """At 100 the windows that end at 95 are closed, and those that end at 96 take records."""
+    assert hopping(10, 5, grace=5).oldest_kept_end_ms(np.array([100, 7]), 10**6).tolist() == [96, 3]

@@ -7,6 +7,7 @@ from collections import defaultdict
 from datetime import timedelta
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -551,3 +552,9 @@ def test_finals_are_what_a_window_held_when_it_closed(
     finals = run_of(sliding(d, grace), full, "on_window_close", rules).changelog().to_pylist()
     names = ("offset", "key", "window_start_ms", "held", "timestamp_ms")
     assert [tuple(row[name] for name in names) for row in finals] == expected
+
+
+def test_a_window_is_kept_while_a_window_can_be_copied_from_it() -> None:
+    """A record is kept up to a grace behind; the window that it copies from began up to two windows before it."""
+    kept = sliding(10, grace=5).oldest_kept_end_ms(np.array([100, 7]), 10**6)
+    assert kept.tolist() == [100 - 5 - 20, 7 - 5 - 20]
