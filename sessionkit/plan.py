@@ -361,6 +361,20 @@ class Plan(Exports):
         return html_block(f"<pre>{escape_html(self)}</pre>")
 
 
+def plan_and_data(plan: Any, data: Any, call: str) -> tuple[Plan, Any]:
+    """The two that `sk.<call>(plan, data)` takes, also where they were given the other way round.
+
+    Raises:
+        InvalidArgument: neither is a plan, or both are.
+    """
+    if isinstance(data, Plan) and not isinstance(plan, Plan):
+        plan, data = data, plan
+    if not isinstance(plan, Plan) or isinstance(data, Plan):
+        got = f"{type(plan).__name__} and {type(data).__name__}"
+        raise InvalidArgument(problem(f"sk.{call} takes a plan and its records", got, f"sk.{call}(plan, data)"))
+    return plan, data
+
+
 def _check_parallelism(parallelism: str, data: Any) -> None:
     one_of("parallelism", parallelism, ("partition", "key"))
     if parallelism != "partition" and not is_spark_frame(data):

@@ -14,7 +14,7 @@ from sessionkit.advice.replay import Replay
 from sessionkit.base.durations import MAX_DURATION_MS, show_duration
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.plan import Plan
+from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch
 from sessionkit.views.loops import decades
 
@@ -64,7 +64,7 @@ class GapSuggestion:
     `gap_ms` is None where no valley is clear. `burst_ms` is a valley below a minute, which parts bursts and not visits.
 
     Example:
-        >>> suggestion = sk.suggest_gap(flights, waves)
+        >>> suggestion = sk.suggest_gap(waves, flights)
         >>> suggestion.gap_ms is None, suggestion.depth > 2
         (False, True)
     """
@@ -122,18 +122,19 @@ class GapSuggestion:
         return html_block(f"<p><b>{escape_html(first)}</b> {escape_html(' '.join(rest))}</p>")
 
 
-def suggest_gap(data: Any, plan: Plan) -> GapSuggestion:
+def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
     """Looks for a gap in the pauses between records of one key: a length that few pauses have.
 
     Args:
-        data: what `plan.run` takes, but for Spark: a frame or a file.
         plan: what `sk.group_by_key(…)` starts; windows and aggregations are not looked at.
+        data: what `plan.run` takes, but for Spark: a frame or a file.
     Raises:
         InvalidArgument: a Spark DataFrame, which has no pauses before it is sorted.
     Example:
-        >>> sk.suggest_gap(flights, waves).gap_ms // 3_600_000
+        >>> sk.suggest_gap(waves, flights).gap_ms // 3_600_000
         5
     """
+    plan, data = plan_and_data(plan, data, "suggest_gap")
     pauses = pauses_of(Replay.of(plan, data).batch)
     keys = ", ".join(plan.source.keys)
     nothing = (np.empty(0), np.empty(0))
@@ -263,23 +264,24 @@ class GraceSuggestion:
         return grace_figure(self, theme=theme)
 
 
-def suggest_grace(data: Any, plan: Plan, *, keep: float = 0.999, gap: Any = None) -> GraceSuggestion:
+def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None) -> GraceSuggestion:
     """The smallest grace (to the millisecond) under which the records' share `keep` counts in some window.
 
     Each try is a replay with the plan's own windows, so that the answer is exact. Records without a key or a usable
     time are not counted: no grace brings them back.
 
     Args:
-        data: what `plan.run` takes, but for Spark.
         plan: a plan with windows; what its grace is does not matter.
+        data: what `plan.run` takes, but for Spark.
         keep: from 0 to 1.
         gap: of session windows, another `inactivity_gap` than the plan's.
     Raises:
         InvalidArgument: `keep` is no share, or the data is a Spark DataFrame.
     Example:
-        >>> sk.suggest_grace(flights, waves, gap="1h", keep=0.98).kept_share >= 0.98
+        >>> sk.suggest_grace(waves, flights, gap="1h", keep=0.98).kept_share >= 0.98
         True
     """
+    plan, data = plan_and_data(plan, data, "suggest_grace")
     if not 0 <= keep <= 1:
         raise InvalidArgument(problem("keep is a share of the records", repr(keep), "0 to 1, such as 0.999"))
     if gap is not None:

@@ -16,7 +16,7 @@ from sessionkit.advice.replay import Counts, Replay
 from sessionkit.base.durations import Duration, duration_ms, show_duration
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.plan import Plan
+from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.frames import FrameKind, to_frame
 
@@ -121,6 +121,7 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration]) -> Sweep:
         >>> sk.sweep(waves, flights, grace=[0, "30m", "1h"])
         Sweep: 3 grace; dropped 1.980% to 5.967%
     """
+    plan, data = plan_and_data(plan, data, "sweep")
     windows = {name: [*each] for name, each in values.items()}
     if not windows or not all(windows.values()):
         want = 'such as inactivity_gap=["30m", "1h"], grace=[0, "1h"]'

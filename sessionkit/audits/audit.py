@@ -23,7 +23,7 @@ from sessionkit.base.text import escape_html, html_block
 from sessionkit.engine.deployment import Deployment, deployment, looks, starts_of
 from sessionkit.engine.independent_parts import Parts
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.plan import Plan
+from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.keys import key_bytes
@@ -324,6 +324,7 @@ def audit(
         >>> sk.audit(plan.emit("on_window_close"), monday)
         in-memory store, retention 40 s, Kafka's default: no window becomes final on these records.
     """
+    plan, data = plan_and_data(plan, data, "audit")
     _check(plan, store)
     windows = plan.complete_windows
     smallest_ms = windows.retention_ms(None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.base.durations import Duration
 from sessionkit.errors import InvalidArgument, WidgetsUnavailable, install, problem, shorten
-from sessionkit.plan import Plan
+from sessionkit.plan import Plan, plan_and_data
 from sessionkit.stores.registry import such_as
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def tune(plan: Plan, data: Any, **spans: tuple[Duration, Duration]) -> TuneBoard
     _check_installed()
     from sessionkit.widgets.tune_board import TuneBoard
 
-    return TuneBoard(plan, data, spans)
+    return TuneBoard(*plan_and_data(plan, data, "tune"), spans)
 
 
 def play(

@@ -183,6 +183,17 @@ def test_values_come_back_as_they_were(kind: str, of: str, tmp_path: Path) -> No
 
 
 @every_store
+def test_a_call_that_names_no_partition_means_the_first(kind: str, of: str, tmp_path: Path) -> None:
+    """Also in Kafka's own words for a stored window."""
+    with opened(kind, of, tmp_path) as store:
+        put(store, "a", 5, 1)
+        (stored,) = store.all()
+        store.write(stored._replace(key="b"))
+        assert times_of(store) == times_of(store, partition=0) == [("a", 5), ("b", 5)]
+        assert times_of(store, partition=1) == []
+
+
+@every_store
 def test_times_that_cannot_be(kind: str, of: str, tmp_path: Path) -> None:
     with opened(kind, of, tmp_path) as store:
         for time_ms in (-1, -(2**70)):

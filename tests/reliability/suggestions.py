@@ -145,7 +145,7 @@ def _grace(rng: Random, noted: Counter[str]) -> Iterator[str]:
     options: dict[str, Any] = {}
     if isinstance(windows, sk.SessionWindows) and rng.random() < 0.3:
         options["gap"] = rng.randint(0, 30) * scale
-    found = sk.suggest_grace(_table(records), plan, keep=keep, **options)
+    found = sk.suggest_grace(plan, _table(records), keep=keep, **options)
     if "gap" in options:
         plan = plan.with_windows(inactivity_gap=options["gap"])
 
@@ -233,7 +233,7 @@ def _gap(rng: Random, noted: Counter[str]) -> Iterator[str]:
     pauses = np.concatenate(lengths)
     random.shuffle(pauses)
     data = _of_pauses(pauses, keys, rng, random)
-    found = sk.suggest_gap(data, KEYED)
+    found = sk.suggest_gap(KEYED, data)
     told = f"{structure}, spread {spread}, {[(int(e.min()), int(e.max()), len(e)) for e in lengths]}: {found!r}"
     noted[structure] += 1
     noted["a gap"] += found.gap_ms is not None

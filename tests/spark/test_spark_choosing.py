@@ -28,8 +28,8 @@ IN_MS = sk.group_by_key("key", timestamp="ms", unit="ms").windowed_by(WINDOWS["s
     [
         pytest.param(lambda data: sk.audit(PLAN, data), id="audit"),
         pytest.param(lambda data: sk.audit(IN_MS, data), id="audit of integer times"),
-        pytest.param(lambda data: sk.suggest_gap(data, PLAN), id="suggest_gap"),
-        pytest.param(lambda data: sk.suggest_grace(data, PLAN), id="suggest_grace"),
+        pytest.param(lambda data: sk.suggest_gap(PLAN, data), id="suggest_gap"),
+        pytest.param(lambda data: sk.suggest_grace(PLAN, data), id="suggest_grace"),
         pytest.param(lambda data: Tuner(PLAN, data), id="tune"),
     ],
 )

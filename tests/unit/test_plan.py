@@ -332,3 +332,31 @@ def test_state_goes_from_run_to_run() -> None:
         assert "came out of the store" in plan.run(
             CLICKS.assign(o=np.arange(6, 12)).tail(1).assign(at=1), store=store
         ).explain(offset=11)
+
+
+# ---- a plan and its records, in the calls that take both
+
+CALLS = {
+    "sweep": lambda *given: sk.sweep(*given, grace=["0s", "1min"]),
+    "suggest_gap": sk.suggest_gap,
+    "suggest_grace": sk.suggest_grace,
+    "audit": sk.audit,
+    "tune": sk.tune,
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_plan_and_data_are_told_apart_in_any_order(name: str) -> None:
+    plan, call = toy().count(), CALLS[name]
+    assert type(call(CLICKS, plan)) is type(call(plan, CLICKS))
+    if name != "tune":
+        assert repr(call(CLICKS, plan)) == repr(call(plan, CLICKS))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_is_no_plan_is_refused_with_the_right_call(name: str) -> None:
+    for two, got in (((CLICKS, CLICKS), "DataFrame and DataFrame"), ((toy(), toy()), "Plan and Plan")):
+        with pytest.raises(
+            InvalidArgument, match=rf"^sk\.{name} takes a plan and its records; got {got}; sk\.{name}\(plan, data\)"
+        ):
+            CALLS[name](*two)

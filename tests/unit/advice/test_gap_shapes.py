@@ -32,7 +32,7 @@ def visits(pause_ms: int, between_ms: int, *, each: int = 10, spread: float = 0)
 
 def test_the_clearest_stream_has_a_gap_in_the_middle_of_its_empty_valley() -> None:
     """Pauses of 2 s in visits, 1 h between them: the middle, in logarithmic time, is 85 s."""
-    found = sk.suggest_gap(stream(visits(2 * S, HOUR)), PLAN)
+    found = sk.suggest_gap(PLAN, stream(visits(2 * S, HOUR)))
     assert 80 * S <= (found.gap_ms or 0) <= 90 * S
     assert repr(found) == "gap 1 min 24 s: no pause is between 2 s and 1 h long (by key; 2,970 pauses)."
 
@@ -51,7 +51,7 @@ def test_the_clearest_stream_has_a_gap_in_the_middle_of_its_empty_valley() -> No
 )
 def test_the_gap_parts_visits(pauses: Any, keys: int, count: int) -> None:
     data = stream(pauses, keys=keys, count=count)
-    found = sk.suggest_gap(data, PLAN)
+    found = sk.suggest_gap(PLAN, data)
     lengths = data.groupby("key")["time"].diff().dropna().to_numpy()
     middle = np.exp((np.log(lengths.min()) + np.log(lengths.max())) / 2)
     short, long = lengths[lengths < middle].max(), lengths[lengths > middle].min()
@@ -62,7 +62,7 @@ def test_the_gap_parts_visits(pauses: Any, keys: int, count: int) -> None:
 
 def test_of_three_humps_each_valley_is_named() -> None:
     lengths = np.array([2 * S, 5 * MIN, DAY])
-    found = sk.suggest_gap(stream(lambda rng, count: rng.choice(lengths, count)), PLAN)
+    found = sk.suggest_gap(PLAN, stream(lambda rng, count: rng.choice(lengths, count)))
     assert [valley.gap_ms for valley in found.valleys] == [24 * S, 84 * MIN]
     assert (found.gap_ms, found.burst_ms) == (84 * MIN, 24 * S)
 
@@ -79,6 +79,6 @@ def test_of_three_humps_each_valley_is_named() -> None:
     ],
 )
 def test_without_a_valley_it_is_unsure(pauses: Any) -> None:
-    found = sk.suggest_gap(stream(pauses), PLAN)
+    found = sk.suggest_gap(PLAN, stream(pauses))
     assert found.gap_ms is None
     assert repr(found).startswith("unsure: ")

@@ -42,7 +42,7 @@ PLAN = sk.group_by_key("user", timestamp="at", unit="ms")
 
 
 def test_the_known_valley_of_the_flights() -> None:
-    found = sk.suggest_gap(FLIGHTS, by("carrier", "origin"))
+    found = sk.suggest_gap(by("carrier", "origin"), FLIGHTS)
     assert 4.7 * HOUR < (found.gap_ms or 0) < 5.7 * HOUR
     assert found.depth > 1.8
     assert found.burst_ms is None
@@ -51,7 +51,7 @@ def test_the_known_valley_of_the_flights() -> None:
 
 @pytest.mark.parametrize("key", ["dest", "tailnum", "origin"])
 def test_it_says_where_it_is_unsure(key: str) -> None:
-    found = sk.suggest_gap(FLIGHTS, by(key))
+    found = sk.suggest_gap(by(key), FLIGHTS)
     assert found.gap_ms is None
     assert found.depth < 1.3
     assert repr(found).startswith("unsure: ")
@@ -60,7 +60,7 @@ def test_it_says_where_it_is_unsure(key: str) -> None:
 
 def test_a_weak_valley_is_named_with_its_depth() -> None:
     assert "lies at 5 h 54 min, but pauses beside it are only 1.27 times as frequent" in repr(
-        sk.suggest_gap(FLIGHTS, by("dest"))
+        sk.suggest_gap(by("dest"), FLIGHTS)
     )
 
 
@@ -72,7 +72,7 @@ def test_bursts_are_no_visits() -> None:
 
     data = visits(pauses)
     data["user"] = "a"
-    found = sk.suggest_gap(data, PLAN)
+    found = sk.suggest_gap(PLAN, data)
     assert found.gap_ms is None
     assert 1_000 < (found.burst_ms or 0) < 60_000
     assert "parts bursts of records, not visits: do not take it for a session gap" in repr(found)
@@ -80,7 +80,7 @@ def test_bursts_are_no_visits() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 50])
 def test_few_pauses_tell_nothing(size: int) -> None:
-    found = sk.suggest_gap(visits(lambda rng, size: rng.integers(1, 9, size), size), PLAN)
+    found = sk.suggest_gap(PLAN, visits(lambda rng, size: rng.integers(1, 9, size), size))
     assert found.gap_ms is None
     assert "too few to tell (at least 100)" in repr(found)
     assert len(found.figure().data[0].x) == 0
@@ -89,13 +89,13 @@ def test_few_pauses_tell_nothing(size: int) -> None:
 def test_the_pauses_of_a_key_are_taken_in_order_of_time() -> None:
     data = visits(lambda rng, size: rng.lognormal(9, 2, size))
     shuffled = data.sample(frac=1, random_state=3)
-    assert repr(sk.suggest_gap(shuffled, PLAN)) == repr(sk.suggest_gap(data, PLAN))
+    assert repr(sk.suggest_gap(PLAN, shuffled)) == repr(sk.suggest_gap(PLAN, data))
 
 
 def test_names_are_escaped() -> None:
     bad = "<img src=x onerror=alert(1)>"
     data = visits(lambda rng, size: rng.lognormal(9, 2, size)).rename(columns={"user": bad})
-    found = sk.suggest_gap(data, sk.group_by_key(bad, timestamp="at", unit="ms"))
+    found = sk.suggest_gap(sk.group_by_key(bad, timestamp="at", unit="ms"), data)
     assert bad not in found._repr_html_()
     assert bad not in found.figure().layout.title.text
 
@@ -107,7 +107,7 @@ def test_names_are_escaped() -> None:
 @pytest.mark.parametrize("gap", ["1h", "2h"])
 def test_the_share_is_met_and_a_millisecond_less_misses_it(keep: float, gap: str) -> None:
     plan = by("carrier", "origin")
-    found = sk.suggest_grace(FLIGHTS, plan, gap=gap, keep=keep)
+    found = sk.suggest_grace(plan, FLIGHTS, gap=gap, keep=keep)
 
     def share(grace_ms: int) -> float:
         metrics = plan.with_windows(inactivity_gap=gap, grace=grace_ms).run(FLIGHTS).metrics()
@@ -123,7 +123,7 @@ def test_the_share_is_met_and_a_millisecond_less_misses_it(keep: float, gap: str
 )
 def test_any_kind_of_windows(windows: Any) -> None:
     plan = by("carrier").windowed_by(windows)
-    found = sk.suggest_grace(FLIGHTS, plan, keep=0.98)
+    found = sk.suggest_grace(plan, FLIGHTS, keep=0.98)
     kept = plan.with_windows(grace=found.grace_ms).run(FLIGHTS).trace.accepted.mean()
     assert found.kept_share == pytest.approx(kept)
     assert kept >= 0.98
@@ -133,26 +133,26 @@ def test_a_share_that_is_just_met_is_enough() -> None:
     """7 of 100 records are dropped: 93 of 100 are kept, though 1 - 0.07 is less than 0.93 in binary fractions."""
     rows = pd.DataFrame({"user": "a", "at": [*range(1_000, 1_093), *[0] * 7]})
     plan = PLAN.windowed_by(sk.TimeWindows(size=10, grace=0)).count()
-    found = sk.suggest_grace(rows, plan, keep=0.93)
+    found = sk.suggest_grace(plan, rows, keep=0.93)
     assert (found.grace_ms, found.kept_share) == (0, 0.93)
 
 
 def test_records_without_a_key_are_not_counted() -> None:
     data = pd.DataFrame({"user": ["a", None, "a", "a"], "at": [100, 50, 0, 101]})
     plan = PLAN.windowed_by(sk.SessionWindows(inactivity_gap=1, grace=0)).count()
-    found = sk.suggest_grace(data, plan, keep=1.0)
+    found = sk.suggest_grace(plan, data, keep=1.0)
     assert (found.records, found.grace_ms, found.kept_share) == (3, 99, 1.0)
 
 
 @pytest.mark.parametrize("keep", [-0.1, 1.1, 99.9])
 def test_keep_is_a_share(keep: float) -> None:
     with pytest.raises(InvalidArgument, match=r"keep is a share of the records; got .*; 0 to 1"):
-        sk.suggest_grace(FLIGHTS, by("dest"), keep=keep)
+        sk.suggest_grace(by("dest"), FLIGHTS, keep=keep)
 
 
 def test_without_windows_there_is_no_grace() -> None:
     with pytest.raises(InvalidArgument, match="the plan has no windows"):
-        sk.suggest_grace(FLIGHTS, by("dest").windowed_by(sk.TimeWindows(size=1, grace=0)).__class__(by("dest").source))
+        sk.suggest_grace(by("dest").windowed_by(sk.TimeWindows(size=1, grace=0)).__class__(by("dest").source), FLIGHTS)
 
 
 # ---- sweeps
@@ -234,7 +234,7 @@ def test_a_cell_that_is_not_there() -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_pictures_draw_what_was_found(theme: Any) -> None:
     plan = by("carrier", "origin")
-    gap, grace = sk.suggest_gap(FLIGHTS, plan), sk.suggest_grace(FLIGHTS, plan, keep=0.98)
+    gap, grace = sk.suggest_gap(plan, FLIGHTS), sk.suggest_grace(plan, FLIGHTS, keep=0.98)
     assert gap.figure(theme=theme).layout.shapes[-1].x0 == gap.gap_ms
     assert grace.figure(theme=theme).layout.shapes[0].x0 * 60_000 == grace.grace_ms
     swept = sk.sweep(plan, FLIGHTS, inactivity_gap=["1h", "2h"], grace=[0, "30m", "2h"])
@@ -251,7 +251,7 @@ def figures() -> list[str]:
     """What is drawn from logarithms, as JSON."""
     plan = by("carrier", "origin")
     swept = sk.sweep(plan, FLIGHTS, inactivity_gap=["1h", "2h"], grace=[0, "30m"])
-    return [sk.suggest_gap(FLIGHTS, plan).figure().to_json(), swept.heat_map().to_json()]
+    return [sk.suggest_gap(plan, FLIGHTS).figure().to_json(), swept.heat_map().to_json()]
 
 
 @pytest.mark.slow
