@@ -188,6 +188,7 @@ def test_a_call_that_names_no_partition_means_the_first(kind: str, of: str, tmp_
     with opened(kind, of, tmp_path) as store:
         put(store, "a", 5, 1)
         (stored,) = store.all()
+        assert (stored.opened_by, stored.closed_by) == (-1, -1), "put by hand"
         store.write(stored._replace(key="b"))
         assert times_of(store) == times_of(store, partition=0) == [("a", 5), ("b", 5)]
         assert times_of(store, partition=1) == []

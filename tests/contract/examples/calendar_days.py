@@ -44,11 +44,11 @@ FIRST, LAST = dt.date(1970, 1, 1), dt.date(2200, 1, 1)
 
 @cache
 def midnights_ms(timezone: str) -> npt.NDArray[np.int64]:
-    """When each day from 1970 to 2200 begins there: int64, rising; no window begins before 0."""
+    """When each day from 1970 to 2200 begins there: int64, rising; the first is cut, as no window begins before 0."""
     zone = ZoneInfo(timezone)
     days = (FIRST + dt.timedelta(day) for day in range((LAST - FIRST).days + 1))
     starts = [int(dt.datetime(day.year, day.month, day.day, tzinfo=zone).timestamp()) * 1_000 for day in days]
-    return np.unique(np.maximum(np.array(starts, np.int64), 0))
+    return np.unique(np.maximum(np.array([0, *starts], np.int64), 0))
 
 
 @compiled_loop

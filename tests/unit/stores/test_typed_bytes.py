@@ -160,6 +160,8 @@ def test_depth_is_bounded_on_both_sides() -> None:
     for _ in range(MAX_DEPTH):
         value = [value]
     assert unpack_value(pack_value(value)) == value
+    with pytest.raises(UnsupportedData, match="32 in each other"):  # 32 within the row itself
+        pack_value((value,))
     body = b"l\0\0\0\1" * 5000 + b"N"
     with pytest.raises(StoreCorrupted, match="too many lists"):
         unpack_value(zlib.crc32(body).to_bytes(4) + body)

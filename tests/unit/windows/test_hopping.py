@@ -420,3 +420,11 @@ def test_any_stream(rows: list[tuple[str, int]], size: int, data: st.DataObject,
 def test_a_window_is_kept_until_it_is_closed() -> None:
     """At 100 the windows that end at 95 are closed, and those that end at 96 take records."""
     assert hopping(10, 5, grace=5).oldest_kept_end_ms(np.array([100, 7]), 10**6).tolist() == [96, 3]
+
+
+def test_one_key_with_more_open_windows_than_the_smallest_table_has_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In no order, and in chunks, so that the table of cells grows while it is used."""
+    monkeypatch.setattr("sessionkit.windows.feed.CHUNK", 100)
+    times = [time * 7_919 % 1_500 * 10 for time in range(1_500)]
+    found = plan_over(tumbling(10, grace=FOR_EVER)).run(table_of([("a", time, 1) for time in times]))
+    assert [len(held) for held in found.table()["held"].to_pylist()] == [1] * 1_500

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
 import numpy as np
@@ -299,6 +300,19 @@ def test_a_closed_store_refuses_every_call(name: str) -> None:
     store.close()
     assert repr(store) == "MemorySessionStore('clicks'): closed"
     assert "closed" in store._repr_html_()
+
+
+def test_a_closed_store_holds_no_memory() -> None:
+    class Kept:
+        """A value that can be watched."""
+
+    store, value = MemorySessionStore(), Kept()
+    store.put("ada", 5, 9, value)
+    watched = weakref.ref(value)
+    del value
+    assert watched() is not None
+    store.close()
+    assert watched() is None
 
 
 def test_a_closed_store_takes_no_commit() -> None:

@@ -374,8 +374,8 @@ def test_places_that_are_taken(size: int) -> None:
     for place in rng.sample(range(size), max(1, size // rng.choice([2, 40]))):
         blocks.take(tree, size, place)
         taken.add(place)
-    for _ in range(300):
-        place, other = sorted((rng.randint(0, size), rng.randint(0, size)))
+    asked = [(rng.randint(0, size), rng.randint(0, size)) for _ in range(300)]
+    for place, other in map(sorted, [*asked, (0, size), (size - 1, size)]):
         before = max((p for p in taken if p < place), default=blocks.NO_PLACE)
         assert blocks.taken_before(tree, size, place) == before
         assert blocks.taken_between(tree, size, place, other, nodes) == sum(place <= p < other for p in taken)

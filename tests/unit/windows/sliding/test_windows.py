@@ -14,9 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import sessionkit as sk
+from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, NumberOverflow
 from sessionkit.stores.contract import StoredWindow
+from sessionkit.windows.processor import Aggregates, EmitSchedule
 from tests.interpreted import fewer
 from tests.kinds import plan_of
 
@@ -558,3 +560,27 @@ def test_a_window_is_kept_while_a_window_can_be_copied_from_it() -> None:
     """A record is kept up to a grace behind; the window that it copies from began up to two windows before it."""
     kept = sliding(10, grace=5).oldest_kept_end_ms(np.array([100, 7]), 10**6)
     assert kept.tolist() == [100 - 5 - 20, 7 - 5 - 20]
+
+
+def test_a_late_record_says_which_window_it_missed() -> None:
+    """The one that it would have ended."""
+    store = sk.open_store("memory", "windows", of="windows")
+    counts = Aggregates(int, lambda key, value, count: count + 1, lambda key, a, b: a + b, lambda count: False)
+    options = {"kafka": False, "retention_ms": 100, "stream_time_ms": -1, "schedule": EmitSchedule(-1)}
+    processor = sliding(10, grace=5).processor(counts, store, 0, **options)
+    processor.process("a", 1, 100, 0)
+    (touch,) = processor.process("a", 1, 84, 1)
+    assert (touch.effect, touch.start_ms, touch.end_ms) == (LATE, 74, 84)
+
+
+def test_windows_that_a_store_brought_may_lie_behind_all_records_of_a_run() -> None:
+    """Another key with more records comes before, so that nothing is read behind the end of the shorter one's times."""
+    plan = plan_over(sliding(10, grace=1_000))
+    first, then = [*a(500), ("b", 500, 500), ("b", 505, 505)], [*a(10, 12, 14, 16, 18, 20), ("b", 495, 495)]
+    with sk.open_store("memory", "windows", of="windows") as store:
+        plan.run(table_of(first), store=store)
+        found = plan.run(table_of(then), store=store).table().to_pylist()
+    whole = plan.run(table_of([*first, *then])).table().to_pylist()
+    told = {(row["key"], row["window_start_ms"]): row["held"] for row in whole}
+    assert {(row["key"], row["window_start_ms"]): row["held"] for row in found}.items() <= told.items()
+    assert [row["held"] for row in found if row["key"] == "b"]
