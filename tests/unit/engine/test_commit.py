@@ -14,6 +14,7 @@ from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.source import Source
 from sessionkit.stores.registry import store_class
+from tests.kinds import each_kind, plan_of
 
 SESSIONS = sk.SessionWindows(inactivity_gap=10, grace=5)
 TUMBLING = sk.TimeWindows(size=10, grace=5)
@@ -66,3 +67,19 @@ def test_a_sliding_window_is_left_out_once_nothing_is_copied_from_it(last: int, 
     sliding = sk.SlidingWindows(time_difference=10, grace=5)
     found = left(sliding, ("a", 10, 0), ("b", last, 0), retention_ms=1_000, keep_trace=False)
     assert [row[0] for row in found] == keys
+
+
+@pytest.mark.parametrize("trace", [True, False])
+@pytest.mark.parametrize("kind", ["session", "sliding"])
+def test_what_was_put_by_hand_can_be_closed_by_the_very_first_record(kind: str, trace: bool) -> None:
+    """At offset 0; it stays closed, whatever runs follow."""
+    windows = each_kind(10)[kind]
+    plan = plan_of(windows, "on_window_close")
+    with sk.open_store("memory", "by_hand", of=windows.holds) as store:
+        store.put("a", 0, *((0, 7) if kind == "session" else (7, 0)))
+        for time_ms, count in ((250, 1), (260, 0), (270, 0)):
+            run = plan.run(pa.table({"key": ["b"], "at": [time_ms]}), store=store, trace=trace, retention=10_000)
+            assert [each.closed_by for each in store.all() if each.key == "a"] == [0]
+            if trace:
+                finals = [row for row in run.changelog().to_pylist() if row["key"] == "a"]
+                assert len(finals) == count

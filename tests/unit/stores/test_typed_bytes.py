@@ -323,7 +323,13 @@ def test_bounds_of_one_key_hold_no_time_outside(place: Place, first: int) -> Non
 
 def test_a_prefix_of_the_highest_key_is_within_the_bounds() -> None:
     """Its time may be larger than what follows in the key."""
-    for high, key, end in ((b"\x7f\x7f", b"", 2**63 - 1), (b"a\0\0", b"a", 300), (b"a\0", b"a", 0), (b"\0\0", b"", 9)):
+    for high, key, end in (
+        (b"\x7f\x7f", b"", 2**63 - 1),
+        (b"a\0", b"a", 300),
+        (b"a\0\0", b"a", 300),
+        (b"a\0", b"a", 0),
+        (b"\0\0", b"", 9),
+    ):
         _, upper = key_bounds(None, high, 0, end)
         assert SESSIONS.by_key(Place(key, end, end)) < (upper or b"")
 

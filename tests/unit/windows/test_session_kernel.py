@@ -78,3 +78,16 @@ def test_the_cells_grow_with_a_session_that_is_wide() -> None:
     trace = decided(1, *wide, LAST + 20 + 2_000 * GAP + 1, grace=100 * LAST)
     assert last(trace, 1) == [("added", LAST + 20)]
     assert trace.windows().num_rows == LAST // 10 + 2
+
+
+def test_the_very_first_session_stays_where_all_behind_it_in_the_list_have_expired() -> None:
+    """It was opened first and begins last: a record before it cuts the list behind it, and it is found again."""
+    windows = sk.SessionWindows(inactivity_gap=GAP, grace=120)  # at 200 what ended before 78 has expired
+    plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(windows).count()
+    run = plan.run(pd.DataFrame({"key": [*"aabaa"], "at": [100, 50, 200, 80, 101]}))
+    assert [(row["key"], row["window_start_ms"], row["count"]) for row in run.table().to_dict("records")] == [
+        ("a", 50, 1),
+        ("a", 80, 1),
+        ("a", 100, 2),
+        ("b", 200, 1),
+    ]

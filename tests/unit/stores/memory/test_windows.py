@@ -350,6 +350,15 @@ def test_a_read_step_by_step_gives_neighbours_and_both_bounds() -> None:
     assert starts_of(store.fetch_step_by_step(None, "a", 0, 4, backward=False)) == [("a", 4)]
 
 
+def test_a_read_that_has_ended_keeps_nothing_from_expiring() -> None:
+    store = filled([("a", start) for start in (4, 5, 6)], retention=10)
+    reads = [store.fetch_step_by_step("a", "a", 0, 9, backward=False) for _ in range(2)]
+    assert len(list(reads[0])) == 3 and next(reads[1]).window_start_ms == 4
+    reads[1].close()  # type: ignore[attr-defined]
+    store.put("a", 100, "a100", 100)
+    assert starts_of(store.all()) == [("a", 100)]
+
+
 def test_nothing_expires_from_the_time_on_at_which_a_read_stands() -> None:
     """Kafka keeps it for the open iterator; once that is at its end, the next put lets it go."""
     store = filled([("a", start) for start in (5, 6, 14)], retention=10)

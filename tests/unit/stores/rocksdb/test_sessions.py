@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import runpy
@@ -685,6 +686,16 @@ def test_a_store_is_open_once(directory: Path) -> None:
     with pytest.raises(StoreLocked):
         opened(directory, name="other")
     rows.close()
+
+
+def test_a_store_whose_lock_another_holds_is_not_opened(directory: Path) -> None:
+    """Though RocksDB itself does not have it open yet: the other may just be checking its files."""
+    opened(directory).close()
+    with (directory / "clicks" / "LOCK").open("r+b") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        with pytest.raises(StoreLocked):
+            opened(directory)
+    opened(directory).close()
 
 
 @pytest.mark.parametrize(
