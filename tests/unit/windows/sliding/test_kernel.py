@@ -381,7 +381,7 @@ def test_places_that_are_taken(size: int) -> None:
         assert blocks.taken_between(tree, size, place, other, nodes) == sum(place <= p < other for p in taken)
 
 
-@pytest.mark.parametrize("size", [1, 64, 65, 300, 4096, 5000])
+@pytest.mark.parametrize("size", [1, 64, 65, 300, 4096, 5000, 257 * 64])
 def test_what_was_laid_over_places(size: int) -> None:
     rng, nodes, nothing = random.Random(size), np.empty(4 * blocks.MOST_LEVELS, np.int64), np.int64(2**63 - 1)
     length = blocks.tree_length(size)
