@@ -94,7 +94,7 @@ def take(tree, size, place):  # type: ignore[no-untyped-def]
 
 @inlined
 def taken_before(tree, size, place):  # type: ignore[no-untyped-def]
-    """The last taken place before `place`; NO_PLACE if there is none."""
+    """The last taken place before `place`, which is one of the `size`; NO_PLACE if there is none."""
     begin, count, level, end = 0, size, 0, place
     while True:
         block = (end >> SHIFT) << SHIFT

@@ -361,6 +361,8 @@ def test_changes_are_of_the_store(tmp_path: Path, batches: tuple[bytes, ...], sa
         ({4: log_of(TEN), 5: b"", 6: b""}, ""),
         ({4: log_of(TEN, ELEVEN)[:-1], 5: b""}, ""),
         ({4: log_of(TEN, ELEVEN)[:-1], 5: log_of(ELEVEN)}, "000004.log lacks its end, as 000005.log goes on behind it"),
+        ({4: log_of(TEN) + bytes(9), 5: b""}, ""),
+        ({4: log_of(TEN) + bytes(9), 5: log_of(ELEVEN)}, "000004.log lacks its end, as 000005.log goes on behind it"),
         ({4: log_of(TEN), 5: b"", 6: log_of(ELEVEN)}, "000005.log lacks its end, as 000006.log goes on behind it"),
         (
             {4: log_of(TEN) + record(ELEVEN, 2), 5: log_of(ELEVEN)},
