@@ -98,3 +98,11 @@ def test_a_session_of_another_key_is_loaded_where_the_batch_closes_it(last: int)
         run = plan.run(pd.DataFrame({"key": ["a"], "time": [last]}), rules="kafka", store=store)
         assert run.changelog()["key"].tolist() == (["b"] if last > 15 else [])
         assert len(run.table()) == (2 if last > 15 else 1)
+
+
+def test_each_look_for_final_results_is_noted_with_what_it_sent() -> None:
+    """A record that does not move the close time is no reason to look."""
+    plan = PLAN.count().emit("on_window_close")
+    run = plan.run(_records(0, 0, 50, 49, 120), rules="kafka", retention=1_000)
+    assert run.deployed is not None
+    assert [(look.at, look.sent) for look in run.deployed.looks] == [(2, 1), (4, 1)]

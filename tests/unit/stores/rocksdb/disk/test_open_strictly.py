@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import signal
 from pathlib import Path
 from typing import Any
@@ -62,3 +63,23 @@ def test_a_trial_ends_by_an_alarm_that_is_then_turned_off(
     monkeypatch.setattr(strict, "open_strictly", opening)
     assert strict.try_open("rows", 7) == said
     assert alarms == ([7, 0] if error is not None else [7, -1, 0])
+
+
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
+@pytest.mark.parametrize(("is_there", "code", "said"), [(True, 0, ""), (False, 3, "does not exist")])
+def test_as_a_program_it_ends_with_what_it_found(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    is_there: bool,
+    code: int,
+    said: str,
+) -> None:
+    if is_there:
+        strict.open_strictly(str(tmp_path / "rows"), create=True).close()
+    monkeypatch.setattr("sys.argv", ["open_strictly", str(tmp_path / "rows"), "60"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module(strict.__name__, run_name="__main__")
+    assert ended.value.code == code
+    printed = capsys.readouterr().out
+    assert said in printed and bool(said) == bool(printed)
