@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.aggregations.contract import Aggregation, columns_read
+from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration, show_duration
 from sessionkit.base.text import escape_html, html_block, is_text, keyword_arguments, literal, one_of
 from sessionkit.engine.commit import commit
@@ -29,6 +30,7 @@ from sessionkit.views import tables
 from sessionkit.windows.contract import WINDOW_KINDS, WindowKind
 
 
+@called_as('sk.group_by_key("user", timestamp="at")')
 def group_by_key(
     *keys: str,
     timestamp: str,
@@ -106,6 +108,7 @@ class Plan(Exports):
     strategy: str = "on_window_update"
     aggregations: tuple[tuple[str, Aggregation], ...] = ()
 
+    @called_as('plan.windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="5m"))')
     def windowed_by(self, windows: WindowKind) -> Plan:
         """The plan with these windows."""
         if type(windows) not in WINDOW_KINDS:
@@ -113,6 +116,7 @@ class Plan(Exports):
             raise InvalidArgument(problem("windowed_by takes windows", repr(windows), want))
         return dataclasses.replace(self, windows=windows)
 
+    @called_as('plan.with_windows(grace="1h")')
     def with_windows(self, /, **changed: Duration) -> Plan:
         """The plan with some parameters of its windows changed.
 
@@ -129,6 +133,7 @@ class Plan(Exports):
                 raise InvalidArgument(problem(what, repr(name), f"one of {known}"))
         return self.windowed_by(make(**{**values, **changed}))
 
+    @called_as('plan.emit("on_window_close")')
     def emit(self, strategy: str) -> Plan:
         """The plan with results "on_window_update" (each change, Kafka's default) or "on_window_close" (finals only).
 
@@ -137,6 +142,7 @@ class Plan(Exports):
         """
         return dataclasses.replace(self, strategy=one_of("emit", strategy, EMIT_STRATEGIES))
 
+    @called_as('plan.aggregate(visits=sk.count(), spent=sk.sum("amount"))')
     def aggregate(self, /, **named: Any) -> Plan:
         """The plan with named aggregations, all computed in one pass.
 
@@ -167,14 +173,17 @@ class Plan(Exports):
                 )
         return dataclasses.replace(self, aggregations=tuple(named.items()))
 
+    @called_as('plan.count(); of a column: plan.aggregate(amounts=sk.collect("amount"))')
     def count(self) -> Plan:
         """The plan with the number of records of each window, in column "count"."""
         return self.aggregate(count=agg.count())
 
+    @called_as('plan.reduce(function, "page")')
     def reduce(self, function: Callable[[Any, Any], Any], value: str | Sequence[str]) -> Plan:
         """The plan with values combined pairwise, in column "reduce"."""
         return self.aggregate(reduce=agg.reduce(function, value))
 
+    @called_as("plan.run(data)")
     def run(
         self,
         data: Any,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from sessionkit.base.calls import called_as
 from sessionkit.base.decisions import LATE, REPLAYED
 from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
@@ -126,6 +127,7 @@ class Run:
         table = dropped_table(self.trace, self._windows, missing_grace=missing_grace)
         return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
 
+    @called_as("run.losses(10)")
     def losses(self, most: int | None = None) -> Any:
         """Which keys lose most: a row each with key, records, late, share (late of the records) and merges.
 
@@ -168,6 +170,7 @@ class Run:
         table = kafka_metrics(self.outcome.batch, dropped, finals, self.deployed, level)
         return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
 
+    @called_as('run.explain(offset=13), or run.explain(key="ada", window_start_ms=0)')
     def explain(
         self,
         *,
@@ -195,6 +198,7 @@ class Run:
             return explain_life(trace, self._windows, key, int(window_start_ms or 0), partition)
         return EXPLAINED[type(trace)](trace, self._windows, trace.index_of(offset, partition))
 
+    @called_as('run.lineage("ada", window_start_ms)')
     def lineage(self, key: Any, window_start_ms: int, *, partition: int | None = None) -> Lineage:
         """Which sessions became one in this session, merge by merge, and which records they brought.
 
@@ -204,6 +208,7 @@ class Run:
         """
         return lineage_of(self.trace, key, int(window_start_ms), partition)
 
+    @called_as('run.emissions("ada")')
     def emissions(self, key: Any = None, *, partition: int | None = None) -> Emissions:
         """What went downstream for one key, and what is pending: which answers were taken back, which are awaited.
 
@@ -231,6 +236,7 @@ class Run:
         """How many windows are open after each record: what a store has to hold."""
         return OpenWindows(self.trace, self._windows)
 
+    @called_as("run.compare(other_run)")
     def compare(self, other: Run) -> Comparison:
         """What changes from this run to another one of the same records: records, windows, values.
 
@@ -239,6 +245,7 @@ class Run:
         """
         return compare(self, other)
 
+    @called_as('run.plane("ada")')
     def plane(
         self, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any
     ) -> go.Figure:
@@ -258,6 +265,7 @@ class Run:
         key = self.most_eventful_key() if key is None else key
         return plane(self.trace, self._windows, key, partition=partition, theme=theme, **options)
 
+    @called_as("run.lanes()")
     def lanes(self, *, theme: Theme = "light", **options: Any) -> go.Figure:
         """The windows of many keys, a lane each.
 

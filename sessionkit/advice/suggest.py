@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.advice.replay import Replay
+from sessionkit.base.calls import called_as
 from sessionkit.base.durations import MAX_DURATION_MS, show_duration
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, problem
@@ -122,6 +123,7 @@ class GapSuggestion:
         return html_block(f"<p><b>{escape_html(first)}</b> {escape_html(' '.join(rest))}</p>")
 
 
+@called_as("sk.suggest_gap(plan, data)")
 def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
     """Looks for a gap in the pauses between records of one key: a length that few pauses have.
 
@@ -264,6 +266,7 @@ class GraceSuggestion:
         return grace_figure(self, theme=theme)
 
 
+@called_as("sk.suggest_grace(plan, data, keep=0.999)")
 def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None) -> GraceSuggestion:
     """The smallest grace (to the millisecond) under which the records' share `keep` counts in some window.
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.advice.replay import Counts, Replay
+from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration, duration_ms, show_duration
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, problem
@@ -108,6 +109,7 @@ class Sweep:
         return html_block(f"<p>{escape_html(repr(self))}</p>")
 
 
+@called_as('sk.sweep(plan, data, grace=["0s", "1h"])')
 def sweep(plan: Plan, data: Any, **values: Iterable[Duration]) -> Sweep:
     """Runs the records under every combination of these values of the windows' parameters.
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from sessionkit.aggregations.accumulators import LoopName
 from sessionkit.aggregations.contract import Aggregation, Aggregator, Initializer, Merger, Part, built_in
+from sessionkit.base.calls import called_as
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, NumberOverflow, problem, shorten
 from sessionkit.records.plain_columns import can_be_taken
@@ -44,6 +45,7 @@ def _is_ordered(kind: pa.DataType) -> bool:
 
 
 @built_in
+@called_as("sk.count(), which counts all records of a window")
 def count() -> Aggregation:
     """How many records the window holds, null values included (as Kafka's `count()`).
 
@@ -63,6 +65,7 @@ def count() -> Aggregation:
 
 
 @built_in
+@called_as('sk.sum("amount")')
 def sum(column: str) -> Aggregation:
     """Sum of a column of numbers; null values leave it as it is, a window of nulls sums to 0.
 
@@ -86,6 +89,7 @@ def sum(column: str) -> Aggregation:
 
 
 @built_in
+@called_as('sk.min("amount")')
 def min(column: str) -> Aggregation:
     """Smallest value of a column of numbers or times; null where all values are null.
 
@@ -97,6 +101,7 @@ def min(column: str) -> Aggregation:
 
 
 @built_in
+@called_as('sk.max("amount")')
 def max(column: str) -> Aggregation:
     """Largest value of a column of numbers or times; null where all values are null.
 
@@ -133,6 +138,7 @@ def _one_of_the_values(
 
 
 @built_in
+@called_as('sk.mean("amount")')
 def mean(column: str) -> Aggregation:
     """Mean of the values that are not null; null where all are. The store holds the sum and the count.
 
@@ -171,6 +177,7 @@ def _add_means(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
 
 
 @built_in
+@called_as('sk.first("page")')
 def first(column: str) -> Aggregation:
     """First value that is not null, in the order in which the window took its records (older session first).
 
@@ -182,6 +189,7 @@ def first(column: str) -> Aggregation:
 
 
 @built_in
+@called_as('sk.last("page")')
 def last(column: str) -> Aggregation:
     """Last value that is not null, in the order in which the window took its records (older session first).
 
@@ -197,6 +205,7 @@ def _positional(name: LoopName, column: str, function: Callable[[Any, Any], Any]
 
 
 @built_in
+@called_as('sk.collect("page")')
 def collect(column: str) -> Aggregation:
     """All values as a list, nulls included, in the order in which the window took its records.
 
@@ -217,6 +226,7 @@ def collect(column: str) -> Aggregation:
     )
 
 
+@called_as('sk.reduce(function, "page")')
 def reduce(function: Callable[[Any, Any], Any], value: str | Sequence[str]) -> Aggregation:
     """The values combined pairwise: the first as it is, then `function(aggregate, value)`.
 
@@ -243,6 +253,7 @@ def reduce(function: Callable[[Any, Any], Any], value: str | Sequence[str]) -> A
     )
 
 
+@called_as("sk.aggregation(initializer=…, aggregator=…, merger=…)")
 def aggregation(
     *, initializer: Initializer, aggregator: Aggregator, merger: Merger, value: str | Sequence[str] = ()
 ) -> Aggregation:

@@ -17,6 +17,7 @@ from sessionkit.audits.forgetting import FOREVER_MS, Noticed
 from sessionkit.audits.noticing import READ_FINALS, audit_store, notice_ours
 from sessionkit.audits.retentions import Interval, Path, Replayed, Safe, safe_retentions
 from sessionkit.audits.verdicts import AS_IT_SHOULD, LOST, SENT_TWICE, VERDICTS, Sent, WindowId, results_of, verdict_on
+from sessionkit.base.calls import called_as
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import INT64_MAX, Duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
@@ -291,6 +292,7 @@ class Audit:
         return out
 
 
+@called_as("sk.audit(plan, data)")
 def audit(
     plan: Plan,
     data: Any,

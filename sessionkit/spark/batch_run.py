@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem
@@ -143,6 +144,7 @@ class SparkRun(SparkReading):
             self._locals[partition] = self.plan.run(records.sort_by(order), retention=self.retention_ms)
         return self._locals[partition]
 
+    @called_as("run.explain(offset=13, partition=0)")
     def explain(self, *, offset: int, partition: int | None = None) -> Explanation:
         """Why the record at `offset` opened, joined, bridged or was dropped, in words. Collects its partition.
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration
 from sessionkit.errors import InvalidArgument, WidgetsUnavailable, install, problem, shorten
 from sessionkit.plan import Plan, plan_and_data
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sessionkit.widgets.watched_query import ProgressLine
 
 
+@called_as('sk.tune(plan, data, grace=("0s", "6h"))')
 def tune(plan: Plan, data: Any, **spans: tuple[Duration, Duration]) -> TuneBoard:
     """A board with a slider for each length of the plan's windows, and counts and pictures that follow.
 
@@ -47,6 +49,7 @@ def tune(plan: Plan, data: Any, **spans: tuple[Duration, Duration]) -> TuneBoard
     return TuneBoard(*plan_and_data(plan, data, "tune"), spans)
 
 
+@called_as('sk.play(run, "ada")')
 def play(
     run: Run, key: Any = None, *, partition: int | None = None, first: int | None = None, last: int | None = None
 ) -> Player:
@@ -73,6 +76,7 @@ def play(
     return Player(run, key, partition, first, last)
 
 
+@called_as("sk.browse(store)")
 def browse(store: BaseStore | ReadOnlyStore) -> StoreBrowser:
     """What a store holds, to look through by key and time: a picture and a table, read anew each time.
 
@@ -93,6 +97,7 @@ def browse(store: BaseStore | ReadOnlyStore) -> StoreBrowser:
     return StoreBrowser(store)
 
 
+@called_as("sk.watch(query)")
 def watch(
     query: Any, *, keys: Iterable[object] = (), checkpoint: str | os.PathLike[str] | None = None
 ) -> WatchBoard | ProgressLine:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.calls import called_as
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, retention_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem
@@ -57,6 +58,7 @@ class TimeWindows:
     is_ever_closed = True
     caches_on_close = True  # Kafka leaves the record cache on here, and turns it off for the other kinds
 
+    @called_as('sk.TimeWindows(size="1h", grace="5m")')
     def __init__(self, *, size: Duration, grace: Duration, advance: Duration | None = None) -> None:
         size_ms = duration_ms(size, "size")
         advance_ms = size_ms if advance is None else duration_ms(advance, "advance")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.calls import called_as
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.base.durations import (
     INT64_MAX,
@@ -65,6 +66,7 @@ class SessionWindows:
     trailing_only = False
     caches_on_close = False
 
+    @called_as('sk.SessionWindows(inactivity_gap="30m", grace="5m")')
     def __init__(self, *, inactivity_gap: Duration, grace: Duration) -> None:
         object.__setattr__(self, "inactivity_gap_ms", duration_ms(inactivity_gap, "inactivity_gap"))
         object.__setattr__(self, "grace_ms", duration_ms(grace, "grace"))
@@ -75,6 +77,7 @@ class SessionWindows:
             )
 
     @classmethod
+    @called_as('sk.SessionWindows.until(inactivity_gap="30m", retention="1d")')
     def until(cls, *, inactivity_gap: Duration, retention: Duration) -> SessionWindows:
         """Sessions as KIP-94 first had them: a record of any age counts, and no session is ever final.
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.calls import called_as
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
 from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, retention_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem
@@ -57,6 +58,7 @@ class SlidingWindows:
     is_ever_closed = True
     caches_on_close = False
 
+    @called_as('sk.SlidingWindows(time_difference="10m", grace="5m")')
     def __init__(self, *, time_difference: Duration, grace: Duration, trailing_only: bool = False) -> None:
         object.__setattr__(self, "time_difference_ms", duration_ms(time_difference, "time_difference"))
         object.__setattr__(self, "grace_ms", duration_ms(grace, "grace"))
