@@ -1281,4 +1281,5 @@ def test_checks_stay_where_asserts_are_left_out(directory: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-O", "-c", UNDER_O, str(directory)], capture_output=True, text=True, check=False
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    told = [line for line in done.stderr.splitlines() if not line.startswith("sessionkit compiles its loops")]
+    assert (done.returncode, told) == (0, [])
