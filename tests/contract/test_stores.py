@@ -192,6 +192,9 @@ def test_a_call_that_names_no_partition_means_the_first(kind: str, of: str, tmp_
         store.write(stored._replace(key="b"))
         assert times_of(store) == times_of(store, partition=0) == [("a", 5), ("b", 5)]
         assert times_of(store, partition=1) == []
+        if of == "sessions":
+            store.remove("b", 5, 5)
+            assert times_of(store) == [("a", 5)]
 
 
 @every_store

@@ -20,6 +20,7 @@ from sessionkit.errors import StoreCorrupted, UnsupportedData
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.typed_bytes import (
     MAX_DEPTH,
+    OWN_DEPTH,
     SESSIONS,
     WINDOWS,
     Layout,
@@ -157,11 +158,15 @@ def test_size_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_depth_is_bounded_on_both_sides() -> None:
     value: Any = 1
+    own: Any = 1
     for _ in range(MAX_DEPTH):
         value = [value]
     assert unpack_value(pack_value(value)) == value
-    with pytest.raises(UnsupportedData, match="32 in each other"):  # 32 within the row itself
-        pack_value((value,))
+    for _ in range(OWN_DEPTH):
+        own = [own]
+    assert unpack_value(pack_value((own,))) == (own,), "in a row"
+    with pytest.raises(UnsupportedData, match="32 in each other"):
+        pack_value(([own],))
     body = b"l\0\0\0\1" * 5000 + b"N"
     with pytest.raises(StoreCorrupted, match="too many lists"):
         unpack_value(zlib.crc32(body).to_bytes(4) + body)
