@@ -39,12 +39,13 @@ RECORDERS: Mapping[str, type[SessionRecorder | WindowRecorder]] = {
 
 
 class Forwarded(NamedTuple):
-    """One result that went downstream: after which record, and what it was."""
+    """One result that went downstream: after which record, what it was, and whether a flush of the cache sent it."""
 
     at: int
     partition: int  # its code
     key: Any
     result: Result
+    flushed: bool = False
 
 
 class Look(NamedTuple):
@@ -191,7 +192,7 @@ class _ProcessorRun:
         what = "tombstone" if flushed.new is None else "update"
         result = Result(what, start_ms, end_ms, flushed.new, flushed.timestamp_ms, flushed.old)
         partition = self._code_of[flushed.id.partition]
-        self.forwarded.append(Forwarded(self._last_of[partition], partition, flushed.key, result))
+        self.forwarded.append(Forwarded(self._last_of[partition], partition, flushed.key, result, flushed=True))
 
     def run(self, recorder: SessionRecorder | WindowRecorder, keys: list[Any]) -> None:
         """Processes the batch."""
