@@ -52,3 +52,8 @@ __all__ = [
     "tune",
     "watch",
 ]
+
+
+def __dir__() -> list[str]:
+    """What tab completion offers: the public names, and the modules that hold errors and what can be extended."""
+    return sorted([*__all__, "__version__", "aggregations", "errors", "stores", "windows"])

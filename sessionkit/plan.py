@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.aggregations.contract import Aggregation, columns_read
-from sessionkit.base.calls import called_as
+from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.durations import Duration, show_duration
 from sessionkit.base.text import escape_html, html_block, is_text, keyword_arguments, literal, one_of
 from sessionkit.engine.commit import commit
@@ -90,6 +90,7 @@ def group_by_key(
     )
 
 
+@not_offered("bound", "check", "check_rules", "complete_windows", "run_batch", "run_deployed", "value_columns")
 @dataclass(frozen=True, repr=False)
 class Plan(Exports):
     """What to compute, as an immutable value; `repr(plan)` is the code that builds it.

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sessionkit.base.calls import called_as
+from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.decisions import LATE, REPLAYED
+from sessionkit.base.moments import Moment, moment_ms
 from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
 from sessionkit.engine.processor_run import Deployed
@@ -42,6 +43,7 @@ EXPLAINED: dict[type[Trace], Callable[..., Explanation]] = {
 }
 
 
+@not_offered("all_lanes", "changelog_columns", "deployed", "outcome")
 @dataclass(frozen=True, repr=False)
 class Run:
     """What happened: every view of one run of a plan, as frames of the kind that was given.
@@ -170,43 +172,75 @@ class Run:
         table = kafka_metrics(self.outcome.batch, dropped, finals, self.deployed, level)
         return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
 
-    @called_as('run.explain(offset=13), or run.explain(key="ada", window_start_ms=0)')
+    @property
+    def timezone(self) -> str:
+        """The zone of the records' times: the plan's, else the column's, else "UTC"; moments without one are of it."""
+        return self.outcome.batch.timezone
+
+    def _start_ms(self, call: str, start: Moment | None, start_ms: Moment | None) -> int | None:
+        """What a call that takes a window's start was given under its name or its old one."""
+        if start is not None and start_ms is not None:
+            got = f"window_start={start!r}, window_start_ms={start_ms!r}"
+            raise InvalidArgument(problem(f"{call} takes one start", got, "window_start= alone"))
+        given = start_ms if start is None else start
+        return None if given is None else moment_ms(given, "window_start", self.timezone)
+
+    @called_as('run.explain(offset=13), or run.explain(key="ada", window_start="2024-07-01 00:10")')
     def explain(
         self,
         *,
         offset: int | None = None,
         key: Any = None,
-        window_start_ms: int | None = None,
+        window_start: Moment | None = None,
         partition: int | None = None,
+        window_start_ms: Moment | None = None,
     ) -> Explanation:
         """One decision in words: why a record did what it did, or how a window lived.
 
-        With `offset`: why that record opened, joined, bridged or was dropped. With `key` and `window_start_ms`, as in
-        `table()`: what the window grew from, what closed it, or why it has not closed yet.
+        With `offset`: why that record opened, joined, bridged or was dropped. With `key` and `window_start`: what the
+        window grew from, what closed it, or why it has not closed yet.
+
+        Args:
+            window_start: a time (a Timestamp, a datetime, or ISO text, in the run's `timezone` where it names none) or
+                milliseconds; `window_start_ms` is its old name.
 
         Raises:
             UnknownRecord: it is not in this run, or there are several partitions and none is named.
             InvalidArgument: neither an offset alone, nor a key and a start.
         """
         trace = self.trace
-        of_window = [each for each in (key, window_start_ms) if each is not None]
+        start_ms = self._start_ms("explain", window_start, window_start_ms)
+        of_window = [each for each in (key, start_ms) if each is not None]
         if len(of_window) != (2 if offset is None else 0):
-            got = f"offset={offset!r}, key={shorten(repr(key))}, window_start_ms={window_start_ms!r}"
-            want = "offset= alone, or key= and window_start_ms="
+            got = f"offset={offset!r}, key={shorten(repr(key))}, window_start={start_ms!r}"
+            want = "offset= alone, or key= and window_start="
             raise InvalidArgument(problem("explain takes a record or a window", got, want))
         if offset is None:
-            return explain_life(trace, self._windows, key, int(window_start_ms or 0), partition)
+            return explain_life(trace, self._windows, key, int(start_ms or 0), partition)
         return EXPLAINED[type(trace)](trace, self._windows, trace.index_of(offset, partition))
 
-    @called_as('run.lineage("ada", window_start_ms)')
-    def lineage(self, key: Any, window_start_ms: int, *, partition: int | None = None) -> Lineage:
+    @called_as('run.lineage("ada", "2024-07-01 00:10")')
+    def lineage(
+        self,
+        key: Any,
+        window_start: Moment | None = None,
+        *,
+        partition: int | None = None,
+        window_start_ms: Moment | None = None,
+    ) -> Lineage:
         """Which sessions became one in this session, merge by merge, and which records they brought.
 
+        Args:
+            window_start: as in `explain`.
         Raises:
             UnknownRecord: the run has no such session, or several partitions have one and none is named.
-            InvalidArgument: the windows of this run do not merge.
+            InvalidArgument: the windows of this run do not merge, or there is no such start.
         """
-        return lineage_of(self.trace, key, int(window_start_ms), partition)
+        start_ms = self._start_ms("lineage", window_start, window_start_ms)
+        if start_ms is None:
+            want = 'run.lineage("ada", "2024-07-01 00:10")'
+            raise InvalidArgument(problem("lineage takes a key and a start", f"key={shorten(repr(key))}", want))
+        return lineage_of(self.trace, key, start_ms, partition)
 
     @called_as('run.emissions("ada")')
     def emissions(self, key: Any = None, *, partition: int | None = None) -> Emissions:
@@ -266,20 +300,29 @@ class Run:
         return plane(self.trace, self._windows, key, partition=partition, theme=theme, **options)
 
     @called_as("run.lanes()")
-    def lanes(self, *, theme: Theme = "light", **options: Any) -> go.Figure:
+    def lanes(
+        self, *, start: Moment | None = None, end: Moment | None = None, theme: Theme = "light", **options: Any
+    ) -> go.Figure:
         """The windows of many keys, a lane each.
 
         Args:
+            start, end: the span of event time, both included: times as in `explain`, or milliseconds; without them the
+                part with most to see, and `start=0` shows everything. `first_ms` and `last_ms` are their old names.
             theme: "light" or "dark".
             options: `keys` names them, or `most` (40) says how many; `sort` is "drops", "merges", "activity" or "key";
-                `first_ms` and `last_ms` are the span of event time (without them, the part with most to see;
-                `first_ms=0` shows everything); `clock` names the clock of the axis; `width` is in pixels, 700 or more.
+                `clock` names the clock of the axis; `width` is in pixels, 700 or more.
         Raises:
             InvalidArgument: an unknown theme or order, or a span that ends before it starts.
             UnknownRecord: the run holds no such key.
         """
         from sessionkit.views.charts.lanes.lanes import lanes
 
+        for name, old, given in (("start", "first_ms", start), ("end", "last_ms", end)):
+            if given is not None:
+                if options.get(old) is not None:
+                    got = f"{name}={given!r}, {old}={options[old]!r}"
+                    raise InvalidArgument(problem(f"lanes takes one {name}", got, f"{name}= alone"))
+                options[old] = moment_ms(given, name, self.timezone)
         return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **options)
 
     @cached_property

@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sessionkit as sk
@@ -262,3 +263,29 @@ def test_no_loader_that_runs_what_it_reads() -> None:
                 words.add(getattr(node.func, "id", None))
             with contextlib.suppress(TypeError):
                 assert not forbidden & words, f"{file.name}:{getattr(node, 'lineno', 0)}"
+
+
+# ---- what tab completion offers
+
+
+def test_the_package_offers_its_public_names_alone() -> None:
+    offered = [name for name in dir(sk) if not name.startswith("_")]
+    assert set(offered) == {*sk.__all__, "aggregations", "errors", "stores", "windows"}
+    assert all(hasattr(sk, name) for name in offered)
+
+
+def test_a_plan_and_a_run_offer_what_users_call() -> None:
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(sk.TimeWindows(size="1h", grace="0s")).count()
+    run = plan.run(pa.table({"user": ["ada"], "at": [0]}))
+    for shown, offered, kept in (
+        (plan, {"run", "emit", "aggregate", "to_java", "with_windows", "windows"}, {"run_batch", "check", "bound"}),
+        (run, {"table", "explain", "lanes", "trace", "timezone", "plan"}, {"all_lanes", "outcome", "deployed"}),
+    ):
+        assert offered <= set(dir(shown))
+        assert not kept & set(dir(shown)) and all(hasattr(shown, name) for name in kept)
+        for name in dir(shown):
+            if not name.startswith("_"):
+                assert hasattr(shown, name), name
+                member = inspect.getattr_static(type(shown), name, None)
+                if callable(member) or isinstance(member, property):
+                    assert inspect.getdoc(member), f"help({name}) says nothing"

@@ -1,16 +1,22 @@
-"""A call that a function does not take is answered with one that it does."""
+"""What users meet as they call: which names are offered, what answers a wrong call, and where a warning points to."""
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from sessionkit.errors import InvalidArgument, problem
 
 P = ParamSpec("P")
 R = TypeVar("R")
+C = TypeVar("C", bound=type)
+
+_PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
 def called_as(example: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -52,3 +58,29 @@ def _wrong(function: Callable[..., object], args: tuple[object, ...], kwargs: di
     except TypeError as error:
         return str(error)
     return "arguments that it does not take"
+
+
+def not_offered(*names: str) -> Callable[[C], C]:
+    """Leaves out of `dir()` of a class's objects, and so of what tab completion offers, what only our own code uses.
+
+    Example:
+        >>> "run_batch" in dir(plan), hasattr(plan, "run_batch")
+        (False, True)
+    """
+
+    def decorate(kind: C) -> C:
+        def offered(self: object) -> Iterable[str]:
+            return [name for name in object.__dir__(self) if name not in names]
+
+        kind.__dir__ = offered  # type: ignore[assignment]
+        return kind
+
+    return decorate
+
+
+def level_of_user() -> int:
+    """The `stacklevel` with which a function that warns points to the user's own line."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+    return level

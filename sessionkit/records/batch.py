@@ -73,6 +73,7 @@ class RecordBatch:
     values: Mapping[str, pa.Array | PythonObjects] = field(default_factory=dict)
     frame: FrameKind = "arrow"
     remarks: tuple[str, ...] = ()  # on how they were read
+    timezone: str = "UTC"  # in which their times are told
 
     def __len__(self) -> int:
         return len(self.timestamp_ms)
@@ -140,6 +141,7 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         keys, key = encoding.result()
     partition, partitions = _placed(source, keys, key) if named is None else named
     offset = _offsets(table, source, partition, partitions)
+    zone: str | None = getattr(table[source.timestamp].type, "tz", None)
     return RecordBatch(
         keys=keys,
         key=key,
@@ -151,6 +153,7 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         values={name: _value_column(table[name], name, objects.get(name)) for name in value_columns},
         frame=frame,
         remarks=tuple(remarks),
+        timezone=source.timezone or zone or "UTC",
     )
 
 

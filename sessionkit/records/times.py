@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.calls import level_of_user
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
 from sessionkit.records.source import TIME_UNITS, Source
@@ -144,7 +145,7 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     if fits and source.unit not in fits:
         warnings.warn(
             f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100; as {fits[0]} it would not",
-            stacklevel=5,  # whoever called Plan.run
+            stacklevel=level_of_user(),
         )
     return source.unit
 

@@ -119,9 +119,10 @@ def _lead(findings: Findings) -> str:
     key = " and ".join(f"<b>{escape_html(shorten(name))}</b>" for name in source.keys)
     gap, grace = show_duration(windows.inactivity_gap_ms), show_duration(windows.grace_ms)
     return (
-        f"<p class='lead'>Records of one {key} whose <b>{escape_html(shorten(source.timestamp))}</b> lie at most "
-        f"<b>{gap}</b> apart are one session. It waits <b>{grace}</b> for late records; what comes later is dropped. "
-        "Computed record by record in order of arrival, as Kafka Streams does.</p>"
+        f"<p class='lead'>A session holds records with the same {key}, as long as no more than <b>{gap}</b> pass "
+        f"between one <b>{escape_html(shorten(source.timestamp))}</b> and the next. It waits <b>{grace}</b> for late "
+        "records; those that arrive even later are dropped. Records are processed one by one, in the order in which "
+        "they arrive, as Kafka Streams does.</p>"
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sessionkit.base.calls import called_as
+from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.durations import Duration
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem
@@ -60,6 +60,10 @@ def start(
     return StreamRun.of(plan, df, retention)
 
 
+@not_offered(
+    *("columns", "empty", "frame", "input", "job", "of", "place", "retention_ms", "types"),
+    *("by_partition", "how", "parallelism", "rows"),
+)
 class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import pyarrow as pa
 
+from sessionkit.base.calls import level_of_user, not_offered
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
@@ -37,6 +38,7 @@ Write: TypeAlias = "Callable[[DataFrame, int], None]"
 Sink: TypeAlias = "str | os.PathLike[str] | Write"
 
 
+@not_offered("columns", "empty", "frame", "input", "job", "of", "place", "retention_ms", "types")
 class StreamRun(SparkInput):
     """What a plan makes of a streaming DataFrame: streaming DataFrames, to be written with Spark's own `writeStream`.
 
@@ -264,7 +266,7 @@ class StreamRun(SparkInput):
                 f"{_TASKS} is {_SPARKS_TASKS}, as Spark has it: a new stream will keep its state in as many parts, for "
                 "ever, each with its own files. The number of source partitions is plenty; set it before the start"
             )
-            warnings.warn(text, stacklevel=3)
+            warnings.warn(text, stacklevel=level_of_user())
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         want = f'.with_types({names[0]}="string"), with any type of Spark\'s'

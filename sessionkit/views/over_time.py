@@ -1,4 +1,4 @@
-"""A run over time: how many windows are open, and how long final results kept one waiting."""
+"""A run over time: how many windows are open, and how long final results take."""
 
 from __future__ import annotations
 

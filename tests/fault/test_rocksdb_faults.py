@@ -1,7 +1,7 @@
 """The store on disk after a kill, after a flipped bit, and on a disk that takes no more.
 
-What it promises: after a crash it holds the state after some commit and says which; damaged, it answers rightly or
-refuses; and it never hangs.
+What it promises: after a crash it holds the state after some commit and says which; damaged, it either answers
+correctly or refuses to open; and it never hangs.
 """
 
 from __future__ import annotations

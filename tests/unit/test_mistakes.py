@@ -45,7 +45,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "an option that is not there": (lambda: PLAN.run(CLICKS, cache=True), "got an unexpected keyword argument 'cache'"),
     "an offset without its name": (lambda: RUN.explain(13), "run.explain(offset=13)"),
     "nothing to explain": (RUN.explain, "explain"),
-    "a lineage without a start": (lambda: RUN.lineage("ada"), "missing a required argument: 'window_start_ms'"),
+    "a lineage without a start": (lambda: RUN.lineage("ada"), "lineage takes a key and a start"),
     "another length": (lambda: PLAN.with_windows(gap="1h"), "has no such parameter; got 'gap'"),
     "a length without its name": (lambda: PLAN.with_windows("1h"), 'plan.with_windows(grace="1h")'),
     "no records to sweep": (lambda: sk.sweep(PLAN, grace=["0s"]), "sk.sweep(plan, data, grace="),

@@ -237,9 +237,9 @@ def test_windows_that_are_refused(gap: Any, grace: Any, telling: str) -> None:
 
 
 def test_a_choice_with_consequences_has_no_default() -> None:
-    with pytest.raises(TypeError, match="grace"):
+    with pytest.raises(InvalidArgument, match="missing a required argument: 'grace'"):
         sk.SessionWindows(inactivity_gap="30s")  # type: ignore[call-arg]
-    with pytest.raises(TypeError, match="positional"):
+    with pytest.raises(InvalidArgument, match="too many positional arguments"):
         sk.SessionWindows("30s", "10s")  # type: ignore[call-arg]
 
 
@@ -360,3 +360,53 @@ def test_what_is_no_plan_is_refused_with_the_right_call(name: str) -> None:
             InvalidArgument, match=rf"^sk\.{name} takes a plan and its records; got {got}; sk\.{name}\(plan, data\)"
         ):
             CALLS[name](*two)
+
+
+# ---- the start of a window, as a moment
+
+NIGHT = pd.DataFrame(
+    {"user": "ada", "at": pd.to_datetime([f"2024-07-02 00:10:{second}" for second in ("00", "40", "20")])}
+)
+MIDNIGHT_MS = 1_719_871_800_000
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "2024-07-02 00:10",
+        "2024-07-01T22:10Z",
+        pd.Timestamp("2024-07-02 00:10"),
+        pd.Timestamp("2024-07-02 00:10", tz="Europe/Berlin"),
+        np.datetime64("2024-07-02T00:10"),
+        MIDNIGHT_MS,
+    ],
+)
+def test_a_window_is_named_by_the_moment_at_which_it_starts(start: Any) -> None:
+    """In the zone of the plan, or in that of the column."""
+    local = sk.group_by_key("user", timestamp="at", timezone="Europe/Berlin").windowed_by(WINDOWS).count()
+    aware = sk.group_by_key("user", timestamp="at").windowed_by(WINDOWS).count()
+    for run in (local.run(NIGHT), aware.run(NIGHT.assign(at=NIGHT["at"].dt.tz_localize("Europe/Berlin")))):
+        assert run.timezone == "Europe/Berlin"
+        expected = repr(run.explain(key="ada", window_start_ms=MIDNIGHT_MS))
+        assert repr(run.explain(key="ada", window_start=start)) == expected
+        assert repr(run.explain(key="ada", window_start_ms=start)) == expected
+        assert repr(run.lineage("ada", start)) == repr(run.lineage("ada", window_start_ms=start))
+        drawn = [run.lanes(**span).to_json() for span in ({"start": start}, {"first_ms": MIDNIGHT_MS})]
+        assert drawn[0] == drawn[1]
+
+
+def test_records_without_a_zone_are_told_in_utc() -> None:
+    run = toy().count().run(CLICKS)
+    assert run.timezone == "UTC"
+    assert repr(run.explain(key="ada", window_start="1970-01-01")) == repr(run.explain(key="ada", window_start=0))
+
+
+def test_one_start_is_named_once() -> None:
+    run = toy().count().run(CLICKS)
+    for call in (
+        lambda: run.explain(key="ada", window_start=0, window_start_ms=0),
+        lambda: run.lineage("ada", 0, window_start_ms=0),
+        lambda: run.lanes(start=0, first_ms=0),
+    ):
+        with pytest.raises(InvalidArgument, match="takes one start"):
+            call()

@@ -27,7 +27,7 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
 
     A single change survives the end of the process at once, and a loss of power once it was committed or closed.
     Aggregates are None, bool, int of 64 bits, float, str, bytes, or lists, tuples and str-keyed dicts of these.
-    A damaged store answers rightly or raises StoreCorrupted; nothing in its files is ever run.
+    A damaged store either answers correctly or raises StoreCorrupted; nothing in its files is ever run.
 
     Args:
         name: of the folder; Kafka's rule: 1 to 249 of A-Z, a-z, 0-9, ".", "_", "-", and not "." or "..".

@@ -1,4 +1,4 @@
-"""Pictures of a run over time: how many windows are open, and how long final results kept one waiting."""
+"""Pictures of a run over time: how many windows are open, and how long final results take."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def latency_figure(latency: Latency, *, theme: Theme) -> go.Figure:
         font={"size": 12, "color": colours.line},
         bgcolor=colours.background,
     )
-    dress_plain(figure, colours, "How long final results kept one waiting", latency.words(), PLOT_HEIGHT, bottom=64)
+    dress_plain(figure, colours, "How long final results take", latency.words(), PLOT_HEIGHT, bottom=64)
     figure.update_xaxes(title=axis_title(f"{name} of stream time after the end of the {latency.windows.noun}", colours))
     figure.update_yaxes(title=axis_title("results", colours), tickformat=",d", rangemode="tozero")
     return figure

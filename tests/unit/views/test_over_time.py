@@ -1,4 +1,4 @@
-"""A run over time: the open windows after each record, and how long final results kept one waiting."""
+"""A run over time: the open windows after each record, and how long final results take."""
 
 from __future__ import annotations
 
