@@ -13,7 +13,7 @@ from sessionkit.errors import InvalidArgument, problem, shorten
 Moment = int | str | dt.datetime | np.datetime64
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_MILLISECOND, _NOTHING = dt.timedelta(milliseconds=1), dt.timedelta()
+_MILLISECOND = dt.timedelta(milliseconds=1)
 _FIXED = re.compile(r"([+-])(\d\d):?(\d\d)")
 _FINER = re.compile(r"[.,]\d{3}\d*[1-9]")  # a digit that is not 0 behind the milliseconds
 
@@ -46,7 +46,8 @@ def moment_ms(value: Moment, name: str, timezone: str = "UTC") -> int:
     if moment.tzinfo is None:
         moment = _placed(moment, name, timezone)
     since = moment.astimezone(dt.UTC).replace(tzinfo=dt.UTC) - _EPOCH
-    if since % _MILLISECOND != _NOTHING or getattr(value, "nanosecond", 0):
+    nanoseconds: int = getattr(value, "nanosecond", 0)  # of a pd.Timestamp
+    if since % _MILLISECOND or nanoseconds:
         raise _too_fine(name, got)
     return since // _MILLISECOND
 
