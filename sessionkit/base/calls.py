@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from sessionkit.errors import InvalidArgument, problem
 
@@ -69,8 +69,10 @@ def not_offered(*names: str) -> Callable[[C], C]:
     """
 
     def decorate(kind: C) -> C:
+        inherited: Any = kind.__dir__  # of the class, so that it takes the object
+
         def offered(self: object) -> Iterable[str]:
-            return [name for name in object.__dir__(self) if name not in names]
+            return [name for name in inherited(self) if name not in names]
 
         kind.__dir__ = offered  # type: ignore[assignment]
         return kind

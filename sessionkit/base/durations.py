@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -109,13 +110,16 @@ def _read(body: str) -> Fraction | None:
     for form, units in ((_ISO, ("w", "d", "h", "m", "s")), (_CLOCK, ("d", "h", "m", "s"))):
         found = form.fullmatch(body.upper() if form is _ISO else body)
         if found and any(found.groups()):
-            numbers = zip(found.groups(), units, strict=True)
-            return sum((Fraction(number) * UNITS_MS[unit] for number, unit in numbers if number), Fraction())
+            return _total(zip(found.groups(), units, strict=True))
     words = body.lower()
     parts = _PART.findall(words)
     if not parts or _PART.sub("", words) or words.endswith((",", "and")) or _MONTH_OR_MINUTE.search(body):
         return None
-    return sum((Fraction(number) * UNITS_MS[unit] for number, unit in parts), Fraction())
+    return _total(parts)
+
+
+def _total(parts: Iterable[tuple[str | None, str]]) -> Fraction:
+    return sum((Fraction(number) * UNITS_MS[unit] for number, unit in parts if number), Fraction())
 
 
 def _meant(body: str) -> str:

@@ -60,10 +60,7 @@ def start(
     return StreamRun.of(plan, df, retention)
 
 
-@not_offered(
-    *("columns", "empty", "frame", "input", "job", "of", "place", "retention_ms", "types"),
-    *("by_partition", "how", "parallelism", "rows"),
-)
+@not_offered("by_partition", "how", "parallelism", "rows")
 class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from sessionkit.base.calls import not_offered
 from sessionkit.base.durations import Duration
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.plan import Plan
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="SparkInput")
 
 
+@not_offered("columns", "empty", "frame", "input", "job", "of", "place", "retention_ms", "types")
 @dataclass(frozen=True, repr=False)
 class SparkInput:
     """A plan over a DataFrame."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import pyarrow as pa
 
-from sessionkit.base.calls import level_of_user, not_offered
+from sessionkit.base.calls import level_of_user
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
@@ -38,7 +38,6 @@ Write: TypeAlias = "Callable[[DataFrame, int], None]"
 Sink: TypeAlias = "str | os.PathLike[str] | Write"
 
 
-@not_offered("columns", "empty", "frame", "input", "job", "of", "place", "retention_ms", "types")
 class StreamRun(SparkInput):
     """What a plan makes of a streaming DataFrame: streaming DataFrames, to be written with Spark's own `writeStream`.
 
