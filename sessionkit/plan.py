@@ -45,6 +45,7 @@ def group_by_key(
     on_bad_time: str = "refuse",
     sort: bool = False,
     types: Mapping[str, str] | None = None,
+    times: str = "timestamp",
 ) -> Plan:
     """The start of a plan: which columns are the key and the event time, and how records lie in partitions.
 
@@ -61,6 +62,9 @@ def group_by_key(
         sort: sort by `offset` first instead of refusing records that are out of order.
         types: of columns of text files (CSV), by Arrow's names, such as {"user": "int64"}. Without it keys are text
             as written, an empty field is a missing key, and what is guessed of other columns is in `run.remarks()`.
+        times: how results show times and keys. "timestamp": times as timestamps in the run's zone (the one that
+            `timezone` names, else that of the column, else UTC) and each key column under its own name and type. "ms":
+            times as integers, in columns that end in `_ms`, and the joined key in the column `key`.
     Raises:
         InvalidArgument: a choice contradicts another.
     Example:
@@ -86,6 +90,7 @@ def group_by_key(
             on_bad_time=on_bad_time,
             sort=sort,
             types=tuple((types or {}).items()),
+            times=times,
         )
     )
 

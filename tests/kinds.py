@@ -31,5 +31,5 @@ def plan_of(
     **source: Any,
 ) -> sk.Plan:
     """The aggregations that are named, or else a count, over these windows; `source` is of `group_by_key`."""
-    grouped = sk.group_by_key(key, timestamp=timestamp, **{"unit": "ms"} | source)
+    grouped = sk.group_by_key(key, timestamp=timestamp, **{"unit": "ms"} | source, times="ms")
     return grouped.windowed_by(windows).emit(strategy).aggregate(**(named or {"count": sk.count()}))

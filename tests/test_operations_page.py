@@ -14,7 +14,7 @@ from sessionkit.records.offsets import FROM_A_SOURCE, not_after
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
 VISITS = (
-    sk.group_by_key("user", timestamp="at", timezone="UTC", partition="partition", offset="offset")
+    sk.group_by_key("user", timestamp="at", timezone="UTC", partition="partition", offset="offset", times="ms")
     .windowed_by(sk.SessionWindows(inactivity_gap="5m", grace="10m"))
     .aggregate(clicks=sk.count())
 )

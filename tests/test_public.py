@@ -168,7 +168,7 @@ def names() -> dict[str, Any]:
     store.put("ada", 5, 9, 2)
     return {
         "sk": sk,
-        "plan": sk.group_by_key("user", timestamp="at")
+        "plan": sk.group_by_key("user", timestamp="at", times="ms")
         .windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))
         .count(),
         "monday": monday,
@@ -181,7 +181,7 @@ def names() -> dict[str, Any]:
             timestamp="scheduled",
             timezone="UTC",
             partition="partition",
-            offset="offset",
+            offset="offset", times="ms",
         )
         .windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
         .count(),
@@ -275,7 +275,7 @@ def test_the_package_offers_its_public_names_alone() -> None:
 
 
 def test_a_plan_and_a_run_offer_what_users_call() -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(sk.TimeWindows(size="1h", grace="0s")).count()
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(sk.TimeWindows(size="1h", grace="0s")).count()
     run = plan.run(pa.table({"user": ["ada"], "at": [0]}))
     for shown, offered, kept in (
         (plan, {"run", "emit", "aggregate", "to_java", "with_windows", "windows"}, {"run_batch", "check", "bound"}),

@@ -11,6 +11,7 @@ from sessionkit.errors import InvalidArgument, problem, shorten
 
 TIME_UNITS = ("s", "ms", "us", "ns")
 BAD_TIME_CHOICES = ("refuse", "drop")
+TIMES_CHOICES = ("timestamp", "ms")
 CLOCK_CHOICES = ("raise", "earliest", "latest")
 MAX_PARTITIONS = 1_000_000  # five times what a whole Kafka cluster is made for
 
@@ -32,6 +33,7 @@ class Source:
     on_bad_time: str = "refuse"
     sort: bool = False
     types: tuple[tuple[str, str], ...] = ()  # of columns of text files
+    times: str = "timestamp"
 
     def __post_init__(self) -> None:
         if not self.keys:
@@ -40,7 +42,7 @@ class Source:
         if len(self.keys) > 1 and not self.sep:
             want = 'sep="@" (or any text that is in none of the values) joins them to one key'
             raise InvalidArgument(problem("several key columns need a separator", list(self.keys), want))
-        choices = {"unit": (None, *TIME_UNITS), "on_bad_time": BAD_TIME_CHOICES}
+        choices = {"unit": (None, *TIME_UNITS), "on_bad_time": BAD_TIME_CHOICES, "times": TIMES_CHOICES}
         for name, allowed in (choices | dict.fromkeys(("ambiguous", "nonexistent"), CLOCK_CHOICES)).items():
             if getattr(self, name) not in allowed:
                 want = "one of " + ", ".join(repr(choice) for choice in allowed)

@@ -44,7 +44,7 @@ every_frame = pytest.mark.parametrize("frame", FRAMES)
 
 
 def plan(*keys: str, **options: Any) -> sk.Plan:
-    source = sk.group_by_key(*(keys or ("user",)), timestamp="at", **options)
+    source = sk.group_by_key(*(keys or ("user",)), timestamp="at", **options, times="ms")
     return source.windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s")).count()
 
 
@@ -580,7 +580,7 @@ def test_text_is_no_number(rules: str) -> None:
 
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
 def test_a_function_that_raises_commits_nothing_and_names_the_record(rules: str) -> None:
-    steps = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset").windowed_by(
+    steps = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", times="ms").windowed_by(
         sk.SessionWindows(inactivity_gap="30s", grace="10s")
     )
     steps = steps.reduce(lambda older, newer: older // newer, "v")
@@ -662,7 +662,7 @@ def test_missing_columns(frame: str) -> None:
         MissingColumn,
         "column 'when' is not in the data; got 'user', 'at', 'v'; name one",
         lambda: (
-            sk.group_by_key("user", timestamp="when")
+            sk.group_by_key("user", timestamp="when", times="ms")
             .windowed_by(sk.SessionWindows(inactivity_gap=1, grace=1))
             .count()
             .run(data)
@@ -704,11 +704,11 @@ def test_what_is_no_frame(data: Any) -> None:
 @pytest.mark.parametrize(
     ("call", "telling"),
     [
-        (lambda: API.group_by_key(timestamp="at"), "a plan groups by one column or more; got none"),
-        (lambda: API.group_by_key(["a", "b"], timestamp="at"), "key 0 must be a text; got ['a', 'b']"),
-        (lambda: API.group_by_key("a", "b", timestamp="at"), "several key columns need a separator; got ['a', 'b']"),
-        (lambda: API.group_by_key("a", "b", timestamp="at", sep=""), "several key columns need a separator"),
-        (lambda: API.group_by_key("a", timestamp=None), "timestamp must be a text; got None"),
+        (lambda: API.group_by_key(timestamp="at", times="ms"), "a plan groups by one column or more; got none"),
+        (lambda: API.group_by_key(["a", "b"], timestamp="at", times="ms"), "key 0 must be a text; got ['a', 'b']"),
+        (lambda: API.group_by_key("a", "b", timestamp="at", times="ms"), "several key columns need a separator; got ['a', 'b']"),
+        (lambda: API.group_by_key("a", "b", timestamp="at", sep="", times="ms"), "several key columns need a separator"),
+        (lambda: API.group_by_key("a", timestamp=None, times="ms"), "timestamp must be a text; got None"),
         (
             lambda: plan(unit="minutes"),
             "unit must be a known choice; got 'minutes'; one of None, 's', 'ms', 'us', 'ns'",

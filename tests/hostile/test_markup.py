@@ -120,7 +120,7 @@ def plan(text: str) -> sk.Plan:
     """A plan in which every name is the text."""
     windows = sk.SessionWindows(inactivity_gap="10s", grace="5s")
     start = sk.group_by_key(
-        text, f"{text}2", timestamp=f"{text} at", sep=text, partition=f"{text} p", offset=f"{text} o"
+        text, f"{text}2", timestamp=f"{text} at", sep=text, partition=f"{text} p", offset=f"{text} o", times="ms"
     )
     return start.windowed_by(windows).aggregate(**{text: sk.first(f"{text} v")}, all=sk.collect(f"{text} v"))
 
@@ -132,7 +132,7 @@ def run(text: str, **options: Any) -> sk.Run:
     named = {text: sk.last(text), "first": sk.first(text), "all": sk.collect(text), "own": sk.reduce(join, text)}
     windows = sk.SessionWindows(inactivity_gap="10s", grace="5s")
     done: sk.Run = (
-        sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(windows).aggregate(**named).run(data, **options)
+        sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(windows).aggregate(**named).run(data, **options)
     )
     return done
 

@@ -43,7 +43,7 @@ NO_COORDINATOR_YET = (
 )
 
 PLAN = (
-    sk.group_by_key("key", timestamp="timestamp", partition="partition", offset="offset")
+    sk.group_by_key("key", timestamp="timestamp", partition="partition", offset="offset", times="ms")
     .windowed_by(sk.SessionWindows(inactivity_gap=GAP_MS, grace=GRACE_MS))
     .aggregate(count=sk.count(), total=sk.sum("dep_delay"), most=sk.max("dep_delay"))
 )

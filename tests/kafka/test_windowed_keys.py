@@ -22,7 +22,7 @@ pytestmark = pytest.mark.spark
 
 def test_hopping_windows_are_written_as_kafka_writes_them(spark: SparkSession) -> None:
     plan = (
-        sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset")
+        sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset", times="ms")
         .windowed_by(sk.TimeWindows(size=10, advance=4, grace=5))
         .aggregate(count=sk.count(), total=sk.sum("n"))
     )

@@ -240,7 +240,7 @@ def run_of(windows: Any, rows: list[tuple[str, int, int]], own: Any = OWN, **opt
     table = pa.table(
         {name: pa.array(column, kind) for (name, kind), column in zip(types.items(), columns, strict=True)}
     )
-    plan = sk.group_by_key("key", timestamp="time", unit="ms").windowed_by(windows).aggregate(own=own)
+    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(windows).aggregate(own=own)
     return plan.run(table, rules="kafka", retention=FOR_EVER, **options)
 
 

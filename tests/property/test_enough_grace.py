@@ -31,7 +31,7 @@ def stream(seed: int) -> pd.DataFrame:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_exact(kind: str) -> None:
-    plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(KINDS[kind]).count()
+    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(KINDS[kind]).count()
     checked, seed = 0, 0
     while checked < fewer(DROPS[kind]):
         seed += 1

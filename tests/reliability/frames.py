@@ -332,7 +332,7 @@ def _plan(drawn: Case) -> Any:
     names = dict(drawn.names)
     keys = [name for what, name in names.items() if what.startswith("key")]
     places = {what: names[what] for what in ("partition", "offset") if what in names}
-    source = sk.group_by_key(*keys, timestamp=names["time"], **places, **drawn.options)
+    source = sk.group_by_key(*keys, timestamp=names["time"], **places, **drawn.options, times="ms")
     kind, length, grace = drawn.windows
     windows: Any
     if kind == "sessions":

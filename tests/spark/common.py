@@ -58,7 +58,7 @@ def shuffled(spark: SparkSession, table: pa.Table, files: int = 3) -> DataFrame:
     return spark.createDataFrame(table.take(pa.array(order))).repartition(files)
 
 
-BASE = sk.group_by_key("key", timestamp="at", partition="partition", offset="offset").windowed_by(
+BASE = sk.group_by_key("key", timestamp="at", partition="partition", offset="offset", times="ms").windowed_by(
     sk.SessionWindows(inactivity_gap=GAP_MS, grace=GRACE_MS)
 )
 FUNCTIONS = BASE.aggregate(

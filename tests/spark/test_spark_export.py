@@ -52,7 +52,7 @@ def _rows() -> list[dict[str, Any]]:
 @pytest.mark.parametrize("unit", ["ms", "us", None])
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_a_batch_query_gives_the_plans_windows(spark: SparkSession, kind: str, unit: str | None) -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit=unit).windowed_by(WINDOWS[kind]).aggregate(**EVERY)
+    plan = sk.group_by_key("user", timestamp="at", unit=unit, times="ms").windowed_by(WINDOWS[kind]).aggregate(**EVERY)
     module: dict[str, Any] = {"__name__": "exported"}
     exec(compile(str(plan.to_spark(types=TYPES, key_type="bigint")), "exported.py", "exec"), module)  # noqa: S102
     rows = _rows()

@@ -110,7 +110,7 @@ KEYS: dict[str, list[Any]] = {
 def test_results_as_records_of_kafka(spark: SparkSession, kind: str, keys: str) -> None:
     rows = [(KEYS[keys][i % 3], 20 + 7 * (i // 3), None if i % 3 == 1 else i, 0, i) for i in range(9)]
     df = spark.createDataFrame(rows, f"who {keys}, at bigint, n bigint, partition int, offset bigint")
-    plan = sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset").windowed_by(
+    plan = sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset", times="ms").windowed_by(
         WINDOWS[kind]
     )
     run = plan.aggregate(most=sk.max("n"), least=sk.min("n")).run(df)
@@ -133,7 +133,7 @@ def test_results_as_records_of_kafka(spark: SparkSession, kind: str, keys: str) 
 
 def test_only_a_run_on_spark_and_a_number_of_partitions(spark: SparkSession) -> None:
     table = pa.table({"who": ["a"], "at": [1], "partition": [0], "offset": [0]})
-    plan = sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset")
+    plan = sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset", times="ms")
     plan = plan.windowed_by(WINDOWS["session"]).count()
     with pytest.raises(InvalidArgument, match="to_kafka writes a run on Spark; got Run"):
         sk.to_kafka(plan.run(table), partitions=1)

@@ -12,7 +12,7 @@ from sessionkit.errors import InvalidArgument, SessionkitError
 
 CLICKS = pd.DataFrame({"user": ["ada", "bob", "ada"], "at": [0, 10_000, 20_000], "amount": [1, 2, 3]})
 WINDOWS = sk.SessionWindows(inactivity_gap="30s", grace="10s")
-KEYED = sk.group_by_key("user", timestamp="at", unit="ms")
+KEYED = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
 PLAN = KEYED.windowed_by(WINDOWS).count()
 RUN = PLAN.run(CLICKS)
 

@@ -32,7 +32,7 @@ def longest(older: str, newer: str) -> str:
 
 
 def toy(**options: Any) -> sk.Plan:
-    return sk.group_by_key("user", timestamp="at", unit="ms", **options).windowed_by(WINDOWS)
+    return sk.group_by_key("user", timestamp="at", unit="ms", **options, times="ms").windowed_by(WINDOWS)
 
 
 # ---- the code of a plan
@@ -47,7 +47,7 @@ def rebuilt(plan: sk.Plan) -> sk.Plan:
 
 def test_code() -> None:
     plan = (
-        sk.group_by_key("carrier", "origin", timestamp="scheduled", sep="@", timezone="UTC", offset="offset")
+        sk.group_by_key("carrier", "origin", timestamp="scheduled", sep="@", timezone="UTC", offset="offset", times="ms")
         .windowed_by(sk.SessionWindows(inactivity_gap="1h 30m", grace=90_500))
         .emit("on_window_close")
         .aggregate(visits=sk.count(), spent=sk.sum("amount"))
@@ -96,7 +96,7 @@ def test_any_plan_is_rebuilt_from_its_code(
     emit: str,
     column: str,
 ) -> None:
-    plan = sk.group_by_key(*keys, timestamp=timestamp, sep=sep, **options)
+    plan = sk.group_by_key(*keys, timestamp=timestamp, sep=sep, **options, times="ms")
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap=gap, grace=grace)).emit(emit)
     named = {name: make(column) for name, make in zip(names, (sk.sum, sk.mean, sk.collect), strict=False)}
     try:
@@ -123,7 +123,7 @@ def test_functions_with_a_name_are_rebuilt() -> None:
 
 
 def test_a_plan_without_anything_is_one_line() -> None:
-    plan = sk.group_by_key("user", timestamp="at")
+    plan = sk.group_by_key("user", timestamp="at", times="ms")
     assert repr(plan) == 'sk.group_by_key("user", timestamp="at")'
     assert repr(plan.windowed_by(WINDOWS)).count("\n") == 3
 
@@ -140,7 +140,7 @@ def test_equal_plans() -> None:
 
 
 def test_a_plan_does_not_change() -> None:
-    start = sk.group_by_key("user", timestamp="at")
+    start = sk.group_by_key("user", timestamp="at", times="ms")
     windowed = start.windowed_by(WINDOWS)
     assert start.windows is None
     assert windowed.count().aggregations != windowed.aggregations == ()
@@ -154,7 +154,7 @@ def test_with_windows() -> None:
     assert plan.with_windows(inactivity_gap="1m").windows == sk.SessionWindows(inactivity_gap="1m", grace="10s")
     assert plan.with_windows() == plan
     with pytest.raises(InvalidArgument, match="the plan has no windows"):
-        sk.group_by_key("user", timestamp="at").with_windows(grace="0s")
+        sk.group_by_key("user", timestamp="at", times="ms").with_windows(grace="0s")
 
 
 def test_shortcuts() -> None:
@@ -195,7 +195,7 @@ def test_value_columns_are_named_once() -> None:
 )
 def test_steps_that_are_refused(step: Any, telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        step(sk.group_by_key("user", timestamp="at", unit="ms"))
+        step(sk.group_by_key("user", timestamp="at", unit="ms", times="ms"))
     assert telling in str(caught.value)
 
 
@@ -383,8 +383,8 @@ MIDNIGHT_MS = 1_719_871_800_000
 )
 def test_a_window_is_named_by_the_moment_at_which_it_starts(start: Any) -> None:
     """In the zone of the plan, or in that of the column."""
-    local = sk.group_by_key("user", timestamp="at", timezone="Europe/Berlin").windowed_by(WINDOWS).count()
-    aware = sk.group_by_key("user", timestamp="at").windowed_by(WINDOWS).count()
+    local = sk.group_by_key("user", timestamp="at", timezone="Europe/Berlin", times="ms").windowed_by(WINDOWS).count()
+    aware = sk.group_by_key("user", timestamp="at", times="ms").windowed_by(WINDOWS).count()
     for run in (local.run(NIGHT), aware.run(NIGHT.assign(at=NIGHT["at"].dt.tz_localize("Europe/Berlin")))):
         assert run.timezone == "Europe/Berlin"
         expected = repr(run.explain(key="ada", window_start_ms=MIDNIGHT_MS))

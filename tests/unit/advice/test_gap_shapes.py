@@ -10,7 +10,7 @@ import pytest
 
 import sessionkit as sk
 
-PLAN = sk.group_by_key("key", timestamp="time", unit="ms")
+PLAN = sk.group_by_key("key", timestamp="time", unit="ms", times="ms")
 S, MIN, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 
 

@@ -23,7 +23,7 @@ from sessionkit.errors import InvalidArgument
 
 VERDICTS = ("as_it_should_be", "lost", "sent_twice", "other_value", "only_in_kafka", "late")
 CLOSE, UPDATE = "on_window_close", "on_window_update"
-BY_KEY = sk.group_by_key("key", timestamp="time", unit="ms")
+BY_KEY = sk.group_by_key("key", timestamp="time", unit="ms", times="ms")
 TUMBLING_10 = sk.TimeWindows(size=10, grace=0)
 TUMBLING_10_5 = sk.TimeWindows(size=10, grace=5)
 GAP_10 = sk.SessionWindows(inactivity_gap=10, grace=5)
@@ -365,7 +365,7 @@ def test_a_cache_keeps_the_finals_of_tumbling_windows() -> None:
 
 def test_a_cache_over_several_partitions() -> None:
     table = table_of([("a", 1), ("b", 2)]).append_column("partition", pa.array([0, 1]))
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition").windowed_by(TUMBLING_10).count()
+    plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms").windowed_by(TUMBLING_10).count()
     counts = sk.audit(plan, table, caching=True).counts()
     assert (counts["lost"], counts["only_in_kafka"]) == (0, 0)
 
@@ -515,7 +515,7 @@ def test_finals_are_compared_window_by_window(
 
 FLIGHTS = sk.load_sample("flights").head(3_000)
 DEPARTURES = sk.group_by_key(
-    "carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset", partition="partition"
+    "carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset", partition="partition", times="ms"
 )
 
 
@@ -600,7 +600,7 @@ def test_tables_are_frames_of_the_kind_that_was_given(frame: Any) -> None:
 
 def test_windows_are_in_order_of_partition_and_end() -> None:
     table = pa.table({"key": ["b", "a", "a", "b"], "time": [5, 3, 30, 30], "partition": [0, 1, 1, 0]})
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition").windowed_by(TUMBLING_10).count()
+    plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms").windowed_by(TUMBLING_10).count()
     rows = sk.audit(plan, table).table().to_pylist()
     assert [(row["partition"], row["key"], row["window_end_ms"]) for row in rows] == [
         (0, "b", 10),

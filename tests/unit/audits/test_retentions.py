@@ -12,7 +12,7 @@ import sessionkit as sk
 from sessionkit.stores import segments
 
 CLOSE, UPDATE = "on_window_close", "on_window_update"
-BY_KEY = sk.group_by_key("key", timestamp="time", unit="ms")
+BY_KEY = sk.group_by_key("key", timestamp="time", unit="ms", times="ms")
 
 
 def audit_of(windows: Any, rows: list[tuple[str, int]], emit: str = CLOSE, **options: Any) -> sk.Audit:

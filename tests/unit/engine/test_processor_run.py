@@ -11,7 +11,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import AggregationFailed, InvalidArgument
 
-PLAN = sk.group_by_key("key", timestamp="time", unit="ms").windowed_by(sk.SessionWindows(inactivity_gap=10, grace=5))
+PLAN = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(sk.SessionWindows(inactivity_gap=10, grace=5))
 
 
 def _records(*times: int) -> pd.DataFrame:
@@ -59,7 +59,7 @@ def test_with_the_default_retention_in_memory_sessions_are_never_final() -> None
 def test_emit_on_close_over_a_store_that_is_not_in_order_of_time(tmp_path: Path) -> None:
     """Kafka's ordinary RocksDB store finds no sessions by their ends; going through all of it gives the same."""
     plan = (
-        sk.group_by_key("user", timestamp="at", unit="ms")
+        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
         .windowed_by(sk.SessionWindows(inactivity_gap=10, grace=5))
         .emit("on_window_close")
         .count()

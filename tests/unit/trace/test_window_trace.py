@@ -31,7 +31,7 @@ def run_of(windows: Any, rows: list[Row], store: Any = None) -> sk.Run:
         {name: pa.array(column, kind) for (name, kind), column in zip(types.items(), columns, strict=True)}
     )
     plan = sk.group_by_key(
-        "key", timestamp="time", unit="ms", partition="partition", offset="offset", on_bad_time="drop"
+        "key", timestamp="time", unit="ms", partition="partition", offset="offset", on_bad_time="drop", times="ms"
     )
     return plan.windowed_by(windows).count().run(table, store=store)
 
@@ -255,7 +255,7 @@ def test_laws_hold_where_a_null_aggregate_deletes_a_window(windows: Any) -> None
         value="v",
     )
     table = pa.table({"key": ["a"] * 4, "at": [5, 5, 1, 12], "v": [1, 0, 1, 1]})
-    plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(windows).aggregate(x=nulls)
+    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).aggregate(x=nulls)
     plan.run(table, rules="kafka", retention=1_000).trace.check()
 
 
@@ -495,7 +495,7 @@ def test_what_was_missed_is_told_without_what_was_met() -> None:
     times = np.maximum(np.arange(400) * 1_000 - rng.integers(0, 90_000, 400), 0)
     data = pd.DataFrame({"key": pd.array([f"k{each}" for each in rng.integers(0, 4, 400)], "string"), "at": times})
     for windows in (sk.TimeWindows(size="20s", grace="5s"), sk.TimeWindows(size="20s", advance="3s", grace="5s")):
-        trace = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(windows).count().run(data).trace
+        trace = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count().run(data).trace
         missed = trace.missed
         assert "touches" not in trace.__dict__ and len(missed.record)
         late = trace.touches.effect == LATE

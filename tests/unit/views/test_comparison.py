@@ -16,7 +16,7 @@ from tests.property.streams import draw
 
 def plan(gap: int = 5, grace: int = 0) -> sk.Plan:
     windows = sk.SessionWindows(inactivity_gap=gap, grace=grace)
-    return sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(windows).aggregate(n=sk.count(), s=sk.sum("v"))
+    return sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).aggregate(n=sk.count(), s=sk.sum("v"))
 
 
 def data(*rows: tuple[str, int]) -> pd.DataFrame:
@@ -74,7 +74,7 @@ def test_the_table_has_bounds_before_and_after() -> None:
 def test_counts_add_up(seed: int) -> None:
     stream = draw(seed)
     times = {"timestamp": "time", "unit": "ms", "partition": "partition", "offset": "offset", "on_bad_time": "drop"}
-    keyed = sk.group_by_key("key", **times)
+    keyed = sk.group_by_key("key", **times, times="ms")
     rng = np.random.default_rng(seed)
     kinds: list[Any] = [
         sk.SessionWindows(inactivity_gap=int(rng.integers(0, 30)), grace=int(rng.integers(0, 50))),
@@ -122,7 +122,7 @@ def test_only_the_same_records_can_be_compared() -> None:
 def test_what_differs_between_the_records_is_named(other: dict[str, Any], told: str) -> None:
     """Of the same records over four partitions it said "got 28,491 records and 28,491"."""
     same = {"key": ["a", "b", "a"], "at": [0, 8, 3], "p": [0, 0, 0]}
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p")
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", times="ms")
     found = keyed.windowed_by(sk.SessionWindows(inactivity_gap=5, grace=0)).count()
     before, after = found.run(pd.DataFrame(same)), found.run(pd.DataFrame(same | other))
     with pytest.raises(InvalidArgument, match=told):

@@ -246,7 +246,7 @@ def test_late_records_hide_no_mark_without_a_word() -> None:
 @pytest.mark.parametrize("payload", ["<b>x</b>", "<a href='javascript:alert(1)'>x</a>", "$x$", "a<br>b"])
 def test_markup_stays_text(payload: str) -> None:
     frame = pd.DataFrame({"key": [payload] * 3, "at": [0, 1, 2], "page": [payload] * 3})
-    plan = sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(SESSIONS)
+    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(SESSIONS)
     for emit in ("on_window_update", "on_window_close"):
         found = plan.emit(emit).aggregate(**{payload: sk.last("page"), "n": sk.count()}).run(frame).emissions(payload)
         for over in ("arrival", "stream_time"):

@@ -26,7 +26,7 @@ def data() -> pd.DataFrame:
 
 
 def run(kind: str, strategy: str, **options: Any) -> Any:
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o")
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o", times="ms")
     return keyed.windowed_by(WINDOWS[kind]).emit(strategy).count().run(data(), **options)
 
 
@@ -76,7 +76,7 @@ def test_rates_and_latencies_go_by_the_clock() -> None:
         return now[0]
 
     asked: list[int] = []
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms")
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
     plan = keyed.windowed_by(sk.TimeWindows(size=10, grace=0)).emit("on_window_close").count()
     frame = pd.DataFrame({"key": "a", "at": [10 * i for i in range(101)]})
     done = plan.run(frame, rules="kafka", retention=1_000, wall_clock=clock)
@@ -89,7 +89,7 @@ def test_rates_and_latencies_go_by_the_clock() -> None:
 
 def test_rates_forget_what_is_a_minute_old() -> None:
     late = pd.DataFrame({"key": "a", "at": [100, *[0] * 6, 101]})
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms")
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
     plan = keyed.windowed_by(sk.TimeWindows(size=10, grace=0)).count()
     for clock, rate in (
         ([0, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 60_000], 6 / 60),
@@ -110,7 +110,7 @@ def test_a_clock_tells_the_time_of_every_record() -> None:
 
 
 def test_what_was_read_before_is_not_dropped() -> None:
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o")
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o", times="ms")
     for windows in WINDOWS.values():
         plan = keyed.windowed_by(windows).count()
         with sk.open_store("memory", "s", of="sessions" if windows is WINDOWS["sessions"] else "windows") as store:
@@ -122,7 +122,7 @@ def test_what_was_read_before_is_not_dropped() -> None:
 
 def test_a_clock_as_a_column_is_read_by_place() -> None:
     frame = pd.DataFrame({"key": "a", "at": [0, 10, 20, 30], "wall": [0, 1_000, 2_000, 3_000]}, index=[3, 2, 1, 0])
-    keyed = sk.group_by_key("key", timestamp="at", unit="ms")
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
     plan = keyed.windowed_by(sk.TimeWindows(size=10, grace=0)).emit("on_window_close").count()
     options: dict[str, Any] = {"rules": "kafka", "retention": 1_000, "emit_interval": 1_500}
     expected = plan.run(frame, wall_clock=[0, 1_000, 2_000, 3_000], **options).changelog()

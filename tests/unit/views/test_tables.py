@@ -17,7 +17,7 @@ WINDOWS = sk.SessionWindows(inactivity_gap=3, grace=2)  # closed once stream tim
 
 
 def plan(**options: Any) -> sk.Plan:
-    return sk.group_by_key("user", timestamp="at", unit="ms", **options).windowed_by(WINDOWS)
+    return sk.group_by_key("user", timestamp="at", unit="ms", **options, times="ms").windowed_by(WINDOWS)
 
 
 def stream(*rows: tuple[str | None, int | None], **more: Any) -> pd.DataFrame:

@@ -167,7 +167,7 @@ class TestTune:
         with pytest.raises(InvalidArgument, match="ends before it starts"):
             sk.tune(spent_in(SESSIONS), data, grace=("2m", "1m"))
         with pytest.raises(InvalidArgument, match="no aggregation"):
-            sk.tune(sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(SESSIONS), data)
+            sk.tune(sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(SESSIONS), data)
 
 
 class TestExplaining:

@@ -24,7 +24,7 @@ def _run(windows: Any, rows: list[tuple[str, int]], *, emit: str = "on_window_up
             "offset": pa.array(range(len(rows)), pa.int64()),
         }
     )
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", offset="offset")
+    plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", offset="offset", times="ms")
     return plan.windowed_by(windows).emit(emit).aggregate(n=sk.count()).run(table, rules="kafka", **options)
 
 
@@ -64,7 +64,7 @@ def test_a_deletion_of_nothing_moves_the_stores_time_on_close() -> None:
         return None if value == 10 else aggregate + value
 
     own = sk.aggregation(initializer=int, aggregator=null_at_ten, merger=lambda key, a, b: a + b, value="v")
-    plan = sk.group_by_key("key", timestamp="time", unit="ms").windowed_by(sk.TimeWindows(size=2, advance=1, grace=0))
+    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(sk.TimeWindows(size=2, advance=1, grace=0))
     table = pa.table({"key": ["a", "a"], "time": pa.array([0, 2], pa.int64()), "v": pa.array([1, 10], pa.int64())})
     run = plan.emit("on_window_close").aggregate(own=own).run(table, rules="kafka", caching=2, commit_every=1)
     assert list(run.store.all()) == []

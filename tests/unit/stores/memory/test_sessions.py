@@ -357,7 +357,7 @@ def test_loaded_are_the_keys_asked_for_and_what_will_close() -> None:
 
 
 def test_several_aggregations_are_one_stored_value() -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms")
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap="1s", grace="1s")).aggregate(
         n=sk.count(), total=sk.sum("v")
     )
@@ -372,7 +372,7 @@ def test_several_aggregations_are_one_stored_value() -> None:
 
 def test_records_with_other_keys_are_refused() -> None:
     plan = (
-        sk.group_by_key("user", timestamp="at", unit="ms")
+        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
         .windowed_by(sk.SessionWindows(inactivity_gap=1, grace=1))
         .count()
     )
@@ -437,7 +437,7 @@ def test_a_look_at_a_store_leaves_its_columns_where_they_are(windows: Any) -> No
     rng = np.random.default_rng(7)
     size = 2_000
     columns = {"user": rng.integers(0, 50, size), "at": rng.integers(0, 900, size), "p": rng.integers(0, 3, size)}
-    steps = sk.group_by_key("user", timestamp="at", unit="ms", partition="p").windowed_by(windows)
+    steps = sk.group_by_key("user", timestamp="at", unit="ms", partition="p", times="ms").windowed_by(windows)
     of = "sessions" if isinstance(windows, sk.SessionWindows) else "windows"
     store = sk.open_store("memory", "clicks", of=of)
     twin = sk.open_store("memory", "clicks", of=of)

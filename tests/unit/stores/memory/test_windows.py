@@ -238,7 +238,7 @@ def _fails_on_the_third(key: str, value: object, aggregate: int) -> int:
 )
 def test_an_aggregation_that_raises_leaves_the_store_as_it_was(windows: Any) -> None:
     own = sk.aggregation(initializer=int, aggregator=_fails_on_the_third, merger=lambda key, a, b: a + b)
-    plan = sk.group_by_key("key", timestamp="time", unit="ms").windowed_by(windows).aggregate(own=own)
+    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(windows).aggregate(own=own)
     with sk.open_store("memory", "counts", of="windows", retention=1_000) as store:
         plan.run(pd.DataFrame({"key": ["a", "a"], "time": [20, 50]}), rules="kafka", store=store)
         before = (list(store.all()), store.snapshot(0))
@@ -259,7 +259,7 @@ def test_a_run_that_failed_leaves_no_type_of_key_behind() -> None:
 # ---- plans: runs in columns, calls in between, and what a store is bound to
 
 
-PLAN = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", partition="partition")
+PLAN = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", partition="partition", times="ms")
 
 
 def clicks(*rows: tuple[str, int, int, int]) -> pd.DataFrame:
@@ -447,7 +447,7 @@ def test_open_store() -> None:
 
 
 def test_a_store_holds_sessions_or_windows() -> None:
-    plan, table = sk.group_by_key("key", timestamp="time", unit="ms"), pd.DataFrame({"key": ["a"], "time": [5]})
+    plan, table = sk.group_by_key("key", timestamp="time", unit="ms", times="ms"), pd.DataFrame({"key": ["a"], "time": [5]})
     kinds = {"windows": sk.SessionWindows(inactivity_gap=5, grace=0), "sessions": sk.TimeWindows(size=5, grace=0)}
     for of, windows in kinds.items():
         other = "sessions" if of == "windows" else "windows"

@@ -619,7 +619,7 @@ def after_a_crash(directory: Path) -> tuple[list[str], int]:
 
 
 def test_a_plan_goes_on_where_it_stopped(directory: Path) -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset")
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", times="ms")
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap=10, grace=10)).aggregate(n=sk.count(), total=sk.sum("v"))
     frame = pd.DataFrame(
         {"user": ["ada", "bob", "ada", "ada"], "at": [5, 6, 12, 40], "v": [1, 2, 3, 4], "offset": range(4)}

@@ -35,7 +35,7 @@ def run_of(windows: Any, keys: list[str], partitions: int = 1) -> sk.Run:
     key = rng.zipf(1.4, COUNT) % len(keys)
     data = pd.DataFrame({"at": (HOUR + np.arange(COUNT) * SECOND - late).astype(np.int64), "p": key % partitions})
     data["key"] = pd.array([keys[each] for each in key], "string")
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", partition="p").windowed_by(windows)
+    plan = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", times="ms").windowed_by(windows)
     run: sk.Run = plan.count().run(data)
     return run
 

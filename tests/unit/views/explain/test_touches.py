@@ -15,7 +15,7 @@ import sessionkit as sk
 from sessionkit.errors import UnknownRecord
 
 MINUTE = 60_000
-PLAN = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop")
+PLAN = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop", times="ms")
 BOB_MOVED = (
     "What had moved stream time to 18 min was record 4 (key bob), another key: stream time belongs to the partition."
 )
@@ -260,7 +260,7 @@ def test_a_record_that_a_copy_brought_along_is_named_with_its_partition() -> Non
     rows = [("b", 0, 3), ("a", 8, 3), ("b", 1, 3), ("b", 2, 3), ("b", 1, 3), ("b", 1, 4)]
     keys, at, partition = zip(*rows, strict=True)
     table = pa.table({"user": keys, "at": at, "p": partition})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="p").count()
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="p", times="ms").count()
     run = plan.windowed_by(sk.SlidingWindows(time_difference=1, grace=6)).run(table)
     told = run.explain(key="b", window_start_ms=2, partition=3)
     assert "That brought record 2 (partition 3, at 1 ms) along, from before its start" in told
@@ -276,7 +276,7 @@ def test_a_window_that_was_deleted_and_made_anew_is_no_copy() -> None:
         merger=lambda key, older, newer: older + newer,
         value="word",
     )
-    plan = sk.group_by_key("user", timestamp="at", unit="ms").aggregate(words=joined)
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").aggregate(words=joined)
     run = plan.windowed_by(sk.SlidingWindows(time_difference=3, grace=20)).run(table, rules="kafka")
     assert {row["window_start_ms"]: row["words"] for row in run.table().to_pylist()}[7] == "b"
     told = run.explain(key="u", window_start_ms=7)
@@ -308,7 +308,7 @@ def test_a_record_without_a_value() -> None:
 
 def test_dates_are_said_as_dates() -> None:
     flights = sk.load_sample("flights").head(50)
-    plan = sk.group_by_key("carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset")
+    plan = sk.group_by_key("carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset", times="ms")
     run = plan.windowed_by(sk.TimeWindows(size="1h", grace="30m")).count().run(flights)
     assert run.explain(offset=0).startswith("Record 0 (key ")
     said = ", event time 2013-06-30 22:31:00, counts in 1 window: 2013-06-30 22:00:00 to 2013-06-30 23:00:00. It opened it."
@@ -322,7 +322,7 @@ def test_dates_are_said_as_dates() -> None:
 )
 def test_a_partition_is_named_where_there_are_several(windows: Any) -> None:
     table = pa.table({"user": ["ada"] * 2, "at": [15, 16], "partition": [3, 4]})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="partition").windowed_by(windows).count()
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="partition", times="ms").windowed_by(windows).count()
     run = plan.run(table)
     assert run.explain(offset=0, partition=4).startswith(
         "Record 0 (partition 4, key ada), event time 16 ms, counts in 1 "
@@ -334,7 +334,7 @@ def test_a_partition_is_named_where_there_are_several(windows: Any) -> None:
 
 
 def test_state_of_an_earlier_run() -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset")
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", times="ms")
     plan = plan.windowed_by(sk.TimeWindows(size="10m", grace="0s")).count()
     monday = pa.table({"user": ["ada", "bob"], "at": [2 * MINUTE, 14 * MINUTE], "offset": [0, 1]})
     tuesday = pa.table({"user": ["bob", "bob", "ada"], "at": [14 * MINUTE, 12 * MINUTE, MINUTE], "offset": [1, 2, 3]})
