@@ -26,7 +26,6 @@ from sessionkit.stores.contract import EMIT_STRATEGIES, RULES, PlanStore, TaskSt
 from sessionkit.stores.locking import alone_with
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.registry import such_as
-from sessionkit.views import tables
 from sessionkit.windows.contract import WINDOW_KINDS, WindowKind
 
 
@@ -62,9 +61,8 @@ def group_by_key(
         sort: sort by `offset` first instead of refusing records that are out of order.
         types: of columns of text files (CSV), by Arrow's names, such as {"user": "int64"}. Without it keys are text
             as written, an empty field is a missing key, and what is guessed of other columns is in `run.remarks()`.
-        times: how results show times and keys. "timestamp": times as timestamps in the run's zone (the one that
-            `timezone` names, else that of the column, else UTC) and each key column under its own name and type. "ms":
-            times as integers, in columns that end in `_ms`, and the joined key in the column `key`.
+        times: "timestamp" shows times as timestamps in the zone of the records, and keys as their own columns; "ms"
+            shows times as integers, in columns that end in `_ms`, and the key, joined, in the column `key`.
     Raises:
         InvalidArgument: a choice contradicts another.
     Example:
@@ -173,10 +171,9 @@ class Plan(Exports):
             if not is_text(name):
                 want = "valid Unicode, without lone surrogates"
                 raise InvalidArgument(problem("this cannot name a result", shorten(repr(name)), want))
-            if name in tables.RESULT_COLUMNS:
-                raise InvalidArgument(
-                    problem("this name is taken by a column of the results", repr(name), "another name")
-                )
+            if name in self.source.taken_names:
+                what = "this name is taken by a column of the results"
+                raise InvalidArgument(problem(what, repr(name), "another name"))
         return dataclasses.replace(self, aggregations=tuple(named.items()))
 
     @called_as('plan.count(); of a column: plan.aggregate(amounts=sk.collect("amount"))')

@@ -64,11 +64,13 @@ class Run:
         return tables.window_table(self.outcome, tables.table_rows(self.outcome))
 
     def table(self) -> Any:
-        """One row a window: key, window_start_ms, window_end_ms, the aggregations, status, partition.
+        """One row a window: the key columns, window_start, window_end, the aggregations, status, partition.
 
-        Ordered by partition, key bytes and start. A window that no record has closed has status "open".
+        Ordered by partition, key bytes and start. A window that no record has closed has status "open". Times are
+        timestamps in milliseconds in the run's `timezone`; `sk.group_by_key(…, times="ms")` gives them, here and in
+        all other views, as integers in columns that end in `_ms`, and the key joined in the column `key`.
         """
-        return tables.frame_of(self._table, self.outcome.batch.frame)
+        return tables.frame_of(self._table, self.outcome.batch)
 
     def changelog(self, *, old_values: bool = False) -> Any:
         """What goes downstream, in order: updates and tombstones, or finals, as the plan's emit strategy says.
@@ -85,7 +87,7 @@ class Run:
             got, want = f"{clash[0]!r} and {f'old_{clash[0]}'!r}", "another name for the second"
             raise InvalidArgument(problem("a column would be there twice beside the replaced values", got, want))
         columns = self._changelog_with(old_values=True) if old_values else self._changelog
-        return tables.frame_of(columns, self.outcome.batch.frame)
+        return tables.frame_of(columns, self.outcome.batch)
 
     @property
     def changelog_columns(self) -> Mapping[str, tables.Column]:
@@ -127,7 +129,7 @@ class Run:
                 of the record's key each.
         """
         table = dropped_table(self.trace, self._windows, missing_grace=missing_grace)
-        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
+        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch)
 
     @called_as("run.losses(10)")
     def losses(self, most: int | None = None) -> Any:
@@ -139,7 +141,7 @@ class Run:
             most: so many keys at most; all if it is not given.
         """
         table = tables.losses(self.trace, most)
-        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
+        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch)
 
     @property
     def _refused(self) -> tuple[int, ...]:
@@ -170,12 +172,15 @@ class Run:
         dropped = np.concatenate([at, np.asarray(self._refused, np.intp)])
         finals = np.asarray(self._changelog["partition"] if self.plan.strategy == "on_window_close" else [])
         table = kafka_metrics(self.outcome.batch, dropped, finals, self.deployed, level)
-        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch.frame)
+        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch)
 
     @property
     def timezone(self) -> str:
         """The zone of the records' times: the plan's, else the column's, else "UTC"; moments without one are of it."""
         return self.outcome.batch.timezone
+
+    def _key(self, given: Any) -> Any:
+        return self.plan.source.key_of(given)
 
     def _start_ms(self, call: str, start: Moment | None, start_ms: Moment | None) -> int | None:
         """What a call that takes a window's start was given under its name or its old one."""
@@ -201,6 +206,7 @@ class Run:
         window grew from, what closed it, or why it has not closed yet.
 
         Args:
+            key: its value; of several key columns a tuple of their values, or the joined text.
             window_start: a time (a Timestamp, a datetime, or ISO text, in the run's `timezone` where it names none) or
                 milliseconds; `window_start_ms` is its old name.
 
@@ -216,7 +222,7 @@ class Run:
             want = "offset= alone, or key= and window_start="
             raise InvalidArgument(problem("explain takes a record or a window", got, want))
         if offset is None:
-            return explain_life(trace, self._windows, key, int(start_ms or 0), partition)
+            return explain_life(trace, self._windows, self._key(key), int(start_ms or 0), partition)
         return EXPLAINED[type(trace)](trace, self._windows, trace.index_of(offset, partition))
 
     @called_as('run.lineage("ada", "2024-07-01 00:10")')
@@ -231,7 +237,7 @@ class Run:
         """Which sessions became one in this session, merge by merge, and which records they brought.
 
         Args:
-            window_start: as in `explain`.
+            key, window_start: as in `explain`.
         Raises:
             UnknownRecord: the run has no such session, or several partitions have one and none is named.
             InvalidArgument: the windows of this run do not merge, or there is no such start.
@@ -240,7 +246,7 @@ class Run:
         if start_ms is None:
             want = 'run.lineage("ada", "2024-07-01 00:10")'
             raise InvalidArgument(problem("lineage takes a key and a start", f"key={shorten(repr(key))}", want))
-        return lineage_of(self.trace, key, start_ms, partition)
+        return lineage_of(self.trace, self._key(key), start_ms, partition)
 
     @called_as('run.emissions("ada")')
     def emissions(self, key: Any = None, *, partition: int | None = None) -> Emissions:
@@ -259,7 +265,7 @@ class Run:
             >>> run.emissions("ada").table()["what"].tolist()
             ['update', 'tombstone', 'update', 'pending']
         """
-        chosen = self.most_eventful_key() if key is None else key
+        chosen = self.most_eventful_key() if key is None else self._key(key)
         return emissions_of(self, self.outcome, self._changelog, chosen, partition, chosen=key is None)
 
     def latency(self) -> Latency:
@@ -296,7 +302,7 @@ class Run:
         """
         from sessionkit.views.charts.plane.plane import plane
 
-        key = self.most_eventful_key() if key is None else key
+        key = self.most_eventful_key() if key is None else self._key(key)
         return plane(self.trace, self._windows, key, partition=partition, theme=theme, **options)
 
     @called_as("run.lanes()")
@@ -323,6 +329,8 @@ class Run:
                     got = f"{name}={given!r}, {old}={options[old]!r}"
                     raise InvalidArgument(problem(f"lanes takes one {name}", got, f"{name}= alone"))
                 options[old] = moment_ms(given, name, self.timezone)
+        if options.get("keys") is not None:
+            options["keys"] = [self._key(key) for key in options["keys"]]
         return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **options)
 
     @cached_property
@@ -375,4 +383,4 @@ class Run:
     def _repr_html_(self) -> str:
         from sessionkit.views.html import run_html
 
-        return run_html(self.summary(), self._table, self.remarks())
+        return run_html(self.summary(), self._table, self.remarks(), self.outcome.batch.form, self.timezone)

@@ -57,7 +57,14 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 def local() -> sk.Run:
     """The demo's plan, run in this process."""
     plan = sk.group_by_key(
-        "carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC", partition="partition", offset="offset", times="ms"
+        "carrier",
+        "origin",
+        sep="@",
+        timestamp="scheduled",
+        timezone="UTC",
+        partition="partition",
+        offset="offset",
+        times="ms",
     ).windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
     run: sk.Run = plan.aggregate(count=sk.count(), mean_delay=sk.mean("dep_delay")).run(sk.load_sample("flights"))
     return run

@@ -181,7 +181,8 @@ def names() -> dict[str, Any]:
             timestamp="scheduled",
             timezone="UTC",
             partition="partition",
-            offset="offset", times="ms",
+            offset="offset",
+            times="ms",
         )
         .windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
         .count(),
@@ -275,7 +276,11 @@ def test_the_package_offers_its_public_names_alone() -> None:
 
 
 def test_a_plan_and_a_run_offer_what_users_call() -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(sk.TimeWindows(size="1h", grace="0s")).count()
+    plan = (
+        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+        .windowed_by(sk.TimeWindows(size="1h", grace="0s"))
+        .count()
+    )
     run = plan.run(pa.table({"user": ["ada"], "at": [0]}))
     for shown, offered, kept in (
         (plan, {"run", "emit", "aggregate", "to_java", "with_windows", "windows"}, {"run_batch", "check", "bound"}),

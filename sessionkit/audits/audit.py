@@ -86,12 +86,12 @@ class Audit:
 
     def table(self) -> Any:
         """One row a window: bounds, verdict, how often it was sent, how much later, the right value, Kafka's value."""
-        return tables.frame_of(self._columns(list(self._verdicts)), self.frame)
+        return tables.frame_of(self._columns(list(self._verdicts)), self.expected.outcome.batch)
 
     def differences(self) -> Any:
         """The rows of `table()` that are not as they should be."""
         wrong = [id for id, verdict in self._verdicts.items() if verdict != AS_IT_SHOULD]
-        return tables.frame_of(self._columns(wrong), self.frame)
+        return tables.frame_of(self._columns(wrong), self.expected.outcome.batch)
 
     @property
     def frame(self) -> FrameKind:
@@ -167,7 +167,8 @@ class Audit:
         ends_ms = np.array([id.end_ms for id in self._verdicts], np.int64)
         title, _, found = self.words()[0].partition(": ")
         rest = [found[:1].upper() + found[1:], *self.words()[1:]]
-        return audit_figure(title, rest, ends_ms, list(self._verdicts.values()), VERDICTS, theme=theme)
+        verdicts = list(self._verdicts.values())
+        return audit_figure(title, rest, ends_ms, verdicts, VERDICTS, timezone=self.expected.timezone, theme=theme)
 
     def words(self) -> list[str]:
         """The findings as sentences, the most important first."""

@@ -175,15 +175,6 @@ def duration_code(ms: int) -> str:
     return show_duration(ms).replace("min", "m").replace(" ", "").replace(",", "")
 
 
-def show_time(ms: int) -> str:
-    """An event time as "2013-07-01 05:15:00" (with milliseconds only where there are any); UTC, or the clock given."""
-    try:
-        moment = dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=ms)
-    except OverflowError:
-        return f"{ms} ms"
-    return moment.isoformat(sep=" ", timespec="milliseconds" if ms % 1000 else "seconds")
-
-
 def check_reach(latest_timestamp_ms: int, reach_ms: int, what: str) -> None:
     """Refuses records whose windows would end beyond 64 bits; Kafka wraps there and quietly stops merging.
 

@@ -1,12 +1,15 @@
-"""A moment as people write it, as milliseconds since the epoch."""
+"""Moments: as people write them, as milliseconds since the epoch, and as the clocks of a zone show them."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
+from dataclasses import dataclass
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import numpy.typing as npt
 
 from sessionkit.errors import InvalidArgument, problem, shorten
 
@@ -14,6 +17,9 @@ Moment = int | str | dt.datetime | np.datetime64
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MILLISECOND = dt.timedelta(milliseconds=1)
+_DAY_MS = 86_400_000
+_WEEK_MS = 7 * _DAY_MS  # no zone changes its clocks twice in a week
+_LAST_MS = 253_402_128_000_000  # two days before the year 10000
 _FIXED = re.compile(r"([+-])(\d\d):?(\d\d)")
 _FINER = re.compile(r"[.,]\d{3}\d*[1-9]")  # a digit that is not 0 behind the milliseconds
 
@@ -50,6 +56,92 @@ def moment_ms(value: Moment, name: str, timezone: str = "UTC") -> int:
     if since % _MILLISECOND or nanoseconds:
         raise _too_fine(name, got)
     return since // _MILLISECOND
+
+
+def show_time(ms: int, timezone: str = "UTC") -> str:
+    """The moment as clocks in the zone show it, with milliseconds only where there are any.
+
+    Where clocks are set back and show an hour twice, the offset says which of the two it is.
+
+    Example:
+        >>> show_time(1372655700000), show_time(1372655700000, "America/New_York")
+        ('2013-07-01 05:15:00', '2013-07-01 01:15:00')
+        >>> show_time(1729990800000, "Europe/Berlin")
+        '2024-10-27 02:00:00+01:00'
+    """
+    zone = dt.UTC if timezone == "UTC" else zone_of(timezone)
+    try:
+        moment = (_EPOCH + dt.timedelta(milliseconds=ms)).astimezone(zone)
+    except OverflowError:
+        return f"{ms} ms"
+    if moment.replace(fold=0).utcoffset() == moment.replace(fold=1).utcoffset():
+        moment = moment.replace(tzinfo=None)
+    return moment.isoformat(sep=" ", timespec="milliseconds" if ms % 1000 else "seconds")
+
+
+@dataclass(frozen=True)
+class WallClock:
+    """What the clocks of a zone show, as places on an axis that never steps back.
+
+    An hour that clocks show twice is drawn at half the pace, over the place that it has on the clock.
+    """
+
+    changes_ms: npt.NDArray[np.int64]  # when the pace or the offset changes
+    offsets_ms: npt.NDArray[np.int64]  # before the first change, and from each on
+    slow_from_ms: npt.NDArray[np.int64]  # for each of them: where a stretch at half the pace began; -1 elsewhere
+
+    def places(self, times_ms: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Milliseconds since the epoch as the clock shows them, as if it were UTC."""
+        times = np.asarray(times_ms, np.int64)
+        piece = np.searchsorted(self.changes_ms, times, side="right")
+        slow_from = self.slow_from_ms[piece]
+        lost = np.where(slow_from >= 0, (times - slow_from) / 2, 0.0)
+        return np.asarray(times + self.offsets_ms[piece] - lost, np.float64)
+
+    def ms_at(self, place: float) -> int:
+        """The moment at a place; of a stretch that no clock shows, its beginning."""
+        low, high = int(place) - 2 * _DAY_MS, int(place) + 2 * _DAY_MS
+        while high - low > 1:
+            middle = (low + high) // 2
+            low, high = (middle, high) if float(self.places(middle)) <= place else (low, middle)
+        return low
+
+
+@lru_cache(maxsize=64)
+def wall_clock(timezone: str, first_ms: int, last_ms: int) -> WallClock | None:
+    """The clock of a zone over a span of time; None where it is that of UTC."""
+    if timezone == "UTC" or not 0 <= first_ms <= last_ms <= _LAST_MS:
+        return None
+    zone = zone_of(timezone)
+
+    def offset(ms: int) -> int:
+        ahead = (_EPOCH + ms * _MILLISECOND).astimezone(zone).utcoffset()
+        return (ahead or dt.timedelta()) // _MILLISECOND
+
+    changes, offsets, slow = [], [offset(first_ms)], [-1]
+    at, now = first_ms, offset(first_ms)
+    while at < last_ms:
+        behind = min(at + _WEEK_MS, last_ms)
+        if offset(behind) != now:
+            low, high = at, behind
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (middle, high) if offset(middle) == now else (low, middle)
+            before, now = now, offset(high)
+            back = before - now
+            if back > 0:
+                changes += [high - back, high + back]
+                offsets += [before, now]
+                slow += [high - back, -1]
+            else:
+                changes.append(high)
+                offsets.append(now)
+                slow.append(-1)
+            behind = high
+        at = behind
+    if not changes and not offsets[0]:
+        return None
+    return WallClock(*(np.array(each, np.int64) for each in (changes, offsets, slow)))
 
 
 def zone_of(timezone: str) -> dt.tzinfo:

@@ -224,7 +224,21 @@ class Results:
 
 def save(rows: DataFrame, path: Path) -> None:
     """Has Spark write Parquet there, where nothing is yet."""
-    rows.write.parquet(f"file://{path.absolute()}")  # Hadoop takes it as it is, unescaped
+    save_at(rows, f"file://{path.absolute()}")  # Hadoop takes it as it is, unescaped
+
+
+def save_at(rows: DataFrame, place: str, mode: str = "errorifexists") -> None:
+    """Has Spark write Parquet to a place of its own file systems, with times of a kind that every reader knows."""
+    conf, name = rows.sparkSession.conf, "spark.sql.parquet.outputTimestampType"
+    before = conf.get(name, None)
+    conf.set(name, "TIMESTAMP_MICROS")  # Spark's own choice is INT96, which the format has given up
+    try:
+        rows.write.mode(mode).parquet(place)
+    finally:
+        if before is None:
+            conf.unset(name)
+        else:
+            conf.set(name, before)
 
 
 def _leaves(path: Path, name: str) -> Iterator[tuple[str, Path]]:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY
+from sessionkit.base.result_columns import ResultForm
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData, problem, shorten
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.keys import encode_keys
@@ -74,6 +75,7 @@ class RecordBatch:
     frame: FrameKind = "arrow"
     remarks: tuple[str, ...] = ()  # on how they were read
     timezone: str = "UTC"  # in which their times are told
+    form: ResultForm | None = None  # of results; None shows the joined key and times in milliseconds
 
     def __len__(self) -> int:
         return len(self.timestamp_ms)
@@ -141,7 +143,9 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         keys, key = encoding.result()
     partition, partitions = _placed(source, keys, key) if named is None else named
     offset = _offsets(table, source, partition, partitions)
-    zone: str | None = getattr(table[source.timestamp].type, "tz", None)
+    zone: str = source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC"
+    key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
+    form = ResultForm(tuple(zip(source.keys, key_types, strict=True)), source.sep, zone)
     return RecordBatch(
         keys=keys,
         key=key,
@@ -153,8 +157,19 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         values={name: _value_column(table[name], name, objects.get(name)) for name in value_columns},
         frame=frame,
         remarks=tuple(remarks),
-        timezone=source.timezone or zone or "UTC",
+        timezone=zone,
+        form=None if source.times == "ms" else form,
     )
+
+
+def _shown_type(given: pa.DataType, frame: FrameKind, keys: pa.Array) -> pa.DataType:
+    """The type that a key column has in results: its own, as far as the kind of frame tells types apart."""
+    kind = given.value_type if pa.types.is_dictionary(given) else given
+    if pa.types.is_integer(kind):
+        return kind
+    if pa.types.is_large_binary(keys.type):
+        return keys.type
+    return kind if frame == "arrow" and pa.types.is_string(kind) else pa.large_string()
 
 
 def _rejections(

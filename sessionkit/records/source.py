@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 
+from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, shown_key
 from sessionkit.base.text import is_text
 from sessionkit.errors import InvalidArgument, problem, shorten
 
@@ -42,6 +44,10 @@ class Source:
         if len(self.keys) > 1 and not self.sep:
             want = 'sep="@" (or any text that is in none of the values) joins them to one key'
             raise InvalidArgument(problem("several key columns need a separator", list(self.keys), want))
+        shown = [shown_key(name) for name in self.keys]
+        if self.times != "ms" and len(set(shown)) < len(shown):
+            want = 'columns of different names, or times="ms", which shows the joined key alone'
+            raise InvalidArgument(problem("two key columns would have one name in the results", list(self.keys), want))
         choices = {"unit": (None, *TIME_UNITS), "on_bad_time": BAD_TIME_CHOICES, "times": TIMES_CHOICES}
         for name, allowed in (choices | dict.fromkeys(("ambiguous", "nonexistent"), CLOCK_CHOICES)).items():
             if getattr(self, name) not in allowed:
@@ -74,6 +80,26 @@ class Source:
                 want = 'such as types={"user": "int64", "amount": "float64"}, by the names of Arrow'
                 got = shorten(f"{name}: {kind!r}")
                 raise InvalidArgument(problem("types names a type that is not known", got, want))
+
+    def key_of(self, given: Any) -> Any:
+        """A key as it is inside: the values of several key columns, given as a tuple, are joined.
+
+        Raises:
+            InvalidArgument: there are more or fewer values than key columns.
+        """
+        if not isinstance(given, tuple):
+            return given
+        if len(given) != len(self.keys):
+            want = f"a value for each of {', '.join(self.keys)}"
+            raise InvalidArgument(problem("key= has another number of values than there are keys", repr(given), want))
+        return given[0] if self.sep is None or len(given) == 1 else self.sep.join(map(str, given))
+
+    @property
+    def taken_names(self) -> frozenset[str]:
+        """What no aggregation can be called, as results have columns of these names."""
+        if self.times == "ms":
+            return TAKEN
+        return TAKEN | TAKEN_BY_TIMES | {shown_key(name) for name in self.keys}
 
     def columns(self) -> list[str]:
         """The columns that are read besides the values, each once."""

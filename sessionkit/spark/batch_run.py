@@ -74,13 +74,14 @@ class SparkRun(SparkReading):
 
     def table(self) -> DataFrame:
         """One row a window, ordered by partition, key bytes and start; a window that no record has closed is "open"."""
-        return self._view("table", self.empty.table().schema, *self._key_order(), "window_start_ms", sort=True)
+        schema = self.empty.table().schema
+        return self.shown(self._view("table", schema, *self._key_order(), "window_start_ms", sort=True))
 
     def changelog(self) -> DataFrame:
         """What goes downstream, in order of the records that caused it, partition after partition."""
         final = self.plan.strategy == "on_window_close"
         order = ["offset", "window_end_ms", *self._key_order()] if final else ["offset"]
-        return self._view("changelog", self.empty.changelog().schema, *order)
+        return self.shown(self._view("changelog", self.empty.changelog().schema, *order))
 
     @cached_property
     def trace(self) -> SparkTrace:
@@ -94,7 +95,7 @@ class SparkRun(SparkReading):
             missing_grace: False leaves out the grace, which costs a second shuffle, by key.
         """
         if not missing_grace or not isinstance(self.plan.windows, SessionWindows):  # of others it costs nothing
-            return self._view("dropped", self.empty.dropped(missing_grace=False).schema, "offset")
+            return self.shown(self._view("dropped", self.empty.dropped(missing_grace=False).schema, "offset"))
         source, windows, retention_ms = self.plan.source, self.plan.windows, self.retention_ms
         records = self.rows(self.job("records", self.trace.schema("records")))
         history = records.drop("decision", "window_id", "merged_count", "row")
@@ -107,7 +108,8 @@ class SparkRun(SparkReading):
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return add_missing_grace(batches, windows, retention_ms, schema)
 
-        return self.by_partition(history.mapInArrow(worker_task(task), spark_schema(schema)), "offset", shuffle=True)
+        rows = history.mapInArrow(worker_task(task), spark_schema(schema))
+        return self.shown(self.by_partition(rows, "offset", shuffle=True))
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names and our own. Starts a job."""

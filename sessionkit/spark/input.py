@@ -17,7 +17,7 @@ from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, proble
 from sessionkit.plan import Plan
 from sessionkit.records.batch import check_columns
 from sessionkit.run import Run
-from sessionkit.spark.types import arrow_schema, column, declared_types
+from sessionkit.spark.types import SparkForm, arrow_schema, column, declared_types
 from sessionkit.steps import job
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="SparkInput")
 
 
-@not_offered("columns", "empty", "frame", "input", "job", "of", "place", "retention_ms", "types")
+@not_offered("columns", "empty", "form", "frame", "input", "job", "of", "place", "retention_ms", "shown", "types")
 @dataclass(frozen=True, repr=False)
 class SparkInput:
     """A plan over a DataFrame."""
@@ -35,7 +35,7 @@ class SparkInput:
     frame: DataFrame  # only the columns that the plan names, called c0, c1, …
     columns: tuple[str, ...]  # what they are called in the input
     retention_ms: int
-    empty: Run = field(compare=False)  # the plan over no records: the columns of every view, and their types
+    empty: Run = field(compare=False)  # the plan over no records: the columns of every view inside, and their types
     types: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -55,7 +55,8 @@ class SparkInput:
         check_columns(df.columns, wanted)
         # mapInArrow takes columns by name and trips over a dot or a backtick in one
         frame = df.select(*[column(name).alias(f"c{place}") for place, name in enumerate(wanted)])
-        empty = plan.run(arrow_schema(frame, wanted).empty_table(), retention=retention)
+        inside = dataclasses.replace(plan, source=dataclasses.replace(source, times="ms"))
+        empty = inside.run(arrow_schema(frame, wanted).empty_table(), retention=retention)
         return cls(plan, frame, tuple(wanted), plan.complete_windows.retention_ms(retention), empty)
 
     def with_types(self: R, /, **types: str) -> R:
@@ -73,6 +74,25 @@ class SparkInput:
         return dataclasses.replace(self, types={**self.types, **types})
 
     # ---- for the views
+
+    @cached_property
+    def form(self) -> SparkForm | None:
+        """How results show keys and times; None shows them as they are inside."""
+        source = self.plan.source
+        if source.times == "ms":
+            return None
+        types = {name: self.frame.schema[f"c{self.place(name)}"].dataType.simpleString() for name in source.keys}
+        return SparkForm(tuple(types.items()), source.sep, self.timezone)
+
+    @property
+    def timezone(self) -> str:
+        """The zone of the records' times: the plan's, else the session's, in which Spark shows every timestamp."""
+        session = self.frame.sparkSession.conf.get("spark.sql.session.timeZone")
+        return self.plan.source.timezone or str(session)
+
+    def shown(self, df: DataFrame) -> DataFrame:
+        """A view as the plan shows it."""
+        return df if self.form is None else self.form.shown(df)
 
     def place(self, name: str | None) -> int:
         """Which of the input's columns the plan calls so."""

@@ -10,7 +10,6 @@ from sessionkit.errors import InvalidArgument, MissingColumn, UnsupportedData, p
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.partitioner import partition_of_keys
 from sessionkit.spark.types import column
-from sessionkit.views.tables import RESULT_COLUMNS
 from sessionkit.windows.session import SessionWindows
 
 if TYPE_CHECKING:
@@ -97,11 +96,12 @@ def to_kafka(run: Any, *, partitions: int, changelog: DataFrame | None = None) -
     if type(partitions) is not int or partitions < 1:
         raise InvalidArgument(problem("partitions must be an integer from 1 on", repr(partitions), "such as 4"))
     rows = run.changelog() if changelog is None else changelog
+    rows = rows if run.form is None else run.form.inside(rows)
     key = _key_bytes(column("key"), dict(rows.dtypes)["key"])
     names = ["window_start_ms"]
     if isinstance(run.plan.windows, SessionWindows):
         names = ["window_end_ms", *names]
-    results = [column(name) for name in rows.columns if name not in RESULT_COLUMNS]
+    results = [column(name) for name, _ in run.plan.aggregations]
     has_value = F.lit(False)
     for result in results:
         has_value = has_value | result.isNotNull()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import os
 import uuid
 import warnings
@@ -19,7 +20,7 @@ from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, proble
 from sessionkit.spark.input import SparkInput
 from sessionkit.spark.query.progress import OBSERVED, QueryProgress
 from sessionkit.spark.query.result_folders import BatchFolder
-from sessionkit.spark.types import column, spark_schema
+from sessionkit.spark.types import SparkForm, column, spark_schema
 from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack
 from sessionkit.spark.worker.task_wrapper import Task, worker_task
@@ -51,6 +52,9 @@ class StreamRun(SparkInput):
 
         "update", "tombstone" and "final" rows are those of `changelog()`, "dropped" ones those of `dropped()`.
         """
+        return self.shown(self._events())
+
+    def _events(self) -> DataFrame:
         from pyspark.sql import functions as F
 
         from sessionkit.spark.worker.stream_partition import PROGRESS_COLUMNS, RESULT, PartitionProcessor
@@ -73,7 +77,7 @@ class StreamRun(SparkInput):
 
     def changelog(self) -> DataFrame:
         """What goes downstream: updates and tombstones, or finals, by the plan's emit strategy."""
-        return _select(self.events(), *self._rows_of("changelog"))
+        return self.shown(_select(self._events(), *self._rows_of("changelog")))
 
     def finals(self) -> DataFrame:
         """Each window once, when it is final.
@@ -89,7 +93,7 @@ class StreamRun(SparkInput):
 
         The grace that a late record of a session lacked is not told: it takes the history of its key.
         """
-        return _select(self.events(), *self._rows_of("dropped"))
+        return self.shown(_select(self._events(), *self._rows_of("dropped")))
 
     def table(self) -> NoReturn:
         """There is no last word on a stream.
@@ -147,7 +151,7 @@ class StreamRun(SparkInput):
             self._check_finals()
         spark, place = self.frame.sparkSession, os.fspath(checkpoint)
         targets = [(*self._rows_of(view), _writer(sink, place, spark)) for view, sink in sinks.items()]
-        writer = self.events().writeStream.foreachBatch(_to_each(targets))
+        writer = self._events().writeStream.foreachBatch(_to_each(targets, self.form))
         writer = writer.option("checkpointLocation", place)
         if every is not None:
             writer = writer.trigger(processingTime=f"{duration_ms(every, 'every')} milliseconds")
@@ -259,7 +263,8 @@ class StreamRun(SparkInput):
         if "RocksDB" not in str(spark.conf.get(_PROVIDER)):
             spark.conf.set(_PROVIDER, _ROCKSDB)
             spark.conf.set(_CHANGELOG, "true")
-        listener_of(spark).plans[self._name] = self.plan
+        source = dataclasses.replace(self.plan.source, timezone=self.timezone)
+        listener_of(spark).plans[self._name] = dataclasses.replace(self.plan, source=source)
         if spark.conf.get(_TASKS) == _SPARKS_TASKS:
             text = (
                 f"{_TASKS} is {_SPARKS_TASKS}, as Spark has it: a new stream will keep its state in as many parts, for "
@@ -284,13 +289,14 @@ def _writer(sink: Sink, checkpoint: str, spark: SparkSession) -> Write:
     return folder
 
 
-def _to_each(targets: list[tuple[str, list[str], Write]]) -> Write:
+def _to_each(targets: list[tuple[str, list[str], Write]], form: SparkForm | None) -> Write:
     def write(events: DataFrame, number: int) -> None:
         if len(targets) > 1:  # or each would ask for the whole micro-batch again
             events.persist()
         try:
             for rows, names, put in targets:
-                put(_select(events, rows, names), number)
+                view = _select(events, rows, names)
+                put(view if form is None else form.shown(view), number)
         finally:
             if len(targets) > 1:
                 events.unpersist()

@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from sessionkit import errors
+from sessionkit.base.result_columns import TIMES, last_shown_ms, shown_key
 from sessionkit.errors import SessionkitError, SparkUnavailable, problem
 from sessionkit.spark.checkpoint_damage import damage_told
 
@@ -60,6 +63,68 @@ def column(name: str) -> Column:
     from pyspark.sql import functions as F
 
     return F.col("`" + name.replace("`", "``") + "`")
+
+
+class SparkForm(NamedTuple):
+    """How a DataFrame of results shows its key and its times: `ResultForm` in Spark."""
+
+    keys: tuple[tuple[str, str], ...]  # names and Spark types of the key columns
+    sep: str | None
+    timezone: str
+
+    def shown(self, df: DataFrame) -> DataFrame:
+        """The key as its own columns, times as timestamps: the instant, which Spark shows in the session's zone."""
+        columns: list[Column] = []
+        for name in df.columns:
+            if name == "key":
+                columns += self._key_columns()
+            elif name in TIMES:
+                columns.append(self._timestamp(name).alias(TIMES[name]))
+            else:
+                columns.append(column(name))
+        return df.select(*columns)
+
+    def inside(self, df: DataFrame) -> DataFrame:
+        """What `shown` made, as it was: the joined key, and times in milliseconds."""
+        from pyspark.sql import functions as F
+
+        names = {name: inner for inner, name in TIMES.items()}
+        keys = [column(shown_key(name)) for name, _ in self.keys]
+        if len(keys) == 1:
+            kind = self.keys[0][1]
+            key = keys[0].cast("bigint") if kind in _INTEGERS else keys[0]
+        else:
+            missing = reduce(or_, (each.isNull() for each in keys))
+            key = F.when(~missing, F.concat_ws(str(self.sep), *(each.cast("string") for each in keys)))
+        others = [name for name in df.columns if name not in {shown_key(name) for name, _ in self.keys}]
+        return df.select(
+            key.alias("key"),
+            *(F.unix_millis(column(name)).alias(names[name]) if name in names else column(name) for name in others),
+        )
+
+    def _key_columns(self) -> list[Column]:
+        from pyspark.sql import functions as F
+
+        key = column("key")
+        if len(self.keys) == 1:
+            [(name, kind)] = self.keys
+            return [(key.cast(kind) if kind in _INTEGERS else key).alias(shown_key(name))]
+        quoted = "\\Q" + str(self.sep).replace("\\E", "\\E\\\\E\\Q") + "\\E"
+        parts = F.split(key, quoted, len(self.keys))
+        return [parts.getItem(place).cast(kind).alias(shown_key(name)) for place, (name, kind) in enumerate(self.keys)]
+
+    def _timestamp(self, name: str) -> Column:
+        from pyspark.sql import functions as F
+
+        ms = column(name)
+        # in two: Spark shows its plan with errors of any kind, and there it must not look like this one
+        what = F.concat(F.lit("sessionkit.errors"), F.lit(f".NumberOverflow: {TIMES[name]} has a time after the year"))
+        want = ' ms; sk.group_by_key(…, times="ms"), which gives times as integers\n'
+        told = F.concat(what, F.lit(" 9999; got "), ms.cast("string"), F.lit(want))
+        return F.when(ms > last_shown_ms(self.timezone), F.raise_error(told)).otherwise(F.timestamp_millis(ms))
+
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
 
 
 def arrow_schema(df: DataFrame, names: Sequence[str]) -> pa.Schema:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any, ClassVar
 
-from sessionkit.base.durations import show_duration, show_time
+from sessionkit.base.durations import show_duration
+from sessionkit.base.moments import show_time
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import shorten
 from sessionkit.stores.locking import SharedStore
@@ -76,7 +77,7 @@ class ShownStore(SharedStore):
             return
         word = f"a {self.noun} that {self.kept_by} at"
         time_ms, partition = min(oldest)
-        yield f"oldest: {word} {show_time(time_ms)}; newest: {word} {show_time(max(newest))}"
+        yield f"oldest: {word} {show_time(time_ms)}; newest: {word} {show_time(max(newest))} (UTC)"
         if self.retention_ms is not None:
             then = show_time(time_ms + self.retention_ms + at_boundary)
             yield f"the oldest expires when {word} {then} is put into partition {partition}"

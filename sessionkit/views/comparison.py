@@ -103,7 +103,7 @@ class Comparison:
         }
         for name, side in zip(("before", "after"), bounds, strict=True):
             columns[f"{name}_bounds_ms"] = pa.array([[[*each] for each in found] for found in side], _BOUNDS)
-        return tables.frame_of(columns, self.before.outcome.batch.frame)
+        return tables.frame_of(columns, self.before.outcome.batch, _SHOWN)
 
     def records(self) -> Any:
         """One row for each record that one run keeps and the other drops: what became of it, and the reason."""
@@ -119,7 +119,7 @@ class Comparison:
             "timestamp_ms": batch.timestamp_ms[rows],
             "reason": words(decision, REASONS),
         }
-        return tables.frame_of(columns, batch.frame)
+        return tables.frame_of(columns, batch)
 
     def words(self) -> list[str]:
         """The change as sentences."""
@@ -259,6 +259,7 @@ class Comparison:
 
 
 _BOUNDS = pa.list_(pa.list_(pa.int64()))
+_SHOWN = {name: name.removesuffix("_ms") for name in ("start_ms", "end_ms", "before_bounds_ms", "after_bounds_ms")}
 # What makes windows of two runs belong together: the records that sessions share, or the same place.
 _GROUPS: dict[type[Trace], Callable[[Comparison], Iterator[Group]]] = {
     SessionTrace: Comparison._groups_by_records,

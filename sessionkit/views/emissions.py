@@ -23,7 +23,7 @@ from sessionkit.trace.window_columns import WindowColumns
 from sessionkit.views.charts.scenes.key_rows import key_code, partition_code, partition_counts
 from sessionkit.views.explain.life import closing_time_ms
 from sessionkit.views.tables import Column, frame_of, table_rows, window_table
-from sessionkit.views.words import clock
+from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Emissions:
         `closes_at_ms`, the stream time that closes a window with these bounds (null if none ever does). The `offset` of
         what is pending is that of the newest record of the partition.
         """
-        return frame_of(self.columns, self.trace.batch.frame)
+        return frame_of(self.columns, self.trace.batch)
 
     def figure(
         self,
@@ -135,7 +135,8 @@ class Emissions:
         silent = sum(lane.is_silent for lane in self.lanes)
         if silent:
             said.append(f"{plural(silent, self.windows.noun)} closed, but no result went out (sk.audit tells why).")
-        return [*said, *self._other_strategy(), *self._pending(at or clock(self.trace))]
+        zone = in_zone(self.trace) if "pending" in self.what else []  # nothing else names a time
+        return [*said, *self._other_strategy(), *self._pending(at or clock(self.trace)), *zone]
 
     def _other_strategy(self) -> list[str]:
         """What the other emit strategy would have sent; a record cache sends what it likes, so not of such a run."""

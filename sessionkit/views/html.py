@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from sessionkit.base.durations import show_time
+from sessionkit.base.moments import show_time
+from sessionkit.base.result_columns import ResultForm
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import shorten
 
@@ -16,30 +17,33 @@ _TIMES = ("window_start_ms", "window_end_ms")  # other names are the user's
 _CELL = "text-align:left;padding:2px 10px 2px 0"
 
 
-def run_html(summary: str, columns: Mapping[str, Any], remarks: Sequence[str] = ()) -> str:
-    """The summary, remarks and the first windows; times as people read them."""
+def run_html(
+    summary: str,
+    columns: Mapping[str, Any],
+    remarks: Sequence[str] = (),
+    form: ResultForm | None = None,
+    timezone: str = "UTC",
+) -> str:
+    """The summary, remarks and the first windows; keys in their own columns, times as people read them."""
     total = len(columns["window_start_ms"])
-    shown = {name: _head(column) for name, column in columns.items()}
+    top = {name: column[:SHOWN_ROWS] for name, column in columns.items()}
+    top = top if form is None else form.shown(top, times={})
     said = "".join(f"<p>{escape_html(remark)}</p>" for remark in remarks)
-    return html_block(f"<p><b>{escape_html(summary)}</b></p>{said}{table_html(shown)}{_more(total)}")
+    table = table_html({name: _values(column) for name, column in top.items()}, timezone)
+    below = f"<p>{escape_html(_more(total))}Times are in {escape_html(timezone)}.</p>" if total else ""
+    return html_block(f"<p><b>{escape_html(summary)}</b></p>{said}{table}{below}")
 
 
 def _more(total: int) -> str:
-    if total <= SHOWN_ROWS:
-        return ""
-    return f"<p>{SHOWN_ROWS} of {escape_html(plural(total, 'window'))}; <code>.table()</code> has all.</p>"
+    return f"{SHOWN_ROWS} of {plural(total, 'window')}; .table() has all. " if total > SHOWN_ROWS else ""
 
 
-def table_html(columns: Mapping[str, list[Any]]) -> str:
-    """A plain HTML table; every name and value escaped, the times of windows said in words."""
+def table_html(columns: Mapping[str, list[Any]], timezone: str = "UTC") -> str:
+    """A plain HTML table; every name and value escaped, the times of windows as clocks in the zone show them."""
     head = "".join(f'<th style="{_CELL}">{escape_html(_title(name))}</th>' for name in columns)
     rows = zip(*columns.values(), strict=True)
-    body = "".join(
-        "<tr>"
-        + "".join(f'<td style="{_CELL}">{_cell(name, value)}</td>' for name, value in zip(columns, row, strict=True))
-        + "</tr>"
-        for row in rows
-    )
+    cells = ([_cell(name, value, timezone) for name, value in zip(columns, row, strict=True)] for row in rows)
+    body = "".join("<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in row) + "</tr>" for row in cells)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
@@ -47,19 +51,20 @@ def _title(name: str) -> str:
     return name.removesuffix("_ms").replace("_", " ") if name in _TIMES else shorten(name)
 
 
-def _cell(name: str, value: Any) -> str:
+def _cell(name: str, value: Any, timezone: str) -> str:
     if value is None:
         return "–"
     if name in _TIMES:
-        return escape_html(show_time(value))
+        return escape_html(show_time(value, timezone))
     if isinstance(value, float):
         return escape_html(f"{value:,.2f}")
     return escape_html(shorten(value))
 
 
-def _head(column: Any) -> list[Any]:
-    top = column[:SHOWN_ROWS]
-    return [_shown(each) for each in top] if isinstance(top, pa.Array | pa.ChunkedArray) else list(top.tolist())
+def _values(column: Any) -> list[Any]:
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        return [_shown(each) for each in column]
+    return list(column.tolist())
 
 
 def _shown(value: pa.Scalar) -> Any:

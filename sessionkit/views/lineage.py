@@ -14,7 +14,7 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.views.explain.life import find_window
 from sessionkit.views.tables import frame_of
-from sessionkit.views.words import clock, span_words
+from sessionkit.views.words import clock, in_zone, span_words
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -63,7 +63,7 @@ class Lineage:
         trace = self.trace
         mine = pa.array(trace.survivor == self.row)
         table = trace.records().filter(mine).drop_columns(["reason"])
-        return frame_of({name: table[name] for name in table.column_names}, trace.batch.frame)
+        return frame_of({name: table[name] for name in table.column_names}, trace.batch)
 
     def figure(self, *, theme: Theme = "light") -> go.Figure:
         """The tree: bars over event time, those below became the one above."""
@@ -82,7 +82,7 @@ class Lineage:
         lines = [f"{self.title}: {plural(self.nodes[-1].total, 'record')}"]
         self._tell(len(self.nodes) - 1, "", lines)
         left = len(self.nodes) + 1 - len(lines)
-        return "\n".join([*lines, *([f"… and {left:,} more"] if left > 0 else [])])
+        return "\n".join([*lines, *([f"… and {left:,} more"] if left > 0 else []), *in_zone(self.trace)])
 
     def _tell(self, place: int, indent: str, lines: list[str]) -> None:
         """A line for each session in the tree; the nearest first. A loop: trees can be deep."""

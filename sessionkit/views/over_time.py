@@ -14,7 +14,7 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.trace.trace import Trace
 from sessionkit.views.tables import frame_of
-from sessionkit.views.words import clock
+from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Latency:
             "delay_ms": self.delay_ms,
             "waited_ms": self.delay_ms - self.least_ms,
         }
-        return frame_of(found, batch.frame)
+        return frame_of(found, batch)
 
     def figure(self, *, theme: Theme = "light") -> go.Figure:
         """The delays as a histogram, beside the smallest that is possible."""
@@ -134,7 +134,7 @@ class OpenWindows:
             "stream_time_ms": self.trace.stream_time_ms,
             "open_count": self.counts,
         }
-        return frame_of(found, batch.frame)
+        return frame_of(found, batch)
 
     def figure(self, *, theme: Theme = "light") -> go.Figure:
         """The number after each record, over stream time."""
@@ -152,7 +152,8 @@ class OpenWindows:
         verb = "was" if self.most == 1 else "were"
         return [
             f"At most {plural(self.most, noun)} {verb} open at once, first at stream time {when}; "
-            f"{self.at_end:,} at the end."
+            f"{self.at_end:,} at the end.",
+            *in_zone(self.trace),
         ]
 
     def __repr__(self) -> str:

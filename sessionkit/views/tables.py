@@ -11,9 +11,11 @@ import pyarrow as pa
 
 from sessionkit.base.decisions import ADDED, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
+from sessionkit.base.result_columns import TIMES
 from sessionkit.engine.outcome import Outcome
 from sessionkit.engine.processor_run import Forwarded
 from sessionkit.errors import UnsupportedData, problem, shorten
+from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import FrameKind, to_frame
 from sessionkit.records.keys import key_ranks
 from sessionkit.trace.session_trace import SessionTrace
@@ -23,13 +25,17 @@ from sessionkit.views.loops import last_touches, order_by_place, update_rows
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 NO_VALUE = -2  # where a row replaces no value
-RESULT_COLUMNS = (
-    *("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms", "status"),
-    *("stream_time_ms", "closes_at_ms"),  # of run.emissions()
-)
 
 
-def frame_of(columns: Mapping[str, Column], frame: FrameKind) -> Any:
+def frame_of(columns: Mapping[str, Column], batch: RecordBatch, times: Mapping[str, str] = TIMES) -> Any:
+    """The columns as the user's own kind of frame, with keys and times as the plan shows them.
+
+    `times` are the columns that hold milliseconds since the epoch, and their names as timestamps.
+    """
+    return _framed(columns if batch.form is None else batch.form.shown(columns, times), batch.frame)
+
+
+def _framed(columns: Mapping[str, Column], frame: FrameKind) -> Any:
     """The columns as the kind of frame that the user gave; Python objects stay objects in pandas."""
     objects = {name: c for name, c in columns.items() if isinstance(c, np.ndarray) and c.dtype == object}
     table = pa.table({name: c if name not in objects else pa.nulls(len(c)) for name, c in columns.items()})

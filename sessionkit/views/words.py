@@ -16,7 +16,8 @@ from sessionkit.base.decisions import (
     OPENED,
     REPLAYED,
 )
-from sessionkit.base.durations import show_duration, show_time
+from sessionkit.base.durations import show_duration
+from sessionkit.base.moments import show_time
 from sessionkit.errors import shorten
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
@@ -35,9 +36,21 @@ PLAIN = {
 
 
 def clock(trace: Trace) -> Callable[[int], str]:
-    """How the times of this run are said: a date and time, or the time since zero for toy data."""
+    """How the times of this run are said: a date and time in its zone, or the time since zero for toy data."""
+    zone = trace.batch.timezone
+    return (lambda ms: show_time(ms, zone)) if zone_named(trace) else show_duration
+
+
+def zone_named(trace: Trace) -> str:
+    """The zone that the clock of this run is of, to be named once in a text; "" for toy data, which has no dates."""
     newest = int(trace.last_stream_time_ms.max()) if len(trace.last_stream_time_ms) else 0
-    return show_duration if newest < SHORT_HISTORY_MS else show_time
+    return "" if newest < SHORT_HISTORY_MS else trace.batch.timezone
+
+
+def in_zone(trace: Trace) -> list[str]:
+    """The sentence that names the zone of a text's times, once."""
+    zone = zone_named(trace)
+    return [f"Times are in {zone}."] if zone else []
 
 
 def short_reason(trace: SessionTrace, windows: SessionWindows, index: int) -> str:

@@ -9,7 +9,9 @@ from typing import Any
 
 import ipywidgets
 
-from sessionkit.base.durations import INT64_MAX, show_duration, show_time
+from sessionkit.base.durations import INT64_MAX, show_duration
+from sessionkit.base.moments import show_time
+from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, SessionkitError, problem, shorten
 from sessionkit.stores.base.store import BaseStore
 from sessionkit.stores.read_only import ReadOnlyStore
@@ -76,9 +78,9 @@ class StoreBrowser(ipywidgets.VBox):
         if not rows:
             self._said.say(f"No {noun} is in the store that holds these letters and meets this time.")
         elif there_are_more:
-            self._said.say(f"The first {len(rows)} {noun}s; letters or times show others.")
+            self._said.say(f"The first {len(rows)} {noun}s; letters or times show others. Times are in UTC.")
         else:
-            self._said.say(f"{len(rows)} {noun}{'' if len(rows) == 1 else 's'}.")
+            self._said.say(f"{plural(len(rows), noun)}. Times are in UTC.")
         self._picture.show(held_figure(rows, noun, theme=self._picture.theme), f"{len(rows)} {noun}s by key and time")
         titles = [name.replace("_", " ").removesuffix(" ms") for name in (rows[0] if rows else {})]
         self._table.show_table(titles, [[_cell(name, value) for name, value in row.items()] for row in rows])

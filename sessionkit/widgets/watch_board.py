@@ -9,7 +9,7 @@ from typing import Any
 
 import ipywidgets
 
-from sessionkit.base.durations import show_time
+from sessionkit.base.moments import show_time
 from sessionkit.errors import SessionkitError, shorten
 from sessionkit.plan import Plan
 from sessionkit.spark.checkpoint import newest_windows
@@ -116,17 +116,18 @@ class WatchBoard(ipywidgets.VBox):
         self._kept.take(held, {partition: close for partition, (_, close) in clocks.items()})
         rows = self._kept.rows()
         for row in rows:
-            row["label"] = _label(row)
+            row["label"] = _label(row, progress.timezone)
         of = f"the {len(keys)} keys asked for" if keys else f"the {SHOWN_KEYS} keys with the newest windows"
         said = (
             f"as of micro-batch {batch}: {of}; read from the checkpoint in {self._read_took:.1f} s, now and then: what "
             "opened and closed in between is not seen"
         )
-        figure = watched_figure(rows, clocks, windows.noun, said, theme=self._picture.theme)
+        figure = watched_figure(rows, clocks, windows.noun, said, timezone=progress.timezone, theme=self._picture.theme)
         self._picture.show(figure, f"{len(rows)} {windows.noun}s of the stream by key and time")
         self._said.say(*([] if rows else [f"No {windows.noun} of these keys is in the state."]))
 
 
-def _label(row: dict[str, Any]) -> str:
+def _label(row: dict[str, Any], timezone: str) -> str:
     values = ", ".join(f"{name} {shorten(value, 40)}" for name, value in row.items() if name not in _PLACED)
-    return f"{row['key']}: {show_time(row['window_start_ms'])} to {show_time(row['window_end_ms'])}, {values}"
+    start, end = (show_time(row[name], timezone) for name in ("window_start_ms", "window_end_ms"))
+    return f"{row['key']}: {start} to {end}, {values}"

@@ -8,7 +8,8 @@ from collections import Counter, OrderedDict
 from collections.abc import Iterable
 from typing import Any, TextIO
 
-from sessionkit.base.durations import show_duration, show_time
+from sessionkit.base.durations import show_duration
+from sessionkit.base.moments import show_time
 from sessionkit.spark.checkpoint import KEPT_WINDOWS
 from sessionkit.spark.query.progress import QueryProgress
 from sessionkit.widgets.tuner import Count
@@ -50,13 +51,13 @@ def _windows_in_words(total: Counter[str]) -> str:
 
 def partition_rows(progress: QueryProgress) -> list[tuple[str, ...]]:
     """A row for each partition, for the columns `TITLES`."""
-    rows = []
+    rows, zone = [], progress.timezone
     for number, each in sorted(progress.partitions.items()):
         idle = f"idle since micro-batch {each.batch}: its stream time stands still" if progress.is_idle(number) else ""
         rows.append(
             (
-                *(str(number), f"{each.position:,}", show_time(each.stream_time_ms)),
-                show_time(each.last_close_time_ms) if each.last_close_time_ms >= 0 else "nothing yet",
+                *(str(number), f"{each.position:,}", show_time(each.stream_time_ms, zone)),
+                show_time(each.last_close_time_ms, zone) if each.last_close_time_ms >= 0 else "nothing yet",
                 *(f"{each.counts[name]:,}" for name in ("process-total", "dropped-records-total")),
                 *(f"{each.windows:,}", idle),
             )

@@ -124,7 +124,13 @@ def plan_of(case: dict[str, Any]) -> sk.Plan:
     bad_time = "refuse" if case.get("negative_timestamps") == "fail" else "drop"
     return (
         sk.group_by_key(
-            "key", timestamp="timestamp", unit="ms", partition="partition", offset="offset", on_bad_time=bad_time, times="ms"
+            "key",
+            timestamp="timestamp",
+            unit="ms",
+            partition="partition",
+            offset="offset",
+            on_bad_time=bad_time,
+            times="ms",
         )
         .windowed_by(windows_of(case))
         .emit(STRATEGIES[case["emit"]])

@@ -284,7 +284,11 @@ def test_a_plan_is_bound_to_its_store(kind: str, of: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
 def test_a_run_that_fails_leaves_its_store_as_it_was(kind: str, of: str, rules: str, tmp_path: Path) -> None:
     table = pa.table({"user": ["ada", "ada", "bob"], "at": [5, 6, 900], "v": [1, 2, 0]})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(WINDOWS[of]).reduce(lambda a, b: a // b, "v")
+    plan = (
+        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+        .windowed_by(WINDOWS[of])
+        .reduce(lambda a, b: a // b, "v")
+    )
     retention = {"retention": "1h"} if rules == "kafka" else {}
     with opened(kind, of, tmp_path, **retention) as store:
         plan.run(table.slice(0, 2), store=store, rules=rules)
@@ -313,7 +317,9 @@ def test_windows_and_position_are_never_apart(
 
 @every_store
 def test_an_offset_that_was_read_is_a_replay(kind: str, of: str, tmp_path: Path) -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", times="ms").windowed_by(WINDOWS[of]).count()
+    plan = (
+        sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", times="ms").windowed_by(WINDOWS[of]).count()
+    )
     first = pa.table({"user": ["ada"] * 3, "at": [5, 6, 7], "offset": [0, 1, 5]})
     again = pa.table({"user": ["ada"] * 3, "at": [6, 7, 8], "offset": [4, 5, 6]})
     with opened(kind, of, tmp_path) as store:

@@ -149,7 +149,9 @@ def test_hostile_names_compile_and_run(oracle: Oracle, kind: str) -> None:
     columns = [f"c{name}" for name in HOSTILE]
     named = {f"r{name}": sk.last(column) for name, column in zip(HOSTILE, columns, strict=True)}
     plan = (
-        sk.group_by_key("k\\u000a*/", timestamp='t"\\', unit="s", sep='"', times="ms").windowed_by(WINDOWS[kind]).aggregate(**named)
+        sk.group_by_key("k\\u000a*/", timestamp='t"\\', unit="s", sep='"', times="ms")
+        .windowed_by(WINDOWS[kind])
+        .aggregate(**named)
     )
     row = {"k\\u000a*/": "key", 't"\\': 1_000_000_000, **{column: column for column in columns}}
     schema = pa.schema([(name, pa.int64() if name == 't"\\' else pa.string()) for name in row])
@@ -192,7 +194,11 @@ def test_keys_and_times(oracle: Oracle, unit: str | None, time: object, ms: int,
     ],
 )
 def test_what_does_not_fit_stops_the_task(oracle: Oracle, value: Row, said: str) -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(WINDOWS["session"]).aggregate(**EVERY)
+    plan = (
+        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+        .windowed_by(WINDOWS["session"])
+        .aggregate(**EVERY)
+    )
     answer = oracle.ask(job(plan.to_java(types=TYPES), [{"user": "ada", **value}], "user"))
     assert said in answer["error"]
 

@@ -188,7 +188,9 @@ def test_what_cannot_be_taken_is_refused(name: str) -> None:
 def test_names_that_are_no_text() -> None:
     half = "\ud800"
     data = pd.DataFrame({"user": ["a"], "at": [1], half: [1]})
-    refused(InvalidArgument, "key 0 is no text; got '\\ud800'", lambda: sk.group_by_key(half, timestamp="at", times="ms"))
+    refused(
+        InvalidArgument, "key 0 is no text; got '\\ud800'", lambda: sk.group_by_key(half, timestamp="at", times="ms")
+    )
     refused(InvalidArgument, "timestamp is no text", lambda: sk.group_by_key("user", timestamp=half, times="ms"))
     refused(InvalidArgument, "sep is no text", lambda: sk.group_by_key("a", "b", timestamp="at", sep=half, times="ms"))
     refused(InvalidArgument, "this cannot name a column; got '\\ud800'", lambda: plan(it=sk.first(half)).run(data))
@@ -236,7 +238,12 @@ def test_words_stay_short_whatever_a_column_is_called() -> None:
     for call in (
         lambda: plan(it=sk.first(name)).run(table(v=[1])),
         lambda: plan(it=sk.sum(name)).run(table(**{name: ["a"]})),
-        lambda: sk.group_by_key("user", timestamp=name, times="ms").windowed_by(plan().windows).count().run(table(**{name: ["a"]})),
+        lambda: (
+            sk.group_by_key("user", timestamp=name, times="ms")
+            .windowed_by(plan().windows)
+            .count()
+            .run(table(**{name: ["a"]}))
+        ),
     ):
         with pytest.raises(SessionkitError) as caught:
             call()

@@ -706,8 +706,14 @@ def test_what_is_no_frame(data: Any) -> None:
     [
         (lambda: API.group_by_key(timestamp="at", times="ms"), "a plan groups by one column or more; got none"),
         (lambda: API.group_by_key(["a", "b"], timestamp="at", times="ms"), "key 0 must be a text; got ['a', 'b']"),
-        (lambda: API.group_by_key("a", "b", timestamp="at", times="ms"), "several key columns need a separator; got ['a', 'b']"),
-        (lambda: API.group_by_key("a", "b", timestamp="at", sep="", times="ms"), "several key columns need a separator"),
+        (
+            lambda: API.group_by_key("a", "b", timestamp="at", times="ms"),
+            "several key columns need a separator; got ['a', 'b']",
+        ),
+        (
+            lambda: API.group_by_key("a", "b", timestamp="at", sep="", times="ms"),
+            "several key columns need a separator",
+        ),
         (lambda: API.group_by_key("a", timestamp=None, times="ms"), "timestamp must be a text; got None"),
         (
             lambda: plan(unit="minutes"),

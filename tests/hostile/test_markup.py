@@ -132,7 +132,10 @@ def run(text: str, **options: Any) -> sk.Run:
     named = {text: sk.last(text), "first": sk.first(text), "all": sk.collect(text), "own": sk.reduce(join, text)}
     windows = sk.SessionWindows(inactivity_gap="10s", grace="5s")
     done: sk.Run = (
-        sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(windows).aggregate(**named).run(data, **options)
+        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+        .windowed_by(windows)
+        .aggregate(**named)
+        .run(data, **options)
     )
     return done
 

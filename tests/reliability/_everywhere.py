@@ -61,7 +61,11 @@ def answers(seed: int, kinds: list[str]) -> dict[str, str]:
         kafka = plan.run(records, rules="kafka")
         found[f"{kind} as Kafka"] = digest(pa.Table.from_pandas(kafka.changelog()).to_pydict())
         found[f"{kind} stored"] = digest([stored(plan, records, kind, store) for store in ("memory", "rocksdb")])
-    of_file = sk.group_by_key("user", timestamp="at", timezone="Asia/Kathmandu", times="ms").windowed_by(KINDS["session"]).count()
+    of_file = (
+        sk.group_by_key("user", timestamp="at", timezone="Asia/Kathmandu", times="ms")
+        .windowed_by(KINDS["session"])
+        .count()
+    )
     run = of_file.run(file)
     found["a file"] = digest(run.table().to_pydict() if isinstance(run.table(), pa.Table) else run.table().to_dict())
     text = page(Findings(title="é ☃", plan=of_file, counts=run.metrics(), local=run))

@@ -26,7 +26,14 @@ if TYPE_CHECKING:
 FLIGHTS = str(sample_path("flights"))
 PLAN = (
     sk.group_by_key(
-        "carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC", partition="partition", offset="offset", times="ms"
+        "carrier",
+        "origin",
+        sep="@",
+        timestamp="scheduled",
+        timezone="UTC",
+        partition="partition",
+        offset="offset",
+        times="ms",
     )
     .windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
     .count()

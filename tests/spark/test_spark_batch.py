@@ -157,7 +157,9 @@ def test_several_key_columns_and_hostile_names(spark: SparkSession) -> None:
     }
     table = table.rename_columns([names.get(name, name) for name in table.column_names])
     plan = (
-        sk.group_by_key("k`e.y", "$x$", sep="|", timestamp="<b>at</b>", partition="part ition", offset="off.set", times="ms")
+        sk.group_by_key(
+            "k`e.y", "$x$", sep="|", timestamp="<b>at</b>", partition="part ition", offset="off.set", times="ms"
+        )
         .windowed_by(sk.SessionWindows(inactivity_gap=GAP_MS, grace=GRACE_MS))
         .aggregate(**{"a.b`c": sk.count(), "<img src=x onerror=alert(1)>": sk.last("wo`rd")})
     )
@@ -242,9 +244,9 @@ def test_refused_before_anything_runs(spark: SparkSession) -> None:
     with pytest.raises(UnsupportedData, match="cannot use column 'word'"):
         BASE.aggregate(total=sk.sum("word")).run(df)
     with pytest.raises(UnsupportedData, match="offset column 'ratio' must hold integers"):
-        sk.group_by_key("key", timestamp="at", partition="partition", offset="ratio", times="ms").windowed_by(windows).count().run(
-            df
-        )
+        sk.group_by_key("key", timestamp="at", partition="partition", offset="ratio", times="ms").windowed_by(
+            windows
+        ).count().run(df)
     with pytest.raises(UnsupportedData, match="not records on Spark"):
         BASE.count().run(df["key"])
 

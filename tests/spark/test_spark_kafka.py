@@ -110,9 +110,9 @@ KEYS: dict[str, list[Any]] = {
 def test_results_as_records_of_kafka(spark: SparkSession, kind: str, keys: str) -> None:
     rows = [(KEYS[keys][i % 3], 20 + 7 * (i // 3), None if i % 3 == 1 else i, 0, i) for i in range(9)]
     df = spark.createDataFrame(rows, f"who {keys}, at bigint, n bigint, partition int, offset bigint")
-    plan = sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset", times="ms").windowed_by(
-        WINDOWS[kind]
-    )
+    plan = sk.group_by_key(
+        "who", timestamp="at", unit="ms", partition="partition", offset="offset", times="ms"
+    ).windowed_by(WINDOWS[kind])
     run = plan.aggregate(most=sk.max("n"), least=sk.min("n")).run(df)
     sent = sk.to_kafka(run, partitions=5)
     assert sent.dtypes == [("key", "binary"), ("value", "string"), ("partition", "int")]

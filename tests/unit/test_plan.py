@@ -47,7 +47,7 @@ def rebuilt(plan: sk.Plan) -> sk.Plan:
 
 def test_code() -> None:
     plan = (
-        sk.group_by_key("carrier", "origin", timestamp="scheduled", sep="@", timezone="UTC", offset="offset", times="ms")
+        sk.group_by_key("carrier", "origin", timestamp="scheduled", sep="@", timezone="UTC", offset="offset")
         .windowed_by(sk.SessionWindows(inactivity_gap="1h 30m", grace=90_500))
         .emit("on_window_close")
         .aggregate(visits=sk.count(), spent=sk.sum("amount"))
@@ -123,7 +123,7 @@ def test_functions_with_a_name_are_rebuilt() -> None:
 
 
 def test_a_plan_without_anything_is_one_line() -> None:
-    plan = sk.group_by_key("user", timestamp="at", times="ms")
+    plan = sk.group_by_key("user", timestamp="at")
     assert repr(plan) == 'sk.group_by_key("user", timestamp="at")'
     assert repr(plan.windowed_by(WINDOWS)).count("\n") == 3
 

@@ -40,7 +40,7 @@ class Listener(StreamingQueryListener):
         self._queries: dict[str, QueryProgress] = {}  # by runId: a query that is started again is another run
         self._heard: dict[str, list[Heard]] = {}
         self._changed = threading.Condition()
-        self.plans: dict[str, Plan] = {}  # of the runs of this session, by their names
+        self.plans: dict[str, Plan] = {}  # of the runs of this session, by their names, with the zone of their times
 
     def onQueryStarted(self, event: Any) -> None:
         with self._changed:
@@ -71,6 +71,8 @@ class Listener(StreamingQueryListener):
             query = self._queries.get(told["runId"])
             if query is not None:
                 query.take(told)
+                plan = self.plans.get(query.run or "")
+                query.timezone = (plan.source.timezone if plan else None) or "UTC"
             self._changed.notify_all()
         self._tell(told["runId"])
 

@@ -7,7 +7,8 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from sessionkit.base.durations import show_duration, show_time
+from sessionkit.base.durations import show_duration
+from sessionkit.base.moments import show_time
 from sessionkit.base.text import plural
 from sessionkit.steps.views import WHOLE
 
@@ -52,6 +53,7 @@ class QueryProgress:
         self.checkpoint: str | None = None  # where it is, if that is known
         self.partitions: dict[int, PartitionProgress] = {}
         self.batches: deque[BatchProgress] = deque(maxlen=KEPT_BATCHES)
+        self.timezone = "UTC"  # in which its times are told
         self.ended = False
         self.error: str | None = None
 
@@ -111,7 +113,7 @@ class QueryProgress:
         if self.partitions:
             slowest = min(self.partitions.values(), key=lambda each: each.stream_time_ms)
             apart = max(each.stream_time_ms for each in self.partitions.values()) - slowest.stream_time_ms
-            said.append(f"stream time {show_time(slowest.stream_time_ms)}")
+            said.append(f"stream time {show_time(slowest.stream_time_ms, self.timezone)} ({self.timezone})")
             if apart:
                 said[-1] += f" and up to {show_duration(apart)} later"
         if last.behind:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from sessionkit.base.result_folders import MANIFEST, Results, save
+from sessionkit.base.result_folders import MANIFEST, Results, save, save_at
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,7 +42,7 @@ class BatchFolder:
         spark, name = rows.sparkSession, f"{_BATCH}{number}"
         folder = _local(spark, self._folder)
         if folder is None:
-            rows.write.mode("overwrite").parquet(f"{self._folder}/{name}")
+            save_at(rows, f"{self._folder}/{name}", "overwrite")
             return
         with self._results(spark, folder, name) as results:
             results.write(name, lambda path: save(rows, path))

@@ -12,7 +12,7 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label
 from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, axis_type, dress_plain
+from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain, event_time_axis
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -43,12 +43,14 @@ def audit_figure(
     verdicts: Sequence[str],
     known: Sequence[str],
     *,
+    timezone: str,
     theme: Theme,
 ) -> go.Figure:
     """Bars of results by window end; a colour and a pattern for each verdict, so that they are told apart in grey too.
 
     Args:
         ends_ms, verdicts: of each result.
+        timezone: of the axis.
         known: the verdicts in the order in which they are stacked.
     """
     import plotly.graph_objects as go
@@ -67,10 +69,10 @@ def audit_figure(
     bottom = legend_height(len(there), PLAIN_WIDTH - 110)
     dress_plain(figure, colours, escape_label(title, 200), subtitle, PLOT_HEIGHT, bottom=bottom)
     figure.update_layout(barmode="stack", bargap=0.08, legend_traceorder="normal")
-    figure.update_xaxes(title=axis_title("end of the window", colours), type=axis_type(int(ends_ms.max(initial=0))))
     figure.update_yaxes(
         title=axis_title(f"results per {show_duration(step_ms)}", colours), rangemode="tozero", tickformat=",d"
     )
+    event_time_axis(figure, "end of the window", int(ends_ms.max(initial=0)), timezone, colours)
     return figure
 
 

@@ -10,9 +10,9 @@ import numpy as np
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label, plural
 from sessionkit.errors import shorten
-from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
+from sessionkit.views.charts.drawing.grammar import legend_height
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, axis_type, dress_plain
+from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain, event_time_axis
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -54,11 +54,8 @@ def comparison_figure(comparison: Comparison, *, theme: Theme, most: int) -> go.
     figure.update_layout(barmode="overlay", bargap=0.25)
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=lanes, showgrid=False)
     pad = (high_ms - low_ms) // 50 + 1
-    figure.update_xaxes(
-        title=axis_title("event time", colours),
-        type=axis_type(comparison.newest_ms),
-        range=[low_ms - pad, high_ms + pad],
-    )
+    figure.update_xaxes(range=[low_ms - pad, high_ms + pad])
+    event_time_axis(figure, "event time", comparison.newest_ms, comparison.before.timezone, colours)
     return figure
 
 

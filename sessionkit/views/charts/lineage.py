@@ -8,7 +8,7 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, axis_type, dress_plain
+from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain, event_time_axis
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -89,14 +89,11 @@ def _dress_tree(figure: go.Figure, lineage: Lineage, colours: Palette) -> None:
     dress_plain(figure, colours, title, _notes(lineage), height, bottom=legend_height(4, PLAIN_WIDTH - 110))
     figure.update_layout(barmode="overlay")
     pad = max((root.end_ms - root.start_ms) // 30, 1)
-    figure.update_xaxes(
-        title=axis_title("event time", colours),
-        type=axis_type(root.end_ms),
-        range=[root.start_ms - pad, root.end_ms + pad],
-    )
+    figure.update_xaxes(range=[root.start_ms - pad, root.end_ms + pad])
     figure.update_yaxes(
         title=axis_title("merges below it", colours), range=[-0.6, root.depth + 0.7], dtick=max(1, root.depth // 8)
     )
+    event_time_axis(figure, "event time", root.end_ms, lineage.trace.batch.timezone, colours)
 
 
 def _notes(lineage: Lineage) -> list[str]:

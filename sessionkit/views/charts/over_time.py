@@ -10,7 +10,7 @@ import numpy as np
 from sessionkit.base.durations import show_duration
 from sessionkit.views.charts.drawing.grammar import axis_title
 from sessionkit.views.charts.drawing.palettes import Theme, palette
-from sessionkit.views.charts.drawing.simple_frame import axis_type, dress_plain
+from sessionkit.views.charts.drawing.simple_frame import dress_plain, event_time_axis
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -79,10 +79,9 @@ def open_figure(open_windows: OpenWindows, *, theme: Theme) -> go.Figure:
         pieces = np.array_split(rows, MOST_POINTS // 2)
         rows = np.unique([pick for p in pieces for pick in (p[np.argmin(counts[p])], p[np.argmax(counts[p])])])
     times = trace.stream_time_ms[rows]
-    kind = axis_type(int(times.max(initial=0)))
     figure = go.Figure(
         go.Scatter(
-            x=times.astype("datetime64[ms]") if kind == "date" else times,
+            x=times,
             y=counts[rows],
             mode="lines",
             line={"width": 1.8, "color": colours.edge, "shape": "hv"},
@@ -98,6 +97,6 @@ def open_figure(open_windows: OpenWindows, *, theme: Theme) -> go.Figure:
     if len(trace.batch.partitions) > 1:
         said.append("several partitions: each has a stream time of its own, so the line goes back and forth")
     dress_plain(figure, colours, f"Open {open_windows.windows.noun}s", said, PLOT_HEIGHT, bottom=64)
-    figure.update_xaxes(title=axis_title("stream time", colours), type=kind)
     figure.update_yaxes(title=axis_title("open after the record", colours), tickformat=",d", rangemode="tozero")
+    event_time_axis(figure, "stream time", int(times.max(initial=0)), trace.batch.timezone, colours)
     return figure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.charts.drawing.grammar import LAST_DATE_MS, axis_title
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.charts.drawing.simple_frame import axis_type, dress_plain
+from sessionkit.views.charts.drawing.simple_frame import axis_type, dress_plain, event_time_axis
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -57,11 +57,19 @@ def lane_bars(
 
 
 def dress_lanes(
-    figure: go.Figure, lanes: Sequence[Lane], newest_ms: int, name_length: int, room: int, colours: Palette
+    figure: go.Figure,
+    lanes: Sequence[Lane],
+    newest_ms: int,
+    name_length: int,
+    room: int,
+    colours: Palette,
+    timezone: str = "UTC",
 ) -> None:
     """The axes: event time, and the names of the lanes with room for so many."""
     several = len({partition for _, partition in lanes}) > 1
     names = [escape_label(f"{key} · {partition}" if several else key, name_length) for key, partition in lanes]
-    kind = axis_type(newest_ms) if newest_ms <= LAST_DATE_MS else "linear"
-    figure.update_xaxes(type=kind, title=axis_title("event time" if kind == "date" else "event time, ms", colours))
     figure.update_yaxes(tickmode="array", tickvals=list(range(len(lanes))), ticktext=names, range=[-0.6, room - 0.4])
+    if newest_ms <= LAST_DATE_MS and axis_type(newest_ms) == "date":
+        event_time_axis(figure, "event time", newest_ms, timezone, colours)
+    else:
+        figure.update_xaxes(type="linear", title=axis_title("event time, ms", colours))

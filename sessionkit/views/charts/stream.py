@@ -18,7 +18,13 @@ LEAST_LANES = 3
 
 
 def watched_figure(
-    rows: Sequence[dict[str, Any]], clocks: Mapping[int, tuple[int, int]], noun: str, said: str, *, theme: Theme
+    rows: Sequence[dict[str, Any]],
+    clocks: Mapping[int, tuple[int, int]],
+    noun: str,
+    said: str,
+    *,
+    timezone: str,
+    theme: Theme,
 ) -> go.Figure:
     """Lanes of keys with their windows so far.
 
@@ -26,6 +32,7 @@ def watched_figure(
         rows: partition, key, window_start_ms, window_end_ms, closed, label.
         clocks: stream time and close time of each partition, in ms.
         said: a sentence below the title.
+        timezone: of the axis.
     """
     import plotly.graph_objects as go
 
@@ -46,7 +53,7 @@ def watched_figure(
         figure.add_trace(_marks(lanes, {p: times[place] for p, times in clocks.items()}, name, dash, colour))
     height = LANE * max(len(lanes), LEAST_LANES)
     dress_plain(figure, colours, "The stream as it runs", [said], height, bottom=110, left=190)
-    dress_lanes(figure, lanes, newest, 22, max(len(lanes), 1), colours)
+    dress_lanes(figure, lanes, newest, 22, max(len(lanes), 1), colours, timezone)
     figure.update_layout(
         barmode="overlay", legend={"orientation": "h", "yanchor": "top", "y": -56 / height, "x": 0, "xanchor": "left"}
     )

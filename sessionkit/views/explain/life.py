@@ -16,7 +16,7 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.explain.record import Explanation
-from sessionkit.views.words import clock, lower_first, record_name
+from sessionkit.views.words import clock, in_zone, lower_first, record_name
 from sessionkit.windows.contract import WindowKind
 
 NAMED_RECORDS = 3
@@ -38,6 +38,7 @@ def explain_life(trace: Trace, windows: WindowKind, key: Any, start_ms: int, par
     words += HISTORY[type(trace)](trace, row, at)
     closed_by = int(trace.closed_by[row])
     words.append(_closed(trace, windows, row, closed_by, at) if closed_by >= 0 else _open(trace, windows, row, at))
+    words += in_zone(trace)
     return Explanation(" ".join(words))
 
 
@@ -57,7 +58,7 @@ def find_window(trace: Trace, key: Any, start_ms: int, partition: int | None) ->
         want = f"partition= one of {shorten(numbers[columns.partition[rows]].tolist())}"
         raise UnknownRecord(problem("several partitions hold such a window", f"key {shorten(repr(key))}", want))
     if not len(rows):
-        got = f"key {shorten(repr(key))}, window_start_ms {start_ms}"
+        got = f"key {shorten(repr(key))}, window_start {clock(trace)(start_ms)}"
         raise UnknownRecord(problem("the run has no such window", got, "a key and a start from run.table()"))
     return int(rows[-1])
 

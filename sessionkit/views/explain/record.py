@@ -13,7 +13,16 @@ from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
-from sessionkit.views.words import PLAIN, clock, decision_in_words, lower_first, record_name, span_words
+from sessionkit.views.words import (
+    PLAIN,
+    clock,
+    decision_in_words,
+    in_zone,
+    lower_first,
+    record_name,
+    span_words,
+    zone_named,
+)
 from sessionkit.windows.session import SessionWindows
 
 MANY_LATE = 10  # records after one far ahead: so many are worth a remark
@@ -58,7 +67,7 @@ def explain_record(trace: SessionTrace, windows: SessionWindows, index: int) -> 
             f"It was late, {behind} behind the close line: {line}. But it was kept, as it touches a session that was "
             "still open."
         )
-    words.append(who_moved(trace, index))
+    words += [who_moved(trace, index), *in_zone(trace)]
     return Explanation(" ".join(words))
 
 
@@ -143,9 +152,10 @@ def far_ahead(trace: Trace) -> list[str]:
         late = int(np.count_nonzero(trace.decision[rows[newest + 1 :]] == LATE))
         if ahead > max(trace.close_lag_ms, rest - int(times.min())) and late >= MANY_LATE:
             name, after = record_name(trace, int(rows[newest])), plural(len(rows) - 1 - int(newest), "record")
+            zone = f" ({zone_named(trace)})" if zone_named(trace) else ""
             where = " of its partition" if len(batch.partitions) > 1 else ""
             found.append(
                 f"{name} lies {show_duration(ahead)} ahead of all others{where}: it moved stream time to "
-                f"{clock(trace)(int(times[newest]))}, and {late:,} of the {after} after it came too late."
+                f"{clock(trace)(int(times[newest]))}{zone}, and {late:,} of the {after} after it came too late."
             )
     return found

@@ -11,7 +11,7 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.explain.record import Explanation, who_moved
-from sessionkit.views.words import PLAIN, clock, record_name
+from sessionkit.views.words import PLAIN, clock, in_zone, record_name
 from sessionkit.windows.contract import WindowKind
 
 EFFECTS = (OPENED, ADDED, COPIED, COPIED_ADDED, LATE)
@@ -47,7 +47,7 @@ def explain_touches(trace: WindowTrace, windows: WindowKind, index: int) -> Expl
         line = f"the close line ({at(int(trace.stream_time_ms[index]))} − grace {grace})"
         kept = "its window was still open" if len(counted) == 1 else "its windows were still open"
         words.append(f"It was late, {behind} behind {line}, but {kept}.")
-    words.append(who_moved(trace, index))
+    words += [who_moved(trace, index), *in_zone(trace)]
     return Explanation(" ".join(words))
 
 

@@ -365,7 +365,11 @@ def test_a_cache_keeps_the_finals_of_tumbling_windows() -> None:
 
 def test_a_cache_over_several_partitions() -> None:
     table = table_of([("a", 1), ("b", 2)]).append_column("partition", pa.array([0, 1]))
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms").windowed_by(TUMBLING_10).count()
+    plan = (
+        sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms")
+        .windowed_by(TUMBLING_10)
+        .count()
+    )
     counts = sk.audit(plan, table, caching=True).counts()
     assert (counts["lost"], counts["only_in_kafka"]) == (0, 0)
 
@@ -515,7 +519,14 @@ def test_finals_are_compared_window_by_window(
 
 FLIGHTS = sk.load_sample("flights").head(3_000)
 DEPARTURES = sk.group_by_key(
-    "carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset", partition="partition", times="ms"
+    "carrier",
+    "origin",
+    timestamp="scheduled",
+    timezone="UTC",
+    sep="@",
+    offset="offset",
+    partition="partition",
+    times="ms",
 )
 
 
@@ -600,7 +611,11 @@ def test_tables_are_frames_of_the_kind_that_was_given(frame: Any) -> None:
 
 def test_windows_are_in_order_of_partition_and_end() -> None:
     table = pa.table({"key": ["b", "a", "a", "b"], "time": [5, 3, 30, 30], "partition": [0, 1, 1, 0]})
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms").windowed_by(TUMBLING_10).count()
+    plan = (
+        sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms")
+        .windowed_by(TUMBLING_10)
+        .count()
+    )
     rows = sk.audit(plan, table).table().to_pylist()
     assert [(row["partition"], row["key"], row["window_end_ms"]) for row in rows] == [
         (0, "b", 10),

@@ -18,8 +18,8 @@ from sessionkit.base.durations import (
     duration_code,
     duration_ms,
     show_duration,
-    show_time,
 )
+from sessionkit.base.moments import show_time
 from sessionkit.errors import InvalidArgument, NumberOverflow
 
 

@@ -11,7 +11,9 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import AggregationFailed, InvalidArgument
 
-PLAN = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(sk.SessionWindows(inactivity_gap=10, grace=5))
+PLAN = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(
+    sk.SessionWindows(inactivity_gap=10, grace=5)
+)
 
 
 def _records(*times: int) -> pd.DataFrame:

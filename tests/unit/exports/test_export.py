@@ -163,7 +163,10 @@ def test_ksql_windows() -> None:
     ],
 )
 def test_ksql_times(unit: str | None, part: str) -> None:
-    assert part in sk.group_by_key("user", timestamp="at", unit=unit, times="ms").windowed_by(SESSIONS).count().to_ksql().code
+    assert (
+        part
+        in sk.group_by_key("user", timestamp="at", unit=unit, times="ms").windowed_by(SESSIONS).count().to_ksql().code
+    )
 
 
 def test_flink_windows_close_where_kafka_closes_them() -> None:
@@ -192,7 +195,11 @@ def test_spark_windows() -> None:
 @pytest.mark.parametrize("unit", [None, "s", "ms", "us", "ns"])
 @pytest.mark.parametrize("key_type", ["string", "bigint", "bytes"])
 def test_each_key_and_time_has_its_text(target: str, unit: str | None, key_type: str) -> None:
-    plan = sk.group_by_key("user", timestamp="at", unit=unit, times="ms").windowed_by(TUMBLING).aggregate(last=sk.last("at"))
+    plan = (
+        sk.group_by_key("user", timestamp="at", unit=unit, times="ms")
+        .windowed_by(TUMBLING)
+        .aggregate(last=sk.last("at"))
+    )
     export = getattr(plan, target)(key_type=key_type)
     assert {"string": "text", "bigint": "integer", "bytes": "bytes"}[key_type] in export.differences[0]
     assert "guesses" not in " ".join(export.differences), "the type of the event time is known"
@@ -200,7 +207,9 @@ def test_each_key_and_time_has_its_text(target: str, unit: str | None, key_type:
 
 def test_what_the_topic_must_hold_is_told() -> None:
     plan = (
-        sk.group_by_key("carrier", "origin", sep="@", timestamp="scheduled", timezone="Europe/Oslo", partitions=4, times="ms")
+        sk.group_by_key(
+            "carrier", "origin", sep="@", timestamp="scheduled", timezone="Europe/Oslo", partitions=4, times="ms"
+        )
         .windowed_by(SESSIONS)
         .aggregate(mean=sk.mean("delay"))
     )

@@ -69,7 +69,11 @@ def test_it_cannot_be_half_made() -> None:
 
 
 def test_a_plan_does_not_take_one() -> None:
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(sk.TimeWindows(size=10, grace=0)).count()
+    plan = (
+        sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
+        .windowed_by(sk.TimeWindows(size=10, grace=0))
+        .count()
+    )
     view = sk.open_store("memory", "s", of="windows").read_only()
     with pytest.raises(InvalidArgument, match=r"a plan writes to its store; got read-only Memory.*; the store itself"):
         plan.run(pd.DataFrame({"key": ["a"], "at": [1]}), store=view)
@@ -77,7 +81,11 @@ def test_a_plan_does_not_take_one() -> None:
 
 @pytest.mark.parametrize("caching", [False, True])
 def test_what_a_query_sees_of_a_run(caching: bool) -> None:
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(sk.TimeWindows(size=10, grace=0)).count()
+    plan = (
+        sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
+        .windowed_by(sk.TimeWindows(size=10, grace=0))
+        .count()
+    )
     run = plan.run(pd.DataFrame({"key": ["a"], "at": [1]}), rules="kafka", caching=caching)
     view = run.store.read_only()
     assert [window.aggregate for window in view.fetch("a", 0, 9)] == [1]

@@ -495,7 +495,9 @@ def test_what_was_missed_is_told_without_what_was_met() -> None:
     times = np.maximum(np.arange(400) * 1_000 - rng.integers(0, 90_000, 400), 0)
     data = pd.DataFrame({"key": pd.array([f"k{each}" for each in rng.integers(0, 4, 400)], "string"), "at": times})
     for windows in (sk.TimeWindows(size="20s", grace="5s"), sk.TimeWindows(size="20s", advance="3s", grace="5s")):
-        trace = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count().run(data).trace
+        trace = (
+            sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count().run(data).trace
+        )
         missed = trace.missed
         assert "touches" not in trace.__dict__ and len(missed.record)
         late = trace.touches.effect == LATE

@@ -16,7 +16,11 @@ from tests.property.streams import draw
 
 def plan(gap: int = 5, grace: int = 0) -> sk.Plan:
     windows = sk.SessionWindows(inactivity_gap=gap, grace=grace)
-    return sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).aggregate(n=sk.count(), s=sk.sum("v"))
+    return (
+        sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
+        .windowed_by(windows)
+        .aggregate(n=sk.count(), s=sk.sum("v"))
+    )
 
 
 def data(*rows: tuple[str, int]) -> pd.DataFrame:

@@ -269,7 +269,9 @@ def test_without_grace_the_next_window_closes_this_one(rules: str) -> None:
 @both_rules
 def test_another_key_closes_but_another_partition_does_not(rules: str) -> None:
     table = pa.table({"key": ["a", "b", "a"], "time": [3, 99, 4], "p": [0, 0, 0]})
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="p", times="ms").windowed_by(tumbling(10)).count()
+    plan = (
+        sk.group_by_key("key", timestamp="time", unit="ms", partition="p", times="ms").windowed_by(tumbling(10)).count()
+    )
     retention = FOR_EVER if rules == "kafka" else None
     assert plan.run(table, rules=rules, retention=retention).metrics()["dropped-late"] == 1
     apart = table.set_column(2, "p", pa.array([0, 1, 0]))

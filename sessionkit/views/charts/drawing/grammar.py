@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.durations import show_duration
+from sessionkit.base.moments import WallClock, wall_clock
 from sessionkit.base.text import escape_label
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.views.charts.drawing.palettes import Palette
-from sessionkit.views.words import SHORT_HISTORY_MS, short_reason
+from sessionkit.views.words import SHORT_HISTORY_MS, short_reason, zone_named
 from sessionkit.views.words import clock as spoken_clock
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ WIDTH, LEAST_WIDTH = 1120, 700
 FONT = "Inter, 'Segoe UI', 'DejaVu Sans', sans-serif"
 MOST_SVG_POINTS = 5_000  # above, points are drawn by WebGL: SVG takes 0.5 s a redraw at 10,000
 MOST_REASONS = 300  # records whose reason and missing grace are worked out: each costs a replay
+_MOST_AHEAD_MS = 366 * 86_400_000  # of what a picture shows behind the newest record
 LAST_DATE_MS = 253_402_300_799_999  # the end of the year 9999, where plotly's dates end
 # elapsed times up to this many ms are counted in this unit: two or more ticks, few digits
 _ELAPSED = (
@@ -69,9 +71,14 @@ class TimeAxis:
     is_date: bool
     title: str
     show: Callable[[int], str]
+    wall: WallClock | None = None  # of the zone whose clock the dates are read from; None for UTC
 
     def at(self, times_ms: Iterable[int | None]) -> Coordinates:
         """Positions on the axis; None parts one line or polygon from the next."""
+        if self.wall is not None:
+            given = list(times_ms)
+            places = iter(self.wall.places([ms for ms in given if ms is not None]).tolist())
+            return [None if ms is None else next(places) for ms in given]
         if self.unit_ms == 1:
             return list(times_ms)
         return [None if ms is None else ms / self.unit_ms for ms in times_ms]
@@ -79,8 +86,8 @@ class TimeAxis:
     def ms_at(self, place: float | str) -> int:
         """The time at a position, as plotly names it: a number, or a date as text."""
         if isinstance(place, str):
-            return (dt.datetime.fromisoformat(place) - dt.datetime(1970, 1, 1)) // dt.timedelta(milliseconds=1)
-        return round(place * self.unit_ms)
+            place = (dt.datetime.fromisoformat(place) - dt.datetime(1970, 1, 1)) / dt.timedelta(milliseconds=1)
+        return round(place * self.unit_ms) if self.wall is None else self.wall.ms_at(place)
 
     def options(self, low_ms: int, high_ms: int) -> dict[str, Any]:
         """Settings of the x axis that shows this span and nothing beyond it."""
@@ -90,13 +97,15 @@ class TimeAxis:
 
 
 def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:
-    """The axis for the event times of a run; `clock` names the clock that they were read from, such as "UTC"."""
-    name = "event time" if clock is None else f"event time, {escape_label(clock)}"
+    """The axis for the event times of a run, in its zone; `clock` is another name for that."""
+    named = clock or zone_named(trace)
+    name = f"event time, {escape_label(named)}" if named else "event time"
     latest_ms, show = int(trace.last_stream_time_ms.max(initial=0)), spoken_clock(trace)
     if latest_ms > LAST_DATE_MS:
         return TimeAxis(1, False, f"{name}, ms since 1970", show)
     if latest_ms >= SHORT_HISTORY_MS:
-        return TimeAxis(1, True, name, lambda ms: show(ms).removesuffix(":00"))
+        wall = wall_clock(trace.batch.timezone, 0, latest_ms + _MOST_AHEAD_MS)
+        return TimeAxis(1, True, name, lambda ms: show(ms).removesuffix(":00"), wall)
     longest_ms = min(max(latest_ms, window.reach_ms), SHORT_HISTORY_MS)
     unit_ms, unit = next((unit_ms, unit) for most_ms, unit_ms, unit in _ELAPSED if longest_ms <= most_ms)
     return TimeAxis(unit_ms, False, f"event time, {unit}", show)

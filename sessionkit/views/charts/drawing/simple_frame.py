@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
+from sessionkit.base.moments import wall_clock
 from sessionkit.base.text import escape_label
-from sessionkit.views.charts.drawing.grammar import Frame, dress, top_margin
+from sessionkit.views.charts.drawing.grammar import Frame, axis_title, dress, top_margin
 from sessionkit.views.charts.drawing.labels import flow
 from sessionkit.views.charts.drawing.palettes import Palette
 from sessionkit.views.words import SHORT_HISTORY_MS
@@ -32,6 +33,35 @@ def dress_plain(
     top = top_margin(notes)
     frame = Frame(PLAIN_WIDTH, plot_height + top + bottom, left, 26, top, bottom, (0, 1), (0.0, 1.0))
     dress(figure, colours, frame, title, notes)
+
+
+def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str, colours: Palette) -> None:
+    """Makes the x axis one of event time, whose places are given in ms: dates in this zone, or numbers for toy data.
+
+    Comes last: it moves what the figure holds to where the zone's clock has it.
+    """
+    kind = axis_type(newest_ms)
+    zone = f", {escape_label(timezone)}" if kind == "date" else ""
+    figure.update_xaxes(title=axis_title(f"{title}{zone}", colours), type=kind)
+    wall = wall_clock(timezone, 0, newest_ms) if kind == "date" else None
+    if wall is None:
+        return
+
+    def placed(times: Iterable[Any]) -> list[float | None]:
+        return [None if ms is None else float(wall.places(int(ms))) for ms in times]
+
+    for trace in figure.data:
+        if trace.type == "bar" and trace.orientation == "h":
+            ends = placed(start + length for start, length in zip(trace.base, trace.x, strict=True))
+            trace.base = placed(trace.base)
+            trace.x = [end - start for start, end in zip(trace.base, ends, strict=True)]
+        else:
+            trace.x = placed(trace.x)
+    for note in figure.layout.annotations:
+        if note.xref in (None, "x"):
+            note.x = placed([note.x])[0]
+    if figure.layout.xaxis.range is not None:
+        figure.layout.xaxis.range = placed(figure.layout.xaxis.range)
 
 
 def axis_type(newest_ms: int) -> str:

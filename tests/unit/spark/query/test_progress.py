@@ -57,7 +57,7 @@ def test_partitions_are_as_they_were_last_heard_of() -> None:
     assert progress.partitions[0].stream_time_ms == 7 * HOUR
     assert progress.line() == (
         "clicks: micro-batch 1 · 25 records (20/s) · 2 dropped · 6 windows in the state · "
-        "stream time 1970-01-01 06:00:00 and up to 1 h later"
+        "stream time 1970-01-01 06:00:00 (UTC) and up to 1 h later"
     )
     idle = watching.partition_rows(progress)[1]
     assert idle == ("1", "4", "1970-01-01 06:00:00", "1970-01-01 05:00:00", "5", "1", "3", idle[-1])
@@ -129,11 +129,11 @@ def test_the_picture_tells_open_from_closed(theme: Any) -> None:
         {"partition": p, "key": key, "window_start_ms": at, "window_end_ms": at + 5, "closed": at < 10, "label": "<b>"}
         for p, key, at in ((0, "ada", 0), (0, "ada", 20), (1, "<img src=x>", 20))
     ]
-    figure = watched_figure(rows, {0: (30, 10), 1: (25, -1), 2: (9, 9)}, "session", "said", theme=theme)
+    figure = watched_figure(rows, {0: (30, 10), 1: (25, -1), 2: (9, 9)}, "session", "said", timezone="UTC", theme=theme)
     names = {trace.name: trace for trace in figure.data}
     assert set(names) == {"1 session closed", "2 sessions open", "stream time", "closed up to here"}
     assert list(names["1 session closed"].base) == [0]
     assert names["stream time"].x.count(30) == 2
     assert names["closed up to here"].x.count(10) == 2  # partition 1 has closed nothing
     assert "<img" not in figure.to_json()
-    assert watched_figure([], {}, "session", "said", theme=theme).data
+    assert watched_figure([], {}, "session", "said", timezone="UTC", theme=theme).data

@@ -131,7 +131,7 @@ def test_it_tells_its_oldest_and_its_newest_time_of_all_partitions(shelf: Shelf)
         sessions.put("a", 1, end, 1, partition=partition)
     oldest, expires = sessions.facts()
     at = "a session that ends at 1970-01-01 00:0"
-    assert oldest == f"oldest: {at}0:05; newest: {at}0:09"
+    assert oldest == f"oldest: {at}0:05; newest: {at}0:09 (UTC)"
     assert expires == f"the oldest expires when {at}1:05 is put into partition 2"
 
 

@@ -515,7 +515,11 @@ PARTITIONED = pa.table({"key": ["a", "b"], "time": [1, 2], "partition": [0, 1]})
 @pytest.mark.parametrize("windows", [sk.TimeWindows(size=10, grace=0), GAP_10])
 def test_a_flushed_result_is_in_the_partition_of_its_window(windows: Any) -> None:
     """The commit at the end comes with a record of partition 1, and flushes the windows of partition 0 as well."""
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms").windowed_by(windows).count()
+    plan = (
+        sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms")
+        .windowed_by(windows)
+        .count()
+    )
     cached = plan.run(PARTITIONED, rules="kafka", caching=True)
     found = [(row["partition"], row["key"]) for row in cached.changelog().to_pylist()]
     assert found == [(0, "a"), (1, "b")]

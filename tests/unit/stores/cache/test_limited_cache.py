@@ -64,7 +64,9 @@ def test_a_deletion_of_nothing_moves_the_stores_time_on_close() -> None:
         return None if value == 10 else aggregate + value
 
     own = sk.aggregation(initializer=int, aggregator=null_at_ten, merger=lambda key, a, b: a + b, value="v")
-    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(sk.TimeWindows(size=2, advance=1, grace=0))
+    plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(
+        sk.TimeWindows(size=2, advance=1, grace=0)
+    )
     table = pa.table({"key": ["a", "a"], "time": pa.array([0, 2], pa.int64()), "v": pa.array([1, 10], pa.int64())})
     run = plan.emit("on_window_close").aggregate(own=own).run(table, rules="kafka", caching=2, commit_every=1)
     assert list(run.store.all()) == []

@@ -447,7 +447,10 @@ def test_open_store() -> None:
 
 
 def test_a_store_holds_sessions_or_windows() -> None:
-    plan, table = sk.group_by_key("key", timestamp="time", unit="ms", times="ms"), pd.DataFrame({"key": ["a"], "time": [5]})
+    plan, table = (
+        sk.group_by_key("key", timestamp="time", unit="ms", times="ms"),
+        pd.DataFrame({"key": ["a"], "time": [5]}),
+    )
     kinds = {"windows": sk.SessionWindows(inactivity_gap=5, grace=0), "sessions": sk.TimeWindows(size=5, grace=0)}
     for of, windows in kinds.items():
         other = "sessions" if of == "windows" else "windows"

@@ -988,7 +988,7 @@ def test_it_shows_itself(directory: Path) -> None:
         assert "<td>bob</td><td>0</td><td>5</td><td>bob0-5</td>" in shown
         assert "<td>&lt;b&gt;</td>" in shown
         oldest = "oldest: a session that ends at 1970-01-01 00:00:00.002; newest: a session that ends at "
-        assert f"<li>{oldest}1970-01-01 00:00:00.009</li>" in shown
+        assert f"<li>{oldest}1970-01-01 00:00:00.009 (UTC)</li>" in shown
         expires = "the oldest expires when a session that ends at 1970-01-01 00:01:00.002 is put into partition 4"
         assert f"<li>{expires}</li>" in shown
         assert f" MB on disk, in {directory / 'clicks'}</li>" in shown
@@ -999,7 +999,7 @@ def test_oldest_and_newest_are_found_across_segments(directory: Path) -> None:
     with filled(directory, spans, segment_interval=10) as store:
         shown = store._repr_html_()
     assert "oldest: a session that ends at 1970-01-01 00:00:00.003; newest: a session that ends at " in shown
-    assert "newest: a session that ends at 1970-01-01 00:00:00.029<" in shown
+    assert "newest: a session that ends at 1970-01-01 00:00:00.029 (UTC)<" in shown
 
 
 def test_an_empty_store_shows_itself(directory: Path) -> None:

@@ -52,7 +52,9 @@ def run(rows: list[tuple[Any, ...]], windows: sk.SessionWindows = WINDOWS, **opt
     data = pd.DataFrame(rows, columns=names).astype({"key": "string", "minute": "int64"})
     data["at"] = data["minute"] * MINUTE
     partition = "partition" if "partition" in names else None
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", partition=partition, times="ms").windowed_by(windows).count()
+    plan = (
+        sk.group_by_key("key", timestamp="at", unit="ms", partition=partition, times="ms").windowed_by(windows).count()
+    )
     trace: SessionTrace = plan.run(data, **options).trace
     return trace
 
@@ -65,7 +67,14 @@ def toy() -> SessionTrace:
 @pytest.fixture(scope="module")
 def flights() -> sk.Run:
     plan = sk.group_by_key(
-        "carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC", partition="partition", offset="offset", times="ms"
+        "carrier",
+        "origin",
+        sep="@",
+        timestamp="scheduled",
+        timezone="UTC",
+        partition="partition",
+        offset="offset",
+        times="ms",
     )
     windows = sk.SessionWindows(inactivity_gap="1h", grace="30m")
     return plan.windowed_by(windows).count().run(sk.load_sample("flights"))

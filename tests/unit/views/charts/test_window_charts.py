@@ -45,7 +45,9 @@ def run_of(rows: list[tuple[Any, ...]], windows: Any, **options: Any) -> sk.Run:
     data = pd.DataFrame(rows, columns=names).astype({"key": "string", "minute": "int64"})
     data["at"] = data["minute"] * MINUTE
     partition = "partition" if "partition" in names else None
-    plan = sk.group_by_key("key", timestamp="at", unit="ms", partition=partition, times="ms").windowed_by(windows).count()
+    plan = (
+        sk.group_by_key("key", timestamp="at", unit="ms", partition=partition, times="ms").windowed_by(windows).count()
+    )
     if getattr(windows, "trailing_only", False):
         plan = plan.emit("on_window_close")
     run: sk.Run = plan.run(data, **options)
@@ -382,7 +384,14 @@ def test_hostile_keys_are_text(windows: Any) -> None:
 
 def test_flights() -> None:
     plan = sk.group_by_key(
-        "carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC", partition="partition", offset="offset", times="ms"
+        "carrier",
+        "origin",
+        sep="@",
+        timestamp="scheduled",
+        timezone="UTC",
+        partition="partition",
+        offset="offset",
+        times="ms",
     )
     run = plan.windowed_by(sk.TimeWindows(size="1h", grace="10m")).count().run(sk.load_sample("flights"))
     figure = run.plane()

@@ -20,7 +20,9 @@ SESSIONS = sk.SessionWindows(inactivity_gap="5m", grace="10m")
 def run(rows: list[tuple[str, int]], windows: Any = SESSIONS, **options: Any) -> sk.Run:
     keys, at = zip(*rows, strict=True)
     frame = pd.DataFrame({"key": keys, "at": [minute * MINUTE for minute in at]})
-    return sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count().run(frame, **options)
+    return (
+        sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count().run(frame, **options)
+    )
 
 
 def test_a_session_that_was_bridged_and_closed() -> None:

@@ -134,7 +134,14 @@ def test_a_record_far_ahead_of_all_others_is_remarked() -> None:
     """A mistyped year closes everything; nothing in the run's summary gave a hint."""
     flights = sk.load_sample("flights").head(900)
     plan = sk.group_by_key(
-        "carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset", partition="partition", times="ms"
+        "carrier",
+        "origin",
+        timestamp="scheduled",
+        timezone="UTC",
+        sep="@",
+        offset="offset",
+        partition="partition",
+        times="ms",
     )
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count()
     assert plan.run(flights).remarks() == []
@@ -143,7 +150,7 @@ def test_a_record_far_ahead_of_all_others_is_remarked() -> None:
     found = plan.run(mistyped)
     (said,) = found.remarks()
     assert said == (
-        "Record 400 (key DL@LGA) lies 6,573 d 6 h 45 min ahead of all others: it moved stream time to 2031-07-01 12:50:00, "
+        "Record 400 (key DL@LGA) lies 6,573 d 6 h 45 min ahead of all others: it moved stream time to 2031-07-01 12:50:00 (UTC), "
         "and 499 of the 499 records after it came too late."
     )
     assert said in repr(found) and said in found._repr_html_()
@@ -166,7 +173,14 @@ def test_the_flights_of_a_month_give_no_false_alarm(gap: str, grace: str, partit
 def test_dates_are_said_as_dates() -> None:
     flights = sk.load_sample("flights").head(50)
     plan = sk.group_by_key(
-        "carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset", partition="partition", times="ms"
+        "carrier",
+        "origin",
+        timestamp="scheduled",
+        timezone="UTC",
+        sep="@",
+        offset="offset",
+        partition="partition",
+        times="ms",
     )
     run = plan.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count().run(flights)
     assert clock(run.trace)(1_372_655_700_000) == "2013-07-01 05:15:00"

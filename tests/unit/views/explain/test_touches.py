@@ -308,7 +308,9 @@ def test_a_record_without_a_value() -> None:
 
 def test_dates_are_said_as_dates() -> None:
     flights = sk.load_sample("flights").head(50)
-    plan = sk.group_by_key("carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset", times="ms")
+    plan = sk.group_by_key(
+        "carrier", "origin", timestamp="scheduled", timezone="UTC", sep="@", offset="offset", times="ms"
+    )
     run = plan.windowed_by(sk.TimeWindows(size="1h", grace="30m")).count().run(flights)
     assert run.explain(offset=0).startswith("Record 0 (key ")
     said = ", event time 2013-06-30 22:31:00, counts in 1 window: 2013-06-30 22:00:00 to 2013-06-30 23:00:00. It opened it."
@@ -322,7 +324,11 @@ def test_dates_are_said_as_dates() -> None:
 )
 def test_a_partition_is_named_where_there_are_several(windows: Any) -> None:
     table = pa.table({"user": ["ada"] * 2, "at": [15, 16], "partition": [3, 4]})
-    plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="partition", times="ms").windowed_by(windows).count()
+    plan = (
+        sk.group_by_key("user", timestamp="at", unit="ms", partition="partition", times="ms")
+        .windowed_by(windows)
+        .count()
+    )
     run = plan.run(table)
     assert run.explain(offset=0, partition=4).startswith(
         "Record 0 (partition 4, key ada), event time 16 ms, counts in 1 "

@@ -1,0 +1,122 @@
+"""The columns of results as a person reads them: keys under their own names, times as timestamps with a zone."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.moments import zone_of
+from sessionkit.errors import NumberOverflow, UnsupportedData, problem, shorten
+
+# Times in milliseconds, and what they are called as timestamps.
+TIMES = {
+    "window_start_ms": "window_start",
+    "window_end_ms": "window_end",
+    "timestamp_ms": "timestamp",
+    "stream_time_ms": "stream_time",
+    "closes_at_ms": "closes_at",
+}
+_BESIDE_RESULTS = ("partition", "offset", "what", "status")
+# What an aggregation cannot be called, as the views that show it have a column of that name.
+TAKEN = frozenset({"key", *_BESIDE_RESULTS, *TIMES})
+TAKEN_BY_TIMES = frozenset(TIMES.values())
+# What a key column cannot be called in the results of any view.
+_TAKEN_FOR_KEYS = frozenset(
+    {
+        *(*_BESIDE_RESULTS, *TIMES, *TIMES.values(), "batch"),
+        *("decision", "reason", "window_id", "merged_count", "missing_grace_ms", "enough_grace_ms"),
+        *("closed_by", "delay_ms", "waited_ms", "records", "late", "share", "merges"),
+        *("start", "end", "before_count", "after_count", "before_bounds", "after_bounds"),
+        *("verdict", "sent_count"),
+    }
+)
+_LAST_YEAR_END = dt.datetime(9999, 12, 31, 23, 59, 59, 999_000)
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+def shown_key(name: str) -> str:
+    """What a key column is called in results: its own name, unless a column of some view has it.
+
+    Example:
+        >>> shown_key("author"), shown_key("status")
+        ('author', 'key_status')
+    """
+    return f"key_{name}" if name in _TAKEN_FOR_KEYS else name
+
+
+def last_shown_ms(timezone: str) -> int:
+    """The last time that a clock in this zone, or in UTC, shows before the year 10000."""
+    ahead = zone_of(timezone).utcoffset(_LAST_YEAR_END) or dt.timedelta()
+    return (_LAST_YEAR_END - _EPOCH - max(ahead, dt.timedelta())) // dt.timedelta(milliseconds=1)
+
+
+@dataclass(frozen=True)
+class ResultForm:
+    """How the results of a plan show its key and its times.
+
+    `keys` are the names and types of the key columns in the input, which `sep` joins to one.
+    """
+
+    keys: tuple[tuple[str, pa.DataType], ...]
+    sep: str | None
+    timezone: str
+
+    def shown(self, columns: Mapping[str, Any], times: Mapping[str, str] = TIMES) -> dict[str, Any]:
+        """The columns with the key as its own columns, and those that `times` names as timestamps under other names.
+
+        Raises:
+            NumberOverflow: a time after the year 9999.
+        """
+        found: dict[str, Any] = {}
+        for name, column in columns.items():
+            if name == "key":
+                found.update(self._key_columns(_arrow(column)))
+            elif name in times:
+                found[times[name]] = self._timestamps(_arrow(column), times[name])
+            else:
+                found[name] = column
+        return found
+
+    def _key_columns(self, joined: pa.Array | pa.ChunkedArray) -> dict[str, Any]:
+        if len(self.keys) == 1:
+            [(name, kind)] = self.keys
+            return {shown_key(name): _typed(joined, kind, name)}
+        coded = joined.dictionary_encode()
+        coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
+        # a column of several keys is text, and the separator is in none of them but the last
+        parts = [text.split(str(self.sep), len(self.keys) - 1) for text in coded.dictionary.to_pylist()]
+        found = {}
+        for place, (name, kind) in enumerate(self.keys):
+            part = pa.array([each[place] if place < len(each) else None for each in parts], pa.large_string())
+            found[shown_key(name)] = _typed(part, kind, name).take(coded.indices)
+        return found
+
+    def _timestamps(self, column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array | pa.ChunkedArray:
+        kind, last = pa.timestamp("ms", self.timezone), last_shown_ms(self.timezone)
+        leaves = column
+        while pa.types.is_list(leaves.type):  # of bounds
+            kind, leaves = pa.list_(kind), leaves.flatten()
+        latest = pc.max(leaves).as_py()
+        if latest is not None and latest > last:
+            want = 'sk.group_by_key(…, times="ms"), which gives times as integers'
+            raise NumberOverflow(problem(f"{name} has a time after the year 9999", f"{latest} ms", want))
+        return column.cast(kind)
+
+
+def _arrow(column: Any) -> pa.Array | pa.ChunkedArray:
+    return column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
+
+
+def _typed(column: pa.Array | pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.Array | pa.ChunkedArray:
+    if column.type == kind:
+        return column
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid as error:  # from a store that another plan wrote
+        got, want = shorten(error, 120), 'sk.group_by_key(…, times="ms"), which gives the key as it is stored'
+        raise UnsupportedData(problem(f"a key does not fit into the type of column {name!r}", got, want)) from error
