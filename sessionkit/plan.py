@@ -69,10 +69,6 @@ def group_by_key(
         >>> sk.group_by_key("user", timestamp="at")
         sk.group_by_key("user", timestamp="at")
     """
-    given: object = types
-    if not isinstance(given, Mapping | None):
-        want = 'such as types={"user": "int64"}'
-        raise InvalidArgument(problem("types maps columns to types", shorten(repr(given)), want))
     return Plan(
         Source(
             keys=keys,
@@ -87,10 +83,17 @@ def group_by_key(
             partitions=partitions,
             on_bad_time=on_bad_time,
             sort=sort,
-            types=tuple((types or {}).items()),
+            types=_pairs(types),
             times=times,
         )
     )
+
+
+def _pairs(types: object) -> tuple[tuple[str, str], ...]:
+    if not isinstance(types, Mapping | None):
+        want = 'such as types={"user": "int64"}'
+        raise InvalidArgument(problem("types maps columns to types", shorten(repr(types)), want))
+    return tuple((types or {}).items())
 
 
 @not_offered("bound", "check", "check_rules", "complete_windows", "run_batch", "run_deployed", "value_columns")

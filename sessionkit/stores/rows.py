@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.base.moments import moment_ms
 from sessionkit.stores.contract import COLUMNS, FixedColumns, SessionColumns, Stored, StoredSession, StoredWindow
 
 KEY_TYPES: dict[str, pa.DataType] = {"str": pa.large_string(), "int": pa.int64(), "bytes": pa.large_binary()}
@@ -20,16 +20,13 @@ _FIELDS = {  # as the columns have them
 
 
 def check_times(*times_ms: Any, of: str) -> list[int]:
-    """The times as Python's integers; what lies beyond 64 bits becomes the nearest that does not.
+    """The times in milliseconds; what lies beyond 64 bits becomes the nearest that does not.
 
     Raises:
-        InvalidArgument: one of them is no integer.
+        InvalidArgument: one of them is neither milliseconds nor a moment.
     """
-    for time_ms in times_ms:
-        if not isinstance(time_ms, int | np.integer) or isinstance(time_ms, bool):
-            want = "milliseconds since 1970 as an int"
-            raise InvalidArgument(problem(f"a time of a {of} must be an integer", shorten(repr(time_ms)), want))
-    return [min(max(int(time_ms), -1 - INT64_MAX), INT64_MAX) for time_ms in times_ms]
+    found = [ms if type(ms) is int else moment_ms(ms, f"a time of a {of}") for ms in times_ms]
+    return [min(max(ms, -1 - INT64_MAX), INT64_MAX) for ms in found]
 
 
 def time_of(stored: Stored) -> int:

@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, TypeAlias
 
 from sessionkit.base.durations import INT64_MAX
+from sessionkit.base.moments import Moment
 from sessionkit.stores.contract import StoredSession, StoredWindow
 
 Keys: TypeAlias = tuple[Any] | tuple[Any, Any]  # one key; or the first and the last, both included, None: open
 
 
 class SessionCalls:
-    """The calls of Kafka's SessionStore, out of `write`, `remove`, `fetch_session`, and two ways to find sessions."""
+    """The calls of Kafka's SessionStore, out of `write`, `remove`, `fetch_session`, and two ways to find sessions.
+
+    Times are milliseconds since the epoch, or moments as `run.explain` takes them (in UTC where they name no zone).
+    """
 
     holds: ClassVar[str] = "sessions"
     noun: ClassVar[str] = "session"
@@ -30,7 +34,7 @@ class SessionCalls:
 
     @abstractmethod
     def fetch_session(
-        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+        self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Any:
         """The aggregate of the session that starts at the first time and ends at the second; None if there is none.
 
@@ -40,13 +44,13 @@ class SessionCalls:
 
     @abstractmethod
     def find_sessions_by_end(
-        self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
+        self, earliest_session_end_ms: Moment, latest_session_end_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredSession]:
         """Sessions of all keys that end between the two times, both included, by rising end."""
 
     @abstractmethod
     def _find(
-        self, keys: Keys, earliest_end_ms: int, latest_start_ms: int, partition: int, *, backward: bool = False
+        self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredSession]:
         """Sessions of these keys that end at or after the one time and start at or before the other."""
 
@@ -67,7 +71,7 @@ class SessionCalls:
         return self.write(session, partition=partition, keep_null=keep_null)
 
     def find_sessions(
-        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+        self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredSession]:
         """Sessions of `key` that end at or after the one time and start at or before the other, by rising end.
 
@@ -77,7 +81,7 @@ class SessionCalls:
         return self._find((key,), earliest_session_end_ms, latest_session_start_ms, partition)
 
     def backward_find_sessions(
-        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+        self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredSession]:
         """`find_sessions` from the end."""
         return self._find((key,), earliest_session_end_ms, latest_session_start_ms, partition, backward=True)
@@ -86,8 +90,8 @@ class SessionCalls:
         self,
         key_from: Any,
         key_to: Any,
-        earliest_session_end_ms: int,
-        latest_session_start_ms: int,
+        earliest_session_end_ms: Moment,
+        latest_session_start_ms: Moment,
         *,
         partition: int = 0,
     ) -> Iterator[StoredSession]:
@@ -98,8 +102,8 @@ class SessionCalls:
         self,
         key_from: Any,
         key_to: Any,
-        earliest_session_end_ms: int,
-        latest_session_start_ms: int,
+        earliest_session_end_ms: Moment,
+        latest_session_start_ms: Moment,
         *,
         partition: int = 0,
     ) -> Iterator[StoredSession]:
@@ -121,7 +125,10 @@ class SessionCalls:
 
 
 class WindowCalls:
-    """The calls of Kafka's WindowStore, out of `write`, `fetch_window`, and three ways to find windows."""
+    """The calls of Kafka's WindowStore, out of `write`, `fetch_window`, and three ways to find windows.
+
+    Times are milliseconds since the epoch, or moments as `run.explain` takes them (in UTC where they name no zone).
+    """
 
     holds: ClassVar[str] = "windows"
     noun: ClassVar[str] = "window"
@@ -133,7 +140,7 @@ class WindowCalls:
         """Writes a window; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
 
     @abstractmethod
-    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
+    def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
         """The window of `key` that starts then; None if there is none.
 
         Source:
@@ -142,13 +149,13 @@ class WindowCalls:
 
     @abstractmethod
     def _find(
-        self, keys: Keys, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+        self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         """Windows of these keys that start between the two times, both included."""
 
     @abstractmethod
     def _find_all(
-        self, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+        self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         """Windows of all keys that start between the two times, both included."""
 
@@ -168,7 +175,9 @@ class WindowCalls:
         window = StoredWindow(window_start_ms, aggregate, timestamp_ms, key, opened_by, closed_by)
         return self.write(window, partition=partition, keep_null=keep_null)
 
-    def fetch(self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+    def fetch(
+        self, key: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
+    ) -> Iterator[StoredWindow]:
         """Windows of `key` that start between the two times, both included, by rising start.
 
         Source:
@@ -177,7 +186,7 @@ class WindowCalls:
         return self._find((key,), time_from_ms, time_to_ms, partition)
 
     def backward_fetch(
-        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+        self, key: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredWindow]:
         """`fetch` from the end."""
         return self._find((key,), time_from_ms, time_to_ms, partition, backward=True)
@@ -189,22 +198,24 @@ class WindowCalls:
         return self._find((key,), time_from_ms, time_to_ms, partition, backward=backward)
 
     def fetch_in_keys(
-        self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+        self, key_from: Any, key_to: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredWindow]:
         """`fetch` for all keys of a range (bounds included, None: open), in the store's own order."""
         return self._find((key_from, key_to), time_from_ms, time_to_ms, partition)
 
     def backward_fetch_in_keys(
-        self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+        self, key_from: Any, key_to: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredWindow]:
         """`fetch_in_keys` from the end."""
         return self._find((key_from, key_to), time_from_ms, time_to_ms, partition, backward=True)
 
-    def fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+    def fetch_all(self, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0) -> Iterator[StoredWindow]:
         """Windows of all keys that start between the two times, both included, in the store's own order."""
         return self._find_all(time_from_ms, time_to_ms, partition)
 
-    def backward_fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+    def backward_fetch_all(
+        self, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
+    ) -> Iterator[StoredWindow]:
         """`fetch_all` from the end."""
         return self._find_all(time_from_ms, time_to_ms, partition, backward=True)
 

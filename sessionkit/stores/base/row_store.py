@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from sessionkit.base.durations import INT64_MAX, Duration, duration_ms
+from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.base.calls import Keys, SessionCalls, WindowCalls
 from sessionkit.stores.base.store import BaseStore, Noted
@@ -260,7 +261,7 @@ class SessionRowStore(SessionCalls, RowStore):
                 self.delete_row(self._number(partition), place)
 
     def fetch_session(
-        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+        self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Any:
         """The aggregate of the session that starts at the first time and ends at the second; None if there is none."""
         start_ms, end_ms = check_times(earliest_session_end_ms, latest_session_start_ms, of=self.noun)
@@ -269,7 +270,7 @@ class SessionRowStore(SessionCalls, RowStore):
         return next((each.aggregate for each in found if each.window_start_ms == start_ms), None)
 
     def find_sessions_by_end(
-        self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
+        self, earliest_session_end_ms: Moment, latest_session_end_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredSession]:
         """Sessions of all keys that end between the two times, both included, by rising end.
 
@@ -283,7 +284,7 @@ class SessionRowStore(SessionCalls, RowStore):
         return self._listed(partition, (first_ms, last_ms), ANY_KEY)
 
     def _find(
-        self, keys: Keys, earliest_end_ms: int, latest_start_ms: int, partition: int, *, backward: bool = False
+        self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredSession]:
         earliest_ms, latest_ms = check_times(earliest_end_ms, latest_start_ms, of=self.noun)
         low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
@@ -304,7 +305,7 @@ class WindowRowStore(WindowCalls, RowStore):
             raise InvalidArgument(problem("a window starts at 0 or later", got, "times up to 2**63 - 1"))
         return self._write(window, Place(raw, start_ms, start_ms), partition, keep_null=keep_null)
 
-    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
+    def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
         """The window of `key` that starts then; None if there is none."""
         return next(self._find((key,), window_start_ms, window_start_ms, partition), None)
 
@@ -319,13 +320,13 @@ class WindowRowStore(WindowCalls, RowStore):
             first_ms, last_ms = (first_ms, at_ms - 1) if backward else (at_ms + 1, last_ms)
 
     def _find(
-        self, keys: Keys, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+        self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         first_ms, last_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
         low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
         return self._listed(partition, (first_ms, last_ms), (low, high), backward=backward)
 
     def _find_all(
-        self, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+        self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         return self._find(ANY_KEY, time_from_ms, time_to_ms, partition, backward=backward)

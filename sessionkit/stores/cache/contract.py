@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from sessionkit.base.moments import Moment
 from sessionkit.stores.contract import SessionStore, Store, StoredSession, StoredWindow, WindowStore
 
 
@@ -24,12 +25,12 @@ class CachedSessions(SessionStore, CachedStore, Protocol):
     """A session store behind a cache."""
 
     def fetch_session(
-        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+        self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Any:
         """The aggregate of the session that starts at the first time and ends at the second; None if there is none."""
 
     def backward_find_sessions(
-        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+        self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredSession]:
         """`find_sessions` from the end."""
 
@@ -37,8 +38,8 @@ class CachedSessions(SessionStore, CachedStore, Protocol):
         self,
         key_from: Any,
         key_to: Any,
-        earliest_session_end_ms: int,
-        latest_session_start_ms: int,
+        earliest_session_end_ms: Moment,
+        latest_session_start_ms: Moment,
         *,
         partition: int = 0,
     ) -> Iterator[StoredSession]:
@@ -48,8 +49,8 @@ class CachedSessions(SessionStore, CachedStore, Protocol):
         self,
         key_from: Any,
         key_to: Any,
-        earliest_session_end_ms: int,
-        latest_session_start_ms: int,
+        earliest_session_end_ms: Moment,
+        latest_session_start_ms: Moment,
         *,
         partition: int = 0,
     ) -> Iterator[StoredSession]:
@@ -67,25 +68,29 @@ class CachedWindows(WindowStore, CachedStore, Protocol):
     def has_index(self) -> bool:
         """Whether a time-ordered store has an index: then its ranges of keys come by segment, key and start again."""
 
-    def fetch(self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+    def fetch(
+        self, key: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
+    ) -> Iterator[StoredWindow]:
         """Windows of `key` that start between the two times, both included, by rising start."""
 
     def backward_fetch(
-        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+        self, key: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredWindow]:
         """`fetch` from the end."""
 
     def fetch_in_keys(
-        self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+        self, key_from: Any, key_to: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredWindow]:
         """Windows of all keys of a range (bounds included, None: open), in the store's own order."""
 
     def backward_fetch_in_keys(
-        self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+        self, key_from: Any, key_to: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredWindow]:
         """`fetch_in_keys` from the end."""
 
-    def backward_fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
+    def backward_fetch_all(
+        self, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
+    ) -> Iterator[StoredWindow]:
         """`fetch_all` from the end."""
 
     def fetch_step_by_step(

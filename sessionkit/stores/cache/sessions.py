@@ -12,6 +12,7 @@ from itertools import groupby
 from typing import Any, ClassVar, Generic, NamedTuple, TypeAlias, TypeVar
 
 from sessionkit.base.durations import INT64_MAX
+from sessionkit.base.moments import Moment
 from sessionkit.errors import NotBuilt, problem
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.calls import Keys, SessionCalls
@@ -177,7 +178,7 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
         self.write(StoredSession(window_start_ms, window_end_ms, None, key), partition=partition)
 
     def _find(
-        self, keys: Keys, earliest_end_ms: int, latest_start_ms: int, partition: int, *, backward: bool = False
+        self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredSession]:
         earliest_ms, latest_ms = check_times(earliest_end_ms, latest_start_ms, of="session")
         low, high = (None if key is None else key_bytes(key) for key in (keys[0], keys[-1]))
@@ -211,7 +212,7 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
                 yield from cache.between(first, last, key=low, backward=backward)
 
     def find_sessions_by_end(
-        self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
+        self, earliest_session_end_ms: Moment, latest_session_end_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredSession]:
         """Kafka's caching session store does not offer it: emit-on-close turns the cache off.
 
@@ -222,7 +223,7 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
         raise NotBuilt(problem("a cached store finds no sessions by end", "find_sessions_by_end", want))
 
     def fetch_session(
-        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+        self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Any:
         """The aggregate of exactly this session; None if there is none."""
         start_ms, end_ms = check_times(earliest_session_end_ms, latest_session_start_ms, of="session")

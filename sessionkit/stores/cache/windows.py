@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from sessionkit.base.moments import Moment
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.calls import Keys, WindowCalls
 from sessionkit.stores.cache.contract import CachedWindows
@@ -68,7 +69,7 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         self._cache(partition).put(Entry(self._place(id.raw, start_ms), id, key, stored, timestamp_ms))
         return True
 
-    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
+    def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
         """The window of `key` that starts then; None if there is none."""
         (start_ms,) = check_times(window_start_ms, of="window")
         entry = self._cache(partition).get(self._place(key_bytes(key), start_ms)) if start_ms >= 0 else None
@@ -95,7 +96,7 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
     # ---- inside
 
     def _find(
-        self, keys: Keys, from_ms: int, to_ms: int, partition: int, *, backward: bool = False
+        self, keys: Keys, from_ms: Moment, to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         from_ms, to_ms = check_times(from_ms, to_ms, of="window")
         low, high = (None if key is None else key_bytes(key) for key in (keys[0], keys[-1]))
@@ -112,7 +113,9 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
             cached, place_of = iter(sorted(by_key, key=lambda each: each.at, reverse=backward)), self._place_in_index
         return iter(list(self._merged(cached, found, from_ms, to_ms, place_of, backward=backward)))
 
-    def _find_all(self, from_ms: int, to_ms: int, partition: int, *, backward: bool = False) -> Iterator[StoredWindow]:
+    def _find_all(
+        self, from_ms: Moment, to_ms: Moment, partition: int, *, backward: bool = False
+    ) -> Iterator[StoredWindow]:
         from_ms, to_ms = check_times(from_ms, to_ms, of="window")
         read = self.store.backward_fetch_all if backward else self.store.fetch_all
         found = read(from_ms, to_ms, partition=partition)

@@ -8,6 +8,7 @@ from typing import Any
 from sortedcontainers import SortedDict
 
 from sessionkit.base.durations import INT64_MAX, Duration
+from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.stores.base.calls import Keys, SessionCalls
 from sessionkit.stores.contract import StoredSession, store_kind
@@ -42,8 +43,8 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
 
     def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         """Writes a session; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
-        start_ms, end_ms, aggregate, key = session[:4]
-        check_times(start_ms, end_ms, of="session")
+        aggregate, key = session[2:4]
+        start_ms, end_ms = check_times(*session[:2], of="session")
         raw = self._raw(key)
         if start_ms > end_ms or start_ms < 0:
             got = f"[{start_ms}, {end_ms}]"
@@ -56,7 +57,9 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
             self.remove(key, start_ms, end_ms, partition=partition)
             return True
         by_key = mine.by_time.setdefault(end_ms, SortedDict())
-        by_key.setdefault(raw, SortedDict())[start_ms] = session
+        is_plain = session.window_start_ms is start_ms and session.window_end_ms is end_ms
+        plain = session if is_plain else session._replace(window_start_ms=start_ms, window_end_ms=end_ms)
+        by_key.setdefault(raw, SortedDict())[start_ms] = plain
         if self._noted.key_kind is None:
             self._note(key_kind=kind_of_key(key))
         return True
@@ -74,7 +77,7 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
             del mine.by_time[window_end_ms]
 
     def find_sessions_by_end(
-        self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
+        self, earliest_session_end_ms: Moment, latest_session_end_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredSession]:
         """Sessions of all keys that end between the two times, both included.
 
@@ -83,23 +86,21 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         Source:
             KIP-825; SessionStore.findSessions(earliestSessionEndTime, latestSessionEndTime).
         """
-        check_times(earliest_session_end_ms, latest_session_end_ms, of="session")
-        if earliest_session_end_ms > latest_session_end_ms:
-            got = f"{earliest_session_end_ms} to {latest_session_end_ms}"
+        first_ms, last_ms = check_times(earliest_session_end_ms, latest_session_end_ms, of="session")
+        if first_ms > last_ms:
+            got = f"{first_ms} to {last_ms}"
             raise InvalidArgument(problem("a range of times must not go backwards", got, "swap them"))
-        everywhere = ((None, None), earliest_session_end_ms, INT64_MAX, partition)
-        return self._find(*everywhere, latest_end_ms=latest_session_end_ms)
+        return self._find((None, None), first_ms, INT64_MAX, partition, latest_end_ms=last_ms)
 
     def fetch_session(
-        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+        self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Any:
         """The aggregate of the session that starts at the first time and ends at the second; None if there is none.
 
         Source:
             KIP-445; SessionStore.fetchSession (its parameters are called so there, though they are start and end).
         """
-        start_ms, end_ms = earliest_session_end_ms, latest_session_start_ms
-        check_times(start_ms, end_ms, of="session")
+        start_ms, end_ms = check_times(earliest_session_end_ms, latest_session_start_ms, of="session")
         session = self._live(partition).by_time.get(end_ms, {}).get(self._raw(key), {}).get(start_ms)
         return None if session is None else session.aggregate
 
@@ -124,8 +125,8 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
     def _find(
         self,
         keys: Keys,
-        earliest_end_ms: int,
-        latest_start_ms: int,
+        earliest_end_ms: Moment,
+        latest_start_ms: Moment,
         partition: int,
         *,
         backward: bool = False,
@@ -133,13 +134,13 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
     ) -> Iterator[StoredSession]:
         """By end, key bytes, falling start. The answer is fixed when the call is made."""
         low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
-        check_times(earliest_end_ms, latest_end_ms, latest_start_ms, of="session")
+        first_ms, last_ms, start_ms = check_times(earliest_end_ms, latest_end_ms, latest_start_ms, of="session")
         by_time = self._live(partition).by_time
         found = [
             session
-            for end in by_time.irange(earliest_end_ms, latest_end_ms)
+            for end in by_time.irange(first_ms, last_ms)
             for raw in by_time[end].irange(low, high)
             for session in reversed(by_time[end][raw].values())
-            if session.window_start_ms <= latest_start_ms
+            if session.window_start_ms <= start_ms
         ]
         return iter(found[::-1] if backward else found)

@@ -8,6 +8,7 @@ from typing import Any
 from sortedcontainers import SortedDict
 
 from sessionkit.base.durations import Duration
+from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.base.calls import Keys, WindowCalls
 from sessionkit.stores.contract import StoredWindow, store_kind
@@ -60,16 +61,17 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
             self._note(key_kind=kind_of_key(key))
         return True
 
-    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
+    def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
         """The window of `key` that starts then; None if there is none.
 
         Source:
             WindowStore.fetch(key, time).
         """
+        (start_ms,) = check_times(window_start_ms, of="window")
         raw, mine = self._raw(key), self._live(partition)
-        if window_start_ms <= self._expiry_ms(mine):
+        if start_ms <= self._expiry_ms(mine):
             return None
-        found: StoredWindow | None = mine.by_time.get(window_start_ms, {}).get(raw)
+        found: StoredWindow | None = mine.by_time.get(start_ms, {}).get(raw)
         return found
 
     def fetch_step_by_step(
@@ -101,23 +103,24 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
     # ---- inside
 
     def _find(
-        self, keys: Keys, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+        self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         """By start and key bytes. The answer is fixed when the call is made."""
+        from_ms, to_ms = check_times(time_from_ms, time_to_ms, of="window")
         if len(keys) == 1:
             raw, by_time = self._raw(keys[0]), self._live(partition).by_time
-            of_key = (by_time[start].get(raw) for start in by_time.irange(time_from_ms, time_to_ms, reverse=backward))
+            of_key = (by_time[start].get(raw) for start in by_time.irange(from_ms, to_ms, reverse=backward))
             return iter([window for window in of_key if window is not None])
         (low, high), by_time = self._key_range(*keys), self._live(partition).by_time
         found = [
             by_time[start][raw]
-            for start in by_time.irange(time_from_ms, time_to_ms, reverse=backward)
+            for start in by_time.irange(from_ms, to_ms, reverse=backward)
             for raw in by_time[start].irange(low, high, reverse=backward)
         ]
         return iter(found)
 
     def _find_all(
-        self, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+        self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         return self._find((None, None), time_from_ms, time_to_ms, partition, backward=backward)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sessionkit.base.durations import INT64_MAX, Duration
+from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.stores.base.calls import Keys, SessionCalls
 from sessionkit.stores.contract import StoredSession, store_kind
@@ -87,7 +88,7 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
             self._remove(Place(raw, start_ms, end_ms), partition)
 
     def find_sessions_by_end(
-        self, earliest_session_end_ms: int, latest_session_end_ms: int, *, partition: int = 0
+        self, earliest_session_end_ms: Moment, latest_session_end_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredSession]:
         """Sessions of all keys that end between the two times, both included, by end, start and key.
 
@@ -110,7 +111,7 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
         return self._sessions(Question(int(partition), max(first_ms, 0), last_ms, by_time=True))
 
     def fetch_session(
-        self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
+        self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Any:
         """The aggregate of the session that starts at the first time and ends at the second; None if there is none.
 
@@ -134,7 +135,7 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
         return Place(raw, start_ms, end_ms)
 
     def _find(
-        self, keys: Keys, earliest_end_ms: int, latest_start_ms: int, partition: int, *, backward: bool = False
+        self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredSession]:
         """By segment, then key, end and start."""
         low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sessionkit.base.durations import INT64_MAX, Duration
+from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.base.calls import Keys, WindowCalls
 from sessionkit.stores.contract import StoredWindow, store_kind
@@ -84,7 +85,7 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
         fields = None if deletes else (timestamp, int(opened_by), int(closed_by), aggregate)
         return self._put(key, Place(raw, start_ms, start_ms), fields, partition)
 
-    def fetch_window(self, key: Any, window_start_ms: int, *, partition: int = 0) -> StoredWindow | None:
+    def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
         """The window of `key` that starts then; None if there is none.
 
         Source:
@@ -123,7 +124,7 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
         return Place(self._raw(key), start_ms, start_ms)
 
     def _find(
-        self, keys: Keys, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+        self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         """By segment, then key and start; in a time-ordered store without an index by start and key."""
         low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
@@ -132,7 +133,7 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
         return self._windows(question._replace(low=low, high=high))
 
     def _find_all(
-        self, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+        self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         """By segment, then key and start: not by time within a segment. In a time-ordered store: by start and key."""
         from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)

@@ -71,7 +71,7 @@ def test_only_the_first_windows_are_shown() -> None:
     assert "has all" not in run_html("", columns(SHOWN_ROWS))
     long = run_html("", columns(28_491))
     assert len(cells(long)) == SHOWN_ROWS + 1
-    assert "<p>10 of 28,491 windows; <code>.table()</code> has all.</p>" in long
+    assert "<p>10 of 28,491 windows; <code>.table()</code> has all. Times are in UTC.</p>" in long
 
 
 def test_a_run_shows_every_kind_of_result() -> None:

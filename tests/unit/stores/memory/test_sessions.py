@@ -216,10 +216,10 @@ def test_without_retention_nothing_expires() -> None:
     [
         (9, 5, "a session starts at 0 or later and does not end before; got [9, 5]; swap them"),
         (-1, 5, "a session starts at 0 or later and does not end before; got [-1, 5]"),
-        (1.0, 5, "a time of a session must be an integer; got 1.0; milliseconds since 1970 as an int"),
-        (1, None, "a time of a session must be an integer; got None"),
-        (1, True, "a time of a session must be an integer; got True"),
-        ("1", 5, "a time of a session must be an integer; got '1'"),
+        (1.0, 5, "a time of a session must be a moment; got 1.0; a time such as"),
+        (1, None, "a time of a session must be a moment; got None"),
+        (1, True, "a time of a session must be a moment; got True"),
+        ("1", 5, "a time of a session must be a moment; got '1'"),
     ],
 )
 def test_spans_that_cannot_be(start: Any, end: Any, telling: str) -> None:
@@ -235,7 +235,7 @@ def test_times_of_a_question_must_be_integers() -> None:
         lambda: store.find_sessions_by_end("0", 10),  # type: ignore[arg-type]
         lambda: store.fetch_session("ada", None, 10),  # type: ignore[arg-type]
     ):
-        with pytest.raises(InvalidArgument, match="a time of a session must be an integer"):
+        with pytest.raises(InvalidArgument, match="a time of a session must be a moment"):
             ask()
 
 

@@ -876,8 +876,8 @@ def test_what_cannot_be_written_is_refused_and_nothing_is_changed(directory: Pat
         (-1, 5, "a session starts at 0 or later and does not end before; got [-1, 5]"),
         (1, 2**63, "got [1, 9223372036854775808]; times from 0 to 2**63 - 1"),
         (-1, -1, "got [-1, -1]; times from 0 to 2**63 - 1"),
-        (1.0, 5, "a time of a session must be an integer; got 1.0; milliseconds since 1970 as an int"),
-        (1, True, "a time of a session must be an integer; got True"),
+        (1.0, 5, "a time of a session must be a moment; got 1.0; a time such as"),
+        (1, True, "a time of a session must be a moment; got True"),
     ],
 )
 def test_spans_that_cannot_be(directory: Path, start: Any, end: Any, telling: str) -> None:

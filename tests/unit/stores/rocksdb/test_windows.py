@@ -312,7 +312,7 @@ def test_what_cannot_be(directory: Path) -> None:
         for start, timestamp in ((-1, 1), (2**63, 1), (1, 2**63)):
             with pytest.raises(InvalidArgument, match=f"a window starts at 0 or later; got start {start}, timestamp"):
                 store.put("ada", start, 1, timestamp)
-        with pytest.raises(InvalidArgument, match=r"a time of a window must be an integer; got 1\.5"):
+        with pytest.raises(InvalidArgument, match=r"a time of a window must be a moment; got 1\.5"):
             store.fetch("ada", 1.5, 2)  # type: ignore[arg-type]
         with pytest.raises(UnsupportedData):
             store.put("ada", 1, object(), 1)
