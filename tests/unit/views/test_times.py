@@ -1,0 +1,357 @@
+"""Times and keys as every view shows them, beside the truth by Python's own zones."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import re
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+
+import sessionkit as sk
+from sessionkit.base.moments import show_time, wall_clock
+from sessionkit.base.result_columns import TIMES, last_shown_ms
+from sessionkit.errors import InvalidArgument, NumberOverflow
+from tests.kinds import each_kind
+
+UTC = dt.UTC
+# When clocks change in 2024, in each of the zones: back, forward, and by half an hour only.
+CHANGES = {
+    "Europe/Berlin": dt.datetime(2024, 10, 27, 1, tzinfo=UTC),
+    "America/New_York": dt.datetime(2024, 3, 10, 7, tzinfo=UTC),
+    "Australia/Lord_Howe": dt.datetime(2024, 4, 6, 15, tzinfo=UTC),
+}
+KINDS = each_kind(60_000)
+STEPS_MIN = (-95, -93, -80, -61, -60, -30, -29, -1, 0, 1, 29, 30, 59, 60, 61, 95, -40, 96, 140, 20, 141)
+
+
+def ms_of(moment: dt.datetime) -> int:
+    return (moment - dt.datetime(1970, 1, 1, tzinfo=UTC)) // dt.timedelta(milliseconds=1)
+
+
+def records(zone: str) -> pa.Table:
+    """Records around the change of clocks, late ones among them, with a null key and a null time."""
+    at = [CHANGES[zone] + dt.timedelta(minutes=step) for step in STEPS_MIN]
+    users = ["ada" if i % 3 else "bob" for i in range(len(at))]
+    users[4] = None  # type: ignore[call-overload]
+    times = [*at[:-2], None, at[-1]]
+    return pa.table(
+        {
+            "user": pa.array(users, pa.string()),
+            "shop": pa.array([i % 2 for i in range(len(at))], pa.int32()),
+            "at": pa.array(times, pa.timestamp("us", zone)),
+            "amount": np.arange(len(at)),
+        }
+    )
+
+
+def plan_for(kind: str, emit: str = "on_window_update", **options: Any) -> sk.Plan:
+    start = sk.group_by_key("user", "shop", sep="/", timestamp="at", on_bad_time="drop", **options)
+    return start.windowed_by(KINDS[kind]).emit(emit).aggregate(count=sk.count(), last=sk.last("amount"))
+
+
+def views(run: sk.Run, plan: sk.Plan, data: Any) -> dict[str, Any]:
+    """Every frame that a run has."""
+    found = {
+        "table": run.table(),
+        "changelog": run.changelog(),
+        "changelog with old values": run.changelog(old_values=True),
+        "dropped": run.dropped(),
+        "losses": run.losses(),
+        "emissions": run.emissions("ada/0").table(),
+        "latency": run.latency().table(),
+        "open windows": run.open_windows().table(),
+        "comparison": run.compare(plan.with_windows(grace="0s").run(data)).table(),
+        "compared records": run.compare(plan.with_windows(grace="0s").run(data)).records(),
+        "audit": sk.audit(plan, data).table(),
+        "differences": sk.audit(plan, data).differences(),
+    }
+    if run.plan.windows.holds == "sessions":
+        start = run.trace.windows().filter(pa.compute.field("status") != "merged").to_pylist()[0]
+        found["lineage"] = run.lineage(start["key"], start["window_start_ms"]).records()
+    return found
+
+
+def rows_of(frame: Any) -> dict[str, list[Any]]:
+    if isinstance(frame, pd.DataFrame):
+        return {
+            name: [None if pd.api.types.is_scalar(value) and pd.isna(value) else value for value in frame[name]]
+            for name in frame
+        }
+    return frame.to_pydict() if isinstance(frame, pa.Table) else frame.to_dict(as_series=False)
+
+
+OTHER_TIMES = {f"{name}_ms": name for name in ("start", "end", "before_bounds", "after_bounds")}
+
+
+def as_shown(rows: dict[str, list[Any]], zone: str) -> dict[str, list[Any]]:
+    """What `times="ms"` gives as it has to be shown: by Python's zones, and by splitting the key."""
+
+    def local(value: Any) -> Any:
+        if isinstance(value, list | np.ndarray):
+            return [local(each) for each in value]
+        moment = dt.datetime(1970, 1, 1, tzinfo=UTC) + dt.timedelta(milliseconds=int(value))
+        return moment.astimezone(ZoneInfo(zone))
+
+    found: dict[str, list[Any]] = {}
+    for name, values in rows.items():
+        if name == "key":
+            parts = [(None, None) if value is None else value.split("/") for value in values]
+            found["user"] = [user for user, _ in parts]
+            found["shop"] = [None if shop is None else int(shop) for _, shop in parts]
+        elif name in TIMES | OTHER_TIMES:
+            found[(TIMES | OTHER_TIMES)[name]] = [None if value is None else local(value) for value in values]
+        else:
+            found[name] = values
+    return found
+
+
+def given(table: pa.Table, kind: str, folder: Path) -> tuple[Any, dict[str, Any]]:
+    """The records as a kind of frame, and what the plan has to say beside."""
+    if kind == "pandas":
+        return table.to_pandas(), {}
+    if kind == "polars":
+        return pl.from_arrow(table), {}
+    if kind == "csv":
+        zone = table.schema.field("at").type.tz
+        utc = table.set_column(2, "at", table["at"].cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("ms")))
+        pa_csv.write_csv(utc, folder / "records.csv")
+        text = (folder / "records.csv").read_text().replace('"', "")
+        lines = text.splitlines()
+        stamped = [re.sub(r"(\d\d:\d\d:\d\d\.\d{3})", r"\1Z", line) for line in lines]
+        (folder / "records.csv").write_text("\n".join(stamped) + "\n")
+        return folder / "records.csv", {"timezone": zone, "types": {"shop": "int32"}}
+    return table, {}
+
+
+@pytest.mark.parametrize("zone", CHANGES)
+@pytest.mark.parametrize("frame", ["pandas", "polars", "arrow", "csv"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_view_shows_times_in_the_zone_of_the_records(zone: str, frame: str, kind: str, tmp_path: Path) -> None:
+    data, options = given(records(zone), frame, tmp_path)
+    for emit in ("on_window_update", "on_window_close"):
+        plan, in_ms = (plan_for(kind, emit, **options, times=times) for times in ("timestamp", "ms"))
+        run, plain = plan.run(data), in_ms.run(data)
+        assert run.timezone == zone
+        for name, view in views(run, plan, data).items():
+            expected = as_shown(rows_of(views(plain, in_ms, data)[name]), zone)
+            shown = rows_of(view)
+            assert list(shown) == list(expected), name
+            for column, values in expected.items():
+                assert [_told(value) for value in shown[column]] == [_told(value) for value in values], (name, column)
+
+
+def _told(value: Any) -> Any:
+    """A moment as the instant and what its clock shows: Python compares neither where clocks show an hour twice."""
+    if isinstance(value, list | np.ndarray | pl.Series):
+        return [_told(each) for each in value]
+    return (value.timestamp(), value.isoformat()) if isinstance(value, dt.datetime) else value
+
+
+# ---- a record of 00:10 on July 2 in Berlin is nowhere 22:10 on July 1
+
+NIGHT = pd.DataFrame({
+    "user": ["ada", "ada", "bob", "ada", "ada"],
+    "at": pd.to_datetime([
+        "2024-07-02 00:10", "2024-07-02 00:40", "2024-07-02 01:30", "2024-07-02 00:25", "2024-07-02 01:29",
+    ]),
+})  # fmt: skip
+UTC_DAY = re.compile(r"2024-07-01|Jul 1\b|22:[14]0")
+
+
+@pytest.fixture(params=["zone of the plan", "zone of the column"])
+def night(request: pytest.FixtureRequest) -> tuple[sk.Plan, Any]:
+    options = {"timezone": "Europe/Berlin"} if request.param == "zone of the plan" else {}
+    data = NIGHT if options else NIGHT.assign(at=NIGHT["at"].dt.tz_localize("Europe/Berlin"))
+    windows = sk.SessionWindows(inactivity_gap="20m", grace="30m")
+    return sk.group_by_key("user", timestamp="at", **options).windowed_by(windows).count(), data
+
+
+def test_every_sentence_tells_the_zone_of_the_records(night: tuple[sk.Plan, Any]) -> None:
+    plan, data = night
+    run = plan.run(data)
+    said = [run.explain(offset=offset) for offset in range(len(data))]
+    said += [run.explain(key="ada", window_start="2024-07-02 00:10"), repr(run.lineage("ada", "2024-07-02 00:10"))]
+    said += [
+        repr(run.emissions("ada")),
+        repr(run.open_windows()),
+        run._repr_html_(),
+        run.emissions("ada")._repr_html_(),
+    ]
+    for text in said:
+        assert UTC_DAY.search(text) is None, text
+        assert text.count("Europe/Berlin") == 1, text
+    assert "2024-07-02 00:10:00" in said[0]
+
+
+def test_a_moment_is_found_under_each_of_its_spellings(night: tuple[sk.Plan, Any]) -> None:
+    plan, data = night
+    run = plan.run(data)
+    moment = dt.datetime(2024, 7, 2, 0, 10, tzinfo=ZoneInfo("Europe/Berlin"))
+    spellings = [
+        *(moment, moment.astimezone(UTC), pd.Timestamp(moment), ms_of(moment), "2024-07-02 00:10", "2024-07-01T22:10Z"),
+        *("2024-07-02T00:10+02:00", np.datetime64("2024-07-02T00:10"), pd.Timestamp("2024-07-02 00:10")),
+        run.table()["window_start"][0],
+    ]
+    assert len({run.explain(key="ada", window_start=each) for each in spellings}) == 1
+    assert len({repr(run.lineage("ada", each)) for each in spellings}) == 1
+    drawn = {run.lanes(start=each, end="2024-07-02 02:00").to_json() for each in spellings}
+    assert len(drawn) == 1
+
+
+def on_the_axis(place: Any) -> dt.datetime:
+    """What a browser writes at a place of a date axis."""
+    if isinstance(place, str):
+        return dt.datetime.fromisoformat(place)
+    return dt.datetime(1970, 1, 1) + dt.timedelta(milliseconds=float(place))
+
+
+def test_every_picture_has_the_clock_of_the_zone(night: tuple[sk.Plan, Any]) -> None:
+    plan, data = night
+    run = plan.run(data)
+    pictures = {
+        "plane": run.plane("ada"),
+        "lanes": run.lanes(),
+        "emissions": run.emissions("ada").figure(over="stream_time"),
+        "open windows": run.open_windows().figure(),
+        "comparison": run.compare(plan.with_windows(inactivity_gap="40m").run(data)).figure(),
+        "lineage": run.lineage("ada", "2024-07-02 00:10").figure(),
+        "audit": sk.audit(plan, data).figure(),
+    }
+    for name, figure in pictures.items():
+        drawn = json.loads(figure.to_json())
+        axis = drawn["layout"]["xaxis"]
+        assert axis["type"] == "date", name
+        assert "Europe/Berlin" in axis["title"]["text"], name
+        words = re.sub(r'"(x|base|range)":(\[[^\]]*\]|\{[^}]*\})', "", json.dumps(drawn))
+        assert UTC_DAY.search(words) is None, name
+    for name in ("plane", "lanes"):
+        low, high = (on_the_axis(place) for place in pictures[name].layout.xaxis.range)
+        assert low <= dt.datetime(2024, 7, 2, 0, 10) and dt.datetime(2024, 7, 2, 1, 30) <= high
+        assert high - low < dt.timedelta(hours=3)
+    times = [on_the_axis(place) for place in pictures["open windows"].data[0].x]
+    assert times == [pd.Timestamp(at) for at in NIGHT["at"].cummax()]
+    (bar,) = (trace for trace in pictures["lineage"].data if trace.type == "bar" and len(trace.base or ()) == 1)
+    assert on_the_axis(bar.base[0]).date() == dt.date(2024, 7, 2)
+
+
+def test_a_board_tells_the_zone_of_the_records(night: tuple[sk.Plan, Any]) -> None:
+    plan, data = night
+    for board in (sk.tune(plan, data), sk.play(plan.run(data), "ada")):
+        texts = [str(each.value) for each in _widgets(board) if isinstance(getattr(each, "value", None), str)]
+        assert all(UTC_DAY.search(text) is None for text in texts)
+
+
+def _widgets(root: Any) -> list[Any]:
+    return [root, *(below for child in getattr(root, "children", ()) for below in _widgets(child))]
+
+
+# ---- keys
+
+KEYED = pa.table({
+    "status": pa.array(["new", "old", None], pa.string()),
+    "team": pa.array([7, 8, 9], pa.int16()),
+    "at": pa.array([0, 1, 2], pa.timestamp("ms", "UTC")),
+})  # fmt: skip
+START = sk.group_by_key("status", "team", sep="|", timestamp="at")
+WINDOWS = sk.TimeWindows(size="1s", grace="0s")
+
+
+def test_keys_have_their_own_names_and_types() -> None:
+    table = START.windowed_by(WINDOWS).count().run(KEYED).table()
+    assert table.column_names[:2] == ["key_status", "team"], "a column of the results is called status"
+    assert table.schema.field("team").type == pa.int16()
+    assert table.schema.field("key_status").type == pa.string()
+    dropped = START.windowed_by(WINDOWS).count().run(KEYED).dropped()
+    assert dropped.select(["key_status", "team"]).to_pylist() == [{"key_status": None, "team": None}]
+
+
+def test_one_key_has_the_type_of_its_column() -> None:
+    for kind in (pa.int32(), pa.uint8(), pa.string(), pa.large_string(), pa.binary(), pa.large_binary()):
+        ids = pa.array([1, 2] if pa.types.is_integer(kind) else ["a", "b"]).cast(kind)
+        data = pa.table({"id": ids, "at": KEYED["at"][:2].combine_chunks()})
+        table = sk.group_by_key("id", timestamp="at").windowed_by(WINDOWS).count().run(data).table()
+        wanted = pa.large_binary() if pa.types.is_binary(kind) else kind
+        assert table.schema.field("id").type == wanted
+        assert table["id"].to_pylist() == ids.to_pylist()
+    frame = pd.DataFrame({"id": np.array([1, 2], np.int32), "at": pd.to_datetime([0, 1], unit="ms", utc=True)})
+    run = sk.group_by_key("id", timestamp="at").windowed_by(WINDOWS).count().run(frame)
+    assert run.table()["id"].dtype == np.int32
+    assert run.explain(key=1, window_start=0) == run.explain(key=(1,), window_start="1970-01-01")
+
+
+def test_a_key_is_named_by_its_values_or_joined() -> None:
+    data = records("Europe/Berlin")
+    run = plan_for("session").run(data)
+    assert repr(run.emissions(("ada", 1))) == repr(run.emissions("ada/1"))
+    assert run.plane(("ada", 1)).to_json() == run.plane("ada/1").to_json()
+    assert run.lanes(keys=[("ada", 1)]).to_json() == run.lanes(keys=["ada/1"]).to_json()
+    with pytest.raises(InvalidArgument, match=r"another number of values.*a value for each of user, shop"):
+        run.emissions(("ada",))
+
+
+def test_a_separator_may_be_in_the_last_value() -> None:
+    data = pa.table({"a": ["x"], "b": ["y|z"], "at": KEYED["at"][:1].combine_chunks()})
+    table = sk.group_by_key("a", "b", sep="|", timestamp="at").windowed_by(WINDOWS).count().run(data).table()
+    assert (table["a"].to_pylist(), table["b"].to_pylist()) == (["x"], ["y|z"])
+
+
+def test_names_that_are_taken() -> None:
+    for name in ("window_start", "window_end", "timestamp", "stream_time", "closes_at", "key_status", "team"):
+        with pytest.raises(InvalidArgument, match="this name is taken by a column of the results"):
+            START.windowed_by(WINDOWS).aggregate(**{name: sk.count()})
+    in_ms = sk.group_by_key("status", "team", sep="|", timestamp="at", times="ms").windowed_by(WINDOWS)
+    assert in_ms.aggregate(team=sk.count(), timestamp=sk.count()).run(KEYED).table()["team"].to_pylist() == [1, 1]
+    with pytest.raises(InvalidArgument, match="two key columns would have one name in the results"):
+        sk.group_by_key("status", "key_status", sep="|", timestamp="at")
+    with pytest.raises(InvalidArgument, match="times must be a known choice; got 'us'"):
+        sk.group_by_key("user", timestamp="at", times="us")
+
+
+# ---- the ends of time
+
+
+def test_what_lies_after_the_year_9999_names_the_way_out() -> None:
+    far = ms_of(dt.datetime(9999, 12, 31, 23, 0, tzinfo=UTC))
+    for zone, last in (("UTC", far), ("Europe/Berlin", far - 3_600_000), ("America/New_York", far)):
+        data = pa.table({"user": ["a"], "at": pa.array([last], pa.timestamp("ms", zone))})
+        plan = sk.group_by_key("user", timestamp="at").windowed_by(WINDOWS).count()
+        assert plan.run(data).table()["window_start"].to_pylist()[0].year == 9999
+        beyond = pa.table({"user": ["a"], "at": pa.array([last + 3_600_000], pa.timestamp("ms", zone))})
+        with pytest.raises(NumberOverflow, match=r'window_(start|end) has a time after the year 9999.*times="ms"'):
+            plan.run(beyond).table()
+        in_ms = sk.group_by_key("user", timestamp="at", times="ms").windowed_by(WINDOWS).count()
+        assert in_ms.run(beyond).table()["window_start_ms"].to_pylist() == [last + 3_600_000]
+    assert last_shown_ms("UTC") - last_shown_ms("Europe/Berlin") == 3_600_000
+
+
+@pytest.mark.parametrize("zone", CHANGES)
+def test_a_place_on_the_axis_never_steps_back(zone: str) -> None:
+    change = ms_of(CHANGES[zone])
+    clock = wall_clock(zone, 0, change + 10**10)
+    assert clock is not None
+    times = change + np.arange(-200, 200) * 60_000
+    places = clock.places(times)
+    assert (np.diff(places) > 0).all()
+    shown = [dt.datetime.fromtimestamp(ms / 1000, ZoneInfo(zone)) for ms in times.tolist()]
+    once = [at.replace(fold=0).utcoffset() == at.replace(fold=1).utcoffset() for at in shown]
+    for at, place, ms, exact in zip(shown, places.tolist(), times.tolist(), once, strict=True):
+        if exact:
+            assert on_the_axis(place) == at.replace(tzinfo=None)
+        assert abs(on_the_axis(place) - at.replace(tzinfo=None)) <= dt.timedelta(hours=1)
+        assert clock.ms_at(place) == ms
+
+
+def test_an_hour_that_clocks_show_twice_is_told_with_its_offset() -> None:
+    first = ms_of(dt.datetime(2024, 10, 27, 0, 30, tzinfo=UTC))
+    assert show_time(first, "Europe/Berlin") == "2024-10-27 02:30:00+02:00"
+    assert show_time(first + 3_600_000, "Europe/Berlin") == "2024-10-27 02:30:00+01:00"
+    assert show_time(first + 7_200_000, "Europe/Berlin") == "2024-10-27 03:30:00"
