@@ -144,7 +144,7 @@ class SparkRun(SparkReading):
                 records = frame.toArrow().rename_columns(list(self.columns))
             order = [(source.partition, "ascending"), (source.offset, "ascending")]
             self._locals.clear()  # one at a time is held
-            self._locals[partition] = self.plan.run(records.sort_by(order), retention=self.retention_ms)
+            self._locals[partition] = self.zoned_plan.run(records.sort_by(order), retention=self.retention_ms)
         return self._locals[partition]
 
     @called_as("run.explain(offset=13, partition=0)")

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 R = TypeVar("R", bound="SparkInput")
 
 
-@not_offered("columns", "empty", "form", "frame", "input", "job", "of", "place", "retention_ms", "shown", "types")
+@not_offered(
+    "columns", "empty", "form", "frame", "input", "job", "of", "place", "retention_ms", "shown", "types", "zoned_plan"
+)
 @dataclass(frozen=True, repr=False)
 class SparkInput:
     """A plan over a DataFrame."""
@@ -89,6 +91,11 @@ class SparkInput:
         """The zone of the records' times: the plan's, else the session's, in which Spark shows every timestamp."""
         session = self.frame.sparkSession.conf.get("spark.sql.session.timeZone")
         return self.plan.source.timezone or str(session)
+
+    @property
+    def zoned_plan(self) -> Plan:
+        """The plan with the zone of its records: their columns do not tell it, on Spark or in Arrow's hands."""
+        return dataclasses.replace(self.plan, source=dataclasses.replace(self.plan.source, timezone=self.timezone))
 
     def shown(self, df: DataFrame) -> DataFrame:
         """A view as the plan shows it."""

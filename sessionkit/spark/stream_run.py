@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import atexit
-import dataclasses
+import contextlib
 import os
 import uuid
 import warnings
@@ -18,8 +18,9 @@ from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.spark.input import SparkInput
+from sessionkit.spark.query.output_columns import note, tell_changes
 from sessionkit.spark.query.progress import OBSERVED, QueryProgress
-from sessionkit.spark.query.result_folders import BatchFolder
+from sessionkit.spark.query.result_folders import BatchFolder, local_path
 from sessionkit.spark.types import SparkForm, column, spark_schema
 from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack
@@ -151,6 +152,10 @@ class StreamRun(SparkInput):
             self._check_finals()
         spark, place = self.frame.sparkSession, os.fspath(checkpoint)
         targets = [(*self._rows_of(view), _writer(sink, place, spark)) for view, sink in sinks.items()]
+        folder = local_path(spark, place)
+        columns = {view: self._shown_names(view) for view in sinks}
+        if folder is not None:
+            tell_changes(folder, columns, {view: self._rows_of(view)[1] for view in sinks})
         writer = self._events().writeStream.foreachBatch(_to_each(targets, self.form))
         writer = writer.option("checkpointLocation", place)
         if every is not None:
@@ -159,6 +164,9 @@ class StreamRun(SparkInput):
             writer = writer.trigger(availableNow=True)
         query = (writer if name is None else writer.queryName(name)).start()
         listener_of(spark).note(query, self._name, place)
+        if folder is not None:
+            with contextlib.suppress(OSError):  # a courtesy to the next start
+                note(folder, columns)
         return query
 
     # ---- while it runs
@@ -250,6 +258,11 @@ class StreamRun(SparkInput):
             return "what = 'dropped'", self._dropped.column_names
         return "what <> 'dropped'", list(self.empty.changelog_columns)
 
+    def _shown_names(self, view: str) -> list[str]:
+        """The columns of a view as the plan shows them."""
+        names = self._rows_of(view)[1]
+        return names if self.form is None else self.form.shown_names(names)
+
     def _check_finals(self) -> None:
         if self.plan.strategy != "on_window_close":
             want = '.emit("on_window_close")'
@@ -263,8 +276,7 @@ class StreamRun(SparkInput):
         if "RocksDB" not in str(spark.conf.get(_PROVIDER)):
             spark.conf.set(_PROVIDER, _ROCKSDB)
             spark.conf.set(_CHANGELOG, "true")
-        source = dataclasses.replace(self.plan.source, timezone=self.timezone)
-        listener_of(spark).plans[self._name] = dataclasses.replace(self.plan, source=source)
+        listener_of(spark).plans[self._name] = self.zoned_plan
         if spark.conf.get(_TASKS) == _SPARKS_TASKS:
             text = (
                 f"{_TASKS} is {_SPARKS_TASKS}, as Spark has it: a new stream will keep its state in as many parts, for "

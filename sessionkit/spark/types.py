@@ -84,6 +84,11 @@ class SparkForm(NamedTuple):
                 columns.append(column(name))
         return df.select(*columns)
 
+    def shown_names(self, names: Sequence[str]) -> list[str]:
+        """What `shown` calls columns of these names."""
+        keys = [shown_key(name) for name, _ in self.keys]
+        return [shown for name in names for shown in (keys if name == "key" else [TIMES.get(name, name)])]
+
     def inside(self, df: DataFrame) -> DataFrame:
         """What `shown` made, as it was: the joined key, and times in milliseconds."""
         from pyspark.sql import functions as F

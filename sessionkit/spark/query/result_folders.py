@@ -31,7 +31,7 @@ class BatchFolder:
         Raises:
             InvalidArgument: with the names of these files.
         """
-        folder = _local(spark, self._folder)
+        folder = local_path(spark, self._folder)
         if folder is None or not folder.is_dir():
             return
         names = [each.name for each in folder.iterdir() if each.name.startswith(_BATCH)]
@@ -40,7 +40,7 @@ class BatchFolder:
 
     def __call__(self, rows: DataFrame, number: int) -> None:
         spark, name = rows.sparkSession, f"{_BATCH}{number}"
-        folder = _local(spark, self._folder)
+        folder = local_path(spark, self._folder)
         if folder is None:
             save_at(rows, f"{self._folder}/{name}", "overwrite")
             return
@@ -54,7 +54,7 @@ class BatchFolder:
 
 def _query(spark: SparkSession, checkpoint: str) -> str:
     """The name that Spark gave the query of this checkpoint; the checkpoint's own where it cannot be read here."""
-    place = _local(spark, checkpoint)
+    place = local_path(spark, checkpoint)
     if place is None:
         return checkpoint
     try:
@@ -63,7 +63,7 @@ def _query(spark: SparkSession, checkpoint: str) -> str:
         return os.fspath(place)
 
 
-def _local(spark: Any, path: str) -> Path | None:
+def local_path(spark: Any, path: str) -> Path | None:
     """Where this machine has the path that Spark calls so; None if it lies elsewhere."""
     try:
         context = spark.sparkContext

@@ -1,0 +1,197 @@
+"""Times and keys on Spark: batch, stream, files that a stream writes, and records for Kafka."""
+
+from __future__ import annotations
+
+import datetime as dt
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import NumberOverflow
+from sessionkit.spark.query.output_columns import NOTE
+from tests.kinds import each_kind
+from tests.spark.common import collected, in_order, read_stream, write_files
+
+pytest.importorskip("pyspark", reason="pyspark is not installed")
+
+from sessionkit.spark.types import readable_errors
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ZONE, SEP = "Europe/Berlin", "\\E.|"  # a separator of characters that mean something in a pattern
+CHANGE = dt.datetime(2024, 10, 27, 1, tzinfo=dt.UTC)
+KINDS = each_kind(60_000)
+
+
+def night(count: int = 300) -> pa.Table:
+    """Records around the hour that clocks in Berlin show twice; late ones and null keys among them."""
+    rng = np.random.default_rng(5)
+    minutes = np.arange(count) - count // 2 - rng.integers(0, 40, count) * (rng.random(count) < 0.4)
+    at = [CHANGE + dt.timedelta(minutes=int(step)) for step in minutes]
+    users = np.array(["ada", "é", "x.y", None], object)[rng.integers(0, 4, count)]
+    partition = rng.integers(0, 2, count)
+    return pa.table(
+        {
+            "user": pa.array(users, pa.string()),
+            "status": pa.array(rng.integers(-2, 3, count), pa.int32()),
+            "at": pa.array(at, pa.timestamp("us", "UTC")),
+            "part": pa.array(partition, pa.int32()),
+            "place": pa.array(np.arange(count)),
+            "amount": rng.integers(0, 9, count),
+        }
+    )
+
+
+def plan_for(kind: str, emit: str = "on_window_update", **options: Any) -> sk.Plan:
+    start = sk.group_by_key("user", "status", sep=SEP, timestamp="at", partition="part", offset="place", **options)
+    return start.windowed_by(KINDS[kind]).emit(emit).aggregate(count=sk.count(), most=sk.max("amount"))
+
+
+@pytest.fixture
+def berlin(spark: SparkSession) -> Iterator[SparkSession]:
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", ZONE)
+    yield spark
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+def assert_shown(got: pa.Table, expected: pa.Table) -> None:
+    """The same columns of the same types, and the same values; of times the instant, which is all that Spark has."""
+    assert got.column_names == expected.column_names
+    for name in expected.column_names:
+        kind = expected.schema.field(name).type
+        if pa.types.is_timestamp(kind):
+            assert got.schema.field(name).type == pa.timestamp("us", "UTC"), name
+        elif name in ("user", "key_status"):
+            assert got.schema.field(name).type == kind, name
+        assert got[name].cast(kind).to_pylist() == expected[name].to_pylist(), name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_shows_times_and_keys_as_a_local_run_does(berlin: SparkSession, kind: str) -> None:
+    table = night()
+    for plan in (plan_for(kind), plan_for(kind, "on_window_close")):
+        df = berlin.createDataFrame(table)
+        run = plan.run(df)
+        there = table.set_column(2, "at", table["at"].cast(pa.timestamp("us", ZONE)))
+        local = plan.run(in_order(there, "part", "place"))
+        assert run.timezone == local.timezone == ZONE
+        assert_shown(run.table().toArrow(), local.table())
+        assert_shown(run.changelog().toArrow(), local.changelog())
+        dropped = in_order(local.dropped(), "partition", "offset")
+        assert_shown(in_order(run.dropped().toArrow(), "partition", "offset"), dropped)
+        assert run.trace.records().columns[:4] == ["partition", "offset", "key", "timestamp_ms"], "traces keep ms"
+        number = int(local.trace.records()["offset"][7].as_py())
+        partition = int(local.trace.records()["partition"][7].as_py())
+        said = run.explain(offset=number, partition=partition)
+        whole = local.explain(offset=number, partition=partition)
+        assert said == whole.replace(f"partition {partition}, ", ""), "it knows one partition"
+        assert said.count(ZONE) == 1
+
+
+def test_a_key_of_each_type(spark: SparkSession) -> None:
+    at = pa.array([0, 1], pa.timestamp("us", "UTC"))
+    for kind in (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.string(), pa.binary()):
+        ids = pa.array([1, 2] if pa.types.is_integer(kind) else ["a", "b"]).cast(kind)
+        df = spark.createDataFrame(pa.table({"id": ids, "at": at, "part": [0, 0], "place": [0, 1]}))
+        start = sk.group_by_key("id", timestamp="at", partition="part", offset="place")
+        table = start.windowed_by(KINDS["tumbling"]).count().run(df).table()
+        assert dict(table.dtypes)["id"] == dict(df.dtypes)["id"]
+        assert table.toArrow()["id"].to_pylist() == ids.to_pylist()
+
+
+def test_what_lies_after_the_year_9999_names_the_way_out(spark: SparkSession) -> None:
+    far = dt.datetime(9999, 12, 31, 23, 59, tzinfo=dt.UTC)
+    df = spark.createDataFrame(
+        pa.table({"id": ["a"], "at": pa.array([far], pa.timestamp("us", "UTC")), "part": [0], "place": [0]})
+    )
+    start = sk.group_by_key("id", timestamp="at", partition="part", offset="place")
+    windows = sk.TimeWindows(size="1d", grace="0s")
+    told = r'window_end has a time after the year 9999; got \d+ ms; .*times="ms"'
+    with pytest.raises(NumberOverflow, match=told), readable_errors():
+        start.windowed_by(windows).count().run(df).table().collect()
+    in_ms = sk.group_by_key("id", timestamp="at", partition="part", offset="place", times="ms")
+    assert len(in_ms.windowed_by(windows).count().run(df).table().collect()) == 1
+
+
+@pytest.mark.parametrize("kind", ["session", "hopping"])
+def test_a_stream_shows_times_and_keys_as_a_local_run_does(berlin: SparkSession, tmp_path: Path, kind: str) -> None:
+    table, plan = night(), plan_for(kind)
+    run = plan.run(read_stream(berlin, write_files(table, tmp_path / "in", [100, 200])))
+    there = table.set_column(2, "at", table["at"].cast(pa.timestamp("us", ZONE)))
+    local = plan.run(in_order(there, "part", "place"))
+    assert run.changelog().columns == local.changelog().column_names
+    assert run.dropped().columns == local.dropped(missing_grace=False).column_names
+    with collected(run.events(), tmp_path / "checkpoint") as batches:
+        events = pa.concat_tables(batches)
+    sent = events.filter(pa.compute.not_equal(events["what"], "dropped")).select(local.changelog().column_names)
+    assert_shown(in_order(sent, "partition"), in_order(local.changelog(), "partition"))
+    progress = run.progress()
+    assert progress.timezone == ZONE and f"({ZONE})" in progress.line()
+
+
+def test_files_of_a_stream_hold_timestamps_that_every_reader_knows(berlin: SparkSession, tmp_path: Path) -> None:
+    run = plan_for("session").run(read_stream(berlin, write_files(night(), tmp_path / "in", [150])))
+    run.write(checkpoint=tmp_path / "c", changelog=tmp_path / "sent", available_now=True).awaitTermination()
+    files = sorted((tmp_path / "sent").glob("batch=*/*.parquet"))
+    for file in files:
+        schema = pq.ParquetFile(file).schema
+        kinds = {schema.column(i).name: schema.column(i).physical_type for i in range(len(schema))}
+        assert {kinds[name] for name in ("window_start", "window_end", "timestamp")} == {"INT64"}, "Spark's is INT96"
+    read = pq.read_table(files[0])
+    assert read.schema.field("window_start").type in (pa.timestamp("us", "UTC"), pa.timestamp("us", ZONE))
+    assert berlin.conf.get("spark.sql.parquet.outputTimestampType") == "INT96", "the user's own is as it was"
+
+
+def test_a_stream_whose_columns_change_says_so_at_its_next_start(spark: SparkSession, tmp_path: Path) -> None:
+    """The state of an old checkpoint is read as before; who reads the results is told what they are called now."""
+    table, checkpoint = night(), tmp_path / "checkpoint"
+    old, new = plan_for("session", times="ms"), plan_for("session")
+    files = write_files(table.slice(0, 200), tmp_path / "in", [])
+    begun = old.run(read_stream(spark, files))
+    begun.write(checkpoint=checkpoint, changelog=tmp_path / "old", available_now=True).awaitTermination()
+    (checkpoint / NOTE).unlink()  # 0.1 noted none
+    write_files(table.slice(200), tmp_path / "more", [])
+    (tmp_path / "more" / "00000.parquet").rename(files / "00009.parquet")
+
+    def go_on(plan: sk.Plan, folder: str) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            run = plan.run(read_stream(spark, files))
+            run.write(checkpoint=checkpoint, changelog=tmp_path / folder, available_now=True).awaitTermination()
+        return [str(each.message) for each in caught if "columns of" in str(each.message)]
+
+    (said,) = go_on(new, "new")
+    assert (
+        "instead of key, window_start_ms, window_end_ms, timestamp_ms they have user, key_status, window_start" in said
+    )
+    assert 'times="ms"' in said
+    assert go_on(new, "new") == []
+    (back,) = go_on(old, "old again")
+    assert "instead of user, key_status, window_start" in back
+    sent = pq.read_table(tmp_path / "new" / "batch=1")
+    expected = new.run(in_order(table, "part", "place")).changelog()
+    later = expected.filter(pa.compute.greater_equal(expected["offset"], 200))
+    assert in_order(sent, "partition")["count"].to_pylist() == in_order(later, "partition")["count"].to_pylist()
+
+
+def test_records_for_kafka_are_the_same_whatever_results_show(spark: SparkSession) -> None:
+    df = spark.createDataFrame(night())
+    for kind in KINDS:
+        found = []
+        for times in ("timestamp", "ms"):
+            run = plan_for(kind, times=times).run(df)
+            found.append(sk.to_kafka(run, partitions=3).collect())
+            found.append(sk.to_kafka(run, partitions=3, changelog=run.changelog()).collect())
+        assert len(found[0]) > 100
+        assert all(each == found[0] for each in found)
