@@ -96,7 +96,10 @@ def _pairs(types: object) -> tuple[tuple[str, str], ...]:
     return tuple((types or {}).items())
 
 
-@not_offered("bound", "check", "check_rules", "complete_windows", "run_batch", "run_deployed", "value_columns")
+@not_offered(
+    *("aggregations", "bound", "check", "check_rules", "complete_windows", "run_batch", "run_deployed", "strategy"),
+    "value_columns",
+)
 @dataclass(frozen=True, repr=False)
 class Plan(Exports):
     """What to compute, as an immutable value; `repr(plan)` is the code that builds it.

@@ -11,7 +11,7 @@ import numpy as np
 
 from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.decisions import LATE, REPLAYED
-from sessionkit.base.moments import Moment, moment_ms
+from sessionkit.base.moments import Moment, Timezone, moment_ms
 from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
 from sessionkit.engine.processor_run import Deployed
@@ -43,7 +43,7 @@ EXPLAINED: dict[type[Trace], Callable[..., Explanation]] = {
 }
 
 
-@not_offered("all_lanes", "changelog_columns", "deployed", "outcome")
+@not_offered("all_lanes", "changelog_columns", "deployed", "outcome", "store")
 @dataclass(frozen=True, repr=False)
 class Run:
     """What happened: every view of one run of a plan, as frames of the kind that was given.
@@ -175,9 +175,9 @@ class Run:
         return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch)
 
     @property
-    def timezone(self) -> str:
+    def timezone(self) -> Timezone:
         """The zone of the records' times: the plan's, else the column's, else "UTC"; moments without one are of it."""
-        return self.outcome.batch.timezone
+        return Timezone(self.outcome.batch.timezone)
 
     def _key(self, given: Any) -> Any:
         return self.plan.source.key_of(given)

@@ -290,7 +290,7 @@ def test_a_plan_and_a_run_offer_what_users_call() -> None:
         assert not kept & set(dir(shown)) and all(hasattr(shown, name) for name in kept)
         for name in dir(shown):
             if not name.startswith("_"):
-                assert hasattr(shown, name), name
-                member = inspect.getattr_static(type(shown), name, None)
-                if callable(member) or isinstance(member, property):
-                    assert inspect.getdoc(member), f"help({name}) says nothing"
+                member = getattr(shown, name)
+                told = member if inspect.isroutine(member) else type(member)
+                assert told.__module__.startswith("sessionkit"), f"help({name}) tells of {told}"
+                assert inspect.getdoc(member), f"help({name}) says nothing"

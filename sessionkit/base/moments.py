@@ -15,6 +15,16 @@ from sessionkit.errors import InvalidArgument, problem, shorten
 
 Moment = int | str | dt.datetime | np.datetime64
 
+
+class Timezone(str):
+    """The zone in which a run tells its times: that of the plan (`timezone=`), else that of the column, else "UTC".
+
+    Moments without a zone, such as "2024-07-02 00:10", are read in it.
+    """
+
+    __slots__ = ()
+
+
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MILLISECOND = dt.timedelta(milliseconds=1)
 _DAY_MS = 86_400_000

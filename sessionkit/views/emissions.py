@@ -135,8 +135,7 @@ class Emissions:
         silent = sum(lane.is_silent for lane in self.lanes)
         if silent:
             said.append(f"{plural(silent, self.windows.noun)} closed, but no result went out (sk.audit tells why).")
-        zone = in_zone(self.trace) if "pending" in self.what else []  # nothing else names a time
-        return [*said, *self._other_strategy(), *self._pending(at or clock(self.trace)), *zone]
+        return [*said, *self._other_strategy(), *self._pending(at or clock(self.trace))]
 
     def _other_strategy(self) -> list[str]:
         """What the other emit strategy would have sent; a record cache sends what it likes, so not of such a run."""
@@ -178,7 +177,8 @@ class Emissions:
         return f"{word} {at(moment)}, {f'{show_duration(wait_ms)} from now' if wait_ms else 'which is now'}"
 
     def __repr__(self) -> str:
-        return " ".join([f"{self.title}:", *self.words()])
+        zone = in_zone(self.trace) if "pending" in self.what else []  # nothing else names a time
+        return " ".join([f"{self.title}:", *self.words(), *zone])
 
     def _repr_html_(self) -> str:
         return html_block(f"<p>{escape_html(repr(self))}</p>")

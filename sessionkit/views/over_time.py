@@ -152,12 +152,11 @@ class OpenWindows:
         verb = "was" if self.most == 1 else "were"
         return [
             f"At most {plural(self.most, noun)} {verb} open at once, first at stream time {when}; "
-            f"{self.at_end:,} at the end.",
-            *in_zone(self.trace),
+            f"{self.at_end:,} at the end."
         ]
 
     def __repr__(self) -> str:
-        return " ".join(self.words())
+        return " ".join([*self.words(), *(in_zone(self.trace) if self.most else [])])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {**self.figure()._repr_mimebundle_(), "text/plain": repr(self)}

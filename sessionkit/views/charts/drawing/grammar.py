@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
@@ -35,6 +36,7 @@ WIDTH, LEAST_WIDTH = 1120, 700
 FONT = "Inter, 'Segoe UI', 'DejaVu Sans', sans-serif"
 MOST_SVG_POINTS = 5_000  # above, points are drawn by WebGL: SVG takes 0.5 s a redraw at 10,000
 MOST_REASONS = 300  # records whose reason and missing grace are worked out: each costs a replay
+_WHOLE_MINUTE = re.compile(r"(\d\d:\d\d):00(?=$|[+-])")
 _MOST_AHEAD_MS = 366 * 86_400_000  # of what a picture shows behind the newest record
 LAST_DATE_MS = 253_402_300_799_999  # the end of the year 9999, where plotly's dates end
 # elapsed times up to this many ms are counted in this unit: two or more ticks, few digits
@@ -105,7 +107,7 @@ def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:
         return TimeAxis(1, False, f"{name}, ms since 1970", show)
     if latest_ms >= SHORT_HISTORY_MS:
         wall = wall_clock(trace.batch.timezone, 0, latest_ms + _MOST_AHEAD_MS)
-        return TimeAxis(1, True, name, lambda ms: show(ms).removesuffix(":00"), wall)
+        return TimeAxis(1, True, name, lambda ms: _WHOLE_MINUTE.sub(r"\1", show(ms)), wall)
     longest_ms = min(max(latest_ms, window.reach_ms), SHORT_HISTORY_MS)
     unit_ms, unit = next((unit_ms, unit) for most_ms, unit_ms, unit in _ELAPSED if longest_ms <= most_ms)
     return TimeAxis(unit_ms, False, f"event time, {unit}", show)

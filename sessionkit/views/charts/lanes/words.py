@@ -38,7 +38,7 @@ def lanes_subtitle(scene: Lanes) -> list[str]:
             f"shown: {scene.axis.show(board.first_ms)} to {scene.axis.show(board.last_ms)}{why}"
             f" ({', '.join(scene.counted(board))})"
         )
-        notes.append("first_ms=, last_ms= show others")
+        notes.append("start=, end= show others")
     left_out = len(trace.keys) - len({lane.key for lane in board.lanes})
     if left_out:
         notes.append(f"{plural(left_out, 'more key')} not shown (keys=, most=)")
