@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import contextlib
 import os
 import uuid
 import warnings
@@ -18,7 +17,7 @@ from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.spark.input import SparkInput
-from sessionkit.spark.query.output_columns import note, tell_changes
+from sessionkit.spark.query.output_columns import tell_changes
 from sessionkit.spark.query.progress import OBSERVED, QueryProgress
 from sessionkit.spark.query.result_folders import BatchFolder, local_path
 from sessionkit.spark.types import SparkForm, column, spark_schema
@@ -152,10 +151,8 @@ class StreamRun(SparkInput):
             self._check_finals()
         spark, place = self.frame.sparkSession, os.fspath(checkpoint)
         targets = [(*self._rows_of(view), _writer(sink, place, spark)) for view, sink in sinks.items()]
-        folder = local_path(spark, place)
-        columns = {view: self._shown_names(view) for view in sinks}
-        if folder is not None:
-            tell_changes(folder, columns, {view: self._rows_of(view)[1] for view in sinks})
+        if (folder := local_path(spark, place)) is not None:
+            tell_changes(folder, {view: (self._rows_of(view)[1], self._shown_names(view)) for view in sinks})
         writer = self._events().writeStream.foreachBatch(_to_each(targets, self.form))
         writer = writer.option("checkpointLocation", place)
         if every is not None:
@@ -164,9 +161,6 @@ class StreamRun(SparkInput):
             writer = writer.trigger(availableNow=True)
         query = (writer if name is None else writer.queryName(name)).start()
         listener_of(spark).note(query, self._name, place)
-        if folder is not None:
-            with contextlib.suppress(OSError):  # a courtesy to the next start
-                note(folder, columns)
         return query
 
     # ---- while it runs

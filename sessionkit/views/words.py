@@ -18,6 +18,7 @@ from sessionkit.base.decisions import (
 )
 from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import show_time
+from sessionkit.base.result_columns import last_shown_ms
 from sessionkit.errors import shorten
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
@@ -38,13 +39,17 @@ PLAIN = {
 def clock(trace: Trace) -> Callable[[int], str]:
     """How the times of this run are said: a date and time in its zone, or the time since zero for toy data."""
     zone = trace.batch.timezone
-    return (lambda ms: show_time(ms, zone)) if zone_named(trace) else show_duration
+    return show_duration if _newest_ms(trace) < SHORT_HISTORY_MS else lambda ms: show_time(ms, zone)
 
 
 def zone_named(trace: Trace) -> str:
-    """The zone that the clock of this run is of, to be named once in a text; "" for toy data, which has no dates."""
-    newest = int(trace.last_stream_time_ms.max()) if len(trace.last_stream_time_ms) else 0
-    return "" if newest < SHORT_HISTORY_MS else trace.batch.timezone
+    """The zone that the clock of this run is of, to be named once in a text; "" where times are said without dates."""
+    has_dates = SHORT_HISTORY_MS <= _newest_ms(trace) <= last_shown_ms(trace.batch.timezone)
+    return trace.batch.timezone if has_dates else ""
+
+
+def _newest_ms(trace: Trace) -> int:
+    return int(trace.last_stream_time_ms.max(initial=0))
 
 
 def in_zone(trace: Trace) -> list[str]:

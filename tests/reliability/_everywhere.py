@@ -46,7 +46,7 @@ def answers(seed: int, kinds: list[str]) -> dict[str, str]:
     local.to_csv(file, index=False, encoding="utf-8")
     found: dict[str, str] = {}
     for kind in kinds:
-        source = sk.group_by_key("user", timestamp="at", times="ms").windowed_by(KINDS[kind])
+        source = sk.group_by_key("user", timestamp="at").windowed_by(KINDS[kind])
         for emit in ("on_window_update", "on_window_close"):
             plan = source.emit(emit).aggregate(count=sk.count(), total=sk.sum("amount"), top=sk.max("amount"))
             run = plan.run(records)
@@ -61,11 +61,7 @@ def answers(seed: int, kinds: list[str]) -> dict[str, str]:
         kafka = plan.run(records, rules="kafka")
         found[f"{kind} as Kafka"] = digest(pa.Table.from_pandas(kafka.changelog()).to_pydict())
         found[f"{kind} stored"] = digest([stored(plan, records, kind, store) for store in ("memory", "rocksdb")])
-    of_file = (
-        sk.group_by_key("user", timestamp="at", timezone="Asia/Kathmandu", times="ms")
-        .windowed_by(KINDS["session"])
-        .count()
-    )
+    of_file = sk.group_by_key("user", timestamp="at", timezone="Asia/Kathmandu").windowed_by(KINDS["session"]).count()
     run = of_file.run(file)
     found["a file"] = digest(run.table().to_pydict() if isinstance(run.table(), pa.Table) else run.table().to_dict())
     text = page(Findings(title="é ☃", plan=of_file, counts=run.metrics(), local=run))

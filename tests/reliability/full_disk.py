@@ -88,7 +88,9 @@ def _stream(folder: Path, number: int) -> None:
     def parquet(path: str) -> None:
         _spark_writes(Path(path.removeprefix("file://")), number)
 
-    rows: Any = SimpleNamespace(sparkSession=None, write=SimpleNamespace(parquet=parquet))
+    conf = SimpleNamespace(get=lambda name, otherwise: otherwise, set=lambda name, value: None, unset=lambda name: None)
+    writer = SimpleNamespace(mode=lambda mode: SimpleNamespace(parquet=parquet))
+    rows: Any = SimpleNamespace(sparkSession=SimpleNamespace(conf=conf), write=writer)
     BatchFolder(str(folder / "out"), str(folder / "checkpoint"))(rows, 7)
 
 

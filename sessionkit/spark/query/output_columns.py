@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,39 +14,33 @@ from sessionkit.errors import shorten
 NOTE = "sessionkit-columns.json"  # in the checkpoint
 
 
-def tell_changes(
-    checkpoint: Path, columns: Mapping[str, Sequence[str]], before_they_were_noted: Mapping[str, Sequence[str]]
-) -> None:
-    """Warns of each view whose columns are not those that the checkpoint's micro-batches had so far.
+def tell_changes(checkpoint: Path, columns: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> None:
+    """Warns of each view whose columns are not those that the checkpoint's micro-batches had so far, and notes them.
 
     Args:
-        columns: of each view that is written, from now on.
-        before_they_were_noted: what a query had that was last started by sessionkit 0.1.
+        columns: of each view that is written: what sessionkit 0.1 called its columns, and what they are called now.
     """
-    if not (checkpoint / "commits").is_dir():
-        return
     noted = _noted(checkpoint)
-    known = before_they_were_noted if noted is None else noted
-    for view, names in columns.items():
-        before = known.get(view)
-        if before is not None and list(before) != list(names):
-            gone = ", ".join(name for name in before if name not in names) or "their order"
-            come = ", ".join(name for name in names if name not in before) or "their order"
-            warnings.warn(
-                f"the columns of {view} are others than in the earlier micro-batches of this checkpoint: instead of "
-                f"{shorten(gone, 200)} they have {shorten(come, 200)}. Write to a new folder or table; or keep the old "
-                'columns with sk.group_by_key(…, times="ms")',
-                stacklevel=level_of_user(),
-            )
-
-
-def note(checkpoint: Path, columns: Mapping[str, Sequence[str]]) -> None:
-    """Remembers the columns with the checkpoint."""
-    noted = {**(_noted(checkpoint) or {}), **{view: list(names) for view, names in columns.items()}}
-    checkpoint.mkdir(parents=True, exist_ok=True)
+    if (checkpoint / "commits").is_dir():
+        for view, (of_old, names) in columns.items():
+            before = of_old if noted is None else noted.get(view, names)
+            if list(before) != list(names):
+                warnings.warn(_told(view, before, names), stacklevel=level_of_user())
+    now = {**(noted or {}), **{view: list(names) for view, (_, names) in columns.items()}}
     aside = checkpoint / f".{NOTE}"
-    aside.write_text(json.dumps(noted), encoding="utf-8")
-    aside.replace(checkpoint / NOTE)
+    with contextlib.suppress(OSError):  # the note is a courtesy to the next start
+        checkpoint.mkdir(parents=True, exist_ok=True)
+        aside.write_text(json.dumps(now), encoding="utf-8")
+        aside.replace(checkpoint / NOTE)
+
+
+def _told(view: str, before: Sequence[str], names: Sequence[str]) -> str:
+    gone, come = ([name for name in some if name not in others] for some, others in ((before, names), (names, before)))
+    return (
+        f"the columns of {view} are not those of the earlier micro-batches of this checkpoint: "
+        f"{shorten(', '.join(gone), 200) or 'no column'} went, {shorten(', '.join(come), 200) or 'no column'} came. "
+        'Write to a new folder or table, or keep the columns of 0.1 with sk.group_by_key(…, times="ms")'
+    )
 
 
 def _noted(checkpoint: Path) -> dict[str, list[str]] | None:
