@@ -17,7 +17,7 @@ from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Audit",
     "Export",

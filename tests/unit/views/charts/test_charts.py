@@ -576,7 +576,7 @@ def test_lanes_of_nothing() -> None:
         (82 * MINUTE, "linear", "event time, minutes"),
         (20 * HOUR, "linear", "event time, hours"),
         (7 * DAY, "linear", "event time, days"),
-        (400 * DAY, "date", "event time"),
+        (400 * DAY, "date", "event time, UTC"),
         (2**55, "linear", "event time, ms since 1970"),
     ],
 )
