@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
+from tests import sentences
 from tests.interpreted import INTERPRETED, let_loops_run_as_python
 
 if TYPE_CHECKING:
@@ -35,6 +36,19 @@ hypothesis.settings.load_profile("sessionkit")
 
 if INTERPRETED:
     let_loops_run_as_python()
+
+
+@pytest.fixture(scope="session")
+def _watched_sentences() -> None:
+    sentences.watch_all()
+
+
+@pytest.fixture(autouse=True)
+def _sentences(_watched_sentences: None) -> Iterator[None]:
+    """Every sentence that a test makes is looked at."""
+    sentences.found.clear()
+    yield
+    assert not sentences.found, "\n".join(sentences.found)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.text import plural
 from sessionkit.errors import StoreCorrupted, UnsupportedData, problem, shorten
 from sessionkit.stores.contract import Stored, StoredSession, StoredWindow
 
@@ -55,7 +56,9 @@ def unpack_value(raw: bytes, context: bytes = b"") -> Any:
         StoreCorrupted: the bytes are not what was written, or were written in another context.
     """
     if len(raw) < 5 or int.from_bytes(raw[:4]) != zlib.crc32(memoryview(raw)[4:], zlib.crc32(context)):
-        raise StoreCorrupted(problem("a stored value fails its checksum", f"{len(raw):,} bytes", "they were changed"))
+        raise StoreCorrupted(
+            problem("a stored value fails its checksum", plural(len(raw), "byte"), "they were changed")
+        )
     try:
         value, end = _read(raw, 4, 0)
     except (IndexError, ValueError, struct.error) as error:  # UnicodeDecodeError is a ValueError
@@ -172,7 +175,7 @@ def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:
         raise ValueError(f"type byte {kind!r}")
     size, at = _SIZE.unpack_from(raw, at)[1], at + 5
     if size > len(raw) - at:  # each part takes a byte at least: nothing is allocated for a size that was made up
-        raise ValueError(f"{size:,} parts in {len(raw) - at:,} bytes")
+        raise ValueError(f"{plural(size, 'part')} in {plural(len(raw) - at, 'byte')}")
     if kind == b"s":
         return raw[at : at + size].decode(), at + size
     if kind == b"b":

@@ -309,7 +309,7 @@ def test_the_most_eventful_key() -> None:
 
 
 def test_a_key_that_is_not_there() -> None:
-    with pytest.raises(UnknownRecord, match=r"this key is not in the run; got 'zoe'; one of its 3 keys, such as 'ada'"):
+    with pytest.raises(UnknownRecord, match=r"this key is not in the run; got 'zoe'; one of 3 keys, such as 'ada'"):
         toy().count().run(CLICKS).plane("zoe")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sessionkit.base.durations import show_duration
-from sessionkit.base.text import escape_label
+from sessionkit.base.text import escape_label, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
 from sessionkit.views.charts.drawing.palettes import Theme, palette
@@ -135,7 +135,7 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme) -> go.Figure:
     names = list(sweep.values)
     if len(names) != 2:
         want = "a sweep over two parameters; pareto() and table() show any"
-        raise InvalidArgument(problem("a heat map has two sides", f"{len(names)} parameters", want))
+        raise InvalidArgument(problem("a heat map has two sides", plural(len(names), "parameter"), want))
     colours, across, up = palette(theme), sweep.values[names[0]], sweep.values[names[1]]
     cells = {tuple(cell.settings.values()): cell for cell in sweep.cells}
     grid = [[getattr(cells[x, y], measure) for x in across] for y in up]
@@ -230,8 +230,8 @@ def _below_all(sweep: Sweep) -> float:
 def _hover(cell: Cell) -> str:
     settings = ", ".join(f"{name} {show_duration(ms)}" for name, ms in cell.settings.items())
     return escape_label(
-        f"{settings}: {cell.dropped:,} dropped ({cell.dropped_share:.3%}), {cell.windows:,} windows, "
-        f"{cell.merges:,} merges, final after {show_duration(cell.delay_ms)}",
+        f"{settings}: {cell.dropped:,} dropped ({cell.dropped_share:.3%}), {plural(cell.windows, 'window')}, "
+        f"{plural(cell.merges, 'merge')}, final after {show_duration(cell.delay_ms)}",
         300,
     )
 

@@ -289,7 +289,11 @@ def key_code(trace: Trace, key: object) -> int:
         code = -1
     if code < 0:
         some = ", ".join(repr(shorten(each, 30)) for each in trace.keys[:3].to_pylist())
-        want = f"one of its {len(trace.keys):,} keys, such as {some}" if len(trace.keys) else "the run holds no records"
+        want = (
+            f"one of {plural(len(trace.keys), 'key')}, such as {some}"
+            if len(trace.keys)
+            else "the run holds no records"
+        )
         raise UnknownRecord(problem("this key is not in the run", repr(shorten(key)), want))
     return int(code)
 
