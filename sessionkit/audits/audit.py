@@ -372,7 +372,9 @@ def _audited(
         if start:
             store.restart_task()
         lives.append(plan.run_deployed(batch.slice(start, stop), store, how.part(start, stop)))
-    waiting = waiting_at_end(expected, how, settings.starts, store_at_end(lives))
+    waiting: frozenset[WindowId] = frozenset()
+    if settings.emit_interval_ms and plan.strategy == "on_window_close":
+        waiting = waiting_at_end(expected, lives, settings.starts, store_at_end(lives))
     store.notices = False  # who asks from now on only looks
     if store.finds_closed:
         notice_ours(plan, batch, max(settings.retention_ms, smallest_ms + 1), part_of, store.noticed)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from sessionkit.audits.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
 from sessionkit.audits.verdicts import WindowId, ids_of
-from sessionkit.engine.deployment import Deployment, looks
+from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.independent_parts import Parts
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
@@ -22,8 +20,11 @@ FORGETTING: Mapping[str, type[ForgettingSessions | ForgettingWindows]] = {
     "windows": ForgettingWindows,
 }
 
-# how the processors look for final results
-READ_FINALS: Mapping[str, str] = {"sessions": "find_sessions_by_end", "windows": "fetch_all"}
+# how the processors look for final results, and by which of a window's bounds
+READ_FINALS: Mapping[str, tuple[str, str]] = {
+    "sessions": ("find_sessions_by_end", "end_ms"),
+    "windows": ("fetch_all", "start_ms"),
+}
 
 
 def is_shadowed(plan: Plan, caching: bool | int) -> bool:
@@ -34,7 +35,8 @@ def is_shadowed(plan: Plan, caching: bool | int) -> bool:
     """
     deletes = any(not aggregation.parts for aggregation in dict(plan.aggregations).values())
     windows = plan.complete_windows
-    return caching is True and (windows.holds == "sessions" or windows.advance_ms is not None or not deletes)
+    is_sliding = windows.advance_ms is None and not FORGETTING[windows.holds].finds_closed
+    return caching is True and not (is_sliding and deletes)
 
 
 def audit_store(
@@ -53,35 +55,32 @@ def audit_store(
     )
 
 
-def waiting_at_end(expected: Run, how: Deployment, starts: Sequence[int], store: Store) -> frozenset[WindowId]:
+def waiting_at_end(expected: Run, lives: Sequence[Run], starts: Sequence[int], store: Store) -> frozenset[WindowId]:
     """The final results for which no look came any more before the records ended, though the store still has them.
 
     Whether it has them depends on the retention, which it notices as of any other look.
+
+    Args:
+        lives, starts: what Kafka does, from each start of its task on; the first row of each.
+        store: Kafka's at the end, behind its cache.
     """
     windows, trace = expected.plan.windows, expected.trace
-    if not how.emit_interval_ms or how.emit != "on_window_close":
-        return frozenset()
-    closes, missed = trace.closes, _looks_missed(trace.batch, cast("Sequence[int]", how.wall_clock), how, starts)
-    rows = missed[closes.at]
+    last = np.full(len(trace.batch.partitions), -1, np.int64)  # the last look of each partition
+    code_of = {number: code for code, number in enumerate(trace.batch.partitions.tolist())}
+    for start, life in zip(starts, lives, strict=True):
+        for look in () if life.deployed is None else life.deployed.looks:
+            last[code_of[life.outcome.batch.partitions[look.partition]]] = start + look.at
+    closes = trace.closes
+    rows = closes.at > last[trace.batch.partition[closes.at]]
     ids = ids_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
-    read, found = getattr(store, READ_FINALS[windows.holds]), set()
+    read, bound = READ_FINALS[windows.holds]
+    found = set()
     for partition in sorted({id.partition for id in ids}):
-        times = [id.end_ms if windows.holds == "sessions" else id.start_ms for id in ids if id.partition == partition]
-        for each in read(min(times), max(times), partition=partition):
+        times = [getattr(id, bound) for id in ids if id.partition == partition]
+        for each in getattr(store, read)(min(times), max(times), partition=partition):
             end_ms = windows.last_instant_ms(each) + (0 if windows.inclusive_end else 1)
             found.add(WindowId(partition, each.key, each.window_start_ms, end_ms))
     return frozenset(ids & found)
-
-
-def _looks_missed(
-    batch: RecordBatch, clock_ms: Sequence[int], how: Deployment, starts: Sequence[int]
-) -> npt.NDArray[np.bool_]:
-    """For each record whether Kafka looks for final results neither at it nor at a later one of its partition."""
-    missed = np.zeros(len(batch), np.bool_)
-    for partition in range(len(batch.partitions)):
-        mine = np.flatnonzero(batch.partition == partition)
-        missed[mine] = mine > looks(mine, clock_ms, how.emit_interval_ms, starts).max(initial=-1)
-    return missed
 
 
 def notice_ours(

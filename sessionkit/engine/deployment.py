@@ -9,7 +9,6 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.base.durations import Duration, duration_ms
@@ -158,15 +157,3 @@ def commits_by(clock_ms: Sequence[int], interval_ms: int, starts: Sequence[int])
                 rows.append(row)
                 last_ms = clock_ms[row]
     return rows
-
-
-def looks(
-    rows: npt.NDArray[np.intp], clock_ms: Sequence[int], interval_ms: int, starts: Sequence[int]
-) -> npt.NDArray[np.intp]:
-    """The records at which Kafka looks for final results: the first of a life, and each an interval after a look."""
-    found, next_ms, last_life = [], 0, 0
-    for row, life in zip(rows.tolist(), np.searchsorted(starts, rows, side="right").tolist(), strict=True):
-        if life != last_life or clock_ms[row] >= next_ms:
-            found.append(row)
-            next_ms, last_life = clock_ms[row] + interval_ms, life
-    return np.array(found, np.intp)

@@ -10,8 +10,8 @@ from sessionkit.base.text import plural
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
-    from sessionkit.audits.settings import Settings
     from sessionkit.audits.retentions import Interval, Safe
+    from sessionkit.audits.settings import Settings
 
 MOST_LISTED = 4
 DEFAULT = " (Kafka's default)"
@@ -86,7 +86,9 @@ def _headline(counts: Mapping[str, int], final: str) -> str:
         some = "" if late == expected else f"{late:,} of them "
         return f"{which} once, with the right value, {some}late."
     if waiting == expected:
-        return f"{f'all {plural(expected, final)} wait' if expected > 1 else f'the one {final} waits'} for the next look."
+        return (
+            f"{f'all {plural(expected, final)} wait' if expected > 1 else f'the one {final} waits'} for the next look."
+        )
     if counts["sent"] == 0:
         which = f"All {plural(expected, final)} are" if expected > 1 else f"The one {final} is"
         but = f", but for {waiting:,} that may come yet" if waiting else ""
@@ -162,7 +164,8 @@ def _why_late(settings: Settings, strategy: str, count: int) -> str:
     what = f"{plural(count, 'result')} {come} later than {they} could"
     if settings.emit_interval_ms and strategy == "on_window_close":
         interval = show_duration(settings.emit_interval_ms)
-        why = f"final results are looked for at most once in {interval} of {settings.clock}, and only when a record arrives"
+        often = f"at most once in {interval} of {settings.clock}"
+        why = f"final results are looked for {often}, and only when a record arrives"
     else:
         why = "the cache holds them back until a commit"
     return f"{what}: {why}."
