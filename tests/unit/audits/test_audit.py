@@ -244,7 +244,9 @@ def test_rocksdb_shows_one_millisecond_more() -> None:
     audit = audit_of(TUMBLING_10, a(0, 12, 45), store="rocksdb")
     assert found(audit) == {"expected": 2, "sent": 1, "as_it_should_be": 1, "lost": 1}
     assert audit.smallest_retention_ms == 30
-    assert audit.words()[0].startswith("RocksDB store, retention 10 ms (both Kafka's defaults): 1 of 2 final results come as ")
+    assert audit.words()[0].startswith(
+        "RocksDB store, retention 10 ms (both Kafka's defaults): 1 of 2 final results come as "
+    )
     assert "RocksDB drops whole segments of time" in audit.words()[2]
 
 
