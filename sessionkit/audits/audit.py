@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from sessionkit.audits.forgetting import FOREVER_MS, Noticed
-from sessionkit.audits.noticing import READ_FINALS, audit_store, notice_ours
+from sessionkit.audits.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
+from sessionkit.audits.noticing import audit_store, is_shadowed, notice_ours, waiting_at_end
 from sessionkit.audits.retentions import Interval, Path, Replayed, Safe, safe_retentions
-from sessionkit.audits.verdicts import AS_IT_SHOULD, LOST, SENT_TWICE, VERDICTS, Sent, WindowId, results_of, verdict_on
+from sessionkit.audits.settings import KAFKA_STORE, Settings, StoreKind
+from sessionkit.audits.verdicts import (
+    AS_IT_SHOULD,
+    CAME,
+    LOST,
+    VERDICTS,
+    Sent,
+    WindowId,
+    ids_of,
+    results_of,
+    verdict_on,
+)
 from sessionkit.base.calls import called_as
 from sessionkit.base.decisions import LATE
-from sessionkit.base.durations import INT64_MAX, Duration, duration_ms
+from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
-from sessionkit.engine.deployment import Deployment, deployment, looks, starts_of
+from sessionkit.engine.deployment import Deployment, deployment, starts_of, times_of_clock
 from sessionkit.engine.independent_parts import Parts
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
@@ -36,20 +46,6 @@ from sessionkit.views.explain.audit import audit_words
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-StoreKind = Literal["memory", "rocksdb"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings:
-    """The deployment that is audited."""
-
-    store: StoreKind
-    retention_ms: int
-    is_default_retention: bool
-    caching: bool | int
-    emit_interval_ms: int
-    starts: Sequence[int]  # the first row of each life of the task
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -68,6 +64,7 @@ class Audit:
     replay: Callable[[int], Audit]  # the same deployment with another retention
     noticed: Mapping[Hashable, Noticed]  # of each part of the records: what its results depended on
     part_of: Parts
+    waiting: frozenset[WindowId]  # final and in the store, but no look for them came any more
 
     # ---- what it says
 
@@ -106,13 +103,17 @@ class Audit:
 
     @property
     def loses_nothing(self) -> bool:
-        """True if every result came, in time and with the right value, though some may have come again, larger."""
-        return all(verdict in (AS_IT_SHOULD, SENT_TWICE) for verdict in self._verdicts.values())
+        """True if every result came with the right value, or will with the next look for final ones.
+
+        Some may have come late, as the cache and the emit interval hold results back, or once more, larger.
+        """
+        return not self._wrong
 
     @property
     def safe_retentions_ms(self) -> list[Interval]:
         """The retentions that lose and change nothing on these records: (first, last), both included; None: no last.
 
+        What comes late, or waits for a look as the records end, is not lost: `loses_nothing` says the same.
         A longer retention may lose what a shorter one keeps: RocksDB drops segments, which are half of it long, and so
         begin elsewhere. What lies in no interval loses or changes something, unless `unknown_retentions_ms` names it.
         """
@@ -135,7 +136,7 @@ class Audit:
 
     @cached_property
     def cure(self) -> Audit | None:
-        """The audit with the recommended retention; None if no retention helps: it is the cache or the interval."""
+        """The audit with the recommended retention; None if no retention helps: it is the cache or a restart."""
         wanted = self.recommended_retention_ms
         return None if wanted is None else self.replay(wanted)
 
@@ -147,9 +148,15 @@ class Audit:
     @cached_property
     def _replayed(self) -> Replayed:
         """What its results depended on, and the parts of the records that have wrong ones."""
-        wrong = [id for id, verdict in self._verdicts.items() if verdict not in (AS_IT_SHOULD, SENT_TWICE)]
-        losing = {self.part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in wrong}
+        ids = self._wrong
+        losing = {self.part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in ids}
         return Replayed(self.noticed, losing)
+
+    @cached_property
+    def _wrong(self) -> list[WindowId]:
+        """The windows of which a result was lost or changed."""
+        wrong = ((id, verdict) for id, verdict in self._verdicts.items() if verdict not in CAME)
+        return [id for id, verdict in wrong if verdict != LOST or id not in self.waiting]
 
     @cached_property
     def _safe_by_luck(self) -> bool:
@@ -208,16 +215,7 @@ class Audit:
         trace = self.expected.trace
         if isinstance(trace, WindowTrace) or self.expected.plan.strategy == "on_window_update":
             return set()
-        return self._ids(trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
-
-    def _ids(
-        self, row: npt.NDArray[np.int32], start_ms: npt.NDArray[np.int64], end_ms: npt.NDArray[np.int64]
-    ) -> set[WindowId]:
-        """Windows of the expected run, by their rows and the bounds that they had at some time."""
-        trace, columns = self.expected.trace, self.expected.trace.window_columns
-        partition, key = trace.batch.partitions[columns.partition[row]], trace.keys.take(pa.array(columns.key[row]))
-        bounds = (start_ms.tolist(), end_ms.tolist())
-        return {WindowId(*each) for each in zip(partition.tolist(), key.to_pylist(), *bounds, strict=True)}
+        return ids_of(self.expected, trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
 
     def _columns(self, ids: list[WindowId]) -> dict[str, Any]:
         names = list(self.expected.outcome.folds)
@@ -237,33 +235,10 @@ class Audit:
             columns[f"kafka_{name}"] = [(nothing if sent is None else sent.value)[place] for sent in kafka]
         return columns
 
-    @cached_property
+    @property
     def _waiting_count(self) -> int:
         """How many of the lost results the emit interval still holds back at the end."""
-        if not self.settings.emit_interval_ms or self.expected.plan.strategy != "on_window_close":
-            return 0
-        trace = self.expected.trace
-        closes, no_look = trace.closes, self._next_look(trace)[trace.closes.at] == len(trace)
-        waiting = self._ids(closes.window[no_look], closes.start_ms[no_look], closes.end_ms[no_look])
-        return sum(self._verdicts.get(id) == LOST for id in waiting & self._readable_finals)
-
-    @property
-    def _store(self) -> Store:
-        """Kafka's store at the end, behind its cache."""
-        store = self.lives[-1].store
-        assert store is not None, "a run under Kafka's rules has one"
-        return store
-
-    @cached_property
-    def _readable_finals(self) -> set[WindowId]:
-        """The windows that Kafka's store would still give to a look for final results."""
-        windows, found = self.expected.plan.windows, set()
-        read = getattr(self._store, READ_FINALS[windows.holds])
-        for partition in self.expected.outcome.snapshots:
-            for each in read(0, INT64_MAX, partition=partition):
-                end_ms = windows.last_instant_ms(each) + (0 if windows.inclusive_end else 1)
-                found.add(WindowId(partition, each.key, each.window_start_ms, end_ms))
-        return found
+        return sum(self._verdicts.get(id) == LOST for id in self.waiting)
 
     @cached_property
     def _held_final_count(self) -> int:
@@ -271,7 +246,7 @@ class Audit:
         windows, count = self.expected.plan.windows, 0
         for partition, snapshot in self.expected.outcome.snapshots.items():
             close_ms = snapshot.stream_time_ms - windows.close_lag_ms
-            last = [windows.last_instant_ms(each) for each in self._store.all(partition=partition)]
+            last = [windows.last_instant_ms(each) for each in store_at_end(self.lives).all(partition=partition)]
             count += sum(ms < close_ms for ms in last)
         return count
 
@@ -281,16 +256,12 @@ class Audit:
         kafka = np.concatenate([life.trace.decision for life in self.lives])
         return int(((self.expected.trace.decision == LATE) & (kafka != LATE)).sum())
 
-    def _next_look(self, trace: Any) -> npt.NDArray[np.int64]:
-        """For each record the first one from it on at which Kafka looks for final results."""
-        deployed = [life.deployed for life in self.lives if life.deployed is not None]
-        count, clock = len(trace), [ms for each in deployed for ms in each.clock_ms or ()]
-        out = np.full(count, count, np.int64)
-        for p in range(len(trace.batch.partitions)):
-            mine = np.flatnonzero(trace.batch.partition == p)
-            due = looks(mine, clock, self.settings.emit_interval_ms, self.settings.starts) if clock else mine
-            out[mine] = np.append(due, count)[np.searchsorted(due, mine)]
-        return out
+
+def store_at_end(lives: Sequence[Run]) -> Store:
+    """Kafka's store at the end, behind its cache."""
+    store = lives[-1].store
+    assert store is not None, "a run under Kafka's rules has one"
+    return store
 
 
 @called_as("sk.audit(plan, data)")
@@ -298,62 +269,61 @@ def audit(
     plan: Plan,
     data: Any,
     *,
-    store: StoreKind = "memory",
+    store: StoreKind = KAFKA_STORE,
     retention: Duration | None = None,
-    caching: bool | int = False,
-    commit_every: int | None = None,
-    emit_interval: Duration | None = None,
+    caching: bool | int = True,
+    commit_every: int | Sequence[int] | None = None,
+    commit_interval: Duration | None = "30s",
+    emit_interval: Duration | None = "1s",
     wall_clock: Sequence[int] | None = None,
     restarts: Sequence[int] = (),
 ) -> Audit:
     """Runs the plan as Kafka Streams would with these settings, and says where its results are not what they should be.
 
+    What is not given is as Kafka has it by default, but for the cache: Kafka's has 10 MB, this one has no limit. The
+    audit's first words say what it took.
+
     Args:
         plan: the plan, with its emit strategy.
         data: a frame or file, as for `Plan.run`; the records are replayed one by one.
-        store: Kafka's "memory" store or its "rocksdb" store (on close the time-ordered one, as Kafka chooses).
+        store: Kafka's "rocksdb" store (on close the time-ordered one, as Kafka chooses) or its "memory" store. The
+            rules of either are played in memory.
         retention: what `Materialized.withRetention` would say; Kafka's default, the smallest allowed, if not given.
-        caching: the record cache, True or a number of entries.
-        commit_every: a commit after so many records; without it one at the end.
-        emit_interval: Kafka's throttle of final results; 0 if not given (Kafka's default is 1 s of wall clock).
-        wall_clock: the wall clock (ms) at each record; without it the records come as fast as stream time says.
+        caching: the record cache: True (without a limit), a number of entries, or False. On close Kafka turns it off
+            for sessions and sliding windows.
+        commit_every: a commit, which flushes the cache, after so many records or these rows, not by `commit_interval`.
+        commit_interval: Kafka's `commit.interval.ms`, 30 s (at least once): a commit after each record that comes more
+            than so much later than the last commit. None: one commit, at the end.
+        emit_interval: Kafka's throttle, 1 s: final results are looked for at most so often, when a record arrives.
+            "0s" or None: at each record. Updates are not throttled.
+        wall_clock: the wall clock (ms) at each record, by which both intervals go; without it they go by stream time,
+            as if the records came as fast as their times say.
         restarts: the rows after which the application is stopped and started again on the same disk. Its stream time
             starts anew then, so that late records count until newer ones have moved it on.
     Raises:
         InvalidArgument: an unknown store, rows that are not there, or a Spark DataFrame, whose rows have no order.
     Source:
-        KIP-825, KIP-328; the store rules of Kafka Streams 4.3.1.
+        KIP-825, KIP-328, KIP-63; StreamsConfig, StreamThread.maybeCommit; the store rules of Kafka Streams 4.3.1.
     Example:
-        >>> sk.audit(plan.emit("on_window_close"), monday)
-        in-memory store, retention 40 s, Kafka's default: no window becomes final on these records.
+        >>> sk.audit(plan.emit("on_window_close"), monday).words()[0]
+        "RocksDB store, retention 40 s (both Kafka's defaults): no window becomes final on these records."
     """
     plan, data = plan_and_data(plan, data, "audit")
     _check(plan, store)
-    windows = plan.complete_windows
-    smallest_ms = windows.retention_ms(None)
-    interval_ms = 0 if emit_interval is None else duration_ms(emit_interval, "emit_interval")
-    batch = read_records(data, plan.source, plan.value_columns())
-    if interval_ms and wall_clock is None:
-        wall_clock = plan.run_batch(batch).trace.stream_time_ms.tolist()
-    starts = starts_of(restarts, len(batch))
-    options = (caching, commit_every, interval_ms, wall_clock, len(batch))
-    is_cached = caching is not False and (plan.strategy == "on_window_update" or windows.caches_on_close)
-    part_of = Parts(windows, batch, is_one=is_cached or len(starts) > 1, waits=interval_ms > 0 or len(starts) > 1)
-    part_of.skip_late(batch, lambda: plan.run_batch(batch, retention=FOREVER_MS - 1).trace.decision == LATE)
-
-    def with_retention(retention_ms: int) -> Audit:
-        settings = Settings(
-            store=store,
-            retention_ms=retention_ms,
-            is_default_retention=retention_ms == smallest_ms,
-            caching=caching,
-            emit_interval_ms=interval_ms,
-            starts=starts,
-        )
-        how = deployment(plan.strategy, retention_ms, *options)
-        return _audited(plan, batch, settings, how, part_of, with_retention)
-
-    return with_retention(plan.complete_windows.retention_ms(retention))
+    batch, windows = read_records(data, plan.source, plan.value_columns()), plan.complete_windows
+    settings = Settings(
+        store=store,
+        retention_ms=windows.retention_ms(retention),
+        default_retention_ms=windows.retention_ms(None),
+        caching=caching,
+        is_cached=caching is not False and (plan.strategy == "on_window_update" or windows.caches_on_close),
+        commit_every=commit_every,
+        commit_interval_ms=None if commit_interval is None else duration_ms(commit_interval, "commit_interval"),
+        emit_interval_ms=0 if emit_interval is None else duration_ms(emit_interval, "emit_interval"),
+        wall_clock=times_of_clock(wall_clock, len(batch)),
+        starts=starts_of(restarts, len(batch)),
+    )
+    return _replays(plan, batch, settings, emit_interval)(settings.retention_ms)
 
 
 def _check(plan: Plan, store: str) -> None:
@@ -363,21 +333,57 @@ def _check(plan: Plan, store: str) -> None:
     plan.check_rules("kafka")
 
 
+def _replays(
+    plan: Plan, batch: RecordBatch, settings: Settings, emit_interval: Duration | None
+) -> Callable[[int], Audit]:
+    """The audit of a deployment as a function of the retention."""
+    is_restarted = len(settings.starts) > 1
+    shadowed = settings.is_cached and not is_restarted and is_shadowed(plan, settings.caching)
+    waits = settings.emit_interval_ms > 0 and plan.strategy == "on_window_close"
+    is_one = (settings.is_cached and not shadowed) or is_restarted
+    part_of = Parts(plan.complete_windows, batch, is_one=is_one, waits=waits or is_restarted)
+    part_of.skip_late(batch, lambda: plan.run_batch(batch, retention=FOREVER_MS - 1).trace.decision == LATE)
+    commits, clock_ms = settings.commits_and_clock(plan, batch)
+
+    def with_retention(retention_ms: int) -> Audit:
+        how = deployment(plan.strategy, retention_ms, settings.caching, commits, emit_interval, clock_ms, len(batch))
+        mine = dataclasses.replace(settings, retention_ms=retention_ms)
+        lowest_ms = settings.default_retention_ms
+        store = audit_store(plan, retention_ms, lowest_ms, settings.store, part_of, is_shadowed=shadowed)
+        return _audited(plan, batch, mine, how, store, part_of, with_retention)
+
+    return with_retention
+
+
 def _audited(
-    plan: Plan, batch: RecordBatch, settings: Settings, how: Deployment, part_of: Parts, replay: Callable[[int], Audit]
+    plan: Plan,
+    batch: RecordBatch,
+    settings: Settings,
+    how: Deployment,
+    store: ForgettingSessions | ForgettingWindows,
+    part_of: Parts,
+    replay: Callable[[int], Audit],
 ) -> Audit:
-    smallest_ms = plan.complete_windows.retention_ms(None)
+    smallest_ms = settings.default_retention_ms
     # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
     expected = plan.run_batch(batch, retention=max(smallest_ms, settings.retention_ms - 1))
-    store = audit_store(plan, settings.retention_ms, smallest_ms, settings.store, part_of)
-    lives = []
+    lives: list[Run] = []
     for start, stop in pairwise([*settings.starts, len(batch)]):
         if start:
             store.restart_task()
         lives.append(plan.run_deployed(batch.slice(start, stop), store, how.part(start, stop)))
+    waiting: frozenset[WindowId] = frozenset()
+    if settings.emit_interval_ms and plan.strategy == "on_window_close":
+        waiting = waiting_at_end(expected, lives, settings.starts, store_at_end(lives))
     store.notices = False  # who asks from now on only looks
     if store.finds_closed:
         notice_ours(plan, batch, max(settings.retention_ms, smallest_ms + 1), part_of, store.noticed)
     return Audit(
-        settings=settings, expected=expected, lives=lives, replay=replay, noticed=store.noticed, part_of=part_of
+        settings=settings,
+        expected=expected,
+        lives=lives,
+        replay=replay,
+        noticed=store.noticed,
+        part_of=part_of,
+        waiting=waiting,
     )

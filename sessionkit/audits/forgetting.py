@@ -89,6 +89,8 @@ class ForgettingStore:
         time_ordered: the form for emit-on-close; its windows are read though they are just `retention` behind.
         part_of: (partition, key bytes, time) → the part of the records that this belongs to.
         reach_ms: of sessions, how far from a record one is found.
+        is_shadowed: whether a cache in front has all that was ever written: then what a processor reads here changes
+            nothing, and it is shown nothing. A flush still asks for the one window that it writes.
     """
 
     holds: ClassVar[str]
@@ -104,6 +106,7 @@ class ForgettingStore:
         time_ordered: bool,
         part_of: PartOf,
         reach_ms: int,
+        is_shadowed: bool = False,
     ) -> None:
         self.retention_ms, self.segments = retention_ms, Segments.of(retention_ms)
         self.lock = RLock()
@@ -112,7 +115,7 @@ class ForgettingStore:
         self.is_persistent, self.time_ordered, self.notices = on_disk, time_ordered, True
         self.segment_interval_ms = self.segments.interval_ms if on_disk else 1
         self._boundary_ms = int(on_disk and time_ordered and self.shows_boundary)
-        self._gap_ms, self._is_relevant = reach_ms, True
+        self._gap_ms, self._is_relevant, self._is_shadowed = reach_ms, True, is_shadowed
         self._partitions: defaultdict[int, _Partition] = defaultdict(_Partition)
 
     # ---- what a run needs of a store
@@ -220,6 +223,8 @@ class ForgettingStore:
 
     def _of_key(self, key: Any, first_ms: int, last_ms: int, partition: int) -> Iterator[Any]:
         """The key's windows by rising time."""
+        if self._is_shadowed:
+            return
         mine = self._partitions[partition]
         rows = mine.of_key.get(key_bytes(key), SortedDict())
         for place in rows.irange((first_ms, -1), (last_ms, FOREVER_MS)):
@@ -254,6 +259,8 @@ class ForgettingSessions(ForgettingStore):
         self, key: Any, earliest_session_end_ms: int, latest_session_start_ms: int, *, partition: int = 0
     ) -> Iterator[StoredSession]:
         """Sessions of `key` that end at or after the one time and start at or before the other, by rising end."""
+        if self._is_shadowed:
+            return iter(())
         mine, raw = self._partitions[partition], key_bytes(key)
         rows = mine.of_key.get(raw, SortedDict())
         self._is_relevant = self._part_of.matters(partition, raw, latest_session_start_ms - self._gap_ms)
@@ -326,6 +333,8 @@ class ForgettingWindows(ForgettingStore):
 
     def fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
         """Windows of all keys that start between the two times, both included, by start and key bytes."""
+        if self._is_shadowed:
+            return iter(())
         mine = self._partitions[partition]
         rows = (
             (place, mine.by_time[place]) for place in mine.by_time.irange((time_from_ms, -1), (time_to_ms, FOREVER_MS))

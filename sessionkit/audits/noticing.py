@@ -2,25 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
+
+import numpy as np
 
 from sessionkit.audits.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
+from sessionkit.audits.verdicts import WindowId, ids_of
 from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.independent_parts import Parts
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
+from sessionkit.run import Run
+from sessionkit.stores.contract import Store
 
 FORGETTING: Mapping[str, type[ForgettingSessions | ForgettingWindows]] = {
     "sessions": ForgettingSessions,
     "windows": ForgettingWindows,
 }
 
-# how the processors look for final results
-READ_FINALS: Mapping[str, str] = {"sessions": "find_sessions_by_end", "windows": "fetch_all"}
+# how the processors look for final results, and by which of a window's bounds
+READ_FINALS: Mapping[str, tuple[str, str]] = {
+    "sessions": ("find_sessions_by_end", "end_ms"),
+    "windows": ("fetch_all", "start_ms"),
+}
+
+
+def is_shadowed(plan: Plan, caching: bool | int) -> bool:
+    """Whether a cache like this one, which is never emptied by a restart, answers every read of a processor.
+
+    One without a limit holds all that was ever written. There is one read that sees the store behind it: Kafka goes
+    through sliding windows backward, and overlooks there that one was deleted. Only a user's function can delete one.
+    """
+    deletes = any(not aggregation.parts for aggregation in dict(plan.aggregations).values())
+    windows = plan.complete_windows
+    is_sliding = windows.advance_ms is None and not FORGETTING[windows.holds].finds_closed
+    return caching is True and not (is_sliding and deletes)
 
 
 def audit_store(
-    plan: Plan, retention_ms: int, lowest_ms: int, kind: str, part_of: Parts
+    plan: Plan, retention_ms: int, lowest_ms: int, kind: str, part_of: Parts, *, is_shadowed: bool = False
 ) -> ForgettingSessions | ForgettingWindows:
     """The store that Kafka would give this plan, as an audit needs it."""
     windows = plan.complete_windows
@@ -31,7 +51,36 @@ def audit_store(
         time_ordered=plan.strategy == "on_window_close",
         part_of=part_of,
         reach_ms=windows.reach_ms,
+        is_shadowed=is_shadowed,
     )
+
+
+def waiting_at_end(expected: Run, lives: Sequence[Run], starts: Sequence[int], store: Store) -> frozenset[WindowId]:
+    """The final results for which no look came any more before the records ended, though the store still has them.
+
+    Whether it has them depends on the retention, which it notices as of any other look.
+
+    Args:
+        lives, starts: what Kafka does, from each start of its task on; the first row of each.
+        store: Kafka's at the end, behind its cache.
+    """
+    windows, trace = expected.plan.windows, expected.trace
+    last = np.full(len(trace.batch.partitions), -1, np.int64)  # the last look of each partition
+    code_of = {number: code for code, number in enumerate(trace.batch.partitions.tolist())}
+    for start, life in zip(starts, lives, strict=True):
+        for look in () if life.deployed is None else life.deployed.looks:
+            last[code_of[life.outcome.batch.partitions[look.partition]]] = start + look.at
+    closes = trace.closes
+    rows = closes.at > last[trace.batch.partition[closes.at]]
+    ids = ids_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
+    read, bound = READ_FINALS[windows.holds]
+    found = set()
+    for partition in sorted({id.partition for id in ids}):
+        times = [getattr(id, bound) for id in ids if id.partition == partition]
+        for each in getattr(store, read)(min(times), max(times), partition=partition):
+            end_ms = windows.last_instant_ms(each) + (0 if windows.inclusive_end else 1)
+            found.add(WindowId(partition, each.key, each.window_start_ms, end_ms))
+    return frozenset(ids & found)
 
 
 def notice_ours(

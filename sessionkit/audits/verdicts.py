@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
 from sessionkit.run import Run
 from sessionkit.views.tables import are_equal
 
@@ -15,6 +19,9 @@ AS_IT_SHOULD, LOST, SENT_TWICE, OTHER_VALUE, ONLY_IN_KAFKA, COMES_LATE = VERDICT
     "only in Kafka",
     "late",
 )
+
+
+CAME = (AS_IT_SHOULD, SENT_TWICE, COMES_LATE)  # with the right value
 
 
 class WindowId(NamedTuple):
@@ -32,6 +39,16 @@ class Sent(NamedTuple):
     times: int
     value: tuple[Any, ...]
     offset: int
+
+
+def ids_of(
+    run: Run, row: npt.NDArray[np.int32], start_ms: npt.NDArray[np.int64], end_ms: npt.NDArray[np.int64]
+) -> set[WindowId]:
+    """Windows of a run, by their rows and the bounds that they had at some time."""
+    trace, columns = run.trace, run.trace.window_columns
+    partition, key = trace.batch.partitions[columns.partition[row]], trace.keys.take(pa.array(columns.key[row]))
+    bounds = (start_ms.tolist(), end_ms.tolist())
+    return {WindowId(*each) for each in zip(partition.tolist(), key.to_pylist(), *bounds, strict=True)}
 
 
 def results_of(*runs: Run) -> dict[WindowId, Sent]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.base.durations import Duration, duration_ms
@@ -88,14 +88,31 @@ def _commit_rows(commit_every: int | Sequence[int] | None, count: int) -> frozen
     return frozenset(commit_every)
 
 
+def times_of_clock(clock: Clock | None, count: int) -> list[int] | None:
+    """The wall clock in whole milliseconds at each of `count` records; None if there is none.
+
+    Raises:
+        InvalidArgument: it does not fit the records, or tells something else.
+    """
+    if callable(clock):
+        return [_as_clock_time(clock()) for _ in range(count)]
+    return None if clock is None else _times(clock, count)
+
+
 def _checked_clock(clock: Clock | None, count: int) -> Clock | None:
     if clock is None:
         return None
     if callable(clock):
         return lambda: _as_clock_time(clock())
+    return _times(clock, count)
+
+
+def _times(clock: Sequence[int], count: int) -> list[int]:
     want = "a list of ms, one for each record, or a function that tells the time"
     try:
-        times = clock.to_pylist() if isinstance(clock, pa.Array | pa.ChunkedArray) else np.asarray(clock).tolist()
+        times: list[Any] = (
+            clock.to_pylist() if isinstance(clock, pa.Array | pa.ChunkedArray) else np.asarray(clock).tolist()
+        )
         given = len(times)
     except TypeError as error:
         raise InvalidArgument(problem("wall_clock cannot be used", shorten(repr(clock)), want)) from error
@@ -123,13 +140,20 @@ def starts_of(restarts: Sequence[int], count: int) -> list[int]:
     return [0, *(rows + 1).tolist()]
 
 
-def looks(
-    rows: npt.NDArray[np.intp], clock_ms: Sequence[int], interval_ms: int, starts: Sequence[int]
-) -> npt.NDArray[np.intp]:
-    """The records at which Kafka looks for final results: the first of a life, and each an interval after a look."""
-    found, next_ms, last_life = [], 0, 0
-    for row, life in zip(rows.tolist(), np.searchsorted(starts, rows, side="right").tolist(), strict=True):
-        if life != last_life or clock_ms[row] >= next_ms:
-            found.append(row)
-            next_ms, last_life = clock_ms[row] + interval_ms, life
-    return np.array(found, np.intp)
+def commits_by(clock_ms: Sequence[int], interval_ms: int, starts: Sequence[int]) -> list[int]:
+    """The rows after which a task commits, by its clock: each that finds the last commit more than the interval ago.
+
+    One clock serves all partitions, as one thread of Kafka Streams does with its tasks; it starts with the first record
+    of each life. Only a record makes it look: Kafka's thread also looks while none comes.
+
+    Source:
+        StreamThread.maybeCommit.
+    """
+    rows = []
+    for start, stop in pairwise([*starts, len(clock_ms)]):
+        last_ms = clock_ms[start] if start < stop else 0
+        for row in range(start, stop):
+            if clock_ms[row] - last_ms > interval_ms:
+                rows.append(row)
+                last_ms = clock_ms[row]
+    return rows

@@ -48,6 +48,8 @@ PLAN = (
     .aggregate(count=sk.count(), total=sk.sum("dep_delay"), most=sk.max("dep_delay"))
 )
 ON_CLOSE = PLAN.emit("on_window_close")
+# the application has no cache, and looks for final results at each record
+AS_DEPLOYED: dict[str, Any] = {"store": "rocksdb", "caching": False, "commit_interval": None, "emit_interval": "0s"}
 
 
 class Outcome(NamedTuple):
@@ -220,7 +222,7 @@ def test_updates_are_those_of_kafka_streams(outcome: Outcome) -> None:
 def test_finals_differ_from_kafka_streams_as_the_audit_says(outcome: Outcome) -> None:
     """Kafka's store forgets sessions that close late, and loses a record that it accepts at the last moment."""
     ours, kafka = _each_once(outcome.topics[FINALS]), _each_once(outcome.topics[FINALS + BESIDE])
-    audit = sk.audit(ON_CLOSE, outcome.records, store="rocksdb")
+    audit = sk.audit(ON_CLOSE, outcome.records, **AS_DEPLOYED)
     rows = audit.differences().to_pylist()
     lost = {_window(row) for row in rows if row["verdict"] == "lost"}
     only_in_kafka = {_window(row, "kafka_") for row in rows if row["verdict"] == "only in Kafka"}
@@ -235,7 +237,7 @@ def test_finals_differ_from_kafka_streams_as_the_audit_says(outcome: Outcome) ->
 def test_a_restarted_kafka_streams_sends_what_the_audit_says(outcome: Outcome, name: str) -> None:
     """Its stream time starts anew, and its store expires nothing until the next put: record by record, in order."""
     plan, retention = (PLAN, UPDATES_RETENTION_MS) if name == UPDATES else (ON_CLOSE, None)
-    audit = sk.audit(plan, outcome.records, store="rocksdb", retention=retention, restarts=[FIRST_LIFE - 1])
+    audit = sk.audit(plan, outcome.records, retention=retention, restarts=[FIRST_LIFE - 1], **AS_DEPLOYED)
     told = [_window(row) for life in audit.lives for row in life.changelog().to_pylist()]
     kafka = _windows(outcome.topics[name + RESTARTED])
     assert sorted(told, key=lambda window: window[0]) == kafka

@@ -1,6 +1,7 @@
 """Draws random deployments, as cases of the oracle's format: the same seed and index give the same one.
 
-Two fields are not the oracle's: `commit_every`, and `clock`, "stream" where the wall clock goes with stream time.
+Three fields are not the oracle's: `commit_every` and `commit_interval_ms`, and `clock`, "stream" where the wall clock
+goes with stream time.
 """
 
 from __future__ import annotations
@@ -33,12 +34,14 @@ def draw(seed: int, index: int) -> Case:
         "emit": emit,
         "store": store,
         "caching": rng.choice(caches),
-        "commit_every": rng.choice((None, 1, 1, 2, 3, 7)),
+        "commit_every": rng.choice((None, None, 1, 1, 2, 3, 7)),
     }
     walks_segments = store == "rocksdb" and case["caching"] is not False  # in Kafka, all of them from 0 on
     case["records"] = _records(rng, window, walks_segments=walks_segments)
     if emit == "on_close" and rng.random() < 0.35:
         _throttle(rng, case)
+    if case["commit_every"] is None and rng.random() < 0.7:
+        case["commit_interval_ms"] = rng.choice((0, 1, 10, 1_000, 30_000, window["grace_ms"]))
     count = len(case["records"])
     if rng.random() < 0.08:
         case["partitions"] = 2

@@ -27,11 +27,11 @@ def _kafka() -> Iterator[None]:
 
 @pytest.mark.slow
 def test_a_slice_of_random_audits(capsys: pytest.CaptureFixture[str]) -> None:
-    told = audits.check(SEED, 20)
+    told = audits.check(SEED, 40)
     with capsys.disabled():
         print(f"\naudits = Kafka: {told.done} random deployments; {told.noted}")
     assert told.wrong == [], "\n".join(told.wrong)
-    assert told.done == 20
+    assert told.done == 40
     met = ("session", "sliding", "tumbling", "hopping", "on_close", "on_update", "rocksdb", "limited", "cached", "lost")
     assert all(told.noted[name] for name in met)
     assert told.noted["safe, and it does not"] > 20

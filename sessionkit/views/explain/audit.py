@@ -10,10 +10,11 @@ from sessionkit.base.text import plural
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
-    from sessionkit.audits.audit import Settings
     from sessionkit.audits.retentions import Interval, Safe
+    from sessionkit.audits.settings import Settings
 
 MOST_LISTED = 4
+DEFAULT = " (Kafka's default)"
 FORGOTTEN_BY = {"sessions": ("session", "end"), "windows": ("window", "start")}  # where the in-memory store lets go
 
 
@@ -31,26 +32,11 @@ def audit_words(
         safe: the retentions that lose nothing, where that is to be said.
         cured: the counts with the one that is recommended.
     """
-    store = {"memory": "in-memory", "rocksdb": "RocksDB"}[settings.store]
-    default = ", Kafka's default" if settings.is_default_retention else ""
+    what = _what(settings)
     final = "final result" if strategy == "on_window_close" else "last value"
-    restarts = len(settings.starts) - 1
-    restarted = "" if restarts == 0 else ", restarted once" if restarts == 1 else f", restarted {restarts:,} times"
-    what = f"{store} store, retention {show_duration(settings.retention_ms)}{default}{restarted}"
-    expected, good = counts["expected"], counts["as_it_should_be"]
-    is_clean = good == expected and not counts["only_in_kafka"]
-    if expected == 0 and counts["sent"] == 0:
-        words = [f"{what}: no window becomes final on these records."]
-    elif is_clean:
-        which = f"all {plural(expected, final)} come" if expected > 1 else f"the one {final} comes"
-        words = [f"{what}: {which} once, in time, with the right value."]
-    elif counts["sent"] == 0:
-        which = f"All {plural(expected, final)} are" if expected > 1 else f"The one {final} is"
-        words = [f"{what}: nothing comes out. {which} lost."]
-    else:
-        words = [f"{what}: {good:,} of {plural(expected, final)} come as they should; {_wrong(counts)}."]
+    words = [f"{what}: {_headline(counts, final)}", _supposed(settings, strategy)]
     if counts["late_but_counted"]:
-        words.append(_why_counted(counts["late_but_counted"]))
+        words.append(_why_counted(settings, counts["late_but_counted"]))
     if counts["waiting"]:
         words.append(_why_waiting(settings, counts["waiting"]))
     if counts["lost"] > counts["waiting"]:
@@ -61,33 +47,115 @@ def audit_words(
         words.append(_why_twice(counts))
     if counts["late"]:
         words.append(_why_late(settings, strategy, counts["late"]))
-    if safe is not None and any(counts[name] for name in ("lost", "other_value", "only_in_kafka", "late")):
+    loses = counts["lost"] > counts["waiting"] or counts["other_value"] or counts["only_in_kafka"]
+    if safe is not None and loses:
         words += _cure(settings, safe, cured)
     elif safe is not None:
         words += ["A longer retention can lose results here. " + said for said in _safe(safe)]
     if counts["final_but_kept"]:
         held = counts["final_but_kept"]
-        words.append(f"At the end the store still holds {plural(held, 'window')} that {_are(held)} final.")
+        holds = "the store and its cache still hold" if settings.is_cached else "the store still holds"
+        words.append(f"At the end {holds} {plural(held, 'window')} that {_are(held)} final.")
     return words
+
+
+def _what(settings: Settings) -> str:
+    """Which store is audited, with which retention."""
+    defaults = settings.defaults
+    store = {"memory": "in-memory store", "rocksdb": "RocksDB store"}[settings.store]
+    retention = f"retention {show_duration(settings.retention_ms)}"
+    restarts = len(settings.starts) - 1
+    restarted = "" if restarts == 0 else ", restarted once" if restarts == 1 else f", restarted {restarts:,} times"
+    if {"store", "retention"} <= defaults:
+        return f"{store}, {retention} (both Kafka's defaults){restarted}"
+    of_store, of_retention = (DEFAULT if name in defaults else "" for name in ("store", "retention"))
+    return f"{store}{of_store}, {retention}{of_retention}{restarted}"
+
+
+def _headline(counts: Mapping[str, int], final: str) -> str:
+    """What became of the results, in one sentence."""
+    expected, good, late = counts["expected"], counts["as_it_should_be"], counts["late"]
+    waiting = counts["waiting"]
+    if expected == 0 and counts["sent"] == 0:
+        return "no window becomes final on these records."
+    if good == expected and not counts["only_in_kafka"]:
+        which = f"all {plural(expected, final)} come" if expected > 1 else f"the one {final} comes"
+        return f"{which} once, in time, with the right value."
+    if good + late == expected and not counts["only_in_kafka"]:
+        which = f"all {plural(expected, final)} come" if expected > 1 else f"the one {final} comes"
+        some = "" if late == expected else f"{late:,} of them "
+        return f"{which} once, with the right value, {some}late."
+    if waiting == expected:
+        return (
+            f"{f'all {plural(expected, final)} wait' if expected > 1 else f'the one {final} waits'} for the next look."
+        )
+    if counts["sent"] == 0:
+        which = f"All {plural(expected, final)} are" if expected > 1 else f"The one {final} is"
+        but = f", but for {waiting:,} that may come yet" if waiting else ""
+        return f"nothing comes out. {which} lost{but}."
+    return f"{good:,} of {plural(expected, final)} come as they should; {_wrong(counts)}."
+
+
+def _supposed(settings: Settings, strategy: str) -> str:
+    """The rest of what was supposed, and which of it are Kafka's defaults; without what has no effect here."""
+    supposed, timed = [_cache(settings)], 0
+    if settings.is_cached:
+        supposed.append(_commits(settings))
+        timed += settings.commit_every is None and settings.commit_interval_ms is not None
+    if strategy == "on_window_close":
+        interval_ms = settings.emit_interval_ms
+        how_often = f"at most every {show_duration(interval_ms)}" if interval_ms else "at each record"
+        default = DEFAULT if "emit_interval" in settings.defaults else ""
+        supposed.append(f"a look for final results {how_often}{default}")
+        timed += interval_ms > 0
+    by = f", {'both ' if timed == 2 else ''}by {settings.clock}" if timed else ""
+    return f"This supposes {', '.join(supposed[:-1])}{' and ' if supposed[1:] else ''}{supposed[-1]}{by}."
+
+
+def _cache(settings: Settings) -> str:
+    if settings.caching is False:
+        return "no cache"
+    if not settings.is_cached:
+        return "no cache (Kafka turns it off for these windows on close)"
+    if settings.caching is True:
+        return "a cache without a limit (Kafka's default is 10 MB)"
+    return f"a cache of {plural(int(settings.caching), 'entry', 'entries')}"
+
+
+def _commits(settings: Settings) -> str:
+    every, interval_ms = settings.commit_every, settings.commit_interval_ms
+    if every is None:
+        if interval_ms is None:
+            return "one commit, at the end"
+        default = DEFAULT if "commit_interval" in settings.defaults else ""
+        return f"a commit every {show_duration(interval_ms)}{default}"
+    if isinstance(every, int):
+        return "a commit after each record" if every == 1 else f"a commit after every {every:,} records"
+    return f"a commit after {plural(len(every), 'record')} that {_are(len(every))} given"
 
 
 def _are(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def _why_counted(count: int) -> str:
+def _why_counted(settings: Settings, count: int) -> str:
     counts = "counts" if count == 1 else "count"
-    return (
-        f"{plural(count, 'late record')} {counts} all the same: Kafka Streams does not restore its stream time, so "
-        "after a restart records are late only once newer ones have moved it on."
-    )
+    if len(settings.starts) == 1:
+        meets = "meets a session that is" if count == 1 else "meet sessions that are"
+        why = f"{'it' if count == 1 else 'they'} {meets} still in the cache, which knows no retention."
+    else:
+        why = (
+            "Kafka Streams does not restore its stream time, so after a restart records are late only once newer ones "
+            "have moved it on."
+        )
+    return f"{plural(count, 'late record')} {counts} all the same: {why}"
 
 
 def _why_waiting(settings: Settings, count: int) -> str:
     interval, wait = show_duration(settings.emit_interval_ms), "waits" if count == 1 else "wait"
     return (
-        f"{count:,} of the lost only {wait}: final results are looked for at most once in {interval} of wall clock, "
-        "when a record arrives, and none came in time."
+        f"{plural(count, 'final result')} still {wait} as the records end: they are looked for at most once in "
+        f"{interval} of {settings.clock}, when a record arrives, and none came in time."
     )
 
 
@@ -96,7 +164,8 @@ def _why_late(settings: Settings, strategy: str, count: int) -> str:
     what = f"{plural(count, 'result')} {come} later than {they} could"
     if settings.emit_interval_ms and strategy == "on_window_close":
         interval = show_duration(settings.emit_interval_ms)
-        why = f"final results are looked for at most once in {interval} of wall clock, and only when a record arrives"
+        often = f"at most once in {interval} of {settings.clock}"
+        why = f"final results are looked for {often}, and only when a record arrives"
     else:
         why = "the cache holds them back until a commit"
     return f"{what}: {why}."
@@ -111,13 +180,15 @@ def _why_twice(counts: Mapping[str, int]) -> str:
 
 def _wrong(counts: Mapping[str, int]) -> str:
     said = {
+        "waiting": "still waiting for a look",
         "lost": "lost",
         "sent_twice": "sent more than once",
         "other_value": "with another value",
         "only_in_kafka": "that should not be there",
         "late": "late",
     }
-    return ", ".join(f"{counts[name]:,} {word}" for name, word in said.items() if counts[name])
+    counted = {**counts, "lost": counts["lost"] - counts["waiting"]}
+    return ", ".join(f"{counted[name]:,} {word}" for name, word in said.items() if counted[name])
 
 
 def _why_lost(settings: Settings, counts: Mapping[str, int], windows: WindowKind, strategy: str) -> str:
@@ -139,7 +210,7 @@ def _why_lost(settings: Settings, counts: Mapping[str, int], windows: WindowKind
 
 def _why_changed(settings: Settings, counts: Mapping[str, int]) -> str:
     why = "a record met a window that the store had forgotten already, and began it anew"
-    if settings.caching:
+    if settings.is_cached:
         why += "; with the cache on, entries stay readable that the store has expired"
     if counts["late_but_counted"]:
         why = f"a late record counted, or {why}"
@@ -149,8 +220,8 @@ def _why_changed(settings: Settings, counts: Mapping[str, int]) -> str:
 
 def _cure(settings: Settings, safe: Safe, cured: Mapping[str, int] | None) -> list[str]:
     if not safe.intervals and not safe.unknown:
-        restarts = ", the restarts" if len(settings.starts) > 1 else ""
-        return [f"No retention cures it: look at the cache{restarts} and at the emit interval."]
+        others = ["the cache"] * settings.is_cached + ["the restarts"] * (len(settings.starts) > 1)
+        return [f"No retention cures it{': look at ' if others else ''}{' and at '.join(others)}."]
     words = _safe(safe)
     if cured is not None and cured["sent_twice"]:
         twice = plural(cured["sent_twice"], "session")

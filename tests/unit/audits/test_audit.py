@@ -29,6 +29,16 @@ TUMBLING_10_5 = sk.TimeWindows(size=10, grace=5)
 GAP_10 = sk.SessionWindows(inactivity_gap=10, grace=5)
 
 
+# Without a cache and a throttle, in memory: what is found here is the store's doing alone.
+BARE: dict[str, Any] = {"store": "memory", "caching": False, "commit_interval": None, "emit_interval": "0s"}
+
+
+SUPPOSED = {
+    CLOSE: "This supposes no cache and a look for final results at each record.",
+    UPDATE: "This supposes no cache.",
+}
+
+
 def table_of(rows: list[tuple[str, int]]) -> pa.Table:
     columns: list[Any] = [list(column) for column in zip(*rows, strict=True)] or [[], []]
     return pa.table({"key": pa.array(columns[0], pa.string()), "time": pa.array(columns[1], pa.int64())})
@@ -39,8 +49,8 @@ def a(*times: int) -> list[tuple[str, int]]:
 
 
 def audit_of(windows: Any, rows: list[tuple[str, int]], emit: str = CLOSE, **options: Any) -> sk.Audit:
-    """The audit of a count, with counts that add up."""
-    audit = sk.audit(BY_KEY.windowed_by(windows).emit(emit).count(), table_of(rows), **options)
+    """The audit of a count, with counts that add up; of a bare store where no more is said."""
+    audit = sk.audit(BY_KEY.windowed_by(windows).emit(emit).count(), table_of(rows), **{**BARE, **options})
     check_sums(audit)
     return audit
 
@@ -73,7 +83,8 @@ def test_in_memory_tumbling_windows_without_grace_are_never_final() -> None:
     assert not audit.is_clean and not audit.loses_nothing
     assert audit.smallest_retention_ms == 11
     assert audit.words() == [
-        "in-memory store, retention 10 ms, Kafka's default: nothing comes out. All 2 final results are lost.",
+        "in-memory store, retention 10 ms (Kafka's default): nothing comes out. All 2 final results are lost.",
+        SUPPOSED[CLOSE],
         "Why lost: a window closes once stream time is 0 s past its end; the in-memory store forgets a window once the "
         "newest start is 10 ms past its own. Final results are read from the store: what is gone by then is never sent.",
         "The smallest retention that loses nothing on these records is 11 ms: "
@@ -106,7 +117,7 @@ def test_a_jump_of_stream_time_wants_more_retention() -> None:
 def test_in_memory_sessions_with_the_default_retention_are_never_final() -> None:
     audit = audit_of(GAP_10, a(0, 5, 100, 200))
     assert found(audit) == {"expected": 2, "lost": 2}
-    assert audit.words()[1].startswith(
+    assert audit.words()[2].startswith(
         "Why lost: a window closes once stream time is 15 ms past its end; the in-memory store forgets a session once the "
         "newest end is 15 ms past its own."
     )
@@ -123,7 +134,7 @@ def test_a_deployment_that_is_clean() -> None:
     assert audit.smallest_retention_ms == 15
     assert len(audit.differences()) == 0
     assert audit.words()[0] == (
-        "in-memory store, retention 15 ms, Kafka's default: all 2 final results come once, in time, with the right value."
+        "in-memory store, retention 15 ms (Kafka's default): all 2 final results come once, in time, with the right value."
     )
     assert audit.table().to_pylist() == [
         {
@@ -162,7 +173,7 @@ def test_records_that_close_nothing() -> None:
         assert found(audit) == {}
         assert audit.is_clean
         assert repr(audit) == (
-            "in-memory store, retention 10 ms, Kafka's default: no window becomes final on these records."
+            f"in-memory store, retention 10 ms (Kafka's default): no window becomes final on these records.\n{SUPPOSED[CLOSE]}"
         )
 
 
@@ -187,6 +198,7 @@ def test_what_is_sent_again_is_not_lost() -> None:
     assert audit.replay(78).loses_nothing and not audit.replay(77).loses_nothing
     assert audit.words() == [
         "in-memory store, retention 100 ms: 2 of 3 final results come as they should; 1 sent more than once.",
+        SUPPOSED[CLOSE],
         "Why sent twice (1): a session that was sent as final is still in the store, a late record joins it, and the larger "
         "session is sent once more; the first is not taken back.",
         "At the end the store still holds 2 windows that are final.",
@@ -208,7 +220,8 @@ def test_updates_of_a_session_that_the_store_has_forgotten() -> None:
     assert [(row["count"], row["kafka_count"]) for row in audit.differences().to_pylist()] == [(2, 1)]
     assert audit.smallest_retention_ms == 6
     assert audit.words() == [
-        "in-memory store, retention 5 ms, Kafka's default: 1 of 2 last values come as they should; 1 with another value.",
+        "in-memory store, retention 5 ms (Kafka's default): 1 of 2 last values come as they should; 1 with another value.",
+        SUPPOSED[UPDATE],
         "Why changed (1): a record met a window that the store had forgotten already, and began it anew.",
         "The smallest retention that loses nothing on these records is 6 ms: "
         "Materialized.withRetention(Duration.ofMillis(6L)). Found by replaying them.",
@@ -216,7 +229,7 @@ def test_updates_of_a_session_that_the_store_has_forgotten() -> None:
     joined = audit_of(windows, [*a(0), ("b", 5), *a(1)], UPDATE)
     # [0, 1] should be there, with both; Kafka has [0, 0] and [1, 1]
     assert found(joined) == {"expected": 2, "sent": 3, "as_it_should_be": 1, "lost": 1, "only_in_kafka": 2}
-    assert joined.words()[1:3] == [
+    assert joined.words()[2:4] == [
         "They are lost because the store had expired the window, or refused to keep it, when a record came for it.",
         "Why changed (2): a record met a window that the store had forgotten already, and began it anew.",
     ]
@@ -231,8 +244,10 @@ def test_rocksdb_shows_one_millisecond_more() -> None:
     audit = audit_of(TUMBLING_10, a(0, 12, 45), store="rocksdb")
     assert found(audit) == {"expected": 2, "sent": 1, "as_it_should_be": 1, "lost": 1}
     assert audit.smallest_retention_ms == 30
-    assert audit.words()[0].startswith("RocksDB store, retention 10 ms, Kafka's default: 1 of 2 final results come as ")
-    assert "RocksDB drops whole segments of time" in audit.words()[1]
+    assert audit.words()[0].startswith(
+        "RocksDB store, retention 10 ms (both Kafka's defaults): 1 of 2 final results come as "
+    )
+    assert "RocksDB drops whole segments of time" in audit.words()[2]
 
 
 def test_rocksdb_sessions_are_lost_at_the_end_of_a_segment() -> None:
@@ -262,9 +277,9 @@ def test_late_records_count_after_a_restart(windows: Any, store: str) -> None:
     assert [(row["key"], row["kafka_count"]) for row in audit.differences().to_pylist()] == [("b", 1), ("a", 1)]
     words = audit.words()
     assert "retention 1 s, restarted once: 3 of 3 last values come as they should" in words[0]
-    assert words[1].startswith("2 late records count all the same: Kafka Streams does not restore its stream time")
-    assert words[2].startswith("Why changed (2): a late record counted, or a record met a window that the store had")
-    assert words[3] == "No retention cures it: look at the cache, the restarts and at the emit interval."
+    assert words[2].startswith("2 late records count all the same: Kafka Streams does not restore its stream time")
+    assert words[3].startswith("Why changed (2): a late record counted, or a record met a window that the store had")
+    assert words[4] == "No retention cures it: look at the restarts."
 
 
 @pytest.mark.parametrize("store", ["memory", "rocksdb"])
@@ -318,9 +333,14 @@ def test_a_cache_makes_updates_late() -> None:
     cached = audit_of(TUMBLING_10, rows, UPDATE, caching=True)
     assert found(cached) == {"expected": 3, "sent": 3, "as_it_should_be": 1, "late": 2}
     assert [row["key"] for row in cached.differences().to_pylist()] == ["a", "b"]
-    assert cached.cure is None
-    assert cached.smallest_retention_ms is None
-    assert cached.words()[-1] == "No retention cures it: look at the cache and at the emit interval."
+    assert cached.loses_nothing and not cached.is_clean
+    assert cached.safe_retentions_ms == [(10, None)]  # what is late is not lost
+    assert cached.words() == [
+        "in-memory store, retention 10 ms (Kafka's default): all 3 last values come once, with the right value, 2 of them "
+        "late.",
+        "This supposes a cache without a limit (Kafka's default is 10 MB) and one commit, at the end.",
+        "2 results come later than they could: the cache holds them back until a commit.",
+    ]
     each = audit_of(TUMBLING_10, rows, UPDATE, caching=True, commit_every=1)
     assert each.is_clean
     # commits after b and after c: b in time, a two records after its last update was flushed with c
@@ -353,7 +373,7 @@ def test_a_cache_hides_what_the_store_has_forgotten_until_it_evicts_it() -> None
     one = audit_of(windows, rows, UPDATE, caching=1)
     assert found(one) == {"expected": 2, "sent": 2, "as_it_should_be": 1, "other_value": 1, "dropped_records": 1}
     assert [(row["key"], row["count"], row["kafka_count"]) for row in one.differences().to_pylist()] == [("a", 2, 1)]
-    assert one.words()[1].endswith(
+    assert one.words()[2].endswith(
         "and began it anew; with the cache on, entries stay readable that the store has expired."
     )
 
@@ -370,7 +390,7 @@ def test_a_cache_over_several_partitions() -> None:
         .windowed_by(TUMBLING_10)
         .count()
     )
-    counts = sk.audit(plan, table, caching=True).counts()
+    counts = sk.audit(plan, table, **{**BARE, "caching": True}).counts()
     assert (counts["lost"], counts["only_in_kafka"]) == (0, 0)
 
 
@@ -382,12 +402,12 @@ def test_an_emit_interval_makes_finals_late() -> None:
     options = {"emit_interval": "1s", "wall_clock": [0, 100, 200, 1_000]}
     audit = audit_of(TUMBLING_10_5, a(0, 17, 25, 33), retention=100, **options)
     assert found(audit) == {"expected": 2, "sent": 2, "late": 2, "final_but_kept": 2}
-    assert not audit.loses_nothing
+    assert audit.loses_nothing and not audit.is_clean
     assert audit.words() == [
-        "in-memory store, retention 100 ms: 0 of 2 final results come as they should; 2 late.",
+        "in-memory store, retention 100 ms: all 2 final results come once, with the right value, late.",
+        "This supposes no cache and a look for final results at most every 1 s (Kafka's default), by wall clock.",
         "2 results come later than they could: final results are looked for at most once in 1 s of wall clock, and only "
         "when a record arrives.",
-        "No retention cures it: look at the cache and at the emit interval.",
         "At the end the store still holds 2 windows that are final.",
     ]
     default = audit_of(TUMBLING_10_5, a(0, 17, 25, 33), **options)
@@ -401,17 +421,29 @@ def test_without_a_wall_clock_records_come_as_fast_as_stream_time() -> None:
     assert audit_of(TUMBLING_10_5, a(0, 17, 25, 33), retention=100, emit_interval=0).is_clean
 
 
-def test_a_final_that_waits_when_the_records_end_is_lost() -> None:
+def test_a_final_that_waits_when_the_records_end_is_no_retentions_fault() -> None:
+    """[0, 10) is in the table of what did not come; no record came at which it could."""
     audit = audit_of(TUMBLING_10_5, a(0, 17), retention=100, emit_interval=20)
     assert found(audit) == {"expected": 1, "lost": 1, "waiting": 1, "final_but_kept": 1}
-    assert audit.cure is None
+    assert audit.loses_nothing and not audit.is_clean
     assert audit.words() == [
-        "in-memory store, retention 100 ms: nothing comes out. The one final result is lost.",
-        "1 of the lost only waits: final results are looked for at most once in 20 ms of wall clock, when a record "
-        "arrives, and none came in time.",
-        "No retention cures it: look at the cache and at the emit interval.",
+        "in-memory store, retention 100 ms: the one final result waits for the next look.",
+        "This supposes no cache and a look for final results at most every 20 ms, by stream time.",
+        "1 final result still waits as the records end: they are looked for at most once in 20 ms of stream time, when a "
+        "record arrives, and none came in time.",
         "At the end the store still holds 1 window that is final.",
     ]
+    two = audit_of(TUMBLING_10_5, [*a(0), ("b", 3), *a(17)], retention=100, emit_interval=20)
+    assert two.words()[0].endswith("all 2 final results wait for the next look.")
+    assert two.words()[2].startswith("2 final results still wait as the records end")
+
+
+def test_a_retention_too_short_for_what_waits_loses_it() -> None:
+    """At 30 the store in memory has forgotten [0, 10) with a retention of 30, so no look can find it any more."""
+    audit = audit_of(TUMBLING_10_5, a(0, 30), emit_interval=1_000)
+    assert (audit.counts()["lost"], audit.counts()["waiting"], audit.loses_nothing) == (1, 0, False)
+    assert audit.safe_retentions_ms == [(31, None)]
+    assert [audit.replay(ms).counts()["waiting"] for ms in (30, 31)] == [0, 1]
 
 
 def test_what_the_store_has_forgotten_does_not_wait() -> None:
@@ -419,7 +451,7 @@ def test_what_the_store_has_forgotten_does_not_wait() -> None:
     audit = audit_of(TUMBLING_10, a(0, 6, 170), emit_interval=1_000)
     counts = audit.counts()
     assert (counts["lost"], counts["waiting"], counts["final_but_kept"]) == (1, 0, 0)
-    assert "Why lost" in audit.words()[1]
+    assert "Why lost" in audit.words()[2]
 
 
 # ---- verdicts
@@ -447,12 +479,12 @@ def test_verdicts(expected: Sent | None, kafka: Sent | None, is_sent_again: bool
 def test_a_value_that_is_not_a_number_is_the_same_on_both_sides() -> None:
     table = table_of(a(0)).append_column("v", pa.array([float("nan")]))
     plan = BY_KEY.windowed_by(TUMBLING_10).aggregate(total=sk.sum("v"))
-    assert sk.audit(plan, table).is_clean
+    assert sk.audit(plan, table, **BARE).is_clean
 
 
 def test_a_list_with_a_value_that_is_not_a_number_is_the_same_on_both_sides() -> None:
     table = table_of(a(0)).append_column("v", pa.array([float("nan")]))
-    assert sk.audit(BY_KEY.windowed_by(TUMBLING_10).aggregate(held=sk.collect("v")), table).is_clean
+    assert sk.audit(BY_KEY.windowed_by(TUMBLING_10).aggregate(held=sk.collect("v")), table, **BARE).is_clean
 
 
 def test_an_aggregate_that_is_an_array() -> None:
@@ -460,7 +492,7 @@ def test_an_aggregate_that_is_an_array() -> None:
     own = sk.aggregation(
         initializer=lambda: np.zeros(2), aggregator=lambda key, value, agg: agg + 1, merger=lambda key, x, y: x + y
     )
-    audit = sk.audit(BY_KEY.windowed_by(TUMBLING_10).aggregate(own=own), table_of(a(0, 1)).to_pandas())
+    audit = sk.audit(BY_KEY.windowed_by(TUMBLING_10).aggregate(own=own), table_of(a(0, 1)).to_pandas(), **BARE)
     assert audit.is_clean
 
 
@@ -534,7 +566,7 @@ DEPARTURES = sk.group_by_key(
 def sessions() -> sk.Audit:
     """Sessions of departures with the default retention of Kafka's store in memory."""
     windows = sk.SessionWindows(inactivity_gap="1h", grace="30m")
-    return sk.audit(DEPARTURES.windowed_by(windows).emit(CLOSE).count(), FLIGHTS)
+    return sk.audit(DEPARTURES.windowed_by(windows).emit(CLOSE).count(), FLIGHTS, **BARE)
 
 
 @pytest.mark.slow
@@ -544,7 +576,7 @@ def test_no_session_of_the_flights_is_ever_final(sessions: sk.Audit) -> None:
     counts = sessions.counts()
     assert (counts["expected"], counts["lost"], counts["sent"]) == (finals, finals, 0)
     assert sessions.words()[0] == (
-        f"in-memory store, retention 1 h 30 min, Kafka's default: nothing comes out. All {finals:,} final results are lost."
+        f"in-memory store, retention 1 h 30 min (Kafka's default): nothing comes out. All {finals:,} final results are lost."
     )
 
 
@@ -562,7 +594,7 @@ def test_the_cure_of_the_flights(sessions: sk.Audit) -> None:
 def test_tumbling_windows_of_the_flights() -> None:
     """Retention 90 minutes is no multiple of the size, and few records jump further: few results are lost."""
     windows = sk.TimeWindows(size="1h", grace="30m")
-    audit = sk.audit(DEPARTURES.windowed_by(windows).emit(CLOSE).count(), FLIGHTS)
+    audit = sk.audit(DEPARTURES.windowed_by(windows).emit(CLOSE).count(), FLIGHTS, **BARE)
     check_sums(audit)
     counts = audit.counts()
     assert 0 < counts["lost"] < counts["as_it_should_be"]
@@ -590,9 +622,9 @@ def test_it_shows_itself() -> None:
     assert repr(audit) == "\n".join([first, *rest])
     shown = audit._repr_html_()
     assert shown.startswith(
-        '<div class="mathjax_ignore tex2jax_ignore"><p><b>in-memory store, retention 10 ms, Kafka&#x27;s'
+        '<div class="mathjax_ignore tex2jax_ignore"><p><b>in-memory store, retention 10 ms (Kafka&#x27;s'
     )
-    assert shown.count("<li>") == len(rest) == 2
+    assert shown.count("<li>") == len(rest) == 3
     assert "Final results are read from the store" in shown
 
 
@@ -600,7 +632,7 @@ def test_it_shows_itself() -> None:
 def test_tables_are_frames_of_the_kind_that_was_given(frame: Any) -> None:
     table = table_of(WRONG)
     data = {pd.DataFrame: table.to_pandas, pl.DataFrame: lambda: pl.from_arrow(table), pa.Table: lambda: table}[frame]()
-    audit = sk.audit(BY_KEY.windowed_by(TUMBLING_10).emit(CLOSE).aggregate(n=sk.count()), data)
+    audit = sk.audit(BY_KEY.windowed_by(TUMBLING_10).emit(CLOSE).aggregate(n=sk.count()), data, **BARE)
     for view, rows in ((audit.table(), 2), (audit.differences(), 2)):
         assert isinstance(view, frame)
         assert len(view) == rows
@@ -616,7 +648,7 @@ def test_windows_are_in_order_of_partition_and_end() -> None:
         .windowed_by(TUMBLING_10)
         .count()
     )
-    rows = sk.audit(plan, table).table().to_pylist()
+    rows = sk.audit(plan, table, **BARE).table().to_pylist()
     assert [(row["partition"], row["key"], row["window_end_ms"]) for row in rows] == [
         (0, "b", 10),
         (0, "b", 40),
@@ -677,7 +709,7 @@ def test_what_is_shown_is_escaped() -> None:
     """Keys and names of columns are markup here; and the words' own quotation marks are escaped in HTML."""
     table = table_of([(PAYLOAD, 0), (PAYLOAD, 12), (PAYLOAD, 45)]).append_column(PAYLOAD, pa.array([1, 2, 3]))
     plan = BY_KEY.windowed_by(TUMBLING_10).emit(CLOSE).aggregate(**{PAYLOAD: sk.sum(PAYLOAD)})
-    audit = sk.audit(plan, table)
+    audit = sk.audit(plan, table, **BARE)
     assert audit.table()[PAYLOAD].to_pylist() == [1, 2]
     texts = _texts(json.loads(audit.figure().to_json()))
     assert not [text for text in texts if "onerror" in text or "href" in text]
@@ -698,6 +730,8 @@ def test_what_is_shown_is_escaped() -> None:
         ({"store": None}, "audit knows two stores; got None"),
         ({"retention": 9}, "retention must cover the windows; got 9 ms; at least size + grace = 10 ms"),
         ({"retention": "long"}, "retention must be a duration; got 'long'"),
+        ({"commit_interval": "-1ms"}, "commit_interval must be 0 ms or more; got -1 ms"),
+        ({"commit_interval": "often"}, "commit_interval must be a duration; got 'often'"),
         ({"emit_interval": -1}, "emit_interval must be 0 ms or more; got -1 ms"),
         ({"commit_every": 0, "caching": True}, "commit_every must be positive; got 0"),
         ({"restarts": [len(WRONG)]}, f"stopped and started again; got [{len(WRONG)}]; rising numbers from 0 to"),

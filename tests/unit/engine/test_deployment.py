@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sessionkit.engine.deployment import Deployment, deployment, looks, starts_of
+from sessionkit.engine.deployment import Deployment, commits_by, deployment, starts_of, times_of_clock
 from sessionkit.errors import InvalidArgument
 
 
@@ -94,11 +94,19 @@ def test_restarts_are_rising_rows(rows: list[Any]) -> None:
         starts_of(rows, 10)
 
 
-def test_final_results_are_looked_for_at_most_every_interval() -> None:
-    """The first record of a life looks; so does each that comes an interval or more after a look."""
-    rows, clock = np.arange(8), [5, 14, 15, 16, 24, 25, 26, 99]
-    assert looks(rows, clock, 10, [0]).tolist() == [0, 2, 5, 7]
-    assert looks(rows, clock, 10, [0, 4]).tolist() == [0, 2, 4, 7]
-    assert looks(rows[[1, 3, 6]], clock, 10, [0]).tolist() == [1, 6]
-    assert looks(rows, clock, 0, [0]).tolist() == list(range(8))
-    assert looks(rows[:3], [-50, -45, -39], 10, [0]).tolist() == [0, 2]  # a clock may stand before 1970
+def test_a_task_commits_when_more_than_the_interval_has_passed() -> None:
+    """The clock of a life starts with its first record, and each commit starts the interval anew."""
+    clock = [5, 15, 16, 26, 27, 20, 99, 99]
+    assert commits_by(clock, 10, [0]) == [2, 4, 6]
+    assert commits_by(clock, 10, [0, 2]) == [4, 6]
+    assert commits_by(clock, 0, [0]) == [1, 2, 3, 4, 6]
+    assert commits_by([-50, -45, -39], 10, [0]) == [2]  # a clock may stand before 1970
+    assert commits_by([], 10, [0]) == []
+
+
+def test_the_times_of_a_clock() -> None:
+    assert times_of_clock(None, 3) is None
+    assert times_of_clock(np.arange(3), 3) == [0, 1, 2]
+    assert times_of_clock(iter([7, 8, 9]).__next__, 2) == [7, 8]
+    with pytest.raises(InvalidArgument, match="got 3 for 2"):
+        times_of_clock([1, 2, 3], 2)
