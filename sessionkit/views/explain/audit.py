@@ -93,7 +93,8 @@ def _headline(counts: Mapping[str, int], final: str) -> str:
         which = f"All {plural(expected, final)} are" if expected > 1 else f"The one {final} is"
         but = f", but for {waiting:,} that may come yet" if waiting else ""
         return f"nothing comes out. {which} lost{but}."
-    return f"{good:,} of {plural(expected, final)} come as they should; {_wrong(counts)}."
+    come = f"come with the right value, {late:,} of them later than they could" if late else "come as they should"
+    return f"{good + late:,} of {plural(expected, final)} {come}; {_wrong(counts)}."
 
 
 def _supposed(settings: Settings, strategy: str) -> str:
@@ -185,7 +186,6 @@ def _wrong(counts: Mapping[str, int]) -> str:
         "sent_twice": "sent more than once",
         "other_value": "with another value",
         "only_in_kafka": "that should not be there",
-        "late": "late",
     }
     counted = {**counts, "lost": counts["lost"] - counts["waiting"]}
     return ", ".join(f"{counted[name]:,} {word}" for name, word in said.items() if counted[name])
