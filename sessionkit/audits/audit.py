@@ -19,7 +19,7 @@ from sessionkit.audits.retentions import Interval, Path, Replayed, Safe, safe_re
 from sessionkit.audits.verdicts import AS_IT_SHOULD, LOST, SENT_TWICE, VERDICTS, Sent, WindowId, results_of, verdict_on
 from sessionkit.base.calls import called_as
 from sessionkit.base.decisions import LATE
-from sessionkit.base.durations import INT64_MAX, Duration, duration_ms
+from sessionkit.base.durations import INT64_MAX, Duration, as_duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.engine.deployment import Deployment, deployment, looks, starts_of
 from sessionkit.engine.independent_parts import Parts
@@ -336,10 +336,10 @@ def audit(
     if interval_ms and wall_clock is None:
         wall_clock = plan.run_batch(batch).trace.stream_time_ms.tolist()
     starts = starts_of(restarts, len(batch))
-    options = (caching, commit_every, interval_ms, wall_clock, len(batch))
+    options = (caching, commit_every, as_duration(interval_ms), wall_clock, len(batch))
     is_cached = caching is not False and (plan.strategy == "on_window_update" or windows.caches_on_close)
     part_of = Parts(windows, batch, is_one=is_cached or len(starts) > 1, waits=interval_ms > 0 or len(starts) > 1)
-    part_of.skip_late(batch, lambda: plan.run_batch(batch, retention=FOREVER_MS - 1).trace.decision == LATE)
+    part_of.skip_late(batch, lambda: plan.run_batch(batch, retention_ms=FOREVER_MS - 1).trace.decision == LATE)
 
     def with_retention(retention_ms: int) -> Audit:
         settings = Settings(
@@ -368,7 +368,7 @@ def _audited(
 ) -> Audit:
     smallest_ms = plan.complete_windows.retention_ms(None)
     # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
-    expected = plan.run_batch(batch, retention=max(smallest_ms, settings.retention_ms - 1))
+    expected = plan.run_batch(batch, retention_ms=max(smallest_ms, settings.retention_ms - 1))
     store = audit_store(plan, settings.retention_ms, smallest_ms, settings.store, part_of)
     lives = []
     for start, stop in pairwise([*settings.starts, len(batch)]):
