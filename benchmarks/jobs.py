@@ -28,7 +28,7 @@ def _plan(grace_ms: int = GRACE_MS, **source: Any) -> Any:
 
     return (
         sk.group_by_key("key", timestamp="ts", partition="partition", **source)
-        .windowed_by(sk.SessionWindows(inactivity_gap=GAP_MS, grace=grace_ms))
+        .windowed_by(sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=grace_ms))
         .aggregate(count=sk.count(), total=sk.sum("value"))
     )
 
@@ -81,7 +81,7 @@ def _time_plan(**windows: str) -> Any:
 
     return (
         sk.group_by_key("key", timestamp="ts", partition="partition")
-        .windowed_by(sk.TimeWindows(grace=GRACE_MS, **windows))
+        .windowed_by(sk.TimeWindows(grace_ms=GRACE_MS, **windows))
         .aggregate(count=sk.count(), total=sk.sum("value"))
     )
 
@@ -101,7 +101,7 @@ def _sliding(path: str, seconds: int) -> int:
 
     plan = (
         sk.group_by_key("key", timestamp="ts", partition="partition")
-        .windowed_by(sk.SlidingWindows(time_difference=f"{seconds}s", grace=SLIDING_GRACE_MS))
+        .windowed_by(sk.SlidingWindows(time_difference=f"{seconds}s", grace_ms=SLIDING_GRACE_MS))
         .emit("on_window_close")
         .aggregate(count=sk.count(), total=sk.sum("value"))
     )

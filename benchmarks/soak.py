@@ -155,7 +155,7 @@ def _query(place: Path, tell: Callable[[int, Held], None]) -> Any:
     folder = str(arrivals())
     records = spark.readStream.schema(spark.read.parquet(folder).schema).option("maxFilesPerTrigger", 1).parquet(folder)
     keyed = sk.group_by_key("key", timestamp="ts", partition="partition", offset="offset")
-    windows = sk.SessionWindows(inactivity_gap=GAP_MS, grace=GRACE_MS)
+    windows = sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS)
     run = keyed.windowed_by(windows).aggregate(count=sk.count(), total=sk.sum("value")).run(records)
     shared = shared_folder() / run._name
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.aggregations.contract import Aggregation, columns_read
 from sessionkit.base.calls import called_as, not_offered
-from sessionkit.base.durations import Duration, show_duration
+from sessionkit.base.durations import Duration, as_duration, show_duration
 from sessionkit.base.text import escape_html, html_block, is_text, keyword_arguments, literal, one_of
 from sessionkit.engine.commit import commit
 from sessionkit.engine.deployment import Clock, Deployment, deployment
@@ -26,7 +26,7 @@ from sessionkit.stores.contract import EMIT_STRATEGIES, RULES, PlanStore, TaskSt
 from sessionkit.stores.locking import alone_with
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.registry import such_as
-from sessionkit.windows.contract import WINDOW_KINDS, WindowKind
+from sessionkit.windows.contract import WINDOW_KINDS, WindowKind, changed_windows
 
 
 @called_as('sk.group_by_key("user", timestamp="at")')
@@ -127,21 +127,14 @@ class Plan(Exports):
         return dataclasses.replace(self, windows=windows)
 
     @called_as('plan.with_windows(grace="1h")')
-    def with_windows(self, /, **changed: Duration) -> Plan:
-        """The plan with some parameters of its windows changed.
+    def with_windows(self, /, **changed: Duration | int) -> Plan:
+        """The plan with some parameters of its windows changed; `grace="1h"` or `grace_ms=3_600_000`, as in the class.
 
         Example:
             >>> plan.with_windows(grace="1h").windows
             SessionWindows(inactivity_gap="30s", grace="1h")
         """
-        windows = self.complete_windows
-        make, values = windows.arguments()
-        known = list(inspect.signature(make).parameters)
-        for name in changed:
-            if name not in known:
-                what = f"{type(windows).__name__} has no such parameter"
-                raise InvalidArgument(problem(what, repr(name), f"one of {known}"))
-        return self.windowed_by(make(**{**values, **changed}))
+        return self.windowed_by(changed_windows(self.complete_windows, changed))
 
     @called_as('plan.emit("on_window_close")')
     def emit(self, strategy: str) -> Plan:
@@ -240,11 +233,11 @@ class Plan(Exports):
 
             return start(self, data, rules=rules, store=store, retention=retention, parallelism=parallelism)
         batch = read_records(data, self.source, self.value_columns())
-        if rules != "kafka":
-            return self.run_batch(batch, store=store, retention=retention, trace=trace)
-        if store is not None:
+        if rules == "kafka" and store is not None:
             retention = self._store_retention(store, retention)
         retention_ms = self.complete_windows.retention_ms(retention)
+        if rules != "kafka":
+            return self.run_batch(batch, store=store, retention_ms=retention_ms, trace=trace)
         return self.run_deployed(batch, store, deployment(self.strategy, retention_ms, caching, *options, len(batch)))
 
     def run_batch(
@@ -252,12 +245,12 @@ class Plan(Exports):
         batch: RecordBatch,
         *,
         store: PlanStore | None = None,
-        retention: Duration | None = None,
+        retention_ms: int | None = None,
         trace: bool = True,
     ) -> Run:
         """What `run` does with records that were read already, under sessionkit's rules."""
         windows = self.complete_windows
-        retention_ms = windows.retention_ms(retention)
+        retention_ms = windows.retention_ms(None) if retention_ms is None else retention_ms
         batch = batch if windows.takes_null_values else without_null_values(batch)
         limits: Any = {"retention_ms": retention_ms, "keep_trace": trace or store is not None}
         with alone_with(store):
@@ -304,14 +297,14 @@ class Plan(Exports):
         return {"windows": repr(self.complete_windows), "keys": ", ".join(self.source.keys), **results}
 
     @staticmethod
-    def _store_retention(store: PlanStore, retention: Duration | None) -> int:
+    def _store_retention(store: PlanStore, retention: Duration | None) -> Duration:
         """Under Kafka's rules the store expires by itself, so its retention is the one that counts."""
         if store.retention_ms is None or retention is not None:
             kept = "no retention" if store.retention_ms is None else f"retention {show_duration(store.retention_ms)}"
             got = f"a store with {kept}, and retention={retention!r}"
             want = "open the store with retention=, and leave it out here"
             raise InvalidArgument(problem('under rules="kafka" a store brings its own retention', got, want))
-        return store.retention_ms
+        return as_duration(store.retention_ms)
 
     def value_columns(self) -> tuple[str, ...]:
         """The columns that the aggregations read."""

@@ -11,14 +11,19 @@ def each_kind(unit_ms: int = 1) -> dict[str, Any]:
     """One of each kind, in a unit of so many milliseconds."""
     grace = 5 * unit_ms
     return {
-        "session": sk.SessionWindows(inactivity_gap=5 * unit_ms, grace=2 * grace),
-        "tumbling": sk.TimeWindows(size=10 * unit_ms, grace=grace),
-        "hopping": sk.TimeWindows(size=10 * unit_ms, advance=3 * unit_ms, grace=grace),
-        "sliding": sk.SlidingWindows(time_difference=10 * unit_ms, grace=grace),
+        "session": sk.SessionWindows(inactivity_gap_ms=5 * unit_ms, grace_ms=2 * grace),
+        "tumbling": sk.TimeWindows(size_ms=10 * unit_ms, grace_ms=grace),
+        "hopping": sk.TimeWindows(size_ms=10 * unit_ms, advance_ms=3 * unit_ms, grace_ms=grace),
+        "sliding": sk.SlidingWindows(time_difference_ms=10 * unit_ms, grace_ms=grace),
     }
 
 
 EACH_KIND = each_kind()
+
+
+def in_ms(length: int | None) -> str | None:
+    """A length as a text; None stays None."""
+    return None if length is None else f"{length}ms"
 
 
 def plan_of(

@@ -225,7 +225,8 @@ def test_an_arrow_run_loads_little() -> None:
 import pyarrow as pa
 import sessionkit as sk
 table = pa.table({"user": ["ada", "ada"], "at": [1, 2], "v": [1.5, 2.5]})
-plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(sk.SessionWindows(inactivity_gap=1, grace=1))
+windows = sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)
+plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(windows)
 run = plan.aggregate(n=sk.count(), total=sk.sum("v")).run(table)
 run.table(), run.changelog(), run.dropped(), run.metrics(), run.explain(offset=0), repr(run), run._repr_html_()
 """

@@ -19,7 +19,7 @@ def test_names_handed_on_and_classes_that_are_handed_out_are_listed() -> None:
     for start in (
         "sessionkit.group_by_key(*keys: str",
         "sessionkit.Plan.run(data: Any, *, rules: str = 'sessionkit'",
-        "sessionkit.SessionWindows(*, inactivity_gap: Duration, grace: Duration)",
+        "sessionkit.SessionWindows(*, inactivity_gap: Duration | None = None, grace: Duration | None = None, ",
         "sessionkit.windows.WindowKind.retention_ms(retention: Duration | None) -> int",
         "sessionkit.stores.open_store(",
         "sessionkit.stores.memory.sessions.MemorySessionStore.find_sessions(",

@@ -294,7 +294,7 @@ def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None
 
     def share(grace_ms: int) -> float:
         if grace_ms not in tried:
-            counts = replay.counts(plan.with_windows(grace=grace_ms).complete_windows)
+            counts = replay.counts(plan.with_windows(grace_ms=grace_ms).complete_windows)
             tried[grace_ms] = (counts.records - counts.late) / counts.records if counts.records else 1.0
         return tried[grace_ms]
 
@@ -312,6 +312,6 @@ def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None
         keep=keep,
         kept_share=tried[high],
         records=replay.usable,
-        plan=plan.with_windows(grace=high),
+        plan=plan.with_windows(grace_ms=high),
         curve=(graces, np.array([tried[ms] for ms in graces.tolist()])),
     )

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sessionkit.advice.replay import Counts, Replay
 from sessionkit.base.calls import called_as
-from sessionkit.base.durations import Duration, duration_ms, show_duration
+from sessionkit.base.durations import Duration, length_ms, show_duration
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
@@ -31,7 +31,11 @@ MOST_CELLS = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One setting and what it comes to. `dropped` counts records; `delay_ms` is how long a result waits to be final."""
+    """One setting and what it comes to.
+
+    `settings` are by the windows' own names, such as "grace_ms", as `plan.with_windows` takes them. `dropped` counts
+    records; `delay_ms` is how long a result waits to be final.
+    """
 
     plan: Plan
     settings: Mapping[str, int]
@@ -56,13 +60,13 @@ class Sweep:
     cells: tuple[Cell, ...]
     frame: FrameKind
 
-    def cell(self, **settings: Duration) -> Cell:
-        """The cell of these settings.
+    def cell(self, **settings: Duration | int) -> Cell:
+        """The cell of these settings, as `sweep` takes them.
 
         Raises:
             InvalidArgument: it was not in the sweep.
         """
-        wanted = {name: duration_ms(value, name) for name, value in settings.items()}
+        wanted = {f"{name}_ms": ms for name, ms in lengths_ms(settings).items()}
         for cell in self.cells:
             if dict(cell.settings) == wanted:
                 return cell
@@ -71,7 +75,8 @@ class Sweep:
 
     def table(self) -> Any:
         """One row a cell: the settings (ms), windows, merges, dropped, dropped_share, delay_ms, is_dominated."""
-        columns: dict[str, Any] = {f"{name}_ms": [cell.settings[name] for cell in self.cells] for name in self.values}
+        names = self.cells[0].settings
+        columns: dict[str, Any] = {name: [cell.settings[name] for cell in self.cells] for name in names}
         for name in ("windows", "merges", "dropped", "dropped_share", "delay_ms"):
             columns[name] = [getattr(cell, name) for cell in self.cells]
         columns["is_dominated"] = self.is_dominated.tolist()
@@ -110,13 +115,14 @@ class Sweep:
 
 
 @called_as('sk.sweep(plan, data, grace=["0s", "1h"])')
-def sweep(plan: Plan, data: Any, **values: Iterable[Duration]) -> Sweep:
+def sweep(plan: Plan, data: Any, **values: Iterable[Duration | int]) -> Sweep:
     """Runs the records under every combination of these values of the windows' parameters.
 
     Args:
         plan: with windows; its aggregations are not computed.
         data: what `plan.run` takes; a Spark DataFrame is run by Spark, cell by cell.
-        values: parameters of the windows, such as `inactivity_gap=["30m", "1h"], grace=[0, "1h"]`.
+        values: parameters of the windows, such as `inactivity_gap=["30m", "1h"], grace=[0, "1h"]`; as numbers,
+            `grace_ms=[0, 3_600_000]`.
     Raises:
         InvalidArgument: no values, no such parameter, more than 10,000 cells, or a streaming DataFrame.
     Example:
@@ -140,33 +146,48 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration]) -> Sweep:
     return sweep_replay(plan, Replay.of(plan, data), windows)
 
 
-def sweep_replay(plan: Plan, replay: Replay, values: Mapping[str, Sequence[Duration]]) -> Sweep:
+def sweep_replay(plan: Plan, replay: Replay, values: Mapping[str, Sequence[Duration | int]]) -> Sweep:
     """What `sweep` gives, of records that were read already."""
     plans = _plans(plan, values)
     return _sweep(plans, [*values], [replay.counts(each.complete_windows) for each in plans], replay.batch.frame)
 
 
-def _plans(plan: Plan, values: Mapping[str, Sequence[Duration]]) -> list[Plan]:
+def lengths_ms(given: Mapping[str, Any]) -> dict[str, int]:
+    """Lengths by name in milliseconds, of which each was given as `name` or, a number, as `name`_ms.
+
+    Example:
+        >>> lengths_ms({"inactivity_gap": "1h", "grace_ms": 5})
+        {'inactivity_gap': 3600000, 'grace': 5}
+    """
+    names = dict.fromkeys(name.removesuffix("_ms") for name in given)
+    return {name: length_ms(given.get(name), given.get(f"{name}_ms"), name) for name in names}
+
+
+def _plans(plan: Plan, values: Mapping[str, Sequence[Duration | int]]) -> list[Plan]:
     combinations = itertools.product(*values.values())
     return [plan.with_windows(**dict(zip(values, each, strict=True))) for each in combinations]
 
 
 def _sweep(plans: list[Plan], names: list[str], counted: list[Counts], frame: FrameKind) -> Sweep:
+    names = [name.removesuffix("_ms") for name in names]
     cells = tuple(_cell(each, names, counts) for each, counts in zip(plans, counted, strict=True))
-    kept = {name: tuple(dict.fromkeys(cell.settings[name] for cell in cells)) for name in names}
+    tried = zip(*(cell.settings.values() for cell in cells), strict=True)
+    kept = {name: tuple(dict.fromkeys(values)) for name, values in zip(names, tried, strict=True)}
     return Sweep(values=kept, cells=cells, frame=frame)
 
 
 def _cell(plan: Plan, names: list[str], counts: Counts) -> Cell:
-    settings = plan.complete_windows.arguments()[1]
+    windows = plan.complete_windows
+    said = windows.arguments()[1]
+    parameters = [f"{name}_ms" if hasattr(windows, f"{name}_ms") else name for name in names]
     return Cell(
         plan=plan,
-        settings={name: settings.get(name, getattr(plan.windows, f"{name}_ms", 0)) for name in names},
+        settings={name: said.get(name, getattr(windows, name, 0)) for name in parameters},
         windows=counts.windows,
         merges=counts.merges,
         dropped=counts.late,
         dropped_share=counts.late / counts.records if counts.records else 0.0,
-        delay_ms=plan.complete_windows.close_lag_ms,
+        delay_ms=windows.close_lag_ms,
     )
 
 

@@ -342,7 +342,7 @@ def _replays(
     waits = settings.emit_interval_ms > 0 and plan.strategy == "on_window_close"
     is_one = (settings.is_cached and not shadowed) or is_restarted
     part_of = Parts(plan.complete_windows, batch, is_one=is_one, waits=waits or is_restarted)
-    part_of.skip_late(batch, lambda: plan.run_batch(batch, retention=FOREVER_MS - 1).trace.decision == LATE)
+    part_of.skip_late(batch, lambda: plan.run_batch(batch, retention_ms=FOREVER_MS - 1).trace.decision == LATE)
     commits, clock_ms = settings.commits_and_clock(plan, batch)
 
     def with_retention(retention_ms: int) -> Audit:
@@ -366,7 +366,7 @@ def _audited(
 ) -> Audit:
     smallest_ms = settings.default_retention_ms
     # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
-    expected = plan.run_batch(batch, retention=max(smallest_ms, settings.retention_ms - 1))
+    expected = plan.run_batch(batch, retention_ms=max(smallest_ms, settings.retention_ms - 1))
     lives: list[Run] = []
     for start, stop in pairwise([*settings.starts, len(batch)]):
         if start:

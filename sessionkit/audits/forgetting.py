@@ -108,7 +108,7 @@ class ForgettingStore:
         reach_ms: int,
         is_shadowed: bool = False,
     ) -> None:
-        self.retention_ms, self.segments = retention_ms, Segments.of(retention_ms)
+        self.retention_ms, self.segments = retention_ms, Segments.of_ms(retention_ms)
         self.lock = RLock()
         self.noticed: defaultdict[Hashable, Noticed] = defaultdict(Noticed)
         self._lowest_ms, self._on_disk, self._part_of = lowest_ms, on_disk, part_of

@@ -6,12 +6,13 @@ import datetime as dt
 import re
 from collections.abc import Iterable
 from fractions import Fraction
+from typing import Any, Literal
 
 import numpy as np
 
 from sessionkit.errors import InvalidArgument, NumberOverflow, problem, shorten
 
-Duration = int | str | dt.timedelta | np.timedelta64
+Duration = str | dt.timedelta | np.timedelta64 | Literal[0]  # any other number would need a unit
 
 INT64_MAX = 2**63 - 1
 # Half of the range: a stream time of -1 minus a gap and a grace of this size still cannot wrap.
@@ -29,6 +30,9 @@ _NAMES_OF_UNITS = (
 UNITS_MS = {name: ms for ms, names in _NAMES_OF_UNITS for name in names}
 _MILLISECOND = dt.timedelta(milliseconds=1)
 _LONGEST_TEXT = 100  # what is longer is no duration, and int() refuses thousands of digits in words of its own
+_LONGEST_NUMBER = 20  # characters that are repeated in what to write instead
+_LARGEST_SHOWN = 10**_LONGEST_NUMBER
+_NUMBER_AND_UNIT = 'a number with a unit (ms, s, m, h, d, weeks), such as "30s", "1h 30m" or "2 hours"'
 _NUMBER = r"\d+(?:\.\d+)?"
 _PART = re.compile(rf"({_NUMBER})\s*({'|'.join(sorted(UNITS_MS, key=len, reverse=True))})(?![a-z])\s*(?:,\s*|and\s+)?")
 _ISO = re.compile(rf"P(?:({_NUMBER})W)?(?:({_NUMBER})D)?(?:T(?:({_NUMBER})H)?(?:({_NUMBER})M)?(?:({_NUMBER})S)?)?")
@@ -47,37 +51,91 @@ def duration_ms(value: Duration, name: str) -> int:
 
     Args:
         value: a text: numbers with units ("90s", "1h 30m", "2 hours and 30 minutes", "1 week"), ISO 8601 ("PT2H") or
-            hours, minutes and seconds ("01:30:00"); a `datetime.timedelta`, `pd.Timedelta` or `np.timedelta64`; or
-            milliseconds as an int.
+            hours, minutes and seconds ("01:30:00"); a `datetime.timedelta`, `pd.Timedelta` or `np.timedelta64`; or 0.
     Raises:
-        InvalidArgument: it is negative, too long (2**62 ms), not a whole number of ms, or not a duration at all.
+        InvalidArgument: it is a number without a unit, negative, too long (2**62 ms), not a whole number of ms, or not
+            a duration at all.
     Example:
         >>> duration_ms("1h 30m", "gap"), duration_ms("90 minutes", "gap"), duration_ms("PT1H30M", "gap")
         (5400000, 5400000, 5400000)
     """
-    if isinstance(value, np.timedelta64):
-        value = _of_numpy(value, name)
-    if isinstance(value, bool) or not isinstance(value, int | str | dt.timedelta):
-        want = 'give a text such as "30s" or "2 hours", a timedelta, or milliseconds as an int'
-        raise InvalidArgument(problem(f"{name} must be a duration", shorten(repr(value)), want))
-    if isinstance(value, str):
-        ms = _parse(value, name)
-    elif isinstance(value, dt.timedelta):
-        if value % _MILLISECOND:
-            raise InvalidArgument(problem(f"{name} must be a whole number of milliseconds", repr(value), "round it"))
-        ms = value // _MILLISECOND
+    given: Any = value
+    if isinstance(given, str):
+        ms = _parse(given, name)
+    elif isinstance(given, np.timedelta64):
+        ms = _of_numpy(given, name)
+    elif isinstance(given, dt.timedelta):
+        if given % _MILLISECOND:
+            raise InvalidArgument(problem(f"{name} must be a whole number of milliseconds", repr(given), "round it"))
+        ms = given // _MILLISECOND
+    elif isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool):
+        ms = _of_number(given, name)
     else:
-        ms = value
+        want = 'give a text such as "30s" or "2 hours", or a timedelta'
+        raise InvalidArgument(problem(f"{name} must be a duration", shorten(repr(given)), want))
+    return _in_bounds(ms, given, name, f'{name}="0s"')
+
+
+def length_ms(value: Duration | None, value_ms: int | None, name: str) -> int:
+    """The length in milliseconds of a parameter with two spellings: `name` takes a duration, `name`_ms a number.
+
+    Raises:
+        InvalidArgument: both are given or neither is, or the one that is given is no such thing.
+    Example:
+        >>> length_ms("30s", None, "grace"), length_ms(None, 30_000, "grace")
+        (30000, 30000)
+    """
+    given: Any = value_ms
+    if given is None:
+        if value is None:
+            want = f'{name}="5m" or another text, or {name}_ms=300000 in milliseconds'
+            raise InvalidArgument(problem(f"{name} must be given", f"neither {name} nor {name}_ms", want))
+        return duration_ms(value, name)
+    if value is not None:
+        got = f"{name}={_shown(value)} and {name}_ms={_shown(given)}"
+        raise InvalidArgument(problem(f"{name} and {name}_ms say the same", got, "leave one out"))
+    if isinstance(given, bool | np.timedelta64) or not isinstance(given, int | np.integer):
+        want = f'whole milliseconds such as {name}_ms=300000, or {name}="5m"'
+        raise InvalidArgument(problem(f"{name}_ms must be an int", shorten(repr(given)), want))
+    return _in_bounds(int(given), None, f"{name}_ms", f"{name}_ms=0")
+
+
+def as_duration(ms: int) -> Duration:
+    """`ms` for a parameter that takes a duration, exactly."""
+    return np.timedelta64(ms, "ms")
+
+
+def _in_bounds(ms: int, value: Any, name: str, smallest: str) -> int:
+    if 0 <= ms <= MAX_DURATION_MS:
+        return ms
+    got = _shown(ms) + " ms" + ("" if value is None else f" ({shorten(repr(value))})")
     if ms < 0:
-        want = f'{name}="0s" is allowed'
-        raise InvalidArgument(problem(f"{name} must be 0 ms or more", _said(ms, value), want))
-    if ms > MAX_DURATION_MS:
-        raise InvalidArgument(problem(f"{name} must be at most 2**62 ms", _said(ms, value), "shorten it"))
-    return ms
+        raise InvalidArgument(problem(f"{name} must be 0 ms or more", got, f"{smallest} is allowed"))
+    raise InvalidArgument(problem(f"{name} must be at most 2**62 ms", got, "shorten it"))
 
 
-def _said(ms: int, value: Duration) -> str:
-    return f"{ms} ms ({value!r})" if ms.bit_length() < 128 else f"a number of {ms.bit_length():,} bits"
+def _shown(value: Any) -> str:
+    """What was given, unless it is a number that nobody would read to its end."""
+    if isinstance(value, int) and value.bit_length() >= 128:
+        return f"(a number of {value.bit_length():,} bits)"
+    return shorten(str(value) if isinstance(value, np.generic) else repr(value))
+
+
+def _of_number(number: Any, name: str) -> int:
+    """0, which needs no unit."""
+    if number == 0:
+        return 0
+    if number < 0:
+        raise InvalidArgument(problem(f"{name} must be 0 ms or more", _shown(number), f'{name}="0s" is allowed'))
+    if not number < _LARGEST_SHOWN:  # or not a number
+        raise InvalidArgument(problem(f"{name} must be a duration", _shown(number), _NUMBER_AND_UNIT))
+    text = np.format_float_positional(number, trim="-") if isinstance(number, float | np.floating) else str(number)
+    raise _without_unit(text, text, name)
+
+
+def _without_unit(number: str, got: str, name: str) -> InvalidArgument:
+    want = f'"{number}ms" for milliseconds, "{number}s" for seconds'
+    return InvalidArgument(problem(f"{name} needs a unit", got, want))
 
 
 def _of_numpy(value: np.timedelta64, name: str) -> int:
@@ -97,6 +155,8 @@ def _parse(text: str, name: str) -> int:
     sign, body = (-1, body[1:].strip()) if body.startswith("-") else (1, body)
     ms = _read(body) if len(body) <= _LONGEST_TEXT else None
     if ms is None:
+        if len(body) <= _LONGEST_NUMBER and re.fullmatch(_NUMBER, body):
+            raise _without_unit(body, repr(text), name)
         raise InvalidArgument(problem(f"{name} must be a duration", shorten(repr(text)), _meant(body)))
     if ms.denominator != 1:
         raise InvalidArgument(problem(f"{name} must be a whole number of milliseconds", repr(text), "round it"))
@@ -124,17 +184,15 @@ def _total(parts: Iterable[tuple[str | None, str]]) -> Fraction:
 
 def _meant(body: str) -> str:
     """What to write instead."""
-    short = body if len(body) <= 20 else ""
+    short = body if len(body) <= _LONGEST_NUMBER else ""
     if found := re.fullmatch(r"(\d{1,3}):([0-5]?\d)", short):
         first, second = int(found[1]), int(found[2])
         return f'write "{first}h {second}m" for hours and minutes, or "{first}m {second}s" for minutes and seconds'
     if found := re.fullmatch(rf"({_NUMBER})\s*M", short):
         return f'write "{found[1]}min" for minutes; a month has no fixed length: write its days, such as "30d"'
-    if re.fullmatch(_NUMBER, short):
-        return f'a number needs its unit: "{short}ms" for milliseconds, "{short}s" for seconds'
     if _WITHOUT_A_LENGTH.search(short.lower()) or re.match(r"P[^T]*[YM]", short):
         return 'months and years have no fixed length: write days, such as "30d" or "365d"'
-    return 'a number with a unit (ms, s, m, h, d, weeks), such as "30s", "1h 30m" or "2 hours"'
+    return _NUMBER_AND_UNIT
 
 
 def retention_ms(value: Duration | None, smallest_ms: int, smallest: str) -> int:

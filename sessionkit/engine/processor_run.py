@@ -13,7 +13,7 @@ import pyarrow as pa
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import function_failed, record_values, typed_column, value_column
 from sessionkit.base.decisions import NULL_VALUE
-from sessionkit.base.durations import check_reach
+from sessionkit.base.durations import as_duration, check_reach
 from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.outcome import Outcome, describer, snapshots_after, without_replayed
 from sessionkit.engine.recorder import Result, SessionRecorder, WindowRecorder
@@ -313,7 +313,8 @@ def run_processor(
 
 def memory_store(windows: WindowKind, retention_ms: int | None) -> PlanStore:
     """A store for windows of this kind where a run was given none: it ends with it."""
-    return store_class(DEFAULT_KIND, windows.holds)(retention=retention_ms)
+    retention = None if retention_ms is None else as_duration(retention_ms)
+    return store_class(DEFAULT_KIND, windows.holds)(retention=retention)
 
 
 def _loaded(

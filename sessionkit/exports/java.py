@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from sessionkit.base.durations import Duration, show_duration
+from sessionkit.base.durations import Duration, duration_code, show_duration
 from sessionkit.base.text import java_literal, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export
@@ -372,8 +372,9 @@ def _differences(request: Request, windows: _Windows, store: str, retention_ms: 
         f'sk.audit(plan, data, store="{store}") finds the retention that loses none.',
     ]
     if windows.merges:
+        rerun = f'plan.run(data, retention="{duration_code(retention_ms)}")'
         words.append(
             "A closed session stays in the store until then: a record that is not late itself and touches it opens it "
-            f"again, and the larger session is sent as well, as in plan.run(data, retention={retention_ms})."
+            f"again, and the larger session is sent as well, as in {rerun}."
         )
     return words

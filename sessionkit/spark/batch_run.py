@@ -14,6 +14,7 @@ from sessionkit.base.durations import Duration
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem
 from sessionkit.plan import Plan
+from sessionkit.records.batch import read_records
 from sessionkit.run import Run, Theme
 from sessionkit.spark.input import check_built
 from sessionkit.spark.reading.tasks import Parallelism, SparkReading
@@ -144,7 +145,7 @@ class SparkRun(SparkReading):
                 records = frame.toArrow().rename_columns(list(self.columns))
             order = [(source.partition, "ascending"), (source.offset, "ascending")]
             self._locals.clear()  # one at a time is held
-            self._locals[partition] = self.zoned_plan.run(records.sort_by(order), retention=self.retention_ms)
+            self._locals[partition] = self._run_here(self.zoned_plan, records.sort_by(order))
         return self._locals[partition]
 
     @called_as("run.explain(offset=13, partition=0)")
@@ -210,12 +211,17 @@ class SparkRun(SparkReading):
             rows = self.rows(self.job(view, schema)).groupBy("name").agg({"count": "sum"}).collect()
         return {row[0]: int(row[1]) for row in rows}
 
+    def _run_here(self, plan: Plan, records: pa.Table) -> Run:
+        """The run over records that came to this process."""
+        batch = read_records(records, plan.source, plan.value_columns())
+        return plan.run_batch(batch, retention_ms=self.retention_ms)
+
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         source = self.plan.source
         with readable_errors():
             sample = self.frame.limit(SAMPLE_RECORDS).toArrow().rename_columns(list(self.columns))
         sample = sample.sort_by([(source.partition, "ascending"), (source.offset, "ascending")])
-        outcome = self.plan.run(sample, retention=self.retention_ms).outcome
+        outcome = self._run_here(self.plan, sample).outcome
         rows = table_rows(outcome)
         return {name: type_of(name, list(outcome.folds[name].results(rows))) for name in names}
 

@@ -33,11 +33,16 @@ class Segments:
         """Segments for a retention; half of it long and at least a minute, unless `segment_interval` says otherwise."""
         retention_ms = None if retention is None else duration_ms(retention, "retention")
         if segment_interval is None:
-            return cls(retention_ms, max((retention_ms or 0) // (SEGMENT_COUNT - 1), MIN_INTERVAL_MS))
+            return cls.of_ms(retention_ms)
         interval_ms = duration_ms(segment_interval, "segment_interval")
         if interval_ms == 0:
             raise InvalidArgument(problem("segment_interval must be 1 ms or more", "0 ms", 'such as "1min"'))
         return cls(retention_ms, interval_ms)
+
+    @classmethod
+    def of_ms(cls, retention_ms: int | None) -> Segments:
+        """Segments of Kafka's own length for a retention."""
+        return cls(retention_ms, max((retention_ms or 0) // (SEGMENT_COUNT - 1), MIN_INTERVAL_MS))
 
     def id_of(self, time_ms: int) -> int:
         """The segment of this time. As in Java, a negative time is rounded towards zero."""

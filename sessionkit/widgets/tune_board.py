@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import ipywidgets
 import traitlets
 
-from sessionkit.advice.sweep import Sweep
-from sessionkit.base.durations import Duration, duration_ms, show_duration
+from sessionkit.advice.sweep import Sweep, lengths_ms
+from sessionkit.base.durations import Duration, show_duration
 from sessionkit.errors import InvalidArgument, SessionkitError, problem, shorten
 from sessionkit.exports.export import Export
 from sessionkit.plan import Plan
@@ -109,14 +109,14 @@ class TuneBoard(ipywidgets.VBox):
         """The run that was kept; None if none was."""
         return self._tuner.snapshot
 
-    def set(self, **changed: Duration) -> None:
+    def set(self, **changed: Duration | int) -> None:
         """Moves sliders, such as `set(grace="2h")`.
 
         Raises:
             InvalidArgument: the windows have no such length, or cannot have it; then nothing moves.
         """
-        values = {name: duration_ms(value, name) for name, value in changed.items()}
-        self.plan.with_windows(**values)
+        self.plan.with_windows(**changed)
+        values = lengths_ms(changed)
         self._is_quiet = True
         for name, value_ms in values.items():
             self.sliders[name].choose(value_ms)
@@ -134,7 +134,7 @@ class TuneBoard(ipywidgets.VBox):
             return
         try:
             self._tuner.emit(self._emit.value)
-            self._tuner.set(**{name: slider.value_ms for name, slider in self.sliders.items()})
+            self._tuner.set(**{f"{name}_ms": slider.value_ms for name, slider in self.sliders.items()})
             self._counts.show_counts(self._tuner.counts())
         except SessionkitError as error:
             self._refused.say(f"{error}. Below is still {self.plan.complete_windows.in_words()}.", refused=True)

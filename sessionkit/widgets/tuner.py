@@ -73,11 +73,11 @@ class Tuner:
     @property
     def settings(self) -> dict[str, int]:
         """The windows' lengths of time by name, in ms."""
-        lengths: Mapping[str, Any] = self.plan.complete_windows.arguments()[1]
-        return {name: int(value) for name, value in lengths.items() if not isinstance(value, bool)}
+        parameters: Mapping[str, Any] = self.plan.complete_windows.arguments()[1]
+        return {name.removesuffix("_ms"): ms for name, ms in parameters.items() if name.endswith("_ms")}
 
-    def set(self, **changed: Duration) -> None:
-        """Changes lengths of the windows.
+    def set(self, **changed: Duration | int) -> None:
+        """Changes lengths of the windows, as `Plan.with_windows` does.
 
         Raises:
             InvalidArgument: the windows cannot be so.
@@ -106,14 +106,16 @@ class Tuner:
         chosen = names if len(names) <= 2 else [names[0], names[-1]]
         longest = max(self.settings.values()) or _HOUR
         values = {
-            name: [ms for ms in _near(self.settings[name], self.settings[name] or longest) if self._can_be(name, ms)]
+            f"{name}_ms": [
+                ms for ms in _near(self.settings[name], self.settings[name] or longest) if self._can_be(name, ms)
+            ]
             for name in chosen
         }
         return sweep_replay(self.plan, self.replay, values)
 
     def _can_be(self, name: str, value_ms: int) -> bool:
         try:
-            self.plan.with_windows(**{name: value_ms})
+            self.plan.with_windows(**{f"{name}_ms": value_ms})
         except InvalidArgument:  # such as a size below the advance
             return False
         return True

@@ -5,7 +5,7 @@ Whoever adds a kind writes one class with the members of `WindowKind`, and regis
 
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, OPENED
-from sessionkit.base.durations import Duration, duration_code, duration_ms, retention_ms, show_duration
+from sessionkit.base.durations import Duration, duration_code, duration_ms, length_ms, retention_ms, show_duration
 from sessionkit.stores.contract import Store, StoredWindow, WindowStore
 from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.contract import WINDOW_KINDS, WindowKind, window_kind
@@ -34,6 +34,7 @@ __all__ = [
     "compiled_loop",
     "duration_code",
     "duration_ms",
+    "length_ms",
     "retention_ms",
     "show_duration",
     "window_kind",

@@ -6,6 +6,7 @@ recorder; `is_late` is its one late rule, which its processor and its kernel ask
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -13,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.durations import Duration
+from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.contract import Store
 from sessionkit.windows.feed import Decided, DecidedSessions, Feed
 from sessionkit.windows.processor import Aggregates, EmitSchedule, Processor
@@ -150,3 +152,21 @@ def window_kind(kind: K) -> K:
     """Registers a class of windows, so that a plan takes them."""
     WINDOW_KINDS.append(kind)
     return kind
+
+
+def changed_windows(windows: WindowKind, changed: Mapping[str, Any]) -> WindowKind:
+    """Windows like these, with some parameters changed; a length is changed by either of its names.
+
+    Raises:
+        InvalidArgument: they have no such parameter, or cannot be so.
+    """
+    make, values = windows.arguments()
+    known = list(inspect.signature(make).parameters)
+    for name in changed:
+        if name not in known:
+            what = f"{type(windows).__name__} has no such parameter"
+            raise InvalidArgument(problem(what, repr(name), f"one of {known}"))
+    said = {twin for name in changed for twin in (name, f"{name}_ms", name.removesuffix("_ms"))}
+    kept = {name: value for name, value in values.items() if name not in said}
+    made: WindowKind = make(**kept, **changed)
+    return made

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sessionkit.base.calls import called_as
 from sessionkit.base.decisions import ADDED, LATE, OPENED
-from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, retention_ms, show_duration
+from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, length_ms, retention_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.contract import Store, StoredWindow, WindowStore
 from sessionkit.trace.window_trace import Touches
@@ -35,8 +35,10 @@ class TimeWindows:
         size: length of a window, more than 0.
         advance: from one start to the next, more than 0 and at most `size`; `size` if it is left out.
         grace: how long after its end a window still takes late records; 0 is allowed, leaving it out is not (KIP-633).
+        size_ms, advance_ms, grace_ms: the same as numbers, in whole milliseconds.
     Raises:
-        InvalidArgument: a duration is out of its bounds, or both together pass 2**62 ms.
+        InvalidArgument: a duration is out of its bounds, or both together pass 2**62 ms; or a length is missing or
+            given twice.
     Source:
         KIP-633; TimeWindows.ofSizeAndGrace, advanceBy.
     Example:
@@ -59,19 +61,27 @@ class TimeWindows:
     caches_on_close = True  # Kafka leaves the record cache on here, and turns it off for the other kinds
 
     @called_as('sk.TimeWindows(size="1h", grace="5m")')
-    def __init__(self, *, size: Duration, grace: Duration, advance: Duration | None = None) -> None:
-        size_ms = duration_ms(size, "size")
-        advance_ms = size_ms if advance is None else duration_ms(advance, "advance")
-        object.__setattr__(self, "size_ms", size_ms)
-        object.__setattr__(self, "advance_ms", advance_ms)
-        object.__setattr__(self, "grace_ms", duration_ms(grace, "grace"))
-        if size_ms == 0:
-            raise InvalidArgument(problem("size must be more than 0 ms", f"{size_ms} ms ({size!r})", 'size="5m"'))
-        if not 0 < advance_ms <= size_ms:
-            want = f"more than 0 and at most the size, {show_duration(size_ms)}"
-            raise InvalidArgument(problem("advance must fit into size", f"{advance_ms} ms ({advance!r})", want))
-        if size_ms + self.grace_ms > MAX_DURATION_MS:
-            got = f"{size_ms + self.grace_ms} ms"
+    def __init__(
+        self,
+        *,
+        size: Duration | None = None,
+        grace: Duration | None = None,
+        advance: Duration | None = None,
+        size_ms: int | None = None,
+        grace_ms: int | None = None,
+        advance_ms: int | None = None,
+    ) -> None:
+        object.__setattr__(self, "size_ms", length_ms(size, size_ms, "size"))
+        tumbles = advance is None and advance_ms is None
+        object.__setattr__(self, "advance_ms", self.size_ms if tumbles else length_ms(advance, advance_ms, "advance"))
+        object.__setattr__(self, "grace_ms", length_ms(grace, grace_ms, "grace"))
+        if self.size_ms == 0:
+            raise InvalidArgument(problem("size must be more than 0 ms", "0 ms", 'size="5m"'))
+        if not 0 < self.advance_ms <= self.size_ms:
+            want = f"more than 0 and at most the size, {show_duration(self.size_ms)}"
+            raise InvalidArgument(problem("advance must fit into size", show_duration(self.advance_ms), want))
+        if self.size_ms + self.grace_ms > MAX_DURATION_MS:
+            got = f"{self.size_ms + self.grace_ms} ms"
             raise InvalidArgument(problem("size and grace together must be at most 2**62 ms", got, "shorten one"))
 
     def ends_ms(self, starts_ms: Times) -> Times:
@@ -146,8 +156,8 @@ class TimeWindows:
 
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         """What to call to make them again, and with what; tumbling windows stay tumbling when their size changes."""
-        advance = {} if self.advance_ms == self.size_ms else {"advance": self.advance_ms}
-        return TimeWindows, {"size": self.size_ms, **advance, "grace": self.grace_ms}
+        advance = {} if self.advance_ms == self.size_ms else {"advance_ms": self.advance_ms}
+        return TimeWindows, {"size_ms": self.size_ms, **advance, "grace_ms": self.grace_ms}
 
     def forgets_in_words(self) -> str:
         """They are closed before they are forgotten."""

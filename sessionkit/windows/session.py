@@ -16,7 +16,7 @@ from sessionkit.base.durations import (
     MAX_DURATION_MS,
     Duration,
     duration_code,
-    duration_ms,
+    length_ms,
     retention_ms,
     show_duration,
 )
@@ -44,8 +44,10 @@ class SessionWindows:
     Args:
         inactivity_gap: two records this far apart are in one session, 1 ms further they are not.
         grace: how long after that a late record still counts; 0 is allowed, leaving it out is not (KIP-633).
+        inactivity_gap_ms, grace_ms: the same as numbers, in whole milliseconds.
     Raises:
-        InvalidArgument: a duration is negative, no duration, or both together pass 2**62 ms.
+        InvalidArgument: a duration is negative, no duration, or both together pass 2**62 ms; or a length is missing or
+            given twice.
     Source:
         KIP-94, KIP-633; SessionWindows.ofInactivityGapAndGrace.
     Example:
@@ -67,9 +69,17 @@ class SessionWindows:
     caches_on_close = False
 
     @called_as('sk.SessionWindows(inactivity_gap="30m", grace="5m")')
-    def __init__(self, *, inactivity_gap: Duration, grace: Duration) -> None:
-        object.__setattr__(self, "inactivity_gap_ms", duration_ms(inactivity_gap, "inactivity_gap"))
-        object.__setattr__(self, "grace_ms", duration_ms(grace, "grace"))
+    def __init__(
+        self,
+        *,
+        inactivity_gap: Duration | None = None,
+        grace: Duration | None = None,
+        inactivity_gap_ms: int | None = None,
+        grace_ms: int | None = None,
+    ) -> None:
+        gap_ms = length_ms(inactivity_gap, inactivity_gap_ms, "inactivity_gap")
+        object.__setattr__(self, "inactivity_gap_ms", gap_ms)
+        object.__setattr__(self, "grace_ms", length_ms(grace, grace_ms, "grace"))
         if self.close_lag_ms > MAX_DURATION_MS:
             got = f"{self.close_lag_ms} ms"
             raise InvalidArgument(
@@ -78,7 +88,14 @@ class SessionWindows:
 
     @classmethod
     @called_as('sk.SessionWindows.until(inactivity_gap="30m", retention="1d")')
-    def until(cls, *, inactivity_gap: Duration, retention: Duration) -> SessionWindows:
+    def until(
+        cls,
+        *,
+        inactivity_gap: Duration | None = None,
+        retention: Duration | None = None,
+        inactivity_gap_ms: int | None = None,
+        retention_ms: int | None = None,
+    ) -> SessionWindows:
         """Sessions as KIP-94 first had them: a record of any age counts, and no session is ever final.
 
         There is no grace. A session can be found while its end lies in one of the last three segments, each half of
@@ -88,6 +105,7 @@ class SessionWindows:
         Args:
             inactivity_gap: two records this far apart are in one session, 1 ms further they are not.
             retention: how long a session can be found, in stream time; at least `inactivity_gap`.
+            inactivity_gap_ms, retention_ms: the same as numbers, in whole milliseconds.
         Raises:
             InvalidArgument: as for the class, or `retention` is shorter than the gap.
         Source:
@@ -96,12 +114,13 @@ class SessionWindows:
             >>> SessionWindows.until(inactivity_gap="30s", retention="1d")
             SessionWindows.until(inactivity_gap="30s", retention="1d")
         """
-        gap_ms, until_ms = duration_ms(inactivity_gap, "inactivity_gap"), duration_ms(retention, "retention")
-        reach_ms = (SEGMENT_COUNT - 1) * Segments.of(until_ms).interval_ms  # half an odd one is rounded down
+        gap_ms = length_ms(inactivity_gap, inactivity_gap_ms, "inactivity_gap")
+        until_ms = length_ms(retention, retention_ms, "retention")
+        reach_ms = (SEGMENT_COUNT - 1) * Segments.of_ms(until_ms).interval_ms  # half an odd one is rounded down
         if min(until_ms, reach_ms) < gap_ms:
             want = f"at least inactivity_gap = {show_duration(gap_ms + gap_ms % 2)}"
             raise InvalidArgument(problem("retention must cover a gap", show_duration(until_ms), want))
-        windows = cls(inactivity_gap=gap_ms, grace=MAX_DURATION_MS - gap_ms)
+        windows = cls(inactivity_gap_ms=gap_ms, grace_ms=MAX_DURATION_MS - gap_ms)
         object.__setattr__(windows, "until_ms", until_ms)
         object.__setattr__(windows, "grace_ms", INT64_MAX - gap_ms)  # no time is so far ahead of another
         return windows
@@ -156,7 +175,7 @@ class SessionWindows:
     @property
     def _segment_ms(self) -> int:
         """What expires together: 1, unless segments decide."""
-        return 1 if self.until_ms is None else Segments.of(self.until_ms).interval_ms
+        return 1 if self.until_ms is None else Segments.of_ms(self.until_ms).interval_ms
 
     def windows_for(self, timestamp_ms: int) -> list[tuple[int, int]]:
         """(start, end) of the session that a record of this time opens; it joins or bridges those it meets instead."""
@@ -191,8 +210,8 @@ class SessionWindows:
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         """What to call to make them again, and with what."""
         if self.until_ms is not None:
-            return SessionWindows.until, {"inactivity_gap": self.inactivity_gap_ms, "retention": self.until_ms}
-        return SessionWindows, {"inactivity_gap": self.inactivity_gap_ms, "grace": self.grace_ms}
+            return SessionWindows.until, {"inactivity_gap_ms": self.inactivity_gap_ms, "retention_ms": self.until_ms}
+        return SessionWindows, {"inactivity_gap_ms": self.inactivity_gap_ms, "grace_ms": self.grace_ms}
 
     def ends_ms(self, starts_ms: Times) -> Times:
         """A session's end is its own."""

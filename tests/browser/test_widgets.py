@@ -137,7 +137,7 @@ class TestTune:
     def test_a_length_is_typed(self, visit: Visit) -> None:
         self.start(visit, "1m", "37s", "one key")
         field = visit.page.locator(".sessionkit-slider input[type=text]").nth(1)
-        comes_to(visit, expected(self.key(visit), inactivity_gap="1m", grace=37_000))
+        comes_to(visit, expected(self.key(visit), inactivity_gap="1m", grace_ms=37_000))
         field.fill("soon")
         field.press("Enter")
         visit.page.get_by_role("alert").filter(has_text="a number with a unit").wait_for()

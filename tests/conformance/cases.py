@@ -22,6 +22,7 @@ from sessionkit.stores import store_class
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.trace.window_trace import WindowTrace
 from tests.differential.aggregations import AGGREGATIONS as MORE_AGGREGATIONS
+from tests.kinds import in_ms
 
 WALL_CLOCK_START_MS = 1_700_000_000_000
 
@@ -30,7 +31,7 @@ def _rocksdb_store(plan: sk.Plan, retention_ms: int, folder: str) -> Any:
     """The store on disk that Kafka's DSL would choose."""
     windows = plan.windows
     on_close = plan.strategy == "on_window_close"
-    options: dict[str, Any] = {"directory": folder, "retention": retention_ms, "time_ordered": on_close}
+    options: dict[str, Any] = {"directory": folder, "retention": in_ms(retention_ms), "time_ordered": on_close}
     if not isinstance(windows, sk.SessionWindows):
         options["index"] = on_close and isinstance(windows, sk.SlidingWindows)
         return store_class("rocksdb", "windows")(name="case", **options)
@@ -113,10 +114,10 @@ def windows_of(case: dict[str, Any]) -> Any:
     window = case["window"]
     grace = window.get("grace_ms", 0)
     if window["kind"] == "session":
-        return sk.SessionWindows(inactivity_gap=window["gap_ms"], grace=grace)
+        return sk.SessionWindows(inactivity_gap_ms=window["gap_ms"], grace_ms=grace)
     if window["kind"] == "sliding":
-        return sk.SlidingWindows(time_difference=window["difference_ms"], grace=grace)
-    return sk.TimeWindows(size=window["size_ms"], advance=window.get("advance_ms"), grace=grace)
+        return sk.SlidingWindows(time_difference_ms=window["difference_ms"], grace_ms=grace)
+    return sk.TimeWindows(size_ms=window["size_ms"], advance_ms=window.get("advance_ms"), grace_ms=grace)
 
 
 def plan_of(case: dict[str, Any]) -> sk.Plan:
@@ -209,7 +210,7 @@ def _answer_with(case: dict[str, Any], implementation: str, retention_ms: int | 
         store = memory_store(plan.windows, None)
         smallest = plan.windows.retention_ms(None)
         wanted = case["window"].get("retention_ms", smallest) if retention_ms is None else retention_ms
-        runs = [plan.run(frame_of(case), store=store, retention=max(smallest, wanted - 1))]
+        runs = [plan.run(frame_of(case), store=store, retention=in_ms(max(smallest, wanted - 1)))]
         starts, asked = [0], store
     else:
         starts = [0, *(i + 1 for i in case.get("restarts", ()) if i + 1 < len(case["records"]))]
@@ -246,7 +247,7 @@ def _runs_as_kafka(
 ) -> tuple[list[sk.Run], Any]:
     """(a run for each life of the task, the store)."""
     retention_ms = case["window"].get("retention_ms") if retention_ms is None else retention_ms
-    retention_ms = plan.windows.retention_ms(retention_ms)
+    retention_ms = plan.windows.retention_ms(in_ms(retention_ms))
     store = STORES[case["store"]](plan, retention_ms, folder)
     count = len(case["records"])
     commits = case.get("commit_after", range(count))
@@ -262,7 +263,7 @@ def _runs_as_kafka(
                 store=store,
                 caching=case.get("caching", False),
                 commit_every=[i - start for i in commits if start <= i < stop],
-                emit_interval=case.get("emit_interval_ms", 0),
+                emit_interval=in_ms(case.get("emit_interval_ms", 0)),
                 wall_clock=clock[start:stop],
             )
         )

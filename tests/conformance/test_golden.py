@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.conformance.cases import frame_of, plan_of, read_cases, run_case, unsupported
+from tests.kinds import in_ms
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 pytestmark = pytest.mark.kafka
@@ -97,7 +98,7 @@ def _expiry_matters(case: dict[str, Any]) -> bool:
 
 
 def _emits_all_that_closed(case: dict[str, Any]) -> bool:
-    run = plan_of(case).run(frame_of(case), rules="kafka", retention=_retention(case))
+    run = plan_of(case).run(frame_of(case), rules="kafka", retention=in_ms(_retention(case)))
     return bool(len(run.changelog()) == len(run.trace.closes.at) > 0)
 
 

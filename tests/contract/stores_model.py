@@ -18,6 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, NotBuilt
 from sessionkit.stores import FixedColumns, SessionColumns, Snapshot, store_class
+from tests.kinds import in_ms
 
 KEYS = st.sampled_from(["", "a", "aa", "b", "é"])
 PARTITIONS = st.sampled_from([0, 3])
@@ -92,7 +93,7 @@ class Machine(RuleBasedStateMachine):
             self.store.close()
             shutil.rmtree(self.folder)
             self.folder.mkdir()
-            self.store = opened(self.store_kind, self.of, self.folder, retention=retention)
+            self.store = opened(self.store_kind, self.of, self.folder, retention=in_ms(retention))
         self.model, self.count = Model(None if self.in_segments else retention), 0
 
     def teardown(self) -> None:

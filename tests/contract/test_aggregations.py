@@ -35,7 +35,7 @@ from sessionkit.windows.session import SessionWindows
 from tests.contract.examples import variance
 from tests.kinds import plan_of
 
-WINDOWS = SessionWindows(inactivity_gap=3, grace=30)
+WINDOWS = SessionWindows(inactivity_gap_ms=3, grace_ms=30)
 RETENTION_MS = 40
 SOURCE = Source(keys=("key",), timestamp="time", unit="ms", offset="offset")
 EPOCH = dt.datetime(1970, 1, 1)
@@ -182,10 +182,10 @@ def test_an_export_writes_it_or_says_that_it_cannot(name: str, target: str) -> N
 
 
 KINDS: dict[str, Any] = {
-    "sessions": sk.SessionWindows(inactivity_gap=3, grace=30),
-    "tumbling": sk.TimeWindows(size=5, grace=9),
-    "hopping": sk.TimeWindows(size=7, advance=2, grace=9),
-    "sliding": sk.SlidingWindows(time_difference=4, grace=9),
+    "sessions": sk.SessionWindows(inactivity_gap_ms=3, grace_ms=30),
+    "tumbling": sk.TimeWindows(size_ms=5, grace_ms=9),
+    "hopping": sk.TimeWindows(size_ms=7, advance_ms=2, grace_ms=9),
+    "sliding": sk.SlidingWindows(time_difference_ms=4, grace_ms=9),
 }
 SMALL_COLUMN = "int8"  # its sums and squares are exact in any order, as sliding windows add them
 
@@ -425,12 +425,14 @@ def test_an_integer_sum_beyond_64_bits_raises(values: list[int], times: list[int
 
 
 @pytest.mark.parametrize("values", [[2**53 + 1, 3], [2**63 - 1, -(2**63)], [2**62 + 1] * 3])
-@pytest.mark.parametrize("windows", [sk.SessionWindows(inactivity_gap=5, grace=0), sk.TimeWindows(size=9, grace=0)])
+@pytest.mark.parametrize(
+    "windows", [sk.SessionWindows(inactivity_gap_ms=5, grace=0), sk.TimeWindows(size_ms=9, grace=0)]
+)
 def test_a_mean_of_large_integers_is_that_of_the_functions(windows: Any, values: list[int]) -> None:
     """A float cannot hold them: each is rounded to the nearest, by the kernel as by Python."""
     table = pa.table({"k": ["a"] * len(values), "at": list(range(len(values))), "v": values})
     plan = sk.group_by_key("k", timestamp="at", unit="ms", times="ms").windowed_by(windows).aggregate(m=sk.mean("v"))
-    assert plan.run(table).table()["m"].equals(plan.run(table, rules="kafka", retention=100).table()["m"])
+    assert plan.run(table).table()["m"].equals(plan.run(table, rules="kafka", retention="100ms").table()["m"])
 
 
 def test_the_largest_integer_sums_fit() -> None:

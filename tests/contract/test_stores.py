@@ -216,7 +216,7 @@ def test_times_that_cannot_be(kind: str, of: str, tmp_path: Path) -> None:
 def test_what_lies_far_behind_is_refused_and_gone(kind: str, of: str, tmp_path: Path) -> None:
     """How exactly is a matter of the kind: on disk whole segments expire."""
     hour = 3_600_000
-    with opened(kind, of, tmp_path, retention=hour) as store:
+    with opened(kind, of, tmp_path, retention="1h") as store:
         assert put(store, "ada", 5, 1)
         assert put(store, "ada", 10 * hour, 2)
         assert put(store, "bob", 5, 3, partition=1)

@@ -95,7 +95,7 @@ def test_every_kind_has_what_the_contract_names(windows: WindowKind) -> None:
 def test_they_are_made_again_from_what_they_say(windows: WindowKind) -> None:
     make, arguments = windows.arguments()
     assert make(**arguments) == windows
-    longer = make(**{**arguments, "grace" if "grace" in arguments else "retention": 11 * HOUR_MS})
+    longer = make(**{**arguments, "grace_ms" if "grace_ms" in arguments else "retention_ms": 11 * HOUR_MS})
     assert longer != windows and hash(longer) != hash(windows)
     assert eval(windows.code(), {"sk": sk, "CalendarDays": calendar_days.CalendarDays}) == windows  # noqa: S307
     assert windows.in_words() and windows.noun
@@ -106,9 +106,9 @@ def test_they_are_made_again_from_what_they_say(windows: WindowKind) -> None:
 def test_retention_covers_what_can_be_met(windows: WindowKind) -> None:
     smallest_ms = windows.retention_ms(None)
     if windows.is_ever_closed:
-        assert windows.retention_ms(smallest_ms + 5) == smallest_ms + 5
+        assert windows.retention_ms(f"{smallest_ms + 5}ms") == smallest_ms + 5
         with pytest.raises(InvalidArgument, match="retention"):
-            windows.retention_ms(smallest_ms - 1)
+            windows.retention_ms(f"{smallest_ms - 1}ms")
 
 
 def test_times_lie_in_the_windows_of_them(windows: WindowKind) -> None:

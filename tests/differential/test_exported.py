@@ -16,6 +16,7 @@ from sessionkit.records.keys import key_bytes
 from tests.conformance.cases import STORES, STRATEGIES, read_cases
 from tests.differential.exported import Row, job, kafka_sent, own_sent
 from tests.differential.oracle import Oracle, OracleUnavailable
+from tests.kinds import in_ms
 
 pytestmark = pytest.mark.kafka
 
@@ -35,10 +36,10 @@ HOSTILE = [
     "",
 ]
 WINDOWS = {
-    "session": sk.SessionWindows(inactivity_gap=10, grace=6),
-    "tumbling": sk.TimeWindows(size=10, grace=7),
-    "hopping": sk.TimeWindows(size=10, advance=4, grace=7),
-    "sliding": sk.SlidingWindows(time_difference=10, grace=7),
+    "session": sk.SessionWindows(inactivity_gap_ms=10, grace_ms=6),
+    "tumbling": sk.TimeWindows(size_ms=10, grace_ms=7),
+    "hopping": sk.TimeWindows(size_ms=10, advance_ms=4, grace_ms=7),
+    "sliding": sk.SlidingWindows(time_difference_ms=10, grace_ms=7),
 }
 EVERY = {
     "n": sk.count(),
@@ -113,7 +114,7 @@ def test_every_aggregation_equals_the_plan(
 ) -> None:
     plan, rows = _plan(kind, strategy), _rows(seed=len(kind))
     for name, retention_ms in (("smallest", plan.windows.retention_ms(None)), ("long", 200)):
-        export = plan.to_java(types=TYPES, store=store, retention=retention_ms)
+        export = plan.to_java(types=TYPES, store=store, retention=f"{retention_ms}ms")
         kafka = kafka_sent(oracle.ask(job(export, rows, "user")), plan)
         with _store(plan, store, retention_ms, tmp_path / name) as opened:
             own = own_sent(plan, rows, SCHEMA, rules="kafka", store=opened)
@@ -129,7 +130,7 @@ def test_the_default_retention_gives_what_the_plan_gives(oracle: Oracle, kind: s
     plan, rows = _plan(kind, strategy), _rows(seed=5)
     options: dict[str, Any] = {}
     if kind == "session" and strategy == "on_window_close":  # a closed session can still be found, as it says
-        options["retention"] = WINDOWS["session"].close_lag_ms + 1 + 86_400_000
+        options["retention"] = in_ms(WINDOWS["session"].close_lag_ms + 1 + 86_400_000)
     kafka = kafka_sent(oracle.ask(job(plan.to_java(types=TYPES, store="memory"), rows, "user")), plan)
     assert kafka == own_sent(plan, rows, SCHEMA, **options)
 
@@ -140,8 +141,8 @@ def test_a_null_aggregate_deletes_the_window(oracle: Oracle, kind: str) -> None:
     plan = _plan(kind, "on_window_update", low=sk.min("real"), last=sk.last("word"))
     rows = [{**row, "real": None, "word": None} if i % 3 else row for i, row in enumerate(_rows(seed=9))]
     types = {"real": "double", "word": "string"}
-    kafka = kafka_sent(oracle.ask(job(plan.to_java(types=types, store="memory", retention=99), rows, "user")), plan)
-    assert kafka == own_sent(plan, rows, SCHEMA, rules="kafka", retention=99)
+    kafka = kafka_sent(oracle.ask(job(plan.to_java(types=types, store="memory", retention="99ms"), rows, "user")), plan)
+    assert kafka == own_sent(plan, rows, SCHEMA, rules="kafka", retention="99ms")
 
 
 @pytest.mark.parametrize("kind", WINDOWS)
@@ -219,10 +220,10 @@ def _can_be_asked(case: dict[str, Any]) -> bool:
 def _windows(window: dict[str, Any]) -> Any:
     grace = window.get("grace_ms", 0)
     if window["kind"] == "session":
-        return sk.SessionWindows(inactivity_gap=window["gap_ms"], grace=grace)
+        return sk.SessionWindows(inactivity_gap_ms=window["gap_ms"], grace_ms=grace)
     if window["kind"] == "sliding":
-        return sk.SlidingWindows(time_difference=window["difference_ms"], grace=grace)
-    return sk.TimeWindows(size=window["size_ms"], advance=window.get("advance_ms"), grace=grace)
+        return sk.SlidingWindows(time_difference_ms=window["difference_ms"], grace_ms=grace)
+    return sk.TimeWindows(size_ms=window["size_ms"], advance_ms=window.get("advance_ms"), grace_ms=grace)
 
 
 def _as_recorded(value: Any, aggregation: str) -> Any:
@@ -246,7 +247,7 @@ def test_recorded_answers_of_kafka(oracle: Oracle, kind: str, capsys: pytest.Cap
         retention_ms = case["window"].get("retention_ms", windows.retention_ms(None))
         types = None if name == "count" else {"value": "bigint"}
         store = case["store"].replace("in_memory", "memory")
-        export = plan.to_java(store=store, retention=retention_ms, types=types)
+        export = plan.to_java(store=store, retention=f"{retention_ms}ms", types=types)
         rows = [{"user": r["key"], "at": r["timestamp"], "value": r["value"]} for r in case["records"]]
         for sent, step in zip(
             kafka_sent(oracle.ask(job(export, rows, "user")), plan), case["expected"]["per_record"], strict=True

@@ -63,7 +63,7 @@ class Child:
 
 
 def opened(directory: Path, name: str = "clicks") -> RocksDBSessionStore:
-    return RocksDBSessionStore(name=name, directory=directory, segment_interval=1000, time_ordered=True)
+    return RocksDBSessionStore(name=name, directory=directory, segment_interval="1000ms", time_ordered=True)
 
 
 # ---- what is written: batch n adds one to the counts of some keys and moves their sessions on

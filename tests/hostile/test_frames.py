@@ -22,7 +22,7 @@ INDEX_TYPES = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.ui
 
 def plan(**results: Any) -> sk.Plan:
     source = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
-    return source.windowed_by(sk.SessionWindows(inactivity_gap=10, grace=0)).aggregate(**(results or COUNT))
+    return source.windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace=0)).aggregate(**(results or COUNT))
 
 
 def table(**columns: Any) -> pa.Table:
@@ -127,7 +127,7 @@ def test_values_in_runs(name: str, kind: str, rules: str) -> None:
 @pytest.mark.parametrize("ends", [pa.int16(), pa.int32(), pa.int64()], ids=str)
 def test_keys_times_and_places_in_runs(ends: pa.DataType) -> None:
     source = sk.group_by_key("user", timestamp="at", unit="ms", partition="p", times="ms")
-    steps = source.windowed_by(sk.SessionWindows(inactivity_gap=10, grace=0)).aggregate(total=sk.sum("v"))
+    steps = source.windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace=0)).aggregate(total=sk.sum("v"))
     columns = {"at": pa.array([1, 2, 3]), "p": pa.array([0, 1, 0]), "v": pa.array([5, None, 7])}
     data = pa.table({"user": runs(RUNS["text"], ends), **{name: runs(each, ends) for name, each in columns.items()}})
     result = steps.run(data).table()
@@ -202,7 +202,8 @@ def test_names_that_are_no_text() -> None:
 def test_a_name_with_nul_in_polars_is_refused_and_ends_no_process() -> None:
     code = """
 import polars as pl, sessionkit as sk
-steps = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(sk.SessionWindows(inactivity_gap=1, grace=1))
+windows = sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)
+steps = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(windows)
 for columns in ({'a\\0b': [1]}, {'v': [{'a\\0b': 1}]}, {'v': [[{'x': {'a\\0b': 1}}]]}):
     try:
         steps.aggregate(it=sk.first(list(columns)[0])).run(pl.DataFrame({"user": ["a"], "at": [1], **columns}))
@@ -354,7 +355,9 @@ def test_chunks_of_dictionaries_with_a_missing_entry() -> None:
     assert whole.select(["word", "all"]).to_pylist() == [{"word": None, "all": [None, None]}]
 
 
-@pytest.mark.parametrize("windows", [sk.SessionWindows(inactivity_gap=1, grace=0), sk.TimeWindows(size=1, grace=0)])
+@pytest.mark.parametrize(
+    "windows", [sk.SessionWindows(inactivity_gap_ms=1, grace=0), sk.TimeWindows(size_ms=1, grace=0)]
+)
 def test_no_rows_with_partitions(windows: Any) -> None:
     source = sk.group_by_key("user", timestamp="at", unit="ms", partition="p", times="ms").windowed_by(windows)
     empty = pa.table({"user": pa.array([], pa.string()), "at": pa.array([], pa.int64()), "p": pa.array([], pa.int32())})
@@ -382,7 +385,7 @@ def test_numbers_and_times_in_dictionaries(codes: pa.DataType) -> None:
         return pa.DictionaryArray.from_arrays(pa.array([1, 0], codes), values)
 
     source = sk.group_by_key("user", timestamp="at", partition="p", offset="o", times="ms")
-    steps = source.windowed_by(sk.SessionWindows(inactivity_gap=10, grace=0))
+    steps = source.windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace=0))
     times = pa.array([7, 5], pa.timestamp("ms", "Europe/Berlin"))
     numbers = pa.array([4, 3])
     data = pa.table({"user": ["a", "a"], "at": coded(times), "p": coded(pa.array([2, 2])), "o": coded(numbers)})

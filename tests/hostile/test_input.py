@@ -286,7 +286,7 @@ def test_times_at_the_end_of_64_bits(rules: str) -> None:
 )
 def test_arithmetic_near_the_ends_is_that_of_whole_numbers(times: list[int], gap: int, grace: int) -> None:
     """Against the rules in Python's unbounded integers, also where Kafka's 64 bits wrap."""
-    run = plan(unit="ms").with_windows(inactivity_gap=gap, grace=grace).run(records(np.array(times, np.int64)))
+    run = plan(unit="ms").with_windows(inactivity_gap_ms=gap, grace_ms=grace).run(records(np.array(times, np.int64)))
     run.trace.check()
     sessions: list[tuple[int, int]] = []
     stream_time, late = -1, 0
@@ -663,7 +663,7 @@ def test_missing_columns(frame: str) -> None:
         "column 'when' is not in the data; got 'user', 'at', 'v'; name one",
         lambda: (
             sk.group_by_key("user", timestamp="when", times="ms")
-            .windowed_by(sk.SessionWindows(inactivity_gap=1, grace=1))
+            .windowed_by(sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1))
             .count()
             .run(data)
         ),
@@ -734,22 +734,23 @@ def test_what_is_no_frame(data: Any) -> None:
             "partitions is a number of partitions; got 4; 1 to 1,000,000, and without",
         ),
         (lambda: plan(sort=True), "sort=True sorts by the offset column; got no offset=; name the column"),
-        (lambda: plan().with_windows(inactivity_gap=-1), "inactivity_gap must be 0 ms or more; got -1 ms (-1)"),
+        (lambda: plan().with_windows(inactivity_gap_ms=-1), "inactivity_gap_ms must be 0 ms or more; got -1 ms"),
         (
             lambda: plan().with_windows(grace="-5ms"),
             "grace must be 0 ms or more; got -5 ms ('-5ms'); grace=\"0s\" is allowed",
         ),
         (lambda: plan().with_windows(grace="a while"), "grace must be a duration; got 'a while'; a number with a unit"),
-        (lambda: plan().with_windows(grace=1.5), "grace must be a duration; got 1.5; give a text such as"),
+        (lambda: plan().with_windows(grace_ms=1.5), "grace_ms must be an int; got 1.5; whole milliseconds such as"),
+        (lambda: plan().with_windows(grace=1.5), 'grace needs a unit; got 1.5; "1.5ms" for milliseconds, "1.5s" for'),
         (lambda: plan().with_windows(grace=True), "grace must be a duration; got True"),
         (lambda: plan().with_windows(grace=float("nan")), "grace must be a duration; got nan"),
         (
             lambda: plan().with_windows(grace="0.1ms"),
             "grace must be a whole number of milliseconds; got '0.1ms'; round it",
         ),
-        (lambda: plan().with_windows(grace=2**63), "grace must be at most 2**62 ms; got 9223372036854775808 ms"),
+        (lambda: plan().with_windows(grace_ms=2**63), "grace_ms must be at most 2**62 ms; got 9223372036854775808 ms"),
         (
-            lambda: plan().with_windows(inactivity_gap=2**62),
+            lambda: plan().with_windows(inactivity_gap_ms=2**62),
             "inactivity_gap and grace together must be at most 2**62 ms",
         ),
         (lambda: plan().emit("sometimes"), "emit must be a known choice; got 'sometimes'"),
@@ -766,7 +767,7 @@ def test_what_is_no_frame(data: Any) -> None:
         ),
         (lambda: API.open_store("rocks", "x"), "kind of store must be a known choice; got 'rocks'; one of 'memory'"),
         (lambda: API.open_store("memory", "../x"), "this is no name for a store; got '../x'; letters, digits"),
-        (lambda: API.open_store("memory", "x", retention=-1), "retention must be 0 ms or more; got -1 ms"),
+        (lambda: API.open_store("memory", "x", retention="-1ms"), "retention must be 0 ms or more; got -1 ms"),
         (lambda: API.load_sample("trains"), "there is no such sample; got 'trains'; one of ['flights']"),
         (lambda: API.partition_for("ada", 0), "partitions must be an integer from 1 on; got 0"),
         (lambda: API.partition_for(1.5, 4), "this is no key; got 1.5; text"),

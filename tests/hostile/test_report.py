@@ -210,7 +210,7 @@ def test_any_title_can_be_saved(title: str, tmp_path: Path) -> None:
     """A file may have a name that is no text, which Python reads as lone surrogates."""
     data = pd.DataFrame({"user": ["ada"], "at": [0]})
     plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(
-        sk.SessionWindows(inactivity_gap=1, grace=1)
+        sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)
     )
     run = plan.count().run(data)
     findings = Findings(title=title, plan=plan.count(), counts=run.metrics(), local=None)

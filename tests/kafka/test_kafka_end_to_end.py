@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient
 from examples.kafka.broker import broker
 from examples.kafka.jars import Missing, connector_jars
 from examples.kafka.topics import Record, create_topics, producer, read_all
+from tests.kinds import in_ms
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,7 +45,7 @@ NO_COORDINATOR_YET = (
 
 PLAN = (
     sk.group_by_key("key", timestamp="timestamp", partition="partition", offset="offset", times="ms")
-    .windowed_by(sk.SessionWindows(inactivity_gap=GAP_MS, grace=GRACE_MS))
+    .windowed_by(sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS))
     .aggregate(count=sk.count(), total=sk.sum("dep_delay"), most=sk.max("dep_delay"))
 )
 ON_CLOSE = PLAN.emit("on_window_close")
@@ -237,7 +238,7 @@ def test_finals_differ_from_kafka_streams_as_the_audit_says(outcome: Outcome) ->
 def test_a_restarted_kafka_streams_sends_what_the_audit_says(outcome: Outcome, name: str) -> None:
     """Its stream time starts anew, and its store expires nothing until the next put: record by record, in order."""
     plan, retention = (PLAN, UPDATES_RETENTION_MS) if name == UPDATES else (ON_CLOSE, None)
-    audit = sk.audit(plan, outcome.records, retention=retention, restarts=[FIRST_LIFE - 1], **AS_DEPLOYED)
+    audit = sk.audit(plan, outcome.records, retention=in_ms(retention), restarts=[FIRST_LIFE - 1], **AS_DEPLOYED)
     told = [_window(row) for life in audit.lives for row in life.changelog().to_pylist()]
     kafka = _windows(outcome.topics[name + RESTARTED])
     assert sorted(told, key=lambda window: window[0]) == kafka

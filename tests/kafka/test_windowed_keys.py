@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 def test_hopping_windows_are_written_as_kafka_writes_them(spark: SparkSession) -> None:
     plan = (
         sk.group_by_key("who", timestamp="at", unit="ms", partition="partition", offset="offset", times="ms")
-        .windowed_by(sk.TimeWindows(size=10, advance=4, grace=5))
+        .windowed_by(sk.TimeWindows(size_ms=10, advance_ms=4, grace_ms=5))
         .aggregate(count=sk.count(), total=sk.sum("n"))
     )
     rows = [{"who": "aéb"[i % 3], "at": 20 + 3 * i - 9 * (i % 2), "n": i} for i in range(12)]

@@ -65,11 +65,11 @@ def draw(seed: int, most: int = 60) -> Stream:
         offsets[mine] = np.cumsum(rng.integers(1, 4, int(mine.sum()))) - 1
     keys = rng.choice(["a", "b", "ab", "é", ""][: int(rng.integers(1, 6))], size)
     null_share = rng.choice([0.0, 0.1])
-    windows, retention = SessionWindows(inactivity_gap=gap, grace=grace), gap + grace + extra
+    windows, retention = SessionWindows(inactivity_gap_ms=gap, grace_ms=grace), gap + grace + extra
     if rng.random() < 0.15:  # segments are a minute long at least, so all is
         times = np.maximum(times, 0) % 2**55 * 60_000
         retention = (gap + extra) * 60_000
-        windows = SessionWindows.until(inactivity_gap=gap * 60_000, retention=retention)
+        windows = SessionWindows.until(inactivity_gap_ms=gap * 60_000, retention_ms=retention)
     table = pa.table(
         {
             "partition": pa.array(partitions, pa.int32()),

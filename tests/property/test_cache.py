@@ -18,7 +18,7 @@ from tests.interpreted import fewer
 
 KEYS = st.sampled_from(["", "a", "b"])
 TIMES = st.integers(0, 20)
-FOR_EVER = 10**9
+FOR_EVER = "1000000s"
 
 
 Place = tuple[str, int]
@@ -212,14 +212,14 @@ def test_any_calls_on_cached_sessions() -> None:
 
 ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60), st.integers(-2, 2)), max_size=25)
 WINDOWS = st.one_of(
-    st.builds(sk.SessionWindows, inactivity_gap=st.integers(0, 8), grace=st.integers(0, 20)),
+    st.builds(sk.SessionWindows, inactivity_gap_ms=st.integers(0, 8), grace_ms=st.integers(0, 20)),
     st.builds(
-        lambda advance, times, grace: sk.TimeWindows(size=advance * times, advance=advance, grace=grace),
+        lambda advance, times, grace: sk.TimeWindows(size_ms=advance * times, advance_ms=advance, grace_ms=grace),
         st.integers(1, 6),
         st.integers(1, 3),
         st.integers(0, 20),
     ),
-    st.builds(sk.SlidingWindows, time_difference=st.integers(1, 10), grace=st.integers(0, 20)),
+    st.builds(sk.SlidingWindows, time_difference_ms=st.integers(1, 10), grace_ms=st.integers(0, 20)),
 )
 
 

@@ -14,10 +14,10 @@ from tests.interpreted import fewer
 
 DROPS = {"session": 2_000, "tumbling": 400, "hopping": 400, "sliding": 400}
 KINDS: dict[str, Any] = {
-    "session": sk.SessionWindows(inactivity_gap=40, grace=15),
-    "tumbling": sk.TimeWindows(size=60, grace=15),
-    "hopping": sk.TimeWindows(size=60, advance=25, grace=15),
-    "sliding": sk.SlidingWindows(time_difference=40, grace=15),
+    "session": sk.SessionWindows(inactivity_gap_ms=40, grace_ms=15),
+    "tumbling": sk.TimeWindows(size_ms=60, grace_ms=15),
+    "hopping": sk.TimeWindows(size_ms=60, advance_ms=25, grace_ms=15),
+    "sliding": sk.SlidingWindows(time_difference_ms=40, grace_ms=15),
 }
 
 
@@ -40,7 +40,7 @@ def test_it_is_exact(kind: str) -> None:
 
         def misses(grace_ms: int, offset: int, start_ms: int, runs: dict[int, Any] = runs, data: Any = data) -> bool:
             if grace_ms not in runs:
-                runs[grace_ms] = plan.with_windows(grace=grace_ms).run(data).trace
+                runs[grace_ms] = plan.with_windows(grace_ms=grace_ms).run(data).trace
             if kind == "session":
                 return bool(runs[grace_ms].decision[offset] == LATE)
             missed = runs[grace_ms].missed

@@ -138,7 +138,7 @@ def test_many_open_sessions_of_one_key() -> None:
             "value": zeros,
             "real": pa.nulls(size, pa.float64()),
         }
-        windows = type(stream.windows)(inactivity_gap=gap, grace=int(rng.choice([30, 200, 10_000])) * (gap + 1))
+        windows = type(stream.windows)(inactivity_gap_ms=gap, grace_ms=int(rng.choice([30, 200, 10_000])) * (gap + 1))
         stream = Stream(windows, windows.close_lag_ms + int(rng.choice([0, 50])), pa.table(columns))
         outcome, trace = _kernel(stream, aggregations)
         trace.check()

@@ -16,6 +16,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from sessionkit.spark.worker.stream_partition import counted
 from sessionkit.steps.partition_run import PartitionRun
 from sessionkit.steps.views import WHOLE
+from tests.kinds import in_ms
 
 RETENTION_MS = 40_000  # a closed window can still be found, and met, for a while
 CASES = [
@@ -59,7 +60,7 @@ def test_the_counters_are_those_of_one_run(kind: str, strategy: str, retention_m
     seed = CASES.index((kind, strategy, retention_ms))
     dice, whole = np.random.default_rng(seed), records(seed)
     table = whole.filter(pa.compute.equal(whole["partition"], 3))
-    expected = plan_for(kind, strategy).run(table, retention=retention_ms).metrics()
+    expected = plan_for(kind, strategy).run(table, retention=in_ms(retention_ms)).metrics()
     assert expected["windows-closed"] > 20 or not windows.is_ever_closed
     for batches in (0, 11):
         cuts = sorted(dice.integers(0, len(table), batches).tolist())

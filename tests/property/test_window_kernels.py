@@ -34,8 +34,8 @@ GROUP = 100 // SLOWER
 def _sliding(seed: int) -> SlidingWindows:
     rng = np.random.default_rng([seed, 2])
     return SlidingWindows(
-        time_difference=int(rng.choice([1, 2, 5, 30, 400])),
-        grace=int(rng.choice([0, 0, 1, 5, 40, 10_000])),
+        time_difference_ms=int(rng.choice([1, 2, 5, 30, 400])),
+        grace_ms=int(rng.choice([0, 0, 1, 5, 40, 10_000])),
     )
 
 
@@ -44,7 +44,7 @@ def _times(seed: int) -> TimeWindows:
     size = int(rng.choice([1, 2, 5, 30, 400]))
     advance = size if rng.random() < 0.4 else int(rng.integers(1, size + 1))
     advance = max(advance, size // 40)  # a record in thousands of windows is another test's
-    return TimeWindows(size=size, advance=advance, grace=int(rng.choice([0, 0, 1, 5, 40, 10_000])))
+    return TimeWindows(size_ms=size, advance_ms=advance, grace_ms=int(rng.choice([0, 0, 1, 5, 40, 10_000])))
 
 
 def _some(seed: int) -> dict[str, Aggregation]:
@@ -139,7 +139,10 @@ def _in_batches(
     return outcomes
 
 
-STATES = {"memory": lambda: memory_store(TimeWindows(size=1, grace=0), None), "columns": lambda: ColumnState("windows")}
+STATES = {
+    "memory": lambda: memory_store(TimeWindows(size_ms=1, grace=0), None),
+    "columns": lambda: ColumnState("windows"),
+}
 
 
 @pytest.mark.parametrize("state", STATES)

@@ -18,15 +18,15 @@ WindowId = tuple[str, int]  # key, start
 ROWS = st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 50)), max_size=30)
 GRACE = st.integers(0, 10)
 HOPPING = st.builds(
-    lambda size, advance, grace: sk.TimeWindows(size=size, advance=min(size, advance), grace=grace),
+    lambda size, advance, grace: sk.TimeWindows(size_ms=size, advance_ms=min(size, advance), grace_ms=grace),
     st.integers(1, 15),
     st.integers(1, 15),
     GRACE,
 )
-SLIDING = st.builds(sk.SlidingWindows, time_difference=st.integers(1, 12), grace=GRACE)
-SESSIONS = st.builds(sk.SessionWindows, inactivity_gap=st.integers(0, 12), grace=GRACE)
+SLIDING = st.builds(sk.SlidingWindows, time_difference_ms=st.integers(1, 12), grace_ms=GRACE)
+SESSIONS = st.builds(sk.SessionWindows, inactivity_gap_ms=st.integers(0, 12), grace_ms=GRACE)
 NOTHING_IS_LATE = 1_000
-NOTHING_EXPIRES = 10**9
+NOTHING_EXPIRES = "1000000s"
 laws = settings(max_examples=fewer(100))
 
 
@@ -70,13 +70,13 @@ def finals(run: sk.Run) -> dict[WindowId, tuple[int, list[int]]]:
 
 def every_millisecond(d: int, grace: int) -> sk.TimeWindows:
     """[s, s + d + 1), which is [s, s + d], at every s."""
-    return sk.TimeWindows(size=d + 1, advance=1, grace=grace)
+    return sk.TimeWindows(size_ms=d + 1, advance_ms=1, grace_ms=grace)
 
 
 @laws
 @given(ROWS, st.integers(1, 12))
 def test_a_hopping_window_at_the_same_start_holds_what_a_sliding_window_holds(rows: Rows, d: int) -> None:
-    sliding = held(run_of(sk.SlidingWindows(time_difference=d, grace=NOTHING_IS_LATE), rows))
+    sliding = held(run_of(sk.SlidingWindows(time_difference_ms=d, grace_ms=NOTHING_IS_LATE), rows))
     hopping = held(run_of(every_millisecond(d, NOTHING_IS_LATE), rows))
     assert sliding == {id: hopping[id] for id in sliding}
     # and no hopping window holds anything that no sliding window holds
@@ -88,7 +88,7 @@ def test_a_hopping_window_at_the_same_start_holds_what_a_sliding_window_holds(ro
 def test_in_order_they_close_with_the_same_record(rows: Rows, d: int, grace: int) -> None:
     """S >= (end + 1) + grace is S > end + grace."""
     rows = sorted(rows, key=lambda row: row[1])
-    sliding = finals(run_of(sk.SlidingWindows(time_difference=d, grace=grace), rows, "on_window_close"))
+    sliding = finals(run_of(sk.SlidingWindows(time_difference_ms=d, grace_ms=grace), rows, "on_window_close"))
     hopping = finals(run_of(every_millisecond(d, grace), rows, "on_window_close"))
     assert sliding == {id: hopping[id] for id in sliding}
 
@@ -101,7 +101,7 @@ def test_late_records_cost_sliding_windows(rows: Rows, d: int, grace: int) -> No
 
     The reverse is rare: such a record gets into a window that starts after it, in a copy.
     """
-    run = run_of(sk.SlidingWindows(time_difference=d, grace=grace), rows)
+    run = run_of(sk.SlidingWindows(time_difference_ms=d, grace_ms=grace), rows)
     sliding, hopping = held(run), held(run_of(every_millisecond(d, grace), rows))
     for (key, start_ms), records in sliding.items():
         for record in set(records) - set(hopping.get((key, start_ms), ())):
@@ -131,7 +131,7 @@ def test_the_trace_knows_what_each_window_holds(windows: Any, rows: Rows) -> Non
 def test_more_grace_keeps_what_less_grace_kept(windows: Any, rows: Rows, more: int) -> None:
     """Each record in each window in which it lies; and what is added had been missed."""
     run = run_of(windows, rows)
-    again = run_of(run.plan.with_windows(grace=windows.grace_ms + more).windows, rows)
+    again = run_of(run.plan.with_windows(grace_ms=windows.grace_ms + more).windows, rows)
     before, after = held(run), held(again)
     for id, records in before.items():
         inside = [record for record in records if rows[record][1] >= id[1]]

@@ -64,9 +64,11 @@ def scratch(inside: Path | None = None) -> Iterator[Path]:
 def opened(kind: str, directory: Path, **options: Any) -> Any:
     """A store of this kind."""
     if kind == "window":
-        return RocksDBWindowStore(name=NAME, directory=directory, segment_interval=60_000, **options)
+        return RocksDBWindowStore(name=NAME, directory=directory, segment_interval="60000ms", **options)
     by_time = kind == "session by time"
-    return RocksDBSessionStore(name=NAME, directory=directory, segment_interval=60_000, time_ordered=by_time, **options)
+    return RocksDBSessionStore(
+        name=NAME, directory=directory, segment_interval="60000ms", time_ordered=by_time, **options
+    )
 
 
 def rows_of(directory: Path) -> Path:

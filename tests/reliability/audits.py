@@ -20,6 +20,7 @@ from tests.differential.compare import fault_of
 from tests.differential.draw_times import smallest_retention
 from tests.differential.oracle import Oracle, OracleFailed
 from tests.differential.shrink import shrink
+from tests.kinds import in_ms
 from tests.reliability._deployments_drawn import Case, draw
 from tests.reliability.pieces import Outcome
 
@@ -150,7 +151,9 @@ def audit_of(case: Case) -> sk.Audit:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "column 'timestamp' read as", UserWarning)
         retention_ms = case["window"].get("retention_ms")
-        return sk.audit(plan_of(case), frame_of(case), store=STORES[case["store"]], retention=retention_ms, **options)
+        return sk.audit(
+            plan_of(case), frame_of(case), store=STORES[case["store"]], retention=in_ms(retention_ms), **options
+        )
 
 
 def _clock(case: Case) -> list[int]:
@@ -275,7 +278,7 @@ def should_come(case: Case, retention_ms: int) -> tuple[dict[Id, Sent], set[Id]]
     kept_ms = max(smallest_retention(case["window"]), retention_ms - 1)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "column 'timestamp' read as", UserWarning)
-        rows = plan_of(case).run(frame_of(case), retention=kept_ms).changelog().to_pylist()
+        rows = plan_of(case).run(frame_of(case), retention=f"{kept_ms}ms").changelog().to_pylist()
     found: dict[Id, Sent] = {}
     for row in rows:
         id = (row["partition"], key_text(row["key"]), row["window_start_ms"], row["window_end_ms"])

@@ -67,11 +67,11 @@ def _windows(rng: Random, scale: int) -> Any:
         rng.choice((0, 1, 7, 20)) * scale,
     )
     if kind == "session":
-        return sk.SessionWindows(inactivity_gap=span if rng.random() < 0.9 else 0, grace=grace)
+        return sk.SessionWindows(inactivity_gap_ms=span if rng.random() < 0.9 else 0, grace_ms=grace)
     if kind == "sliding":
-        return sk.SlidingWindows(time_difference=span, grace=grace)
+        return sk.SlidingWindows(time_difference_ms=span, grace_ms=grace)
     advance = rng.randint(-(-span // 6), span) if kind == "hopping" else span
-    return sk.TimeWindows(size=span, advance=advance, grace=grace)
+    return sk.TimeWindows(size_ms=span, advance_ms=advance, grace_ms=grace)
 
 
 def _stream(rng: Random, scale: int) -> list[Record]:
@@ -144,13 +144,13 @@ def _grace(rng: Random, noted: Counter[str]) -> Iterator[str]:
     plan = KEYED.windowed_by(windows).count()
     options: dict[str, Any] = {}
     if isinstance(windows, sk.SessionWindows) and rng.random() < 0.3:
-        options["gap"] = rng.randint(0, 30) * scale
+        options["gap"] = f"{rng.randint(0, 30) * scale}ms"
     found = sk.suggest_grace(plan, _table(records), keep=keep, **options)
     if "gap" in options:
         plan = plan.with_windows(inactivity_gap=options["gap"])
 
     def share(grace_ms: int) -> float:
-        told = counted(plan.with_windows(grace=grace_ms).windows, records)
+        told = counted(plan.with_windows(grace_ms=grace_ms).windows, records)
         return (told.records - told.late) / told.records if told.records else 1.0
 
     told = f"{plan.windows!r}, keep={keep!r}, {options}, {records}: {found!r}"
@@ -175,13 +175,13 @@ def _grace(rng: Random, noted: Counter[str]) -> Iterator[str]:
 
 def _sweep(rng: Random, noted: Counter[str]) -> Iterator[str]:
     windows, records = _windows(rng, 1), _stream(rng, 1)
-    values: dict[str, list[int]] = {"grace": [rng.randint(0, 60) for _ in range(rng.randint(1, 4))]}
+    values: dict[str, list[int]] = {"grace_ms": [rng.randint(0, 60) for _ in range(rng.randint(1, 4))]}
     if isinstance(windows, sk.SessionWindows):
-        values["inactivity_gap"] = [rng.randint(0, 40) for _ in range(rng.randint(1, 3))]
+        values["inactivity_gap_ms"] = [rng.randint(0, 40) for _ in range(rng.randint(1, 3))]
     elif isinstance(windows, sk.SlidingWindows):
-        values["time_difference"] = [rng.randint(1, 40) for _ in range(rng.randint(1, 3))]
+        values["time_difference_ms"] = [rng.randint(1, 40) for _ in range(rng.randint(1, 3))]
     else:
-        values["size"] = [rng.randint(windows.advance_ms, windows.advance_ms + 40) for _ in range(rng.randint(1, 3))]
+        values["size_ms"] = [rng.randint(windows.advance_ms, windows.advance_ms + 40) for _ in range(rng.randint(1, 3))]
     plan = KEYED.windowed_by(windows).count()
     found = sk.sweep(plan, _table(records), **values)
     for cell in found.cells:

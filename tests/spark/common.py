@@ -59,7 +59,7 @@ def shuffled(spark: SparkSession, table: pa.Table, files: int = 3) -> DataFrame:
 
 
 BASE = sk.group_by_key("key", timestamp="at", partition="partition", offset="offset", times="ms").windowed_by(
-    sk.SessionWindows(inactivity_gap=GAP_MS, grace=GRACE_MS)
+    sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS)
 )
 FUNCTIONS = BASE.aggregate(
     longest=sk.aggregation(
@@ -88,10 +88,10 @@ def in_order(table: pa.Table, *names: str) -> pa.Table:
 
 
 WINDOWS: dict[str, Any] = {
-    "session": sk.SessionWindows(inactivity_gap=GAP_MS, grace=GRACE_MS),
-    "tumbling": sk.TimeWindows(size=5_000, grace=4_000),
-    "hopping": sk.TimeWindows(size=5_000, advance=1_700, grace=4_000),
-    "sliding": sk.SlidingWindows(time_difference=5_000, grace=4_000),
+    "session": sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS),
+    "tumbling": sk.TimeWindows(size_ms=5_000, grace_ms=4_000),
+    "hopping": sk.TimeWindows(size_ms=5_000, advance_ms=1_700, grace_ms=4_000),
+    "sliding": sk.SlidingWindows(time_difference_ms=5_000, grace_ms=4_000),
 }
 STRATEGIES = ("on_window_update", "on_window_close")
 

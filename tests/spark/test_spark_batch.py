@@ -120,7 +120,7 @@ def test_sessions_without_a_grace(spark: SparkSession) -> None:
 @pytest.mark.parametrize("strategy", ["on_window_update", "on_window_close"])
 @pytest.mark.usefixtures("small_steps")
 def test_functions_and_closed_sessions_that_open_again(spark: SparkSession, strategy: str) -> None:
-    table, plan, retention = records(2, seed=5), FUNCTIONS.emit(strategy), GAP_MS + GRACE_MS + 9_000
+    table, plan, retention = records(2, seed=5), FUNCTIONS.emit(strategy), f"{GAP_MS + GRACE_MS + 9_000}ms"
     local = plan.run(table, retention=retention)
     assert len(local.trace.reopenings.at) > 0
     run = plan.run(shuffled(spark, table), retention=retention)
@@ -160,7 +160,7 @@ def test_several_key_columns_and_hostile_names(spark: SparkSession) -> None:
         sk.group_by_key(
             "k`e.y", "$x$", sep="|", timestamp="<b>at</b>", partition="part ition", offset="off.set", times="ms"
         )
-        .windowed_by(sk.SessionWindows(inactivity_gap=GAP_MS, grace=GRACE_MS))
+        .windowed_by(sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS))
         .aggregate(**{"a.b`c": sk.count(), "<img src=x onerror=alert(1)>": sk.last("wo`rd")})
     )
     run, local = plan.run(shuffled(spark, table)), plan.run(table)

@@ -55,7 +55,7 @@ def test_only_runs_at_hand_are_compared(spark: SparkSession) -> None:
 
 @pytest.mark.parametrize("kind", [*WINDOWS, "trailing"])
 def test_a_sweep_on_spark_is_the_local_one(spark: SparkSession, kind: str) -> None:
-    trailing = sk.SlidingWindows(time_difference=5_000, grace=4_000, trailing_only=True)
+    trailing = sk.SlidingWindows(time_difference_ms=5_000, grace_ms=4_000, trailing_only=True)
     windows = trailing if kind == "trailing" else WINDOWS[kind]
     plan, table = plan_of(windows, STRATEGIES[1]), records(2)
     here, there = (sk.sweep(plan, data, grace=[0, 3_000]) for data in (table.to_pandas(), shuffled(spark, table)))

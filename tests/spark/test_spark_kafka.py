@@ -95,9 +95,9 @@ def test_what_is_refused_before_anything_runs(spark: SparkSession) -> None:
 
 
 WINDOWS = {
-    "session": sk.SessionWindows(inactivity_gap=10, grace=10),
-    "hopping": sk.TimeWindows(size=10, advance=5, grace=10),
-    "sliding": sk.SlidingWindows(time_difference=10, grace=10),
+    "session": sk.SessionWindows(inactivity_gap_ms=10, grace_ms=10),
+    "hopping": sk.TimeWindows(size_ms=10, advance_ms=5, grace_ms=10),
+    "sliding": sk.SlidingWindows(time_difference_ms=10, grace_ms=10),
 }
 KEYS: dict[str, list[Any]] = {
     "string": ["ada", "é", ""],

@@ -47,7 +47,7 @@ def test_a_query_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path) -
     SharedFiles(first._name).remove()
     for file in write_files(table.slice(600), tmp_path / "rest", [300]).iterdir():
         file.rename(folder / f"later-{file.name}")
-    other = plan.windowed_by(sk.SessionWindows(inactivity_gap=6_000, grace=8_000))
+    other = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=6_000, grace_ms=8_000))
     with pytest.raises(StoreMismatch, match=r"windows .*5s.* in it, .*6s.* asked for"):
         run_through(other.run(read_stream(spark, folder)).events(), checkpoint)
     with collected(plan.run(read_stream(spark, folder)).changelog(), checkpoint) as batches:

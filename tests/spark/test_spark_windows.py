@@ -50,7 +50,7 @@ def test_every_view_is_the_local_one(
 
 
 def test_trailing_only(spark: SparkSession) -> None:
-    windows = sk.SlidingWindows(time_difference=5_000, grace=4_000, trailing_only=True)
+    windows = sk.SlidingWindows(time_difference_ms=5_000, grace_ms=4_000, trailing_only=True)
     plan, table = plan_of(windows, "on_window_close"), records(2)
     local, run = plan.run(table), plan.run(shuffled(spark, table))
     assert_same(run.table(), local.table())
@@ -61,6 +61,6 @@ def test_trailing_only(spark: SparkSession) -> None:
 def test_what_a_run_says_of_itself(spark: SparkSession) -> None:
     run = plan_of(WINDOWS["hopping"], "on_window_update").run(shuffled(spark, records(1)))
     assert "windows on Spark · size 5 s, advance 1 s 700 ms, grace 4 s · one task a partition" in repr(run)
-    sessions = plan_of(sk.SessionWindows(inactivity_gap=1, grace=1), "on_window_update")
+    sessions = plan_of(sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1), "on_window_update")
     with pytest.raises(NotBuilt, match="a trace of sessions has no touches"):
         sessions.run(shuffled(spark, records(1))).trace.touched()

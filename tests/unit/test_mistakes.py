@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, SessionkitError
+from tests.kinds import EACH_KIND
 
 CLICKS = pd.DataFrame({"user": ["ada", "bob", "ada"], "at": [0, 10_000, 20_000], "amount": [1, 2, 3]})
 WINDOWS = sk.SessionWindows(inactivity_gap="30s", grace="10s")
@@ -18,16 +21,40 @@ RUN = PLAN.run(CLICKS)
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a gap without its name": (lambda: sk.SessionWindows("2h"), 'SessionWindows(inactivity_gap="30m", grace="5m")'),
-    "no grace": (lambda: sk.SessionWindows(inactivity_gap="2h"), "missing a required argument: 'grace'"),
+    "no grace": (lambda: sk.SessionWindows(inactivity_gap="2h"), "grace must be given; got neither grace nor grace_ms"),
     "another name for the gap": (lambda: sk.SessionWindows(gap="2h", grace="1h"), "sk.SessionWindows(inactivity_gap="),
     "a gap that is no length": (
         lambda: sk.SessionWindows(inactivity_gap="x", grace=0),
         "inactivity_gap must be a durat",
     ),
     "a size without its name": (lambda: sk.TimeWindows("1h"), 'sk.TimeWindows(size="1h", grace="5m")'),
-    "no grace of a size": (lambda: sk.TimeWindows(size="1h"), "missing a required argument: 'grace'"),
+    "no grace of a size": (lambda: sk.TimeWindows(size="1h"), 'grace="5m" or another text, or grace_ms=300000'),
     "a difference without its name": (lambda: sk.SlidingWindows("1h"), "sk.SlidingWindows(time_difference="),
-    "until without a retention": (lambda: sk.SessionWindows.until(inactivity_gap="1h"), 'retention="1d"'),
+    "until without a retention": (lambda: sk.SessionWindows.until(inactivity_gap="1h"), 'retention="5m" or another'),
+    "grace twice": (
+        lambda: sk.SessionWindows(inactivity_gap="1h", grace="5m", grace_ms=300_000),
+        "grace and grace_ms say the same; got grace='5m' and grace_ms=300000; leave one out",
+    ),
+    "grace twice, as 0": (lambda: sk.TimeWindows(size="1h", grace=0, grace_ms=0), "got grace=0 and grace_ms=0; leave"),
+    "grace changed twice": (lambda: PLAN.with_windows(grace="1h", grace_ms=5), "grace and grace_ms say the same"),
+    "milliseconds as a text": (
+        lambda: sk.SessionWindows(inactivity_gap_ms="2h", grace=0),
+        "inactivity_gap_ms must be an int; got '2h'; whole milliseconds such as inactivity_gap_ms=300000, or "
+        'inactivity_gap="5m"',
+    ),
+    "milliseconds as a float": (lambda: sk.TimeWindows(size_ms=1e3, grace=0), "size_ms must be an int; got 1000.0;"),
+    "milliseconds as a choice": (
+        lambda: sk.SlidingWindows(time_difference_ms=True, grace=0),
+        "time_difference_ms must be an int; got True;",
+    ),
+    "milliseconds as a timedelta": (
+        lambda: PLAN.with_windows(grace_ms=pd.Timedelta("1h").to_timedelta64()),
+        "grace_ms must be an int; got np.timedelta64(",
+    ),
+    "fewer milliseconds than none": (
+        lambda: PLAN.with_windows(grace_ms=-5),
+        "grace_ms must be 0 ms or more; got -5 ms",
+    ),
     "no time": (lambda: sk.group_by_key("user"), 'sk.group_by_key("user", timestamp="at")'),
     "the time as a second key": (lambda: sk.group_by_key("user", "at"), "missing a required argument: 'timestamp'"),
     "windows as a text": (lambda: KEYED.windowed_by("2h"), "windowed_by takes windows; got '2h'"),
@@ -55,6 +82,69 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "no records to audit": (lambda: sk.audit(PLAN), "sk.audit(plan, data)"),
     "no run to compare with": (RUN.compare, "run.compare(other_run)"),
 }
+
+
+# A number without a unit: `gap=7200` was 7.2 s to us and two hours to whoever wrote it.
+LENGTHS: dict[str, tuple[str, Callable[[Any], object]]] = {
+    "SessionWindows": ("inactivity_gap", lambda given: sk.SessionWindows(inactivity_gap=given, grace=0)),
+    "its grace": ("grace", lambda given: sk.SessionWindows(inactivity_gap="2h", grace=given)),
+    "until": ("inactivity_gap", lambda given: sk.SessionWindows.until(inactivity_gap=given, retention="1d")),
+    "its retention": ("retention", lambda given: sk.SessionWindows.until(inactivity_gap="1h", retention=given)),
+    "TimeWindows": ("size", lambda given: sk.TimeWindows(size=given, grace=0)),
+    "their advance": ("advance", lambda given: sk.TimeWindows(size="1d", advance=given, grace=0)),
+    "their grace": ("grace", lambda given: sk.TimeWindows(size="1d", grace=given)),
+    "SlidingWindows": ("time_difference", lambda given: sk.SlidingWindows(time_difference=given, grace=0)),
+    "with_windows": ("grace", lambda given: PLAN.with_windows(grace=given)),
+    "run": ("retention", lambda given: PLAN.run(CLICKS, retention=given)),
+    "run as Kafka": ("retention", lambda given: PLAN.run(CLICKS, rules="kafka", retention=given)),
+    "emit_interval": ("emit_interval", lambda given: PLAN.run(CLICKS, rules="kafka", emit_interval=given)),
+    "open_store": ("retention", lambda given: sk.open_store("memory", "clicks", retention=given)),
+    "open_store on disk": (
+        "retention",
+        lambda given: sk.open_store("rocksdb", "clicks", directory="nowhere", retention=given),
+    ),
+    "its segments": (
+        "segment_interval",
+        lambda given: sk.open_store("rocksdb", "clicks", directory="nowhere", segment_interval=given),
+    ),
+    "sweep": ("grace", lambda given: sk.sweep(PLAN, CLICKS, grace=["1h", given])),
+    "its cell": ("grace", lambda given: sk.sweep(PLAN, CLICKS, grace=["1h"]).cell(grace=given)),
+    "suggest_grace": ("inactivity_gap", lambda given: sk.suggest_grace(PLAN, CLICKS, gap=given)),
+    "audit": ("retention", lambda given: sk.audit(PLAN, CLICKS, retention=given)),
+    "its emit_interval": ("emit_interval", lambda given: sk.audit(PLAN, CLICKS, emit_interval=given)),
+    "tune": ("grace", lambda given: sk.tune(PLAN, CLICKS, grace=(0, given))),
+    "a slider": ("grace", lambda given: sk.tune(PLAN, CLICKS).set(grace=given)),
+    "to_java": ("retention", lambda given: PLAN.to_java(retention=given)),
+    "to_ksql": ("retention", lambda given: PLAN.to_ksql(retention=given)),
+}
+
+
+@pytest.mark.parametrize("call", LENGTHS)
+@pytest.mark.parametrize("number", [7200, np.int64(7200), 7200.0])
+def test_a_length_without_a_unit_is_refused_with_both_that_could_be_meant(call: str, number: Any) -> None:
+    name, make = LENGTHS[call]
+    with pytest.raises(InvalidArgument) as caught:
+        make(number)
+    assert str(caught.value) == f'{name} needs a unit; got 7200; "7200ms" for milliseconds, "7200s" for seconds'
+
+
+def test_a_gap_of_7200_is_no_longer_7_seconds() -> None:
+    """`gap=7200` is silently 7.2 s; whoever counts in seconds meant two hours."""
+    with pytest.raises(InvalidArgument, match=r'inactivity_gap needs a unit; got 7200; "7200ms" for .*, "7200s" for'):
+        sk.SessionWindows(inactivity_gap=7200, grace=0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("windows", [*EACH_KIND.values(), sk.SessionWindows.until(inactivity_gap="1h", retention="1d")])
+def test_numbers_have_a_name_of_their_own_and_are_handed_on(windows: Any) -> None:
+    make, given = windows.arguments()
+    lengths = [name for name in given if name.endswith("_ms")]
+    assert lengths and all(type(given[name]) is int for name in lengths)
+    plan = KEYED.windowed_by(windows)
+    for name in lengths:
+        changed = plan.with_windows(**{name: given[name] + 1}).windows
+        assert changed.arguments()[1] == {**given, name: given[name] + 1}
+        assert changed == make(**{**given, name: np.int64(given[name] + 1)})
+        assert changed == plan.with_windows(**{name.removesuffix("_ms"): f"{given[name] + 1}ms"}).windows
 
 
 @pytest.mark.parametrize("name", MISTAKES)

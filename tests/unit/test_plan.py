@@ -48,7 +48,7 @@ def rebuilt(plan: sk.Plan) -> sk.Plan:
 def test_code() -> None:
     plan = (
         sk.group_by_key("carrier", "origin", timestamp="scheduled", sep="@", timezone="UTC", offset="offset")
-        .windowed_by(sk.SessionWindows(inactivity_gap="1h 30m", grace=90_500))
+        .windowed_by(sk.SessionWindows(inactivity_gap="1h 30m", grace_ms=90_500))
         .emit("on_window_close")
         .aggregate(visits=sk.count(), spent=sk.sum("amount"))
     )
@@ -97,7 +97,7 @@ def test_any_plan_is_rebuilt_from_its_code(
     column: str,
 ) -> None:
     plan = sk.group_by_key(*keys, timestamp=timestamp, sep=sep, **options, times="ms")
-    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap=gap, grace=grace)).emit(emit)
+    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=gap, grace_ms=grace)).emit(emit)
     named = {name: make(column) for name, make in zip(names, (sk.sum, sk.mean, sk.collect), strict=False)}
     try:
         plan = plan.aggregate(**named)
@@ -206,7 +206,7 @@ def test_steps_that_are_refused(step: Any, telling: str) -> None:
         ({"rules": None}, "rules must be a known choice; got None"),
         ({"retention": "39s"}, "retention must cover the windows; got 39 s; at least inactivity_gap + grace = 40 s"),
         ({"retention": "long"}, "retention must be a duration; got 'long'"),
-        ({"retention": -1}, "retention must be 0 ms or more; got -1 ms"),
+        ({"retention": -1}, "retention must be 0 ms or more; got -1; "),
         (
             {"store": "clicks-store"},
             "store must be a store of sessions; got 'clicks-store'; such as sk.open_store(\"memory\", ",
@@ -223,11 +223,12 @@ def test_runs_that_are_refused(options: dict[str, Any], telling: str) -> None:
 @pytest.mark.parametrize(
     ("gap", "grace", "telling"),
     [
-        (-1, 0, 'inactivity_gap must be 0 ms or more; got -1 ms (-1); inactivity_gap="0s" is allowed'),
+        (-1, 0, 'inactivity_gap must be 0 ms or more; got -1; inactivity_gap="0s" is allowed'),
         (0, "-5ms", "grace must be 0 ms or more; got -5 ms ('-5ms'); grace=\"0s\" is allowed"),
         ("soon", 0, "inactivity_gap must be a duration; got 'soon'"),
-        (0, None, "grace must be a duration; got None"),
-        (2**62, 1, "inactivity_gap and grace together must be at most 2**62 ms; got 4611686018427387905 ms"),
+        (0, None, 'grace must be given; got neither grace nor grace_ms; grace="5m" or another text'),
+        (7200, 0, 'inactivity_gap needs a unit; got 7200; "7200ms" for milliseconds, "7200s" for seconds'),
+        (f"{2**62}ms", "1ms", "inactivity_gap and grace together must be at most 2**62 ms; got 4611686018427387905 ms"),
     ],
 )
 def test_windows_that_are_refused(gap: Any, grace: Any, telling: str) -> None:
@@ -237,8 +238,8 @@ def test_windows_that_are_refused(gap: Any, grace: Any, telling: str) -> None:
 
 
 def test_a_choice_with_consequences_has_no_default() -> None:
-    with pytest.raises(InvalidArgument, match="missing a required argument: 'grace'"):
-        sk.SessionWindows(inactivity_gap="30s")  # type: ignore[call-arg]
+    with pytest.raises(InvalidArgument, match="grace must be given; got neither grace nor grace_ms; "):
+        sk.SessionWindows(inactivity_gap="30s")
     with pytest.raises(InvalidArgument, match="too many positional arguments"):
         sk.SessionWindows("30s", "10s")  # type: ignore[call-arg]
 
@@ -297,8 +298,8 @@ def test_dropped_records_say_how_much_grace_was_missing() -> None:
     dropped = toy().count().run(CLICKS).dropped()
     assert dropped["missing_grace_ms"].tolist() == [49_000]  # 100 s - 30 s - 10 s - 11 s
     assert dropped["enough_grace_ms"].tolist() == [59_000]
-    assert len(toy().with_windows(grace=59_000).count().run(CLICKS).dropped()) == 0
-    assert len(toy().with_windows(grace=58_999).count().run(CLICKS).dropped()) == 1
+    assert len(toy().with_windows(grace_ms=59_000).count().run(CLICKS).dropped()) == 0
+    assert len(toy().with_windows(grace_ms=58_999).count().run(CLICKS).dropped()) == 1
     assert "missing_grace_ms" not in toy().count().run(CLICKS).dropped(missing_grace=False)
 
 

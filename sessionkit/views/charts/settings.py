@@ -189,7 +189,7 @@ def pareto(sweep: Sweep, *, theme: Theme) -> go.Figure:
         )
     )
     for number, value in enumerate(sweep.values[first]):
-        mine = [i for i, cell in enumerate(sweep.cells) if cell.settings[first] == value]
+        mine = [i for i, cell in enumerate(sweep.cells) if next(iter(cell.settings.values())) == value]
         colour = statuses[number % len(statuses)]
         figure.add_trace(
             go.Scatter(
@@ -228,7 +228,7 @@ def _below_all(sweep: Sweep) -> float:
 
 
 def _hover(cell: Cell) -> str:
-    settings = ", ".join(f"{name} {show_duration(ms)}" for name, ms in cell.settings.items())
+    settings = ", ".join(f"{name.removesuffix('_ms')} {show_duration(ms)}" for name, ms in cell.settings.items())
     return escape_label(
         f"{settings}: {cell.dropped:,} dropped ({cell.dropped_share:.3%}), {plural(cell.windows, 'window')}, "
         f"{plural(cell.merges, 'merge')}, final after {show_duration(cell.delay_ms)}",

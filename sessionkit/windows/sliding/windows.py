@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sessionkit.base.calls import called_as
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
-from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, duration_ms, retention_ms, show_duration
+from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, length_ms, retention_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.contract import Store, StoredWindow, WindowStore
 from sessionkit.trace.window_trace import Touches
@@ -36,8 +36,10 @@ class SlidingWindows:
         time_difference: two records this far apart are together in some window; more than 0.
         grace: how long after its end a window still takes late records; 0 is allowed, leaving it out is not (KIP-633).
         trailing_only: KIP-450's first form: only the windows that end with a record, and only final results.
+        time_difference_ms, grace_ms: the lengths as numbers, in whole milliseconds.
     Raises:
-        InvalidArgument: a duration is out of its bounds, or the largest of them passes 2**62 ms.
+        InvalidArgument: a duration is out of its bounds, or the largest of them passes 2**62 ms; or a length is missing
+            or given twice.
     Source:
         KIP-450; SlidingWindows.ofTimeDifferenceAndGrace.
     Example:
@@ -59,13 +61,22 @@ class SlidingWindows:
     caches_on_close = False
 
     @called_as('sk.SlidingWindows(time_difference="10m", grace="5m")')
-    def __init__(self, *, time_difference: Duration, grace: Duration, trailing_only: bool = False) -> None:
-        object.__setattr__(self, "time_difference_ms", duration_ms(time_difference, "time_difference"))
-        object.__setattr__(self, "grace_ms", duration_ms(grace, "grace"))
+    def __init__(
+        self,
+        *,
+        time_difference: Duration | None = None,
+        grace: Duration | None = None,
+        trailing_only: bool = False,
+        time_difference_ms: int | None = None,
+        grace_ms: int | None = None,
+    ) -> None:
+        difference_ms = length_ms(time_difference, time_difference_ms, "time_difference")
+        object.__setattr__(self, "time_difference_ms", difference_ms)
+        object.__setattr__(self, "grace_ms", length_ms(grace, grace_ms, "grace"))
         object.__setattr__(self, "trailing_only", bool(trailing_only))
         if self.time_difference_ms == 0:
             want = 'time_difference="10s"; Kafka takes 0 and then fails at the first record'
-            raise InvalidArgument(problem("time_difference must be more than 0 ms", repr(time_difference), want))
+            raise InvalidArgument(problem("time_difference must be more than 0 ms", "0 ms", want))
         if 2 * self.time_difference_ms + self.grace_ms > MAX_DURATION_MS:
             got = f"{2 * self.time_difference_ms + self.grace_ms} ms"
             want = "shorten one"
@@ -146,8 +157,8 @@ class SlidingWindows:
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         """What to call to make them again, and with what."""
         return SlidingWindows, {
-            "time_difference": self.time_difference_ms,
-            "grace": self.grace_ms,
+            "time_difference_ms": self.time_difference_ms,
+            "grace_ms": self.grace_ms,
             "trailing_only": self.trailing_only,
         }
 

@@ -31,7 +31,7 @@ from sessionkit.windows import (
     by_start,
     compiled_loop,
     duration_code,
-    duration_ms,
+    length_ms,
     retention_ms,
     show_duration,
     window_kind,
@@ -79,7 +79,7 @@ class CalendarDays:
 
     Args:
         timezone: a name of the IANA time zone database, such as "Europe/Berlin".
-        grace: how long after midnight a day still takes late records.
+        grace: how long after midnight a day still takes late records; `grace_ms` in milliseconds.
     Raises:
         InvalidArgument: there is no such zone, or no such grace.
     Example:
@@ -102,13 +102,13 @@ class CalendarDays:
     caches_on_close = False
     not_in_kafka = ("Kafka has no windows of calendar days", 'rules="sessionkit"')
 
-    def __init__(self, *, timezone: str, grace: Duration) -> None:
+    def __init__(self, *, timezone: str, grace: Duration | None = None, grace_ms: int | None = None) -> None:
         try:
             midnights_ms(timezone)
         except (ZoneInfoNotFoundError, ValueError, TypeError) as error:
             raise InvalidArgument(problem("there is no such time zone", repr(timezone), '"Europe/Berlin"')) from error
         object.__setattr__(self, "timezone", timezone)
-        object.__setattr__(self, "grace_ms", duration_ms(grace, "grace"))
+        object.__setattr__(self, "grace_ms", length_ms(grace, grace_ms, "grace"))
 
     @property
     def close_lag_ms(self) -> int:
@@ -200,7 +200,7 @@ class CalendarDays:
 
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         """What to call to make them again, and with what."""
-        return CalendarDays, {"timezone": self.timezone, "grace": self.grace_ms}
+        return CalendarDays, {"timezone": self.timezone, "grace_ms": self.grace_ms}
 
     def in_words(self) -> str:
         """The parameters as a person says them."""

@@ -110,12 +110,12 @@ def test_the_share_is_met_and_a_millisecond_less_misses_it(keep: float, gap: str
     found = sk.suggest_grace(plan, FLIGHTS, gap=gap, keep=keep)
 
     def share(grace_ms: int) -> float:
-        metrics = plan.with_windows(inactivity_gap=gap, grace=grace_ms).run(FLIGHTS).metrics()
+        metrics = plan.with_windows(inactivity_gap=gap, grace_ms=grace_ms).run(FLIGHTS).metrics()
         return float(1 - metrics["dropped-late"] / len(FLIGHTS))
 
     assert found.kept_share == share(found.grace_ms) >= keep
     assert found.grace_ms == 0 or share(found.grace_ms - 1) < keep
-    assert found.plan.windows == sk.SessionWindows(inactivity_gap=gap, grace=found.grace_ms)
+    assert found.plan.windows == sk.SessionWindows(inactivity_gap=gap, grace_ms=found.grace_ms)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_the_share_is_met_and_a_millisecond_less_misses_it(keep: float, gap: str
 def test_any_kind_of_windows(windows: Any) -> None:
     plan = by("carrier").windowed_by(windows)
     found = sk.suggest_grace(plan, FLIGHTS, keep=0.98)
-    kept = plan.with_windows(grace=found.grace_ms).run(FLIGHTS).trace.accepted.mean()
+    kept = plan.with_windows(grace_ms=found.grace_ms).run(FLIGHTS).trace.accepted.mean()
     assert found.kept_share == pytest.approx(kept)
     assert kept >= 0.98
 
@@ -132,14 +132,14 @@ def test_any_kind_of_windows(windows: Any) -> None:
 def test_a_share_that_is_just_met_is_enough() -> None:
     """7 of 100 records are dropped: 93 of 100 are kept, though 1 - 0.07 is less than 0.93 in binary fractions."""
     rows = pd.DataFrame({"user": "a", "at": [*range(1_000, 1_093), *[0] * 7]})
-    plan = PLAN.windowed_by(sk.TimeWindows(size=10, grace=0)).count()
+    plan = PLAN.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).count()
     found = sk.suggest_grace(plan, rows, keep=0.93)
     assert (found.grace_ms, found.kept_share) == (0, 0.93)
 
 
 def test_records_without_a_key_are_not_counted() -> None:
     data = pd.DataFrame({"user": ["a", None, "a", "a"], "at": [100, 50, 0, 101]})
-    plan = PLAN.windowed_by(sk.SessionWindows(inactivity_gap=1, grace=0)).count()
+    plan = PLAN.windowed_by(sk.SessionWindows(inactivity_gap_ms=1, grace=0)).count()
     found = sk.suggest_grace(plan, data, keep=1.0)
     assert (found.records, found.grace_ms, found.kept_share) == (3, 99, 1.0)
 
@@ -152,7 +152,9 @@ def test_keep_is_a_share(keep: float) -> None:
 
 def test_without_windows_there_is_no_grace() -> None:
     with pytest.raises(InvalidArgument, match="the plan has no windows"):
-        sk.suggest_grace(by("dest").windowed_by(sk.TimeWindows(size=1, grace=0)).__class__(by("dest").source), FLIGHTS)
+        sk.suggest_grace(
+            by("dest").windowed_by(sk.TimeWindows(size_ms=1, grace=0)).__class__(by("dest").source), FLIGHTS
+        )
 
 
 # ---- sweeps
@@ -283,8 +285,8 @@ def test_one_dropped_record_is_not_drawn_as_none() -> None:
     at = [0, 10_000, *range(10_000, 30_000)]
     frame = pd.DataFrame({"key": ["a"] * len(at), "at": [*at[:2], 5_000, *at[3:]]})
     plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
-    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap=1_000, grace=0)).count()
-    swept = sk.sweep(plan, frame, inactivity_gap=[1_000], grace=[0, 60_000])
+    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=1_000, grace=0)).count()
+    swept = sk.sweep(plan, frame, inactivity_gap=["1s"], grace_ms=[0, 60_000])
     assert [cell.dropped for cell in swept.cells] == [1, 0]
     one, none = swept.pareto().data[0].y
     assert none <= one / 2

@@ -12,7 +12,7 @@ import sessionkit as sk
 from sessionkit.errors import AggregationFailed, InvalidArgument
 
 API: Any = sk  # for arguments that a type checker would refuse
-WINDOWS = sk.SessionWindows(inactivity_gap=3, grace=100)
+WINDOWS = sk.SessionWindows(inactivity_gap_ms=3, grace_ms=100)
 
 
 def plan() -> sk.Plan:

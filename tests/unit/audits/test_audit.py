@@ -20,13 +20,14 @@ from hypothesis import strategies as st
 import sessionkit as sk
 from sessionkit.audits.verdicts import Sent, verdict_on
 from sessionkit.errors import InvalidArgument
+from tests.kinds import in_ms
 
 VERDICTS = ("as_it_should_be", "lost", "sent_twice", "other_value", "only_in_kafka", "late")
 CLOSE, UPDATE = "on_window_close", "on_window_update"
 BY_KEY = sk.group_by_key("key", timestamp="time", unit="ms", times="ms")
-TUMBLING_10 = sk.TimeWindows(size=10, grace=0)
-TUMBLING_10_5 = sk.TimeWindows(size=10, grace=5)
-GAP_10 = sk.SessionWindows(inactivity_gap=10, grace=5)
+TUMBLING_10 = sk.TimeWindows(size_ms=10, grace=0)
+TUMBLING_10_5 = sk.TimeWindows(size_ms=10, grace_ms=5)
+GAP_10 = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
 
 
 # Without a cache and a throttle, in memory: what is found here is the store's doing alone.
@@ -153,8 +154,8 @@ def test_a_deployment_that_is_clean() -> None:
 
 def test_one_is_said_as_one() -> None:
     held = audit_of(TUMBLING_10_5, a(0, 17, 25))
-    late = audit_of(TUMBLING_10_5, a(0, 17, 25, 33), retention=100, emit_interval=20)
-    again = audit_of(sk.SessionWindows(inactivity_gap=3, grace=2), [*a(10), ("b", 16), *a(13), ("b", 90)])
+    late = audit_of(TUMBLING_10_5, a(0, 17, 25, 33), retention="100ms", emit_interval="20ms")
+    again = audit_of(sk.SessionWindows(inactivity_gap_ms=3, grace_ms=2), [*a(10), ("b", 16), *a(13), ("b", 90)])
     assert "holds 1 window that is final" in repr(held)
     assert "1 result comes later than it could" in repr(late)
     assert "With it 1 session is sent again" in repr(again)
@@ -179,7 +180,7 @@ def test_records_that_close_nothing() -> None:
 
 def test_sliding_windows_have_a_difference_to_spare() -> None:
     """d = 10, retention 20: [0, 10] is there at 11, and gone once a window that starts at 20 is put."""
-    windows = sk.SlidingWindows(time_difference=10, grace=0)
+    windows = sk.SlidingWindows(time_difference_ms=10, grace=0)
     assert found(audit_of(windows, a(10, 11)))["as_it_should_be"] == 1
     audit = audit_of(windows, a(10, 30))
     assert found(audit) == {"expected": 1, "lost": 1}
@@ -189,8 +190,8 @@ def test_sliding_windows_have_a_difference_to_spare() -> None:
 def test_what_is_sent_again_is_not_lost() -> None:
     """gap 3, grace 2: at 16 [10, 10] goes out; 13 finds it still there, and [10, 13] goes out as well."""
     rows = [*a(10), ("b", 16), *a(13), ("b", 90)]
-    windows = sk.SessionWindows(inactivity_gap=3, grace=2)
-    audit = audit_of(windows, rows, retention=100)
+    windows = sk.SessionWindows(inactivity_gap_ms=3, grace_ms=2)
+    audit = audit_of(windows, rows, retention="100ms")
     assert found(audit) == {"expected": 3, "sent": 3, "as_it_should_be": 2, "sent_twice": 1, "final_but_kept": 2}
     assert audit.loses_nothing and not audit.is_clean
     # 90 finds 13 with 78; 77 behind is what 77 forgets
@@ -214,7 +215,7 @@ def test_what_is_sent_again_is_not_lost() -> None:
 
 def test_updates_of_a_session_that_the_store_has_forgotten() -> None:
     """gap 2, grace 3, retention 5: at stream time 5 the second record at 0 is in time, and begins anew."""
-    windows = sk.SessionWindows(inactivity_gap=2, grace=3)
+    windows = sk.SessionWindows(inactivity_gap_ms=2, grace_ms=3)
     audit = audit_of(windows, [*a(0), ("b", 5), *a(0)], UPDATE)
     assert found(audit) == {"expected": 2, "sent": 2, "as_it_should_be": 1, "other_value": 1, "dropped_records": 1}
     assert [(row["count"], row["kafka_count"]) for row in audit.differences().to_pylist()] == [(2, 1)]
@@ -252,7 +253,7 @@ def test_rocksdb_shows_one_millisecond_more() -> None:
 
 def test_rocksdb_sessions_are_lost_at_the_end_of_a_segment() -> None:
     """Segments of a minute: 59 000 and 60 500 are one look, 59 999 always falls to the next."""
-    windows = sk.SessionWindows(inactivity_gap=1_000, grace=0)
+    windows = sk.SessionWindows(inactivity_gap_ms=1_000, grace=0)
     assert found(audit_of(windows, a(59_000, 60_500), store="rocksdb"))["as_it_should_be"] == 1
     audit = audit_of(windows, a(59_999, 61_000), store="rocksdb")
     assert found(audit) == {"expected": 1, "lost": 1}
@@ -267,9 +268,9 @@ RESTARTED = [("a", 0), ("a", 100), ("b", 3), ("a", 12), ("a", 130)]
 
 
 @pytest.mark.parametrize("store", ["memory", "rocksdb"])
-@pytest.mark.parametrize("windows", [GAP_10, TUMBLING_10, sk.SlidingWindows(time_difference=10, grace=0)])
+@pytest.mark.parametrize("windows", [GAP_10, TUMBLING_10, sk.SlidingWindows(time_difference_ms=10, grace=0)])
 def test_late_records_count_after_a_restart(windows: Any, store: str) -> None:
-    audit = audit_of(windows, RESTARTED, UPDATE, store=store, retention=1_000, restarts=[1])
+    audit = audit_of(windows, RESTARTED, UPDATE, store=store, retention="1000ms", restarts=[1])
     assert found(audit) == {
         **{"expected": 3, "sent": 5, "as_it_should_be": 3, "only_in_kafka": 2},
         **{"late_but_counted": 2, "final_but_kept": 4},
@@ -285,7 +286,7 @@ def test_late_records_count_after_a_restart(windows: Any, store: str) -> None:
 @pytest.mark.parametrize("store", ["memory", "rocksdb"])
 def test_a_session_that_grows_after_a_restart_is_sent_no_more(store: str) -> None:
     """What closed before stays below the close time that was committed; its first form was sent in time."""
-    audit = audit_of(GAP_10, RESTARTED, store=store, retention=1_000, restarts=[1, 3])
+    audit = audit_of(GAP_10, RESTARTED, store=store, retention="1000ms", restarts=[1, 3])
     assert found(audit)["late_but_counted"] == 2
     assert audit.is_clean
     assert [len(life.changelog()) for life in audit.lives] == [1, 0, 1]
@@ -311,9 +312,9 @@ def test_a_restart_lets_rocksdb_expire_nothing_until_the_next_put() -> None:
 
 def test_a_restart_ends_the_wait_for_the_emit_interval() -> None:
     rows, clock = a(0, 30, 60), [0, 10, 20]
-    waiting = audit_of(GAP_10, rows, retention=1_000, emit_interval=1_000, wall_clock=clock)
+    waiting = audit_of(GAP_10, rows, retention="1000ms", emit_interval="1000ms", wall_clock=clock)
     assert (waiting.counts()["waiting"], waiting.counts()["as_it_should_be"]) == (2, 0)
-    restarted = audit_of(GAP_10, rows, retention=1_000, emit_interval=1_000, wall_clock=clock, restarts=[1])
+    restarted = audit_of(GAP_10, rows, retention="1000ms", emit_interval="1000ms", wall_clock=clock, restarts=[1])
     assert (restarted.counts()["waiting"], restarted.counts()["late"]) == (0, 1)
 
 
@@ -364,7 +365,7 @@ def test_an_emit_interval_holds_no_update_back() -> None:
 
 def test_a_cache_hides_what_the_store_has_forgotten_until_it_evicts_it() -> None:
     """gap 2, grace 3, retention 5: the session at 0 has left the store when the second record at 0 comes."""
-    windows, rows = sk.SessionWindows(inactivity_gap=2, grace=3), [("a", 0), ("b", 5), ("a", 0)]
+    windows, rows = sk.SessionWindows(inactivity_gap_ms=2, grace_ms=3), [("a", 0), ("b", 5), ("a", 0)]
     whole = audit_of(windows, rows, UPDATE, caching=True)
     assert [row["verdict"] for row in whole.table().to_pylist()] == [
         "as it should be",
@@ -400,7 +401,7 @@ def test_a_cache_over_several_partitions() -> None:
 def test_an_emit_interval_makes_finals_late() -> None:
     """By the wall clock: at 0 Kafka looks, then not before 1 000; both windows come with the last record."""
     options = {"emit_interval": "1s", "wall_clock": [0, 100, 200, 1_000]}
-    audit = audit_of(TUMBLING_10_5, a(0, 17, 25, 33), retention=100, **options)
+    audit = audit_of(TUMBLING_10_5, a(0, 17, 25, 33), retention="100ms", **options)
     assert found(audit) == {"expected": 2, "sent": 2, "late": 2, "final_but_kept": 2}
     assert audit.loses_nothing and not audit.is_clean
     assert audit.words() == [
@@ -416,14 +417,14 @@ def test_an_emit_interval_makes_finals_late() -> None:
 
 def test_without_a_wall_clock_records_come_as_fast_as_stream_time() -> None:
     """Looks at 0 and at 25: [0, 10) could have come at 17, [10, 20) comes when it can."""
-    audit = audit_of(TUMBLING_10_5, a(0, 17, 25, 33), retention=100, emit_interval=20)
+    audit = audit_of(TUMBLING_10_5, a(0, 17, 25, 33), retention="100ms", emit_interval="20ms")
     assert [row["verdict"] for row in audit.table().to_pylist()] == ["late", "as it should be"]
-    assert audit_of(TUMBLING_10_5, a(0, 17, 25, 33), retention=100, emit_interval=0).is_clean
+    assert audit_of(TUMBLING_10_5, a(0, 17, 25, 33), retention="100ms", emit_interval=0).is_clean
 
 
 def test_a_final_that_waits_when_the_records_end_is_no_retentions_fault() -> None:
     """[0, 10) is in the table of what did not come; no record came at which it could."""
-    audit = audit_of(TUMBLING_10_5, a(0, 17), retention=100, emit_interval=20)
+    audit = audit_of(TUMBLING_10_5, a(0, 17), retention="100ms", emit_interval="20ms")
     assert found(audit) == {"expected": 1, "lost": 1, "waiting": 1, "final_but_kept": 1}
     assert audit.loses_nothing and not audit.is_clean
     assert audit.words() == [
@@ -433,14 +434,14 @@ def test_a_final_that_waits_when_the_records_end_is_no_retentions_fault() -> Non
         "record arrives, and none came in time.",
         "At the end the store still holds 1 window that is final.",
     ]
-    two = audit_of(TUMBLING_10_5, [*a(0), ("b", 3), *a(17)], retention=100, emit_interval=20)
+    two = audit_of(TUMBLING_10_5, [*a(0), ("b", 3), *a(17)], retention="100ms", emit_interval="20ms")
     assert two.words()[0].endswith("all 2 final results wait for the next look.")
     assert two.words()[2].startswith("2 final results still wait as the records end")
 
 
 def test_a_retention_too_short_for_what_waits_loses_it() -> None:
     """At 30 the store in memory has forgotten [0, 10) with a retention of 30, so no look can find it any more."""
-    audit = audit_of(TUMBLING_10_5, a(0, 30), emit_interval=1_000)
+    audit = audit_of(TUMBLING_10_5, a(0, 30), emit_interval="1000ms")
     assert (audit.counts()["lost"], audit.counts()["waiting"], audit.loses_nothing) == (1, 0, False)
     assert audit.safe_retentions_ms == [(31, None)]
     assert [audit.replay(ms).counts()["waiting"] for ms in (30, 31)] == [0, 1]
@@ -448,7 +449,7 @@ def test_a_retention_too_short_for_what_waits_loses_it() -> None:
 
 def test_what_the_store_has_forgotten_does_not_wait() -> None:
     """No look comes after the window closed, but a later one would find nothing: 170 has expired both."""
-    audit = audit_of(TUMBLING_10, a(0, 6, 170), emit_interval=1_000)
+    audit = audit_of(TUMBLING_10, a(0, 6, 170), emit_interval="1000ms")
     counts = audit.counts()
     assert (counts["lost"], counts["waiting"], counts["final_but_kept"]) == (1, 0, 0)
     assert "Why lost" in audit.words()[2]
@@ -498,9 +499,9 @@ def test_an_aggregate_that_is_an_array() -> None:
 
 STREAMS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 60)), max_size=12)
 KINDS = st.one_of(
-    st.builds(sk.SessionWindows, inactivity_gap=st.integers(1, 8), grace=st.integers(0, 6)),
-    st.builds(sk.TimeWindows, size=st.integers(1, 12), grace=st.integers(0, 6)),
-    st.builds(sk.SlidingWindows, time_difference=st.integers(1, 8), grace=st.integers(0, 6)),
+    st.builds(sk.SessionWindows, inactivity_gap_ms=st.integers(1, 8), grace_ms=st.integers(0, 6)),
+    st.builds(sk.TimeWindows, size_ms=st.integers(1, 12), grace_ms=st.integers(0, 6)),
+    st.builds(sk.SlidingWindows, time_difference_ms=st.integers(1, 8), grace_ms=st.integers(0, 6)),
 )
 
 
@@ -525,7 +526,7 @@ def test_finals_are_compared_window_by_window(
     windows: Any, rows: list[tuple[str, int]], caching: bool, interval: int
 ) -> None:
     """With the two changelogs side by side; a session that was re-opened is another window, larger."""
-    audit = audit_of(windows, rows, CLOSE, caching=caching, emit_interval=interval)
+    audit = audit_of(windows, rows, CLOSE, caching=caching, emit_interval=in_ms(interval))
 
     def sent(run: sk.Run) -> dict[Any, list[tuple[int, int]]]:
         by_window: dict[Any, list[tuple[int, int]]] = {}
@@ -537,7 +538,7 @@ def test_finals_are_compared_window_by_window(
     plan, table = BY_KEY.windowed_by(windows).emit(CLOSE).count(), table_of(rows)
     clock = plan.run(table).trace.stream_time_ms.tolist()
     right = sent(plan.run(table))
-    kafka = sent(plan.run(table, rules="kafka", caching=caching, emit_interval=interval, wall_clock=clock))
+    kafka = sent(plan.run(table, rules="kafka", caching=caching, emit_interval=in_ms(interval), wall_clock=clock))
     counts = audit.counts()
     assert counts["lost"] == len(right.keys() - kafka.keys())
     assert counts["only_in_kafka"] == len(kafka.keys() - right.keys())
@@ -661,7 +662,7 @@ MIXED = [("a", 0), ("b", 5), ("a", 0), ("b", 20), ("c", 25), ("a", 24)]
 
 
 def test_a_figure_has_bars_for_each_verdict_with_the_same_totals() -> None:
-    audit = audit_of(sk.SessionWindows(inactivity_gap=2, grace=3), MIXED, UPDATE)
+    audit = audit_of(sk.SessionWindows(inactivity_gap_ms=2, grace_ms=3), MIXED, UPDATE)
     counts = audit.counts()
     assert counts["other_value"] and counts["as_it_should_be"]
     for theme in ("light", "dark"):
@@ -728,11 +729,11 @@ def test_what_is_shown_is_escaped() -> None:
     [
         ({"store": "disk"}, 'audit knows two stores; got \'disk\'; "memory" or "rocksdb"'),
         ({"store": None}, "audit knows two stores; got None"),
-        ({"retention": 9}, "retention must cover the windows; got 9 ms; at least size + grace = 10 ms"),
+        ({"retention": "9ms"}, "retention must cover the windows; got 9 ms; at least size + grace = 10 ms"),
         ({"retention": "long"}, "retention must be a duration; got 'long'"),
         ({"commit_interval": "-1ms"}, "commit_interval must be 0 ms or more; got -1 ms"),
         ({"commit_interval": "often"}, "commit_interval must be a duration; got 'often'"),
-        ({"emit_interval": -1}, "emit_interval must be 0 ms or more; got -1 ms"),
+        ({"emit_interval": -1}, "emit_interval must be 0 ms or more; got -1; "),
         ({"commit_every": 0, "caching": True}, "commit_every must be positive; got 0"),
         ({"restarts": [len(WRONG)]}, f"stopped and started again; got [{len(WRONG)}]; rising numbers from 0 to"),
         ({"restarts": [-1]}, "got [-1]"),
@@ -752,6 +753,6 @@ def test_plans_that_are_refused() -> None:
         sk.audit(BY_KEY.windowed_by(TUMBLING_10), table)
     with pytest.raises(InvalidArgument, match="the plan has no windows"):
         sk.audit(BY_KEY.count(), table)
-    trailing = sk.SlidingWindows(time_difference=5, grace=0, trailing_only=True)
+    trailing = sk.SlidingWindows(time_difference_ms=5, grace=0, trailing_only=True)
     with pytest.raises(InvalidArgument, match="Kafka has no trailing-only windows"):
         sk.audit(BY_KEY.windowed_by(trailing).emit(CLOSE).count(), table)

@@ -36,7 +36,7 @@ def test_a_longer_retention_may_lose_what_a_shorter_one_keeps() -> None:
 
 def test_a_retention_that_cures_it_is_found() -> None:
     """With 5 and 6 the session at 60232 is gone for the flush that takes it back; any from 7 shows it."""
-    windows = sk.SessionWindows(inactivity_gap=5, grace=0)
+    windows = sk.SessionWindows(inactivity_gap_ms=5, grace=0)
     rows = [("a", 60_232), ("c", 60_238), ("a", 60_234)]
     audit = audit_of(windows, rows, UPDATE, store="rocksdb", caching=True, commit_every=1)
     assert not audit.loses_nothing
@@ -46,7 +46,7 @@ def test_a_retention_that_cures_it_is_found() -> None:
 
 def test_what_a_limited_cache_uses_depends_on_segments() -> None:
     """A look for finals uses the entry behind the last one, too, if it is in its segment: another one goes first."""
-    windows = sk.TimeWindows(size=1, grace=422_796)
+    windows = sk.TimeWindows(size_ms=1, grace_ms=422_796)
     rows = [("c", 8_958_505), ("b", 9_099_442), ("b", 9_240_379), ("b", 9_804_124)]
     audit = audit_of(windows, rows, store="rocksdb", caching=3)
     assert audit.recommended_retention_ms is not None
@@ -64,10 +64,10 @@ def drawn(rng: Random) -> tuple[Any, list[tuple[str, int]], str, dict[str, Any]]
     grace = rng.choice([0, 0, 1, 3, 8])
     windows = rng.choice(
         [
-            sk.SessionWindows(inactivity_gap=rng.choice([0, 1, 3, 8]), grace=grace),
-            sk.TimeWindows(size=rng.choice([1, 4, 10]), grace=grace),
-            sk.TimeWindows(size=9, advance=rng.choice([2, 4]), grace=grace),
-            sk.SlidingWindows(time_difference=rng.choice([1, 3, 8]), grace=grace),
+            sk.SessionWindows(inactivity_gap_ms=rng.choice([0, 1, 3, 8]), grace_ms=grace),
+            sk.TimeWindows(size_ms=rng.choice([1, 4, 10]), grace_ms=grace),
+            sk.TimeWindows(size_ms=9, advance_ms=rng.choice([2, 4]), grace_ms=grace),
+            sk.SlidingWindows(time_difference_ms=rng.choice([1, 3, 8]), grace_ms=grace),
         ]
     )
     late, base, now, rows = rng.choice([0, 0.3, 0.6]), rng.choice([0, 25, 1_000]), 0, []
@@ -81,7 +81,7 @@ def drawn(rng: Random) -> tuple[Any, list[tuple[str, int]], str, dict[str, Any]]
         options |= {"caching": rng.choice([True, True, 1, 3]), "commit_every": rng.choice([None, None, 1, 3])}
         options["commit_interval"] = rng.choice([None, "0s", "4ms", "20ms"])
     if rng.random() < 0.2:
-        options["emit_interval"] = rng.choice([1, 10])
+        options["emit_interval"] = f"{rng.choice([1, 10])}ms"
     if rng.random() < 0.2:
         options["restarts"] = sorted(rng.sample(range(len(rows)), min(len(rows), 2)))
     return windows, rows, rng.choice([CLOSE, UPDATE]), options
@@ -128,10 +128,10 @@ def test_words_say_which_retentions_are_safe() -> None:
         "Materialized.withRetention(Duration.ofMillis(653334L)). Of shorter ones only these lose nothing: "
         "8 min 10 s 1 ms to 8 min 36 s 1 ms; between them segments lie badly. Found by replaying them."
     )
-    lucky = audit_of(windows, rows, store="rocksdb", retention=500_000)
+    lucky = audit_of(windows, rows, store="rocksdb", retention="500000ms")
     assert lucky.is_clean
     assert any(said.startswith("A longer retention can lose results here. From a ") for said in lucky.words())
-    assert "A longer retention" not in repr(audit_of(windows, rows, store="rocksdb", retention=653_334))
+    assert "A longer retention" not in repr(audit_of(windows, rows, store="rocksdb", retention="653334ms"))
 
 
 def test_what_a_bounded_search_cannot_tell_is_said() -> None:

@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from sessionkit.base.durations import (
     INT64_MAX,
     MAX_DURATION_MS,
+    as_duration,
     check_reach,
     duration_code,
     duration_ms,
+    length_ms,
     show_duration,
 )
 from sessionkit.base.moments import show_time
@@ -27,7 +29,9 @@ from sessionkit.errors import InvalidArgument, NumberOverflow
     ("given_as", "ms"),
     [
         (0, 0),
-        (MAX_DURATION_MS, 2**62),
+        (0.0, 0),
+        (np.int64(0), 0),
+        (f"{MAX_DURATION_MS}ms", 2**62),
         ("0s", 0),
         ("30s", 30_000),
         ("1.5s", 1_500),
@@ -82,6 +86,100 @@ AS_PEOPLE_WRITE_THEM = {
 }
 
 
+NEEDS = '{0} needs a unit; got {1}; "{2}ms" for milliseconds, "{2}s" for seconds'
+NO_LENGTH = 'months and years have no fixed length: write days, such as "30d" or "365d"'
+# What they write that says no length, and the end of the answer: what could be meant.
+WHAT_THEY_MEAN: list[tuple[Any, str]] = [
+    (7200, NEEDS.format("gap", 7200, 7200)),
+    (7200.0, NEEDS.format("gap", 7200, 7200)),
+    (1.5, NEEDS.format("gap", 1.5, 1.5)),
+    (0.00001, NEEDS.format("gap", "0.00001", "0.00001")),
+    (np.int32(30), NEEDS.format("gap", 30, 30)),
+    (np.uint64(2**63), NEEDS.format("gap", 2**63, 2**63)),
+    (np.float32(0.1), NEEDS.format("gap", 0.1, 0.1)),
+    (MAX_DURATION_MS, NEEDS.format("gap", MAX_DURATION_MS, MAX_DURATION_MS)),
+    ("7200", NEEDS.format("gap", "'7200'", 7200)),
+    (" 30 ", NEEDS.format("gap", "' 30 '", 30)),
+    ("1.5", NEEDS.format("gap", "'1.5'", 1.5)),
+    ("01:30", 'write "1h 30m" for hours and minutes, or "1m 30s" for minutes and seconds'),
+    ("1M", 'write "1min" for minutes; a month has no fixed length: write its days, such as "30d"'),
+    ("5 M", 'write "5min" for minutes; a month has no fixed length: write its days, such as "30d"'),
+    ("1 month", NO_LENGTH),
+    ("2 years", NO_LENGTH),
+    ("1 quarter", NO_LENGTH),
+    ("P1M", NO_LENGTH),
+    ("half an hour", 'a number with a unit (ms, s, m, h, d, weeks), such as "30s", "1h 30m" or "2 hours"'),
+    ("0.5ms", "gap must be a whole number of milliseconds; got '0.5ms'; round it"),
+    ("-30s", "gap must be 0 ms or more; got -30000 ms ('-30s'); gap=\"0s\" is allowed"),
+]
+
+
+def test_there_are_fifty_of_them() -> None:
+    texts = [text for each in AS_PEOPLE_WRITE_THEM.values() for text in each]
+    assert len(texts) == len(set(texts)) >= 50
+
+
+@pytest.mark.parametrize(("given_as", "telling"), WHAT_THEY_MEAN)
+def test_what_says_no_length_is_answered_with_what_could_be_meant(given_as: Any, telling: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        duration_ms(given_as, "gap")
+    assert str(caught.value).endswith(telling)
+
+
+@pytest.mark.parametrize(
+    ("given", "ms"),
+    [
+        (("30s", None), 30_000),
+        ((0, None), 0),
+        ((dt.timedelta(hours=1), None), 3_600_000),
+        ((None, 30_000), 30_000),
+        ((None, 0), 0),
+        ((None, np.int64(7)), 7),
+        ((None, MAX_DURATION_MS), MAX_DURATION_MS),
+    ],
+)
+def test_a_length_has_two_spellings(given: Any, ms: int) -> None:
+    read = length_ms(*given, "grace")
+    assert read == ms
+    assert type(read) is int
+
+
+@pytest.mark.parametrize(
+    ("given", "telling"),
+    [
+        (
+            (None, None),
+            'got neither grace nor grace_ms; grace="5m" or another text, or grace_ms=300000 in milliseconds',
+        ),
+        (("5m", 300_000), "grace and grace_ms say the same; got grace='5m' and grace_ms=300000; leave one out"),
+        ((0, 0), "grace and grace_ms say the same; got grace=0 and grace_ms=0"),
+        ((5, None), NEEDS.format("grace", 5, 5)),
+        (
+            (None, "5m"),
+            "grace_ms must be an int; got '5m'; whole milliseconds such as grace_ms=300000, or grace=\"5m\"",
+        ),
+        ((None, 5.0), "grace_ms must be an int; got 5.0"),
+        ((None, True), "grace_ms must be an int; got True"),
+        ((None, np.bool_(1)), "grace_ms must be an int; got np.True_"),
+        ((None, np.timedelta64(5, "s")), "grace_ms must be an int; got np.timedelta64(5,'s')"),
+        ((None, dt.timedelta(1)), "grace_ms must be an int; got datetime.timedelta(days=1)"),
+        ((None, -1), "grace_ms must be 0 ms or more; got -1 ms; grace_ms=0 is allowed"),
+        ((None, 2**62 + 1), "grace_ms must be at most 2**62 ms; got 4611686018427387905 ms; shorten it"),
+        ((None, 10**5_000), "grace_ms must be at most 2**62 ms; got (a number of 16,610 bits) ms"),
+        ((None, -(10**5_000)), "grace_ms must be 0 ms or more; got (a number of 16,610 bits) ms"),
+    ],
+)
+def test_lengths_that_are_refused(given: Any, telling: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        length_ms(*given, "grace")
+    assert telling in str(caught.value)
+
+
+@given(st.integers(0, MAX_DURATION_MS))
+def test_a_number_is_handed_on_exactly(ms: int) -> None:
+    assert duration_ms(as_duration(ms), "gap") == ms
+
+
 @pytest.mark.parametrize(("ms", "text"), [(ms, text) for ms, texts in AS_PEOPLE_WRITE_THEM.items() for text in texts])
 def test_as_people_write_them(text: str, ms: int) -> None:
     assert duration_ms(text, "gap") == ms
@@ -106,10 +204,17 @@ def test_of_numpy_and_pandas(given_as: Any, ms: int) -> None:
 @pytest.mark.parametrize(
     ("given_as", "telling"),
     [
-        (-1, 'gap must be 0 ms or more; got -1 ms (-1); gap="0s" is allowed'),
+        (-1, 'gap must be 0 ms or more; got -1; gap="0s" is allowed'),
+        (-0.5, "gap must be 0 ms or more; got -0.5"),
+        (float("-inf"), "gap must be 0 ms or more; got -inf"),
+        (float("inf"), "gap must be a duration; got inf; a number with a unit"),
+        (float("nan"), "gap must be a duration; got nan; a number with a unit"),
+        (1e300, "gap must be a duration; got 1e+300; a number with a unit"),
+        (10**20, "gap must be a duration; got 100000000000000000000; a number with a unit"),
+        (False, "gap must be a duration; got False"),
         ("-5ms", "gap must be 0 ms or more; got -5 ms ('-5ms')"),
         (dt.timedelta(milliseconds=-1), "gap must be 0 ms or more; got -1 ms"),
-        (MAX_DURATION_MS + 1, "gap must be at most 2**62 ms; got 4611686018427387905 ms"),
+        (f"{MAX_DURATION_MS + 1}ms", "gap must be at most 2**62 ms; got 4611686018427387905 ms"),
         ("200000000000d", "gap must be at most 2**62 ms"),
         ("0.5ms", "gap must be a whole number of milliseconds; got '0.5ms'; round it"),
         ("1.0000000001s", "gap must be a whole number of milliseconds"),
@@ -117,13 +222,11 @@ def test_of_numpy_and_pandas(given_as: Any, ms: int) -> None:
         (pd.Timedelta(1_000_001, "ns"), "gap must be a whole number of milliseconds"),
         (None, "gap must be a duration; got None; give a text such as"),
         (True, "gap must be a duration; got True"),
-        (1.5, "gap must be a duration; got 1.5"),
         (pd.NaT, "gap must be a duration; got NaT"),
         (b"30s", "gap must be a duration; got b'30s'"),
         ("", "gap must be a duration; got ''; a number with a unit (ms, s, m, h, d, weeks), such as"),
         ("-", "gap must be a duration; got '-'"),
         ("--5s", "gap must be a duration"),
-        ("30", "gap must be a duration; got '30'"),
         ("s", "gap must be a duration"),
         ("1h x 2m", "gap must be a duration"),
         ("1e3s", "gap must be a duration"),
@@ -140,7 +243,6 @@ def test_of_numpy_and_pandas(given_as: Any, ms: int) -> None:
         ("1h 30M", "gap must be a duration"),
         ("01:30", 'write "1h 30m" for hours and minutes, or "1m 30s" for minutes and seconds'),
         ("01:61:00", "gap must be a duration"),
-        ("30", 'a number needs its unit: "30ms" for milliseconds, "30s" for seconds'),
         ("1 month", "months and years have no fixed length: write days"),
         ("2 years", "months and years have no fixed length"),
         ("P1M", "months and years have no fixed length"),

@@ -211,7 +211,7 @@ def test_csv(calls: list[Call], tmp_path: Path, ending: str) -> None:
         (["--key", ","], "a plan groups by one column or more"),
         (["--key", "user,site", "--sep", ""], "several key columns need a separator"),
         (["--key", "user", "--gap", "soon"], "inactivity_gap must be a duration; got 'soon'; a number with a unit"),
-        (["--key", "user", "--grace", "5"], "grace must be a duration; got '5'; a number needs its unit"),
+        (["--key", "user", "--grace", "5"], 'grace needs a unit; got \'5\'; "5ms" for milliseconds, "5s" for'),
         (["--key", "user", "--grace=-5m"], "grace must be 0 ms or more"),
         (["--key", "user", "--unit", "weeks"], "unit must be a known choice; got 'weeks'"),
         (["--key", "nobody"], "column 'nobody' is not in the data; got 'user', 'site', 'at'"),

@@ -16,8 +16,8 @@ from sessionkit.records.source import Source
 from sessionkit.stores.registry import store_class
 from tests.kinds import each_kind, plan_of
 
-SESSIONS = sk.SessionWindows(inactivity_gap=10, grace=5)
-TUMBLING = sk.TimeWindows(size=10, grace=5)
+SESSIONS = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
+TUMBLING = sk.TimeWindows(size_ms=10, grace_ms=5)
 
 
 def batch_of(*rows: tuple[str, int, int]) -> RecordBatch:
@@ -64,7 +64,7 @@ def test_a_session_that_no_record_can_find_any_more_is_left_out(retention_ms: in
 @pytest.mark.parametrize(("last", "keys"), [(35, ["a", "b"]), (36, ["b"])])
 def test_a_sliding_window_is_left_out_once_nothing_is_copied_from_it(last: int, keys: list[str]) -> None:
     """[0, 10] is built on by windows that end up to 20 later, and those take records for 5 more."""
-    sliding = sk.SlidingWindows(time_difference=10, grace=5)
+    sliding = sk.SlidingWindows(time_difference_ms=10, grace_ms=5)
     found = left(sliding, ("a", 10, 0), ("b", last, 0), retention_ms=1_000, keep_trace=False)
     assert [row[0] for row in found] == keys
 
@@ -78,7 +78,7 @@ def test_what_was_put_by_hand_can_be_closed_by_the_very_first_record(kind: str, 
     with sk.open_store("memory", "by_hand", of=windows.holds) as store:
         store.put("a", 0, *((0, 7) if kind == "session" else (7, 0)))
         for key, time_ms, count in (("b", 250, 1), ("a", 260, 0), ("b", 270, 0)):
-            run = plan.run(pa.table({"key": [key], "at": [time_ms]}), store=store, trace=trace, retention=10_000)
+            run = plan.run(pa.table({"key": [key], "at": [time_ms]}), store=store, trace=trace, retention="10000ms")
             assert [each.closed_by for each in store.all() if each.window_start_ms == 0] == [0]
             if trace:
                 finals = [row for row in run.changelog().to_pylist() if row["window_start_ms"] == 0]

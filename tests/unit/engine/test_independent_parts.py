@@ -13,9 +13,9 @@ from sessionkit.engine.independent_parts import WHOLE, Parts
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.source import Source
 
-SESSIONS = sk.SessionWindows(inactivity_gap=10, grace=5)
-SLIDING = sk.SlidingWindows(time_difference=10, grace=5)
-HOPPING = sk.TimeWindows(size=20, advance=10, grace=5)
+SESSIONS = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
+SLIDING = sk.SlidingWindows(time_difference_ms=10, grace_ms=5)
+HOPPING = sk.TimeWindows(size_ms=20, advance_ms=10, grace_ms=5)
 
 
 def batch_of(*rows: tuple[str | None, int, int]) -> RecordBatch:

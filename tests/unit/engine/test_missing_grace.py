@@ -8,7 +8,7 @@ import pytest
 import sessionkit as sk
 from tests.kinds import plan_of
 
-SESSIONS = sk.SessionWindows(inactivity_gap=10, grace=20)
+SESSIONS = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=20)
 PLAN = plan_of(SESSIONS, "on_window_update")
 
 

@@ -12,7 +12,7 @@ import sessionkit as sk
 from sessionkit.errors import AggregationFailed, InvalidArgument
 
 PLAN = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(
-    sk.SessionWindows(inactivity_gap=10, grace=5)
+    sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
 )
 
 
@@ -29,7 +29,7 @@ def _fails_on_the_third(key: str, value: object, aggregate: int) -> int:
 def test_an_aggregation_that_raises_leaves_the_store_as_it_was() -> None:
     own = sk.aggregation(initializer=int, aggregator=_fails_on_the_third, merger=lambda key, a, b: a + b)
     plan = PLAN.aggregate(own=own)
-    with sk.open_store("memory", "sessions", retention=1_000) as store:
+    with sk.open_store("memory", "sessions", retention="1000ms") as store:
         plan.run(_records(0, 50), rules="kafka", store=store)
         before = (list(store.all()), store.snapshot(0))
         with pytest.raises(AggregationFailed, match=r"key 'a' at partition 0, offset 4.*enough.*nothing of this run"):
@@ -39,8 +39,8 @@ def test_an_aggregation_that_raises_leaves_the_store_as_it_was() -> None:
 
 def test_two_runs_over_one_store_are_one_run() -> None:
     plan, times = PLAN.count(), (0, 5, 40, 20, 30, 90, 80, 120)
-    whole = plan.run(_records(*times), rules="kafka", retention=100)
-    with sk.open_store("memory", "sessions", retention=100) as store:
+    whole = plan.run(_records(*times), rules="kafka", retention="100ms")
+    with sk.open_store("memory", "sessions", retention="100ms") as store:
         parts = [plan.run(_records(*part), rules="kafka", store=store) for part in (times[:3], times[3:])]
     pd.testing.assert_frame_equal(pd.concat([part.changelog() for part in parts], ignore_index=True), whole.changelog())
 
@@ -55,14 +55,14 @@ def test_with_the_default_retention_in_memory_sessions_are_never_final() -> None
     plan, records = PLAN.count().emit("on_window_close"), _records(0, 100, 200)
     assert len(plan.run(records, rules="kafka").changelog()) == 0
     assert len(plan.run(records).changelog()) == 2
-    assert len(plan.run(records, rules="kafka", retention=1_000).changelog()) == 2
+    assert len(plan.run(records, rules="kafka", retention="1000ms").changelog()) == 2
 
 
 def test_emit_on_close_over_a_store_that_is_not_in_order_of_time(tmp_path: Path) -> None:
     """Kafka's ordinary RocksDB store finds no sessions by their ends; going through all of it gives the same."""
     plan = (
         sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
-        .windowed_by(sk.SessionWindows(inactivity_gap=10, grace=5))
+        .windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5))
         .emit("on_window_close")
         .count()
     )
@@ -84,8 +84,8 @@ def test_the_time_of_a_record_without_a_key_brings_no_session_out_of_the_store()
     plan = PLAN.count().emit("on_window_close")
     keys, times = ["b", None, "a", None], [0, 9_000, 40, 7_000]
     rows = pd.DataFrame({"key": keys, "time": times})
-    whole = plan.run(rows, rules="kafka", retention=1_000)
-    with sk.open_store("memory", "sessions", retention=1_000) as store:
+    whole = plan.run(rows, rules="kafka", retention="1000ms")
+    with sk.open_store("memory", "sessions", retention="1000ms") as store:
         parts = [plan.run(part, rules="kafka", store=store) for part in (rows[:1], rows[1:])]
     assert whole.changelog()["key"].tolist() == ["b"]
     pd.testing.assert_frame_equal(pd.concat([part.changelog() for part in parts], ignore_index=True), whole.changelog())
@@ -95,7 +95,7 @@ def test_the_time_of_a_record_without_a_key_brings_no_session_out_of_the_store()
 def test_a_session_of_another_key_is_loaded_where_the_batch_closes_it(last: int) -> None:
     """Gap and grace are 15 together: at 15 the session at 0 is open, a millisecond later it is closed."""
     plan = PLAN.count().emit("on_window_close")
-    with sk.open_store("memory", "sessions", retention=1_000) as store:
+    with sk.open_store("memory", "sessions", retention="1000ms") as store:
         plan.run(pd.DataFrame({"key": ["b"], "time": [0]}), rules="kafka", store=store)
         run = plan.run(pd.DataFrame({"key": ["a"], "time": [last]}), rules="kafka", store=store)
         assert run.changelog()["key"].tolist() == (["b"] if last > 15 else [])
@@ -105,6 +105,6 @@ def test_a_session_of_another_key_is_loaded_where_the_batch_closes_it(last: int)
 def test_each_look_for_final_results_is_noted_with_what_it_sent() -> None:
     """A record that does not move the close time is no reason to look."""
     plan = PLAN.count().emit("on_window_close")
-    run = plan.run(_records(0, 0, 50, 49, 120), rules="kafka", retention=1_000)
+    run = plan.run(_records(0, 0, 50, 49, 120), rules="kafka", retention="1000ms")
     assert run.deployed is not None
     assert [(look.at, look.sent) for look in run.deployed.looks] == [(2, 1), (4, 1)]

@@ -283,15 +283,15 @@ def test_sliding_windows_are_kafkas_own(target: str, system: str) -> None:
 
 
 def test_what_flink_and_spark_cannot_window() -> None:
-    no_gap = _plan(sk.SessionWindows(inactivity_gap=0, grace=5))
+    no_gap = _plan(sk.SessionWindows(inactivity_gap=0, grace_ms=5))
     with pytest.raises(NotBuilt, match="Flink has no sessions without a gap"):
         no_gap.to_flink_sql()
     with pytest.raises(NotBuilt, match="Spark has no sessions without a gap"):
         no_gap.to_spark()
     with pytest.raises(NotBuilt, match="HOP takes whole numbers of advances"):
-        _plan(sk.TimeWindows(size=10, advance=4, grace=0)).to_flink_sql()
+        _plan(sk.TimeWindows(size_ms=10, advance_ms=4, grace=0)).to_flink_sql()
     with pytest.raises(InvalidArgument, match="too long for Flink's intervals"):
-        _plan(sk.TimeWindows(size=2**61, grace=0)).to_flink_sql()
+        _plan(sk.TimeWindows(size_ms=2**61, grace=0)).to_flink_sql()
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ def test_it_cannot_be_half_made() -> None:
 def test_a_plan_does_not_take_one() -> None:
     plan = (
         sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
-        .windowed_by(sk.TimeWindows(size=10, grace=0))
+        .windowed_by(sk.TimeWindows(size_ms=10, grace=0))
         .count()
     )
     view = sk.open_store("memory", "s", of="windows").read_only()
@@ -83,7 +83,7 @@ def test_a_plan_does_not_take_one() -> None:
 def test_what_a_query_sees_of_a_run(caching: bool) -> None:
     plan = (
         sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
-        .windowed_by(sk.TimeWindows(size=10, grace=0))
+        .windowed_by(sk.TimeWindows(size_ms=10, grace=0))
         .count()
     )
     run = plan.run(pd.DataFrame({"key": ["a"], "at": [1]}), rules="kafka", caching=caching)

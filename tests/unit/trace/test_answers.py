@@ -38,7 +38,7 @@ def trace_of(windows: sk.SessionWindows | sk.TimeWindows | sk.SlidingWindows) ->
 
 @pytest.fixture(scope="module")
 def sessions() -> SessionTrace:
-    trace = trace_of(sk.SessionWindows(inactivity_gap=10, grace=85))
+    trace = trace_of(sk.SessionWindows(inactivity_gap_ms=10, grace_ms=85))
     assert isinstance(trace, SessionTrace)
     assert trace.records()["decision"].to_pylist() == [row[2] for row in ARRIVALS]
     return trace
@@ -46,7 +46,7 @@ def sessions() -> SessionTrace:
 
 @pytest.fixture(scope="module")
 def windows() -> WindowTrace:
-    trace = trace_of(sk.TimeWindows(size=20, advance=10, grace=85))
+    trace = trace_of(sk.TimeWindows(size_ms=20, advance_ms=10, grace_ms=85))
     assert isinstance(trace, WindowTrace)
     return trace
 

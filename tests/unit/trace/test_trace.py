@@ -24,7 +24,7 @@ from sessionkit.trace.trace import Merges
 from sessionkit.trace.window_columns import WindowColumns
 from sessionkit.windows.session import SessionWindows
 
-WINDOWS = SessionWindows(inactivity_gap=3, grace=2)
+WINDOWS = SessionWindows(inactivity_gap_ms=3, grace_ms=2)
 RETENTION_MS = 20
 Row = tuple[str | None, int | None, int, int]  # key, time, partition, offset
 
@@ -334,7 +334,7 @@ def test_every_law_is_broken_above(tuesday: SessionTrace) -> None:
 
 def test_a_close_line_beyond_64_bits_closes_nothing() -> None:
     """end + gap + grace does not fit, though end + gap does: the session stays open instead of closing at once."""
-    windows = SessionWindows(inactivity_gap=3, grace=1_000)
+    windows = SessionWindows(inactivity_gap_ms=3, grace_ms=1_000)
     trace = run([("a", INT64_MAX - 3, 0, 0), ("b", INT64_MAX - 10, 0, 1)], windows=windows)
     trace.check()
     assert trace.windows()["status"].to_pylist() == ["open", "open"]
@@ -351,7 +351,7 @@ def test_the_last_time_of_all() -> None:
 
 @pytest.mark.filterwarnings("ignore:column 'time' read as ms lies outside 1990 to 2100")
 def test_the_largest_durations() -> None:
-    windows = SessionWindows(inactivity_gap=2**61, grace=2**61)
+    windows = SessionWindows(inactivity_gap_ms=2**61, grace_ms=2**61)
     trace = run(
         [("a", 0, 0, 0), ("a", 2**61, 0, 1), ("a", 2**62 + 1, 0, 2), ("b", 1, 0, 3), ("c", 0, 0, 4)], windows=windows
     )

@@ -21,7 +21,7 @@ from tests.interpreted import fewer
 
 Row = tuple[str | None, int | None, int, int]  # key, time, partition, offset
 Change = Callable[[WindowTrace], WindowTrace]
-HOPPING = sk.TimeWindows(size=10, advance=5, grace=3)
+HOPPING = sk.TimeWindows(size_ms=10, advance_ms=5, grace_ms=3)
 
 
 def run_of(windows: Any, rows: list[Row], store: Any = None) -> sk.Run:
@@ -183,7 +183,7 @@ def test_dropped(tuesday: sk.Run) -> None:
 
 def test_closes_are_by_record_then_start_then_key_bytes() -> None:
     rows = [("é", 1), ("z", 11), ("b", 2), ("a", 12), ("B", 3), ("x", 23), ("x", 99)]
-    trace = in_one_partition(sk.TimeWindows(size=10, grace=12), rows).trace
+    trace = in_one_partition(sk.TimeWindows(size_ms=10, grace_ms=12), rows).trace
     keys = trace.keys.take(pa.array(trace.window_columns.key[trace.closes.window])).to_pylist()
     found = list(zip(trace.closes.at.tolist(), trace.closes.start_ms.tolist(), keys, strict=True))
     assert found == [(5, 0, "B"), (5, 0, "b"), (5, 0, "é"), (6, 10, "a"), (6, 10, "z"), (6, 20, "x")]
@@ -199,7 +199,7 @@ def test_index_of(tuesday: sk.Run) -> None:
 
 
 def test_an_empty_trace() -> None:
-    for windows in (HOPPING, sk.SlidingWindows(time_difference=5, grace=0)):
+    for windows in (HOPPING, sk.SlidingWindows(time_difference_ms=5, grace=0)):
         trace = run_of(windows, []).trace
         trace.check()
         tables = (trace.records(), trace.windows(), trace.touched())
@@ -212,7 +212,9 @@ def test_an_empty_trace() -> None:
 
 
 def test_copies_name_their_source() -> None:
-    trace = in_one_partition(sk.SlidingWindows(time_difference=10, grace=100), [("a", 20), ("a", 30), ("a", 25)]).trace
+    trace = in_one_partition(
+        sk.SlidingWindows(time_difference_ms=10, grace_ms=100), [("a", 20), ("a", 30), ("a", 25)]
+    ).trace
     trace.check()
     rows = [row for row in trace.touched().to_pylist() if row["offset"] == 2]
     assert [(row["window_start_ms"], row["effect"], row["copied_from_start_ms"]) for row in rows] == [
@@ -228,7 +230,7 @@ def test_copies_name_their_source() -> None:
 
 def test_a_record_that_only_leaves_a_copy_is_dropped() -> None:
     """d = 5, grace = 3: at stream time 30, 22 misses [19, 24] and [17, 22], but [23, 28] starts just after it."""
-    run = in_one_partition(sk.SlidingWindows(time_difference=5, grace=3), [("a", 24), ("b", 30), ("a", 22)])
+    run = in_one_partition(sk.SlidingWindows(time_difference_ms=5, grace_ms=3), [("a", 24), ("b", 30), ("a", 22)])
     run.trace.check()
     last = run.trace.records().to_pylist()[-1]
     assert (last["decision"], last["reason"], last["window_count"], last["missed_count"]) == ("dropped", "late", 0, 2)
@@ -238,13 +240,15 @@ def test_a_record_that_only_leaves_a_copy_is_dropped() -> None:
 
 def test_a_window_that_is_made_twice_is_one_window() -> None:
     """d = 5: after 8 and 10, the window [11, 16] is the one after 10 and the one that ends with 16."""
-    run = in_one_partition(sk.SlidingWindows(time_difference=5, grace=0), [("a", 8), ("a", 10), ("a", 16)])
+    run = in_one_partition(sk.SlidingWindows(time_difference_ms=5, grace=0), [("a", 8), ("a", 10), ("a", 16)])
     assert "counts in 1 window: 11 ms to 16 ms" in run.explain(offset=2)
     assert run.trace.records()["window_count"].to_pylist() == [1, 2, 1]
 
 
 @pytest.mark.parametrize(
-    "windows", [sk.TimeWindows(size=10, grace=50), sk.SlidingWindows(time_difference=10, grace=50)], ids=repr
+    "windows",
+    [sk.TimeWindows(size_ms=10, grace_ms=50), sk.SlidingWindows(time_difference_ms=10, grace_ms=50)],
+    ids=repr,
 )
 def test_laws_hold_where_a_null_aggregate_deletes_a_window(windows: Any) -> None:
     """The next record begins the window anew, and its time too."""
@@ -256,7 +260,7 @@ def test_laws_hold_where_a_null_aggregate_deletes_a_window(windows: Any) -> None
     )
     table = pa.table({"key": ["a"] * 4, "at": [5, 5, 1, 12], "v": [1, 0, 1, 1]})
     plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).aggregate(x=nulls)
-    plan.run(table, rules="kafka", retention=1_000).trace.check()
+    plan.run(table, rules="kafka", retention="1000ms").trace.check()
 
 
 # ---- every law, broken on purpose
@@ -284,7 +288,9 @@ def hops() -> WindowTrace:
 @pytest.fixture(scope="module")
 def slides() -> WindowTrace:
     """[10, 20] by the first, [21, 31] [20, 30] by the second, [19, 29] by the third, which leaves [30, 40] behind."""
-    return in_one_partition(sk.SlidingWindows(time_difference=10, grace=2), [("a", 20), ("a", 30), ("a", 29)]).trace
+    return in_one_partition(
+        sk.SlidingWindows(time_difference_ms=10, grace_ms=2), [("a", 20), ("a", 30), ("a", 29)]
+    ).trace
 
 
 def with_decision(row: int, value: int) -> Change:
@@ -442,12 +448,12 @@ def test_every_law_is_broken_above(hops: WindowTrace) -> None:
 
 ROWS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40)), max_size=14)
 TIME_WINDOWS = st.builds(
-    lambda size, advance, grace: sk.TimeWindows(size=size, advance=min(size, advance), grace=grace),
+    lambda size, advance, grace: sk.TimeWindows(size_ms=size, advance_ms=min(size, advance), grace_ms=grace),
     st.integers(1, 12),
     st.integers(1, 12),
     st.integers(0, 6),
 )
-SLIDING_WINDOWS = st.builds(sk.SlidingWindows, time_difference=st.integers(1, 12), grace=st.integers(0, 6))
+SLIDING_WINDOWS = st.builds(sk.SlidingWindows, time_difference_ms=st.integers(1, 12), grace_ms=st.integers(0, 6))
 
 
 def counted(run: sk.Run) -> set[tuple[int, int]]:

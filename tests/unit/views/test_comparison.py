@@ -15,7 +15,7 @@ from tests.property.streams import draw
 
 
 def plan(gap: int = 5, grace: int = 0) -> sk.Plan:
-    windows = sk.SessionWindows(inactivity_gap=gap, grace=grace)
+    windows = sk.SessionWindows(inactivity_gap_ms=gap, grace_ms=grace)
     return (
         sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
         .windowed_by(windows)
@@ -81,12 +81,12 @@ def test_counts_add_up(seed: int) -> None:
     keyed = sk.group_by_key("key", **times, times="ms")
     rng = np.random.default_rng(seed)
     kinds: list[Any] = [
-        sk.SessionWindows(inactivity_gap=int(rng.integers(0, 30)), grace=int(rng.integers(0, 50))),
-        sk.SessionWindows(inactivity_gap=int(rng.integers(0, 30)), grace=int(rng.integers(0, 50))),
+        sk.SessionWindows(inactivity_gap_ms=int(rng.integers(0, 30)), grace_ms=int(rng.integers(0, 50))),
+        sk.SessionWindows(inactivity_gap_ms=int(rng.integers(0, 30)), grace_ms=int(rng.integers(0, 50))),
     ]
     if seed % 3 == 0:
         size = int(rng.integers(1, 20))
-        kinds = [sk.TimeWindows(size=size, grace=int(grace)) for grace in rng.integers(0, 50, 2)]
+        kinds = [sk.TimeWindows(size_ms=size, grace_ms=int(grace)) for grace in rng.integers(0, 50, 2)]
     before, after = (keyed.windowed_by(windows).aggregate(s=sk.sum("value")).run(stream.table) for windows in kinds)
     found = before.compare(after)
     counts = found.counts()
@@ -107,7 +107,7 @@ def test_only_the_same_records_can_be_compared() -> None:
     one, other = plan().run(data(("a", 0), ("a", 8))), plan().run(data(("a", 0), ("a", 9)))
     with pytest.raises(InvalidArgument, match="only runs of the same records can be compared"):
         one.compare(other)
-    hopping = plan().windowed_by(sk.TimeWindows(size=5, grace=0)).run(data(("a", 0), ("a", 8)))
+    hopping = plan().windowed_by(sk.TimeWindows(size_ms=5, grace=0)).run(data(("a", 0), ("a", 8)))
     with pytest.raises(InvalidArgument, match="only windows of one kind can be compared"):
         one.compare(hopping)
 
@@ -127,7 +127,7 @@ def test_what_differs_between_the_records_is_named(other: dict[str, Any], told: 
     """Of the same records over four partitions it said "got 28,491 records and 28,491"."""
     same = {"key": ["a", "b", "a"], "at": [0, 8, 3], "p": [0, 0, 0]}
     keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", times="ms")
-    found = keyed.windowed_by(sk.SessionWindows(inactivity_gap=5, grace=0)).count()
+    found = keyed.windowed_by(sk.SessionWindows(inactivity_gap_ms=5, grace=0)).count()
     before, after = found.run(pd.DataFrame(same)), found.run(pd.DataFrame(same | other))
     with pytest.raises(InvalidArgument, match=told):
         before.compare(after)

@@ -12,10 +12,10 @@ import sessionkit as sk
 from sessionkit.errors import InvalidArgument
 
 WINDOWS = {
-    "sessions": sk.SessionWindows(inactivity_gap=5, grace=5),
-    "tumbling": sk.TimeWindows(size=10, grace=0),
-    "hopping": sk.TimeWindows(size=10, advance=5, grace=0),
-    "sliding": sk.SlidingWindows(time_difference=10, grace=0),
+    "sessions": sk.SessionWindows(inactivity_gap_ms=5, grace_ms=5),
+    "tumbling": sk.TimeWindows(size_ms=10, grace=0),
+    "hopping": sk.TimeWindows(size_ms=10, advance_ms=5, grace=0),
+    "sliding": sk.SlidingWindows(time_difference_ms=10, grace=0),
 }
 
 
@@ -38,7 +38,7 @@ def total(table: pd.DataFrame, name: str) -> float:
 @pytest.mark.parametrize("strategy", ["on_window_update", "on_window_close"])
 @pytest.mark.parametrize("kind", WINDOWS)
 def test_the_totals_are_those_of_metrics(kind: str, strategy: str, rules: str) -> None:
-    options: dict[str, Any] = {"rules": rules, "retention": 100} if rules == "kafka" else {}
+    options: dict[str, Any] = {"rules": rules, "retention": "100ms"} if rules == "kafka" else {}
     done = run(kind, strategy, **options)
     table, counts = done.kafka_metrics(level="debug"), done.metrics()
     assert counts["dropped-records-total"] > 0
@@ -77,9 +77,9 @@ def test_rates_and_latencies_go_by_the_clock() -> None:
 
     asked: list[int] = []
     keyed = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
-    plan = keyed.windowed_by(sk.TimeWindows(size=10, grace=0)).emit("on_window_close").count()
+    plan = keyed.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).emit("on_window_close").count()
     frame = pd.DataFrame({"key": "a", "at": [10 * i for i in range(101)]})
-    done = plan.run(frame, rules="kafka", retention=1_000, wall_clock=clock)
+    done = plan.run(frame, rules="kafka", retention="1000ms", wall_clock=clock)
     table = done.kafka_metrics(level="debug").set_index("name")["value"]
     assert table["emit-final-records-total"] == 100
     assert table["emit-final-latency-avg"] == table["emit-final-latency-max"] == 20
@@ -90,14 +90,14 @@ def test_rates_and_latencies_go_by_the_clock() -> None:
 def test_rates_forget_what_is_a_minute_old() -> None:
     late = pd.DataFrame({"key": "a", "at": [100, *[0] * 6, 101]})
     keyed = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
-    plan = keyed.windowed_by(sk.TimeWindows(size=10, grace=0)).count()
+    plan = keyed.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).count()
     for clock, rate in (
         ([0, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 60_000], 6 / 60),
         ([0, 10_000, 20_000, 30_000, 40_000, 50_000, 60_000, 85_000], 4 / 60),
         ([0, 1, 2, 3, 4, 5, 6, 10], 6 / 30),
         ([0, 1, 2, 3, 4, 5, 6, 999_999], 0),
     ):
-        done = plan.run(late, rules="kafka", retention=1_000, wall_clock=clock)
+        done = plan.run(late, rules="kafka", retention="1000ms", wall_clock=clock)
         value = done.kafka_metrics().set_index("name")["value"]["dropped-records-rate"]
         assert value == pytest.approx(rate)
 
@@ -123,8 +123,8 @@ def test_what_was_read_before_is_not_dropped() -> None:
 def test_a_clock_as_a_column_is_read_by_place() -> None:
     frame = pd.DataFrame({"key": "a", "at": [0, 10, 20, 30], "wall": [0, 1_000, 2_000, 3_000]}, index=[3, 2, 1, 0])
     keyed = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
-    plan = keyed.windowed_by(sk.TimeWindows(size=10, grace=0)).emit("on_window_close").count()
-    options: dict[str, Any] = {"rules": "kafka", "retention": 1_000, "emit_interval": 1_500}
+    plan = keyed.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).emit("on_window_close").count()
+    options: dict[str, Any] = {"rules": "kafka", "retention": "1s", "emit_interval": "1500ms"}
     expected = plan.run(frame, wall_clock=[0, 1_000, 2_000, 3_000], **options).changelog()
     assert len(expected) == 2
     for clock in (frame["wall"], frame["wall"].to_numpy(), pa.array(frame["wall"]), tuple(frame["wall"])):

@@ -11,10 +11,10 @@ import sessionkit as sk
 from tests.kinds import plan_of
 
 WINDOWS = [
-    sk.SessionWindows(inactivity_gap=5, grace=20),
-    sk.TimeWindows(size=10, grace=20),
-    sk.TimeWindows(size=10, advance=5, grace=20),
-    sk.SlidingWindows(time_difference=6, grace=20),
+    sk.SessionWindows(inactivity_gap_ms=5, grace_ms=20),
+    sk.TimeWindows(size_ms=10, grace_ms=20),
+    sk.TimeWindows(size_ms=10, advance_ms=5, grace_ms=20),
+    sk.SlidingWindows(time_difference_ms=6, grace_ms=20),
 ]
 DATA = pd.DataFrame({"key": list("aabaabab"), "at": [3, 7, 4, 20, 13, 9, 11, 1], "v": [1, 2, 3, 4, 5, 6, 7, 8]})
 

@@ -13,7 +13,9 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import UnsupportedData
 
-WINDOWS = sk.SessionWindows(inactivity_gap=3, grace=2)  # closed once stream time has passed the end by more than 5
+WINDOWS = sk.SessionWindows(
+    inactivity_gap_ms=3, grace_ms=2
+)  # closed once stream time has passed the end by more than 5
 
 
 def plan(**options: Any) -> sk.Plan:
@@ -40,7 +42,7 @@ def log_of(run: Any) -> list[tuple[Any, ...]]:
 def test_windows_are_by_partition_key_bytes_and_start() -> None:
     rows = [("b", 50), ("é", 50), ("a", 90), ("a", 50), ("", 50), ("B", 50), ("a", 70)]
     data = stream(*rows, partition=[5, 5, 5, 0, 0, 5, 5])
-    table = plan(partition="partition").with_windows(grace=100).count().run(data).table()
+    table = plan(partition="partition").with_windows(grace_ms=100).count().run(data).table()
     assert rows_of(table, "partition", "key", "window_start_ms") == [
         (0, "", 50), (0, "a", 50), (5, "B", 50), (5, "a", 70), (5, "a", 90), (5, "b", 50), (5, "é", 50),
     ]  # fmt: skip
@@ -87,7 +89,7 @@ def test_finals_go_out_with_the_record_that_closes_them() -> None:
 def test_a_session_that_is_touched_after_it_closed_is_final_twice() -> None:
     data = stream(("a", 10), ("b", 16), ("a", 13), ("b", 90), v=[1, 2, 4, 8])
     named = {"n": sk.count(), "v": sk.sum("v"), "all": sk.collect("v"), "own": sk.reduce(lambda a, b: a * 10 + b, "v")}
-    run = plan().aggregate(**named).emit("on_window_close").run(data, retention=20)
+    run = plan().aggregate(**named).emit("on_window_close").run(data, retention="20ms")
     finals = run.changelog()
     assert rows_of(finals, "offset", "key", "window_end_ms", "n", "v", "own") == [
         (1, "a", 10, 1, 1, 1), (3, "a", 13, 2, 5, 14), (3, "b", 16, 1, 2, 2),
@@ -97,7 +99,7 @@ def test_a_session_that_is_touched_after_it_closed_is_final_twice() -> None:
 
 def test_a_merge_of_two_closed_sessions() -> None:
     data = stream(("a", 10), ("a", 14), ("b", 20), ("a", 12), ("b", 90), v=[1, 2, 4, 8, 16])
-    run = plan().aggregate(n=sk.sum("v")).emit("on_window_close").run(data, retention=20)
+    run = plan().aggregate(n=sk.sum("v")).emit("on_window_close").run(data, retention="20ms")
     assert log_of(run) == [
         (2, "final", "a", 10, 10, 1, 10),
         (2, "final", "a", 14, 14, 2, 14),
@@ -165,7 +167,7 @@ def test_kafka_s_memory_store_emits_nothing_on_close_with_the_default_retention(
     data = stream(("a", 10), ("b", 16), ("b", 99))
     run = plan().count().emit("on_window_close")
     assert len(run.run(data, rules="kafka").changelog()) == 0
-    assert len(run.run(data, rules="kafka", retention=200).changelog()) == len(run.run(data).changelog()) == 2
+    assert len(run.run(data, rules="kafka", retention="200ms").changelog()) == len(run.run(data).changelog()) == 2
 
 
 # ---- results of Python functions

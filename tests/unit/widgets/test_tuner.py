@@ -81,7 +81,7 @@ def test_the_grid_holds_the_settings_of_now() -> None:
     for grace in ("0s", "90s"):
         plan = spent_in(SESSIONS).with_windows(grace=grace)
         tuner = Tuner(plan, clicks())
-        cell = tuner.sweep().cell(**tuner.settings)
+        cell = tuner.sweep().cell(**{f"{name}_ms": ms for name, ms in tuner.settings.items()})
         counts = {count.name: count.value for count in tuner.counts()}
         assert (cell.windows, cell.merges, cell.dropped) == (counts["sessions"], counts["merges"], counts["dropped"])
 

@@ -16,7 +16,7 @@ import sessionkit as sk
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, NumberOverflow
 from sessionkit.stores.contract import StoredWindow
-from tests.kinds import plan_of
+from tests.kinds import in_ms, plan_of
 
 Row = tuple[str | None, int | None, int | None]  # key, time, value
 both_rules = pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
@@ -24,11 +24,11 @@ FOR_EVER = 10**9
 
 
 def hopping(size: int, advance: int, grace: int = 0) -> sk.TimeWindows:
-    return sk.TimeWindows(size=size, advance=advance, grace=grace)
+    return sk.TimeWindows(size_ms=size, advance_ms=advance, grace_ms=grace)
 
 
 def tumbling(size: int, grace: int = 0) -> sk.TimeWindows:
-    return sk.TimeWindows(size=size, grace=grace)
+    return sk.TimeWindows(size_ms=size, grace_ms=grace)
 
 
 def table_of(rows: list[Row]) -> pa.Table:
@@ -45,7 +45,7 @@ def plan_over(windows: Any, emit: str = "on_window_update", **named: Any) -> sk.
 def run_of(
     windows: Any, rows: list[Row], emit: str = "on_window_update", rules: str = "sessionkit", **named: Any
 ) -> sk.Run:
-    retention = FOR_EVER if rules == "kafka" else None  # long enough for the store to forget nothing
+    retention = in_ms(FOR_EVER) if rules == "kafka" else None  # long enough for the store to forget nothing
     run = plan_over(windows, emit, **named).run(table_of(rows), rules=rules, retention=retention)
     run.trace.check()
     return run
@@ -71,25 +71,27 @@ def counts(run: sk.Run) -> dict[int, int]:
 @pytest.mark.parametrize(
     ("parameters", "telling"),
     [
-        ({"size": 0}, "size must be more than 0 ms; got 0 ms (0); size=\"5m\""),
-        ({"size": "0s"}, "size must be more than 0 ms; got 0 ms ('0s')"),
-        ({"size": -1}, "size must be 0 ms or more; got -1 ms (-1)"),
+        ({"size": 0}, "size must be more than 0 ms; got 0 ms; size=\"5m\""),
+        ({"size": "0s"}, "size must be more than 0 ms; got 0 ms"),
+        ({"size": -1}, "size must be 0 ms or more; got -1"),
+        ({"size_ms": -1}, "size_ms must be 0 ms or more; got -1 ms; size_ms=0 is allowed"),
+        ({"size": 7200}, 'size needs a unit; got 7200; "7200ms" for milliseconds, "7200s" for seconds'),
         ({"size": "soon"}, "size must be a duration; got 'soon'"),
-        ({"size": None}, "size must be a duration; got None"),
-        ({"size": 10, "advance": 11}, "advance must fit into size; got 11 ms (11); more than 0 and at most the size"),
-        ({"size": 10, "advance": 0}, "advance must fit into size; got 0 ms (0); more than 0"),
-        ({"size": 10, "advance": -1}, "advance must be 0 ms or more; got -1 ms (-1)"),
-        ({"size": 10, "grace": -1}, 'grace must be 0 ms or more; got -1 ms (-1); grace="0s" is allowed'),
-        ({"size": 10, "grace": None}, "grace must be a duration; got None"),
-        ({"size": 2**62 + 1}, "size must be at most 2**62 ms; got 4611686018427387905 ms"),
-        ({"size": 1, "grace": 2**62 + 1}, "grace must be at most 2**62 ms; got 4611686018427387905 ms"),
-        ({"size": 1, "grace": 2**62}, "size and grace together must be at most 2**62 ms; got 4611686018427387905 ms"),
-        ({"size": 2**61 + 1, "grace": 2**61}, "size and grace together must be at most 2**62 ms"),
+        ({"size": None}, 'size must be given; got neither size nor size_ms; size="5m" or another text'),
+        ({"size_ms": 10, "advance_ms": 11}, "advance must fit into size; got 11 ms; more than 0 and at most the size"),
+        ({"size_ms": 10, "advance": 0}, "advance must fit into size; got 0 s; more than 0"),
+        ({"size_ms": 10, "advance_ms": -1}, "advance_ms must be 0 ms or more; got -1 ms"),
+        ({"size_ms": 10, "grace": -1}, 'grace must be 0 ms or more; got -1; grace="0s" is allowed'),
+        ({"size_ms": 10, "grace": None}, "grace must be given; got neither grace nor grace_ms"),
+        ({"size_ms": 2**62 + 1}, "size_ms must be at most 2**62 ms; got 4611686018427387905 ms"),
+        ({"size_ms": 1, "grace_ms": 2**62 + 1}, "grace_ms must be at most 2**62 ms; got 4611686018427387905 ms"),
+        ({"size_ms": 1, "grace_ms": 2**62}, "size and grace together must be at most 2**62 ms; got 46116860184273879"),
+        ({"size_ms": 2**61 + 1, "grace_ms": 2**61}, "size and grace together must be at most 2**62 ms"),
     ],
 )  # fmt: skip
 def test_parameters_that_are_refused(parameters: dict[str, Any], telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        sk.TimeWindows(**{"grace": 0, **parameters})
+        sk.TimeWindows(**({} if {"grace", "grace_ms"} & {*parameters} else {"grace": 0}), **parameters)
     assert telling in str(caught.value)
 
 
@@ -100,8 +102,8 @@ def test_the_largest_parameters_are_taken() -> None:
 
 
 def test_a_choice_with_consequences_has_no_default() -> None:
-    with pytest.raises(InvalidArgument, match="missing a required argument: 'grace'"):
-        sk.TimeWindows(size="5m")  # type: ignore[call-arg]
+    with pytest.raises(InvalidArgument, match="grace must be given; got neither grace nor grace_ms; "):
+        sk.TimeWindows(size="5m")
     with pytest.raises(InvalidArgument, match="too many positional arguments"):
         sk.TimeWindows("5m", "1m")  # type: ignore[misc]
 
@@ -109,18 +111,18 @@ def test_a_choice_with_consequences_has_no_default() -> None:
 def test_retention_covers_size_and_grace() -> None:
     windows = hopping(10, 3, grace=5)
     assert windows.retention_ms(None) == 15
-    assert windows.retention_ms(15) == 15
+    assert windows.retention_ms("15ms") == 15
     assert windows.retention_ms("1s") == 1_000
     with pytest.raises(InvalidArgument) as caught:
-        windows.retention_ms(14)
+        windows.retention_ms("14ms")
     assert str(caught.value) == "retention must cover the windows; got 14 ms; at least size + grace = 15 ms"
     with pytest.raises(InvalidArgument, match="retention must cover the windows; got 14 ms"):
-        plan_over(windows).run(table_of(a(0)), rules="kafka", retention=14)
+        plan_over(windows).run(table_of(a(0)), rules="kafka", retention="14ms")
 
 
 def test_equal_windows() -> None:
     minute = sk.TimeWindows(size="1m", grace="5s")
-    assert minute == sk.TimeWindows(size=60_000, advance=timedelta(minutes=1), grace=5_000)
+    assert minute == sk.TimeWindows(size_ms=60_000, advance=timedelta(minutes=1), grace_ms=5_000)
     assert hash(minute) == hash(sk.TimeWindows(size="60s", advance="60s", grace="5000ms"))
     others = [
         sk.TimeWindows(size="2m", grace="5s"),
@@ -142,13 +144,13 @@ def windows_in(plan: sk.Plan) -> sk.TimeWindows:
 @given(st.integers(1, 2**61), st.data(), st.integers(0, 2**61))
 def test_the_code_of_a_plan_makes_the_same_windows(size: int, data: st.DataObject, grace: int) -> None:
     advance = data.draw(st.integers(1, size) | st.just(size))
-    windows = sk.TimeWindows(size=size, advance=advance, grace=grace)
+    windows = sk.TimeWindows(size_ms=size, advance_ms=advance, grace_ms=grace)
     assert windows_in(plan_over(windows)) == windows
 
 
 def test_code_and_words() -> None:
     assert repr(sk.TimeWindows(size="1h 30m", grace=0)) == 'TimeWindows(size="1h30m", grace="0s")'
-    both = sk.TimeWindows(size="5m", advance=1_001, grace="30s")
+    both = sk.TimeWindows(size="5m", advance_ms=1_001, grace="30s")
     assert repr(both) == 'TimeWindows(size="5m", advance="1s1ms", grace="30s")'
     assert both.in_words() == "size 5 min, advance 1 s 1 ms, grace 30 s"
     assert sk.TimeWindows(size="5m", grace="30s").in_words() == "size 5 min, grace 30 s"
@@ -157,7 +159,7 @@ def test_code_and_words() -> None:
 
 def test_with_windows_changes_one_parameter() -> None:
     plan = plan_over(hopping(10, 5, grace=2))
-    assert plan.with_windows(advance=2).windows == hopping(10, 2, grace=2)
+    assert plan.with_windows(advance_ms=2).windows == hopping(10, 2, grace=2)
     with pytest.raises(InvalidArgument, match=r"TimeWindows has no such parameter; got 'gap'; one of \['size', "):
         plan.with_windows(gap=2)
 
@@ -272,7 +274,7 @@ def test_another_key_closes_but_another_partition_does_not(rules: str) -> None:
     plan = (
         sk.group_by_key("key", timestamp="time", unit="ms", partition="p", times="ms").windowed_by(tumbling(10)).count()
     )
-    retention = FOR_EVER if rules == "kafka" else None
+    retention = in_ms(FOR_EVER) if rules == "kafka" else None
     assert plan.run(table, rules=rules, retention=retention).metrics()["dropped-late"] == 1
     apart = table.set_column(2, "p", pa.array([0, 1, 0]))
     assert plan.run(apart, rules=rules, retention=retention).metrics()["dropped-late"] == 0
@@ -335,7 +337,7 @@ def test_emit_looks_only_where_something_new_can_have_closed() -> None:
 def test_final_results_go_from_run_to_run(rules: str, first_ms: int) -> None:
     """The run that closes a window sends it, whichever run opened it."""
     plan, times = plan_over(tumbling(10), "on_window_close"), [first_ms, first_ms + 10, first_ms + 20]
-    retention = FOR_EVER if rules == "kafka" else None
+    retention = in_ms(FOR_EVER) if rules == "kafka" else None
     whole = log(plan.run(table_of(a(*times)), rules=rules, retention=retention))
     assert whole == [(1, first_ms, 1), (2, first_ms + 10, 1)]
     with sk.open_store("memory", "tumbling", of="windows", retention=retention) as store:

@@ -14,9 +14,9 @@ from sessionkit.windows.hopping_kernel import window_is_late
 from sessionkit.windows.sliding.steps import open_from, sliding_is_late
 
 KINDS: list[Any] = [
-    sk.SessionWindows(inactivity_gap=7, grace=3),
-    sk.TimeWindows(size=10, advance=4, grace=3),
-    sk.SlidingWindows(time_difference=5, grace=3),
+    sk.SessionWindows(inactivity_gap_ms=7, grace_ms=3),
+    sk.TimeWindows(size_ms=10, advance_ms=4, grace_ms=3),
+    sk.SlidingWindows(time_difference_ms=5, grace_ms=3),
 ]
 
 
@@ -48,7 +48,9 @@ def test_the_kernel_of_hopping_windows_misses_what_is_late() -> None:
     rng = np.random.default_rng(4)
     for _ in range(60):
         size = int(rng.integers(1, 20))
-        windows = sk.TimeWindows(size=size, advance=int(rng.integers(1, size + 1)), grace=int(rng.integers(0, 9)))
+        windows = sk.TimeWindows(
+            size_ms=size, advance_ms=int(rng.integers(1, size + 1)), grace_ms=int(rng.integers(0, 9))
+        )
         plan = sk.group_by_key("k", timestamp="t", unit="ms", times="ms").windowed_by(windows).count()
         times = rng.integers(0, 60, 25).tolist()
         missed = plan.run(pa.table({"k": ["a"] * 25, "t": times})).trace.missed

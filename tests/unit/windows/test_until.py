@@ -46,7 +46,7 @@ class FirstForm:
 
 
 def run(gap_ms: int, retention_ms: int, keys: list[str], times: list[int]) -> Any:
-    windows = sk.SessionWindows.until(inactivity_gap=gap_ms, retention=retention_ms)
+    windows = sk.SessionWindows.until(inactivity_gap_ms=gap_ms, retention_ms=retention_ms)
     plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count()
     return plan.run(pd.DataFrame({"key": pd.Series(keys, dtype="str"), "at": pd.Series(times, dtype="int64")}))
 
@@ -98,7 +98,7 @@ def test_its_pictures_have_no_close_line() -> None:
 def test_as_a_value() -> None:
     windows = sk.SessionWindows.until(inactivity_gap="5min", retention="1h")
     assert repr(windows) == 'SessionWindows.until(inactivity_gap="5m", retention="1h")'
-    assert windows == sk.SessionWindows.until(inactivity_gap=300_000, retention=3_600_000)
+    assert windows == sk.SessionWindows.until(inactivity_gap_ms=300_000, retention_ms=3_600_000)
     assert len({windows, sk.SessionWindows.until(inactivity_gap="5min", retention="2h")}) == 2
     plan = sk.group_by_key("key", timestamp="at", times="ms").windowed_by(windows).count()
     assert plan.with_windows(retention="2h").windows.until_ms == 7_200_000
@@ -125,7 +125,7 @@ def test_what_does_not_go_together(change: Any, telling: str) -> None:
 def test_two_records_a_gap_apart_are_one_session() -> None:
     """An odd retention has segments of a millisecond less than its half: then it must be a little longer."""
     with pytest.raises(InvalidArgument, match="retention must cover a gap; got 2 min 1 ms; at least"):
-        sk.SessionWindows.until(inactivity_gap=120_001, retention=120_001)
+        sk.SessionWindows.until(inactivity_gap_ms=120_001, retention_ms=120_001)
     assert run(120_001, 120_002, ["a", "a"], [59_999, 180_000]).table()["count"].tolist() == [2]
 
 

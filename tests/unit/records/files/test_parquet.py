@@ -46,7 +46,7 @@ def flip(file: Path) -> None:
 
 def by_a_plan(file: Path) -> object:
     steps = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
-    return steps.windowed_by(sk.SessionWindows(inactivity_gap=10, grace=0)).count().run(file)
+    return steps.windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace=0)).count().run(file)
 
 
 def by_a_task(file: Path) -> object:

@@ -13,16 +13,16 @@ from sessionkit.spark.worker.by_key import deal, row_number_name, run_dealt, sha
 from sessionkit.spark.worker.shuffle import ORDER, SLICES, pieces_in
 from sessionkit.steps.job import Job
 from sessionkit.steps.partition_run import run_job
-from tests.kinds import plan_of
+from tests.kinds import in_ms, plan_of
 
 RECORDS = 900
 WINDOWS = {
-    "sessions": sk.SessionWindows(inactivity_gap=5_000, grace=8_000),
-    "until": sk.SessionWindows.until(inactivity_gap=9_000, retention=20_000),
-    "hopping": sk.TimeWindows(size=5_000, advance=1_700, grace=4_000),
-    "tumbling": sk.TimeWindows(size=3_000, grace=0),
-    "sliding": sk.SlidingWindows(time_difference=5_000, grace=4_000),
-    "trailing": sk.SlidingWindows(time_difference=5_000, grace=0, trailing_only=True),
+    "sessions": sk.SessionWindows(inactivity_gap_ms=5_000, grace_ms=8_000),
+    "until": sk.SessionWindows.until(inactivity_gap_ms=9_000, retention_ms=20_000),
+    "hopping": sk.TimeWindows(size_ms=5_000, advance_ms=1_700, grace_ms=4_000),
+    "tumbling": sk.TimeWindows(size_ms=3_000, grace=0),
+    "sliding": sk.SlidingWindows(time_difference_ms=5_000, grace_ms=4_000),
+    "trailing": sk.SlidingWindows(time_difference_ms=5_000, grace=0, trailing_only=True),
 }
 
 
@@ -55,7 +55,7 @@ def plan_for(kind: str, strategy: str) -> sk.Plan:
 
 
 def job_of(plan: sk.Plan, table: pa.Table, view: str, retention_ms: int | None) -> Job:
-    empty = plan.run(table.slice(0, 0), retention=retention_ms)
+    empty = plan.run(table.slice(0, 0), retention=in_ms(retention_ms))
     tables = {"table": empty.table, "changelog": empty.changelog}
     if view == "metrics":
         schema = pa.schema([("name", pa.string()), ("count", pa.int64())])
@@ -69,7 +69,7 @@ def job_of(plan: sk.Plan, table: pa.Table, view: str, retention_ms: int | None) 
         windows=plan.windows,
         aggregations=plan.aggregations,
         strategy=plan.strategy,
-        retention_ms=plan.windows.retention_ms(retention_ms),
+        retention_ms=plan.windows.retention_ms(in_ms(retention_ms)),
         view=view,
         schema=schema,
         step_records=70,

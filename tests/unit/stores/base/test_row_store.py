@@ -111,7 +111,7 @@ def test_an_answer_is_fixed_when_the_call_is_made(shelf: Shelf) -> None:
 
 
 def test_what_expires_is_deleted(shelf: Shelf) -> None:
-    windows = Windows(shelf, retention=10)
+    windows = Windows(shelf, retention="10ms")
     for start in (0, 5, 10):
         assert windows.put("a", start, start, start)
     assert [w[0] for w in windows.all()] == [5, 10]
@@ -125,7 +125,7 @@ def test_what_expires_is_deleted(shelf: Shelf) -> None:
 
 
 def test_it_tells_its_oldest_and_its_newest_time_of_all_partitions(shelf: Shelf) -> None:
-    sessions = Sessions(shelf, retention=60_000)
+    sessions = Sessions(shelf, retention="60000ms")
     assert sessions.facts() == []
     for partition, end in ((0, 7_000), (0, 9_000), (2, 5_000), (2, 8_000)):
         sessions.put("a", 1, end, 1, partition=partition)
@@ -136,11 +136,11 @@ def test_it_tells_its_oldest_and_its_newest_time_of_all_partitions(shelf: Shelf)
 
 
 def test_a_restarted_task_has_forgotten_the_stream_time_alone(shelf: Shelf) -> None:
-    sessions = Sessions(shelf, retention=10)
+    sessions = Sessions(shelf, retention="10ms")
     sessions.put("a", 1, 25, 1)
     sessions.commit_snapshots({0: Snapshot(7, 8, 9)})
     sessions.restart_task()
-    for store in (sessions, Sessions(shelf, retention=10)):
+    for store in (sessions, Sessions(shelf, retention="10ms")):
         assert store.snapshot(0) == Snapshot(7, -1, 9)
         assert not store.put("a", 1, 15, 1)
 
@@ -162,7 +162,7 @@ def test_a_single_change_is_a_transaction_and_a_block_is_one(shelf: Shelf) -> No
 
 
 def test_a_block_that_fails_leaves_nothing_behind(shelf: Shelf) -> None:
-    sessions = Sessions(shelf, retention=10)
+    sessions = Sessions(shelf, retention="10ms")
     before = dict(shelf.notes)
     with pytest.raises(KeyError), sessions.all_or_nothing():
         sessions.put(7, 90, 95, 1)
@@ -177,11 +177,11 @@ def test_a_block_that_fails_leaves_nothing_behind(shelf: Shelf) -> None:
 
 
 def test_it_is_found_again(shelf: Shelf) -> None:
-    sessions = Sessions(shelf, retention=10)
+    sessions = Sessions(shelf, retention="10ms")
     sessions.put("a", 1, 25, {"n": 1}, partition=3, opened_by=4, closed_by=5)
     sessions.commit_snapshots({3: Snapshot(7, 25, 9)}, ["n"])
     sessions.bind({"windows": "these"})
-    again = Sessions(shelf, retention=10)
+    again = Sessions(shelf, retention="10ms")
     assert [tuple(s) for s in again.all(partition=3)] == [(1, 25, {"n": 1}, "a", 4, 5)]
     assert (again.snapshot(3), again.partitions) == (Snapshot(7, 25, 9), [3])
     assert not again.put("b", 1, 15, 1, partition=3)  # its time was committed with the position
@@ -192,7 +192,7 @@ def test_it_is_found_again(shelf: Shelf) -> None:
     ):
         Sessions(shelf)
     with pytest.raises(StoreMismatch, match="it holds sessions in it, windows asked for"):
-        Windows(shelf, retention=10)
+        Windows(shelf, retention="10ms")
 
 
 def test_an_empty_store_is_bound_to_its_settings(shelf: Shelf) -> None:

@@ -15,13 +15,13 @@ from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
 
-GAP_10 = sk.SessionWindows(inactivity_gap=10, grace=1_000)
+GAP_10 = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=1_000)
 
 
 class Sessions:
     """A caching session store, and what it has forwarded."""
 
-    def __init__(self, max_entries: int | None = None, retention: int | None = None) -> None:
+    def __init__(self, max_entries: int | None = None, retention: str | None = None) -> None:
         self.sent: list[tuple[Any, ...]] = []
         self.below = MemorySessionStore(retention=retention)
         self.store = CachingSessionStore(self.below, self._take, max_entries)
@@ -39,7 +39,7 @@ class Sessions:
 class Windows:
     """A caching window store, and what it has forwarded."""
 
-    def __init__(self, max_entries: int | None = None, retention: int | None = None) -> None:
+    def __init__(self, max_entries: int | None = None, retention: str | None = None) -> None:
         self.sent: list[tuple[Any, ...]] = []
         self.below = MemoryWindowStore(retention=retention)
         self.store = CachingWindowStore(self.below, self._take, max_entries)
@@ -155,7 +155,7 @@ def test_removed_and_put_again_is_one_update() -> None:
 
 def test_what_the_store_has_expired_gets_no_tombstone() -> None:
     """The cache shows it all the while."""
-    sessions, windows = Sessions(retention=10), Windows(retention=10)
+    sessions, windows = Sessions(retention="10ms"), Windows(retention="10ms")
     sessions.store.put("a", 0, 5, 1)
     windows.store.put("a", 5, 1, 5)
     sessions.flush(), windows.flush()
@@ -172,7 +172,7 @@ def test_what_the_store_has_expired_gets_no_tombstone() -> None:
 
 
 def test_an_update_that_the_store_refuses_is_forwarded_and_counted() -> None:
-    sessions, windows = Sessions(retention=10), Windows(retention=10)
+    sessions, windows = Sessions(retention="10ms"), Windows(retention="10ms")
     sessions.store.put("a", 0, 5, 1)
     sessions.store.put("b", 15, 15, 1)
     windows.store.put("b", 15, 1, 15)
@@ -447,22 +447,22 @@ def test_a_record_inside_its_session_has_no_tombstone_with_the_cache() -> None:
 def test_commits(commit_every: Any, offsets: list[int]) -> None:
     """The end of a run is one, too."""
     rows = [("a", 0), ("a", 10), ("a", 20), ("a", 30), ("a", 40)]
-    run = run_of(sk.TimeWindows(size=10, grace=100), rows, caching=True, commit_every=commit_every)
+    run = run_of(sk.TimeWindows(size_ms=10, grace_ms=100), rows, caching=True, commit_every=commit_every)
     assert [row[0] for row in log(run)] == offsets
     assert [row[3] for row in log(run)] == [0, 10, 20, 30, 40]
 
 
 def test_an_eviction_forwards_between_commits() -> None:
     rows = [("a", 0), ("b", 1), ("a", 2), ("c", 3), ("d", 4)]
-    run = run_of(sk.TimeWindows(size=10, grace=100), rows, caching=2)
+    run = run_of(sk.TimeWindows(size_ms=10, grace_ms=100), rows, caching=2)
     assert [(row[0], row[2], row[5]) for row in log(run)] == [(3, "b", 1), (3, "a", 2), (3, "c", 1), (4, "d", 1)]
-    whole = run_of(sk.TimeWindows(size=10, grace=100), rows)
+    whole = run_of(sk.TimeWindows(size_ms=10, grace_ms=100), rows)
     assert run.table().equals(whole.table())
 
 
 def test_old_values_are_those_of_the_last_flush() -> None:
     rows = [("a", 0), ("a", 1), ("a", 2), ("a", 3)]
-    run = run_of(sk.TimeWindows(size=10, grace=100), rows, caching=True, commit_every=2)
+    run = run_of(sk.TimeWindows(size_ms=10, grace_ms=100), rows, caching=True, commit_every=2)
     found = run.changelog(old_values=True).to_pylist()
     assert [(row["count"], row["old_count"]) for row in found] == [(2, None), (4, 2)]
 
@@ -470,7 +470,10 @@ def test_old_values_are_those_of_the_last_flush() -> None:
 def test_on_close_turns_the_cache_off_but_not_for_tumbling_and_hopping_windows() -> None:
     """[0, 10) has left the store by the time it is final: only a cache still has it."""
     rows = [("a", 0), ("a", 20)]
-    for windows, finals in ((sk.TimeWindows(size=10, grace=0), 1), (sk.SessionWindows(inactivity_gap=1, grace=0), 0)):
+    for windows, finals in (
+        (sk.TimeWindows(size_ms=10, grace=0), 1),
+        (sk.SessionWindows(inactivity_gap_ms=1, grace=0), 0),
+    ):
         assert len(log(run_of(windows, rows, emit="on_window_close"))) == 0
         cached = run_of(windows, rows, emit="on_window_close", caching=True)
         assert len(log(cached)) == finals
@@ -479,7 +482,7 @@ def test_on_close_turns_the_cache_off_but_not_for_tumbling_and_hopping_windows()
 
 def test_a_cached_session_is_joined_though_the_store_has_expired_it() -> None:
     """Retention 5: at stream time 5 the session at 0 has left the store, but 1 still finds it in the cache."""
-    windows = sk.SessionWindows(inactivity_gap=2, grace=3)
+    windows = sk.SessionWindows(inactivity_gap_ms=2, grace_ms=3)
     rows = [("a", 0), ("b", 5), ("a", 1)]
     counts = {
         caching: {row[2:5]: row[5] for row in log(run_of(windows, rows, caching=caching))} for caching in (False, True)
@@ -490,7 +493,7 @@ def test_a_cached_session_is_joined_though_the_store_has_expired_it() -> None:
 
 def test_a_refused_result_is_a_drop_of_the_record_that_committed() -> None:
     """Retention 15: once 30 is in the store, [15, 15] is refused, though it was open and is sent on."""
-    windows, rows = sk.SessionWindows(inactivity_gap=10, grace=5), [("b", 30), ("a", 15), ("c", 20)]
+    windows, rows = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5), [("b", 30), ("a", 15), ("c", 20)]
     plain, run = run_of(windows, rows), run_of(windows, rows, caching=True)
     assert [each.deployed and each.deployed.refused for each in (plain, run)] == [(1,), (2,)]
     assert [row[:3] for row in log(run)] == [(2, "update", "b"), (2, "update", "a"), (2, "update", "c")]
@@ -503,7 +506,7 @@ def test_a_refused_result_is_a_drop_of_the_record_that_committed() -> None:
 def test_two_runs_over_one_store_are_one_run_committed_in_between() -> None:
     rows = [("a", 0), ("a", 20), ("a", 10), ("b", 30), ("a", 12)]
     whole = run_of(GAP_10, rows, caching=True, commit_every=[2])
-    with sk.open_store("memory", "sessions", retention=2_000) as store:
+    with sk.open_store("memory", "sessions", retention="2000ms") as store:
         first, second = (run_of(GAP_10, part, caching=True, store=store) for part in (rows[:3], rows[3:]))
         assert log(first) + log(second) == log(whole)
         assert store.snapshot(0)[:2] == (4, 30)  # position and stream time
@@ -512,7 +515,7 @@ def test_two_runs_over_one_store_are_one_run_committed_in_between() -> None:
 PARTITIONED = pa.table({"key": ["a", "b"], "time": [1, 2], "partition": [0, 1]})
 
 
-@pytest.mark.parametrize("windows", [sk.TimeWindows(size=10, grace=0), GAP_10])
+@pytest.mark.parametrize("windows", [sk.TimeWindows(size_ms=10, grace=0), GAP_10])
 def test_a_flushed_result_is_in_the_partition_of_its_window(windows: Any) -> None:
     """The commit at the end comes with a record of partition 1, and flushes the windows of partition 0 as well."""
     plan = (

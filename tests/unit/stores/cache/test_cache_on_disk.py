@@ -31,7 +31,7 @@ class Noticing(RocksDBWindowStore):
 
 @contextmanager
 def cached_windows(
-    directory: Path, form: str, most: int | None = 50, segment_interval: int = 10
+    directory: Path, form: str, most: int | None = 50, segment_interval: str = "10ms"
 ) -> Iterator[CachingWindowStore]:
     options = {"time_ordered": form.startswith("by time"), "index": form.endswith("index")}
     with Noticing(name="windows", directory=directory, segment_interval=segment_interval, **options) as below:
@@ -40,7 +40,7 @@ def cached_windows(
 
 @contextmanager
 def cached_sessions(directory: Path, most: int | None = 50, **options: Any) -> Iterator[CachingSessionStore]:
-    with RocksDBSessionStore(name="sessions", directory=directory, segment_interval=10, **options) as below:
+    with RocksDBSessionStore(name="sessions", directory=directory, segment_interval="10ms", **options) as below:
         yield CachingSessionStore(below, lambda flushed: None, most)
 
 
@@ -181,7 +181,7 @@ def test_in_order_of_keys_a_read_of_a_range_of_keys_uses_its_segments_whole(tmp_
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_first_segment_is_that_of_time_0(tmp_path: Path, form: str) -> None:
-    with cached_windows(tmp_path, form, segment_interval=1) as store:
+    with cached_windows(tmp_path, form, segment_interval="1ms") as store:
         put(store, "a1", "b5", "a0", "b0")
         for way in ("", "backward_"):
             assert names(getattr(store, way + "fetch")("a", 0, 0)) == "a0"

@@ -145,7 +145,7 @@ def test_an_answer_is_fixed_when_the_call_is_made() -> None:
 
 
 def test_partitions_are_apart() -> None:
-    store = MemorySessionStore(retention=10)
+    store = MemorySessionStore(retention="10ms")
     store.put("ada", 0, 5, 1, partition=0)
     store.put("ada", 0, 900, 2, partition=3)
     assert [s.aggregate for s in store.fetch("ada")] == [1]
@@ -159,7 +159,7 @@ def test_partitions_are_apart() -> None:
 
 
 def test_a_put_at_the_boundary_is_refused() -> None:
-    store = MemorySessionStore(retention=10)
+    store = MemorySessionStore(retention="10ms")
     assert store.put("ada", 0, 100, 1)
     assert not store.put("ada", 0, 90, 2)  # 90 <= 100 - 10
     assert store.put("ada", 0, 91, 3)
@@ -173,7 +173,7 @@ def test_observed_time_moves_before_the_check_so_that_no_retention_keeps_nothing
 
 
 def test_a_refused_put_moves_time_and_a_null_too_late_deletes_nothing() -> None:
-    store = MemorySessionStore(retention=10)
+    store = MemorySessionStore(retention="10ms")
     store.put("ada", 50, 100, 1)
     assert not store.put("ada", 0, 90, None)
     assert store.put("ada", 50, 110, 2)
@@ -182,7 +182,7 @@ def test_a_refused_put_moves_time_and_a_null_too_late_deletes_nothing() -> None:
 
 def test_every_read_hides_what_has_expired() -> None:
     def expiring() -> MemorySessionStore:
-        store = filled([("ada", 0, 90), ("ada", 0, 91)], retention=10)
+        store = filled([("ada", 0, 90), ("ada", 0, 91)], retention="10ms")
         store.put("bob", 100, 100, 1)
         return store
 
@@ -269,7 +269,7 @@ def test_a_store_has_one_type_of_key() -> None:
 def test_retention_is_a_duration() -> None:
     assert MemorySessionStore(retention="1h").retention_ms == 3_600_000
     with pytest.raises(InvalidArgument, match="retention must be 0 ms or more; got -1 ms"):
-        MemorySessionStore(retention=-1)
+        MemorySessionStore(retention="-1ms")
 
 
 CALLS: dict[str, tuple[Any, ...]] = {
@@ -373,7 +373,7 @@ def test_several_aggregations_are_one_stored_value() -> None:
 def test_records_with_other_keys_are_refused() -> None:
     plan = (
         sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
-        .windowed_by(sk.SessionWindows(inactivity_gap=1, grace=1))
+        .windowed_by(sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1))
         .count()
     )
     with sk.open_store("memory", "clicks") as store:
@@ -431,7 +431,9 @@ def test_kinds_that_are_not_there(kind: Any) -> None:
         sk.open_store(kind, "clicks")
 
 
-@pytest.mark.parametrize("windows", [sk.SessionWindows(inactivity_gap=5, grace=0), sk.TimeWindows(size=5, grace=0)])
+@pytest.mark.parametrize(
+    "windows", [sk.SessionWindows(inactivity_gap_ms=5, grace=0), sk.TimeWindows(size_ms=5, grace=0)]
+)
 def test_a_look_at_a_store_leaves_its_columns_where_they_are(windows: Any) -> None:
     """Where a plan committed, a look moved every window into maps: a million of them took a minute and gigabytes."""
     rng = np.random.default_rng(7)
@@ -443,7 +445,7 @@ def test_a_look_at_a_store_leaves_its_columns_where_they_are(windows: Any) -> No
     twin = sk.open_store("memory", "clicks", of=of)
     for each in (store, twin):
         grown = windows.arguments()[1]
-        steps.with_windows(**{**grown, "grace": "1h"}).aggregate(n=sk.count(), last=sk.last("at")).run(
+        steps.with_windows(**{**grown, "grace_ms": 3_600_000}).aggregate(n=sk.count(), last=sk.last("at")).run(
             pa.table(columns), store=each
         )
     twin._partitions  # noqa: B018  this one has maps

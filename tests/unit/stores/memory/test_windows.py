@@ -16,6 +16,7 @@ from sessionkit.errors import AggregationFailed, InvalidArgument, InvalidData, S
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from tests.interpreted import fewer
+from tests.kinds import in_ms
 
 Starts = list[tuple[Any, int]]
 
@@ -116,7 +117,7 @@ def test_an_answer_is_fixed_when_the_call_is_made() -> None:
 
 
 def test_partitions_are_apart() -> None:
-    store = MemoryWindowStore(retention=10)
+    store = MemoryWindowStore(retention="10ms")
     store.put("ada", 5, "here", 5, partition=0)
     store.put("ada", 900, "there", 900, partition=3)
     store.put("ada", 895, "there", 900, partition=3)
@@ -136,14 +137,14 @@ def test_partitions_are_apart() -> None:
 
 @pytest.mark.parametrize(("start", "is_kept"), [(100, True), (91, True), (90, False), (0, False)])
 def test_a_put_is_refused_once_it_lies_retention_behind(start: int, is_kept: bool) -> None:
-    store = filled([("ada", 100)], retention=10)
+    store = filled([("ada", 100)], retention="10ms")
     assert store.put("bob", start, 1, start) is is_kept
     assert (store.fetch_window("bob", start) is not None) is is_kept
 
 
 def test_every_read_hides_what_has_expired() -> None:
     def expiring() -> MemoryWindowStore:
-        store = filled([("ada", 90), ("ada", 91)], retention=10)
+        store = filled([("ada", 90), ("ada", 91)], retention="10ms")
         store.put("bob", 100, 1, 100)
         return store
 
@@ -161,7 +162,7 @@ def test_every_read_hides_what_has_expired() -> None:
 
 def test_observed_time_is_the_largest_start_and_moves_before_the_check() -> None:
     """Not stream time, and not the timestamp that comes with a window."""
-    store = MemoryWindowStore(retention=10)
+    store = MemoryWindowStore(retention="10ms")
     assert store.put("ada", 5, 1, 900)
     assert store.put("ada", 0, 1, 5)
     none = MemoryWindowStore(retention=0)
@@ -170,7 +171,7 @@ def test_observed_time_is_the_largest_start_and_moves_before_the_check() -> None
 
 
 def test_a_null_moves_time_and_one_that_is_too_late_deletes_nothing() -> None:
-    store = filled([("ada", 100)], retention=10)
+    store = filled([("ada", 100)], retention="10ms")
     assert not store.put("ada", 90, None, 90)
     assert store.put("bob", 109, None, 109)
     assert starts_of(store.all()) == [("ada", 100)]
@@ -186,7 +187,7 @@ def test_without_retention_nothing_expires() -> None:
 def test_retention_is_a_duration() -> None:
     assert MemoryWindowStore(retention="1h").retention_ms == 3_600_000
     with pytest.raises(InvalidArgument, match="retention must be 0 ms or more; got -1 ms"):
-        MemoryWindowStore(retention=-1)
+        MemoryWindowStore(retention="-1ms")
 
 
 # ---- what stays after an error
@@ -197,7 +198,7 @@ class Stopped(Exception):
 
 
 def test_all_or_nothing() -> None:
-    store = filled([("ada", 5), ("bob", 7)], retention=50)
+    store = filled([("ada", 5), ("bob", 7)], retention="50ms")
     store.commit_snapshots({0: Snapshot(3, 9, 1)})
     with pytest.raises(Stopped), store.all_or_nothing():
         store.put("ada", 5, "other", 9)
@@ -234,12 +235,12 @@ def _fails_on_the_third(key: str, value: object, aggregate: int) -> int:
 
 
 @pytest.mark.parametrize(
-    "windows", [sk.TimeWindows(size=10, grace=100), sk.SlidingWindows(time_difference=10, grace=100)]
+    "windows", [sk.TimeWindows(size_ms=10, grace_ms=100), sk.SlidingWindows(time_difference_ms=10, grace_ms=100)]
 )
 def test_an_aggregation_that_raises_leaves_the_store_as_it_was(windows: Any) -> None:
     own = sk.aggregation(initializer=int, aggregator=_fails_on_the_third, merger=lambda key, a, b: a + b)
     plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(windows).aggregate(own=own)
-    with sk.open_store("memory", "counts", of="windows", retention=1_000) as store:
+    with sk.open_store("memory", "counts", of="windows", retention="1000ms") as store:
         plan.run(pd.DataFrame({"key": ["a", "a"], "time": [20, 50]}), rules="kafka", store=store)
         before = (list(store.all()), store.snapshot(0))
         with pytest.raises(AggregationFailed, match=r"key 'a' at partition 0, offset 4.*enough.*nothing of this run"):
@@ -269,7 +270,7 @@ def clicks(*rows: tuple[str, int, int, int]) -> pd.DataFrame:
 
 def test_what_runs_leave_is_there_for_every_call_and_for_the_next_run() -> None:
     """d = 10: ada's 20 and 30, then her 25, which takes from what the first run left."""
-    plan = PLAN.windowed_by(sk.SlidingWindows(time_difference=10, grace=100)).aggregate(n=sk.count())
+    plan = PLAN.windowed_by(sk.SlidingWindows(time_difference_ms=10, grace_ms=100)).aggregate(n=sk.count())
     for look in (False, True):
         with sk.open_store("memory", "hourly", of="windows") as store:
             plan.run(clicks(("ada", 20, 0, 0), ("bob", 50, 3, 0), ("ada", 30, 0, 1)), store=store)
@@ -288,18 +289,18 @@ def test_what_runs_leave_is_there_for_every_call_and_for_the_next_run() -> None:
 
 
 def test_several_aggregations_are_one_stored_value() -> None:
-    plan = PLAN.windowed_by(sk.TimeWindows(size=10, grace=0)).aggregate(n=sk.count(), newest=sk.max("offset"))
+    plan = PLAN.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).aggregate(n=sk.count(), newest=sk.max("offset"))
     with sk.open_store("memory", "hourly", of="windows") as store:
         plan.run(clicks(("ada", 5, 0, 0), ("ada", 6, 0, 1)), store=store)
         assert [tuple(w)[:4] for w in store.all()] == [(0, {"n": 2, "newest": 1}, 6, "ada")]
         with pytest.raises(
             InvalidData, match=r"store 'hourly' holds the results of another plan; got \['n', 'newest'\] in"
         ):
-            PLAN.windowed_by(sk.TimeWindows(size=10, grace=0)).count().run(clicks(("ada", 7, 0, 2)), store=store)
+            PLAN.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).count().run(clicks(("ada", 7, 0, 2)), store=store)
         with pytest.raises(
             StoreMismatch, match=r"store 'hourly' was made for something else; got windows 'TimeWindows"
         ):
-            plan.with_windows(size=20, advance=10).run(clicks(("ada", 7, 0, 2)), store=store)
+            plan.with_windows(size_ms=20, advance_ms=10).run(clicks(("ada", 7, 0, 2)), store=store)
 
 
 @pytest.mark.parametrize("key", ["\0\0\0\0\0\0\0\1", b"\0\0\0\0\0\0\0\1"])
@@ -351,7 +352,7 @@ def test_a_read_step_by_step_gives_neighbours_and_both_bounds() -> None:
 
 
 def test_a_read_that_has_ended_keeps_nothing_from_expiring() -> None:
-    store = filled([("a", start) for start in (4, 5, 6)], retention=10)
+    store = filled([("a", start) for start in (4, 5, 6)], retention="10ms")
     reads = [store.fetch_step_by_step("a", "a", 0, 9, backward=False) for _ in range(2)]
     assert len(list(reads[0])) == 3 and next(reads[1]).window_start_ms == 4
     reads[1].close()  # type: ignore[attr-defined]
@@ -361,7 +362,7 @@ def test_a_read_that_has_ended_keeps_nothing_from_expiring() -> None:
 
 def test_nothing_expires_from_the_time_on_at_which_a_read_stands() -> None:
     """Kafka keeps it for the open iterator; once that is at its end, the next put lets it go."""
-    store = filled([("a", start) for start in (5, 6, 14)], retention=10)
+    store = filled([("a", start) for start in (5, 6, 14)], retention="10ms")
     steps = store.fetch_step_by_step("a", "a", 0, 99, backward=False)
     assert [next(steps).window_start_ms for _ in range(2)] == [5, 6]
     for start in (20, 30):
@@ -382,7 +383,7 @@ def test_a_start_of_numpys_comes_back_as_one_of_pythons() -> None:
 
 
 def test_a_restarted_task_has_forgotten_the_stream_time_alone() -> None:
-    for options in ({}, {"retention": 10}):
+    for options in ({}, {"retention": "10ms"}):
         store = filled([("a", 5)], **options)
         store.commit_snapshots({0: Snapshot(7, 8, 9)})
         store.restart_task()
@@ -451,7 +452,7 @@ def test_a_store_holds_sessions_or_windows() -> None:
         sk.group_by_key("key", timestamp="time", unit="ms", times="ms"),
         pd.DataFrame({"key": ["a"], "time": [5]}),
     )
-    kinds = {"windows": sk.SessionWindows(inactivity_gap=5, grace=0), "sessions": sk.TimeWindows(size=5, grace=0)}
+    kinds = {"windows": sk.SessionWindows(inactivity_gap_ms=5, grace=0), "sessions": sk.TimeWindows(size_ms=5, grace=0)}
     for of, windows in kinds.items():
         other = "sessions" if of == "windows" else "windows"
         with (
@@ -477,7 +478,7 @@ class Machine(RuleBasedStateMachine):
 
     @initialize(retention=st.none() | st.integers(0, 12))
     def open(self, retention: int | None) -> None:
-        self.store = MemoryWindowStore(retention=retention)
+        self.store = MemoryWindowStore(retention=in_ms(retention))
         self.retention_ms = retention
         self.model: dict[int, list[Window]] = {0: [], 3: []}
         self.observed = {0: -1, 3: -1}

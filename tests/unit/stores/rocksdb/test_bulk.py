@@ -92,13 +92,13 @@ def listed(state: Any) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("form", [{}, {"time_ordered": True}, {"time_ordered": True, "index": True}])
-@pytest.mark.parametrize("retention", [None, 150_000])
+@pytest.mark.parametrize("retention", [None, "150s"])
 @pytest.mark.parametrize("of", ["sessions", "windows"])
 @pytest.mark.slow
 @settings(max_examples=fewer(12))
 @given(data=st.data())
 def test_equals_row_by_row(
-    monkeypatch_module: pytest.MonkeyPatch, of: str, retention: int | None, form: dict[str, Any], data: st.DataObject
+    monkeypatch_module: pytest.MonkeyPatch, of: str, retention: str | None, form: dict[str, Any], data: st.DataObject
 ) -> None:
     options = {name: value for name, value in form.items() if of == "windows" or name != "index"}
     state = data.draw(states(of, numbers if data.draw(st.booleans()) else {**numbers, **others}))
@@ -169,7 +169,7 @@ def test_a_run_observes_the_latest_time_that_it_removes_or_puts(tmp_path: Path, 
     nothing = some(0)
     ends = np.array([100, 95])
     changed = some(2)._replace(start_ms=ends, end_ms=ends)
-    with RocksDBSessionStore(name="s", directory=tmp_path, retention=10) as store:
+    with RocksDBSessionStore(name="s", directory=tmp_path, retention="10ms") as store:
         for end in (90, 91):
             store.put("seen", 80, end, end)
         store.restart_task()
@@ -180,7 +180,7 @@ def test_a_run_observes_the_latest_time_that_it_removes_or_puts(tmp_path: Path, 
 
 def test_a_run_puts_into_segments_that_live_and_what_it_removes_drops_none(tmp_path: Path) -> None:
     """With a retention of 20, segments of 10 and 45 as the latest end, that from 20 on is the first that lives."""
-    nothing, options = some(0), {"retention": 20, "segment_interval": 10, "time_ordered": True}
+    nothing, options = some(0), {"retention": "20ms", "segment_interval": "10ms", "time_ordered": True}
     with RocksDBSessionStore(name="s", directory=tmp_path, **options) as store:
         ends = np.array([19, 20, 45])
         store.commit(nothing, some(3)._replace(start_ms=ends, end_ms=ends), {})
@@ -194,7 +194,7 @@ def test_a_run_puts_into_segments_that_live_and_what_it_removes_drops_none(tmp_p
 
 
 def test_a_run_of_which_all_is_refused_says_nothing_of_keys(tmp_path: Path) -> None:
-    with RocksDBSessionStore(name="s", directory=tmp_path, retention=20, segment_interval=10) as store:
+    with RocksDBSessionStore(name="s", directory=tmp_path, retention="20ms", segment_interval="10ms") as store:
         for key, is_kept in ((7, False), ("ada", True)):
             store.put(key, 1_000, 1_000, None)  # deletes nothing, but the time is observed
             state = some(1)._replace(key=pa.array([key]).cast(pa.int64() if key == 7 else pa.large_string()))

@@ -35,7 +35,7 @@ def test_keys_of_rows_are_written_down(tmp_path: Path) -> None:
         "by time": [prefix + b"\0" + END + START + b"ada", prefix + b"\1" + b"ada" + END + START],
     }
     for form, expected in forms.items():
-        options: Any = {"directory": tmp_path, "segment_interval": 10, "time_ordered": form == "by time"}
+        options: Any = {"directory": tmp_path, "segment_interval": "10ms", "time_ordered": form == "by time"}
         with RocksDBSessionStore(name=form.replace(" ", "-"), **options) as store:
             store.put("ada", 32, 39, 1, partition=258)
             assert keys_of(store) == [*OWN, *expected, *NOTED]
@@ -46,21 +46,21 @@ def test_keys_of_rows_are_written_down(tmp_path: Path) -> None:
         "by-time": [prefix + b"\0" + START + b"ada" + SEQUENCE],
     }
     for form, expected in windows.items():
-        options = {"directory": tmp_path, "segment_interval": 10, "time_ordered": form == "by-time"}
+        options = {"directory": tmp_path, "segment_interval": "10ms", "time_ordered": form == "by-time"}
         with RocksDBWindowStore(name=f"windows-{form}", **options) as store:
             store.put("ada", 32, 1, 35, partition=258)
             assert keys_of(store) == [*OWN, *expected, *NOTED]
 
 
 def test_positions_are_written_down(tmp_path: Path) -> None:
-    with RocksDBSessionStore(name="s", directory=tmp_path, retention=20, segment_interval=10) as store:
+    with RocksDBSessionStore(name="s", directory=tmp_path, retention="20ms", segment_interval="10ms") as store:
         store.put("ada", 32, 59, 1, partition=258)
         store.commit_snapshots({258: Snapshot(7, 39, 5), 2**32 - 1: Snapshot(8, 40, 6)})
         at = b"\1\0\0\1\2"
         assert [key for key in keys_of(store) if key[:1] == b"\1"] == [at, b"\1\xff\xff\xff\xff"]
         raw = store._database.get(at)
         assert raw is not None and unpack_value(raw, at) == (59, 3, 7, 39, 5)
-    with RocksDBSessionStore(name="s", directory=tmp_path, retention=20, segment_interval=10) as store:
+    with RocksDBSessionStore(name="s", directory=tmp_path, retention="20ms", segment_interval="10ms") as store:
         assert store.snapshot(2**32 - 1) == Snapshot(8, 40, 6)
         assert store.snapshot(258) == Snapshot(7, 39, 5)
         assert store.snapshot(2) == Snapshot()

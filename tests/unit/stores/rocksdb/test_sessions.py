@@ -46,6 +46,7 @@ from sessionkit.stores.rocksdb.disk.database import Cursor
 from sessionkit.stores.rocksdb.row_space import HEADER
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from tests.interpreted import fewer
+from tests.kinds import in_ms
 
 Spans = list[tuple[Any, int, int]]
 
@@ -122,7 +123,7 @@ BY_END: Spans = [
 def test_ranges_come_by_segment_key_end_and_start(
     directory: Path, time_ordered: bool, interval: int, expected: Spans
 ) -> None:
-    with filled(directory, MIXED, time_ordered=time_ordered, segment_interval=interval) as store:
+    with filled(directory, MIXED, time_ordered=time_ordered, segment_interval=f"{interval}ms") as store:
         assert spans_of(store.all()) == expected
         assert spans_of(store.fetch(None, None)) == expected
         assert spans_of(store.find_sessions_in_keys(None, None, 0, 120)) == expected
@@ -136,7 +137,7 @@ def test_ranges_come_by_segment_key_end_and_start(
 
 
 def test_by_end_comes_by_end_start_and_key(directory: Path) -> None:
-    with filled(directory, MIXED, time_ordered=True, segment_interval=50) as store:
+    with filled(directory, MIXED, time_ordered=True, segment_interval="50ms") as store:
         assert spans_of(store.find_sessions_by_end(0, 120)) == BY_END
         assert spans_of(store.find_sessions_by_end(4, 99)) == BY_END[1:-1]
         assert spans_of(store.find_sessions_by_end(-(2**63), 2**63 - 1)) == BY_END
@@ -212,7 +213,7 @@ def test_put_replaces_and_null_deletes(directory: Path, time_ordered: bool) -> N
 
 
 def test_partitions_are_apart(directory: Path) -> None:
-    with opened(directory, retention=10) as store:
+    with opened(directory, retention="10ms") as store:
         store.put("ada", 0, 5, 1, partition=0)
         store.put("ada", 0, 900, 2, partition=2**32 - 1)
         assert [s.aggregate for s in store.fetch("ada")] == [1]
@@ -244,7 +245,7 @@ def test_an_answer_is_fixed_when_the_call_is_made(directory: Path) -> None:
 
 
 def test_a_put_is_refused_when_its_segment_has_expired(directory: Path) -> None:
-    with opened(directory, retention=3000, segment_interval=1000) as store:
+    with opened(directory, retention="3000ms", segment_interval="1000ms") as store:
         assert store.put("ada", 0, 5999, 1)
         assert store.put("ada", 2000, 2000, 2)  # segment 2 is live: (5999 - 3000) / 1000
         assert not store.put("ada", 1999, 1999, 3)
@@ -254,7 +255,7 @@ def test_a_put_is_refused_when_its_segment_has_expired(directory: Path) -> None:
 
 
 def test_reads_hide_what_lies_behind_the_retention(directory: Path) -> None:
-    with filled(directory, [("ada", 0, 90), ("ada", 0, 91)], retention=10) as store:
+    with filled(directory, [("ada", 0, 90), ("ada", 0, 91)], retention="10ms") as store:
         store.put("bob", 100, 100, 1)
         assert store.fetch_session("ada", 0, 90) is None
         assert store.fetch_session("ada", 0, 91) == "ada0-91"
@@ -266,7 +267,7 @@ def test_reads_hide_what_lies_behind_the_retention(directory: Path) -> None:
 
 @pytest.mark.parametrize("retention", [3000, 0])
 def test_by_end_sees_all_that_is_in_live_segments(directory: Path, retention: int) -> None:
-    with opened(directory, retention=retention, segment_interval=1000, time_ordered=True) as store:
+    with opened(directory, retention=in_ms(retention), segment_interval="1000ms", time_ordered=True) as store:
         for end in (999, 1000, 1999, 4999):
             store.put("ada", end, end, end)
         ends = [s.window_end_ms for s in store.find_sessions_by_end(0, 9999)]
@@ -295,7 +296,7 @@ def test_a_restarted_task_has_observed_nothing(directory: Path) -> None:
 
 
 def test_a_dropped_segment_is_gone_from_disk(directory: Path) -> None:
-    with opened(directory, retention=10, segment_interval=10, time_ordered=True) as store:
+    with opened(directory, retention="10ms", segment_interval="10ms", time_ordered=True) as store:
         for end in range(100):
             store.put("ada", end, end, end)
         assert sum(1 for _ in store._space.walk(store._database, store._question(0)._replace(from_ms=0))) == 20
@@ -305,7 +306,7 @@ def test_a_dropped_segment_is_gone_from_disk(directory: Path) -> None:
 
 
 def test_a_segment_made_and_dropped_in_one_block(directory: Path) -> None:
-    with opened(directory, retention=10, segment_interval=10, time_ordered=True) as store:
+    with opened(directory, retention="10ms", segment_interval="10ms", time_ordered=True) as store:
         with store.all_or_nothing():
             for end in (5, 15, 35, 95):
                 store.put("ada", end, end, end)
@@ -322,7 +323,7 @@ def test_without_retention_nothing_expires(directory: Path) -> None:
 
 
 def test_a_removed_end_is_observed_as_by_kafka(directory: Path) -> None:
-    with filled(directory, [("ada", 5, 9)], retention=10, time_ordered=True) as store:
+    with filled(directory, [("ada", 5, 9)], retention="10ms", time_ordered=True) as store:
         store.remove("bob", 0, 50)
         assert list(store.all()) == []
         assert spans_of(store.find_sessions_by_end(0, 99)) == [("ada", 5, 9)]
@@ -388,7 +389,12 @@ def test_equals_a_list_that_does_what_kafka_does(
     machine_directory: Path, steps: list[Any], retention: int | None, interval: int, time_ordered: bool
 ) -> None:
     name = f"s{len(os.listdir(machine_directory))}"
-    options = {"name": name, "retention": retention, "segment_interval": interval, "time_ordered": time_ordered}
+    options = {
+        "name": name,
+        "retention": in_ms(retention),
+        "segment_interval": in_ms(interval),
+        "time_ordered": time_ordered,
+    }
     store, model = opened(machine_directory, **options), KafkaModel(retention, interval)
     try:
         for number, (what, key, start, length) in enumerate(steps):
@@ -452,7 +458,7 @@ class SameAsMemory(RuleBasedStateMachine):
     @initialize(time_ordered=st.booleans())
     def open(self, time_ordered: bool) -> None:
         self.directory = Path(tempfile.mkdtemp(dir=FAST))
-        self.options = {"directory": self.directory, "time_ordered": time_ordered, "segment_interval": 7}
+        self.options = {"directory": self.directory, "time_ordered": time_ordered, "segment_interval": "7ms"}
         self.disk, self.memory = opened(**self.options), MemorySessionStore()
 
     def teardown(self) -> None:
@@ -574,12 +580,12 @@ def test_what_was_committed_is_loaded(directory: Path, many: int, time_ordered: 
 
 def test_observed_time_is_forgotten_unless_a_plan_committed_it(directory: Path) -> None:
     for partition, committed in ((0, False), (1, True)):
-        with opened(directory, retention=10) as store:
+        with opened(directory, retention="10ms") as store:
             store.put("ada", 0, 80, 1, partition=partition)
             store.put("ada", 95, 100, 2, partition=partition)
             if committed:
                 store.commit_snapshots({partition: Snapshot(1, 100, 90)})
-    with opened(directory, retention=10) as store:
+    with opened(directory, retention="10ms") as store:
         assert [s.window_end_ms for s in store.all(partition=0)] == [80, 100]
         assert [s.window_end_ms for s in store.all(partition=1)] == [100]
 
@@ -620,7 +626,9 @@ def after_a_crash(directory: Path) -> tuple[list[str], int]:
 
 def test_a_plan_goes_on_where_it_stopped(directory: Path) -> None:
     plan = sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", times="ms")
-    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap=10, grace=10)).aggregate(n=sk.count(), total=sk.sum("v"))
+    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace_ms=10)).aggregate(
+        n=sk.count(), total=sk.sum("v")
+    )
     frame = pd.DataFrame(
         {"user": ["ada", "bob", "ada", "ada"], "at": [5, 6, 12, 40], "v": [1, 2, 3, 4], "offset": range(4)}
     )
@@ -863,7 +871,7 @@ def test_a_store_that_was_not_closed_is_tried_elsewhere_first(directory: Path) -
 
 @pytest.mark.parametrize("aggregate", [object(), {1: 2}, 2**63, "\ud800", np.array([1])])
 def test_what_cannot_be_written_is_refused_and_nothing_is_changed(directory: Path, aggregate: Any) -> None:
-    with filled(directory, [("ada", 5, 9)], retention=10) as store:
+    with filled(directory, [("ada", 5, 9)], retention="10ms") as store:
         with pytest.raises(UnsupportedData, match="encode= and decode= for other types are not there for it"):
             store.put("ada", 5, 100, aggregate)
         assert [s.aggregate for s in store.all()] == ["ada5-9"]
@@ -996,7 +1004,7 @@ def test_it_shows_itself(directory: Path) -> None:
 
 def test_oldest_and_newest_are_found_across_segments(directory: Path) -> None:
     spans: Spans = [("a", 0, 7), ("b", 0, 3), ("c", 0, 25), ("a", 9, 29), ("d", 0, 21)]
-    with filled(directory, spans, segment_interval=10) as store:
+    with filled(directory, spans, segment_interval="10ms") as store:
         shown = store._repr_html_()
     assert "oldest: a session that ends at 1970-01-01 00:00:00.003; newest: a session that ends at " in shown
     assert "newest: a session that ends at 1970-01-01 00:00:00.029 (UTC)<" in shown

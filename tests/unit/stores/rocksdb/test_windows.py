@@ -18,6 +18,7 @@ from sessionkit.stores.memory.windows import MemoryWindowStore
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
 from tests.interpreted import fewer
+from tests.kinds import in_ms
 
 Starts = list[tuple[Any, int]]
 FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
@@ -71,7 +72,7 @@ ORDERS = {
 def test_orders(directory: Path, form: str) -> None:
     """(a range of keys, everything): only an index makes a difference between the two."""
     of_range, of_all = ORDERS[form]
-    with filled(directory, MIXED, form, segment_interval=50) as store:
+    with filled(directory, MIXED, form, segment_interval="50ms") as store:
         assert starts_of(store.all()) == starts_of(store.fetch_all(0, 95)) == of_all
         assert starts_of(store.backward_all()) == starts_of(store.backward_fetch_all(0, 99)) == of_all[::-1]
         assert starts_of(store.fetch_in_keys(None, None, 0, 99)) == of_range
@@ -121,7 +122,7 @@ def test_one_window(directory: Path, form: str) -> None:
 
 @pytest.mark.parametrize(("form", "visible"), [("ordinary", [91, 100]), ("by time", [90, 91, 100])])
 def test_the_boundary_is_seen_in_order_of_time_only(directory: Path, form: str, visible: list[int]) -> None:
-    with filled(directory, [("a", 89), ("a", 90), ("a", 91), ("a", 100)], form, retention=10) as store:
+    with filled(directory, [("a", 89), ("a", 90), ("a", 91), ("a", 100)], form, retention="10ms") as store:
         assert [w.window_start_ms for w in store.all()] == visible
         assert [w.window_start_ms for w in store.fetch("a", 0, 200)] == visible
         assert [start for start in (89, 90, 91, 100) if store.fetch_window("a", start)] == visible
@@ -130,7 +131,7 @@ def test_the_boundary_is_seen_in_order_of_time_only(directory: Path, form: str, 
 
 @every_form
 def test_a_put_is_refused_when_its_segment_has_expired(directory: Path, form: str) -> None:
-    with opened(directory, form, retention=3000, segment_interval=1000) as store:
+    with opened(directory, form, retention="3000ms", segment_interval="1000ms") as store:
         assert store.put("a", 5999, 1, 1)
         assert store.put("a", 2000, 1, 1)
         assert not store.put("a", 1999, 1, 1)
@@ -142,7 +143,7 @@ def test_a_put_is_refused_when_its_segment_has_expired(directory: Path, form: st
 @every_form
 def test_a_read_step_by_step_sees_each_segment_as_it_is_when_it_comes_to_it(directory: Path, form: str) -> None:
     """And nothing more of one that expires meanwhile, though a part of it was read."""
-    with filled(directory, [("a", 5), ("a", 15), ("a", 25), ("b", 26)], form, segment_interval=10) as store:
+    with filled(directory, [("a", 5), ("a", 15), ("a", 25), ("b", 26)], form, segment_interval="10ms") as store:
         for backward, order in ((False, [5, 15, 27, 28]), (True, [28, 27, 16, 15, 5])):
             starts = []
             for window in store.fetch_step_by_step("a", "a", 0, 99, backward=backward):
@@ -161,7 +162,7 @@ def test_a_read_step_by_step_sees_each_segment_as_it_is_when_it_comes_to_it(dire
             [("a", 28)],
         ]
     with filled(
-        directory, [("a", 20), ("a", 29), ("a", 35)], form, segment_interval=10, retention=20, name="kept"
+        directory, [("a", 20), ("a", 29), ("a", 35)], form, segment_interval="10ms", retention="20ms", name="kept"
     ) as store:
         steps = store.fetch_step_by_step("a", "a", 0, 99, backward=False)
         assert next(steps).window_start_ms == 20
@@ -211,7 +212,11 @@ STEPS = st.lists(
 def test_equals_a_list_that_does_what_kafka_does(
     shared: Path, form: str, steps: list[Any], retention: int | None, interval: int
 ) -> None:
-    options = {"name": f"s{len(os.listdir(shared))}", "retention": retention, "segment_interval": interval}
+    options = {
+        "name": f"s{len(os.listdir(shared))}",
+        "retention": in_ms(retention),
+        "segment_interval": in_ms(interval),
+    }
     store, model = opened(shared, form, **options), KafkaModel(retention, interval, form)
     try:
         for number, (what, key, start) in enumerate(steps):
@@ -250,7 +255,7 @@ def compare(store: RocksDBWindowStore, model: KafkaModel, key: str, start: int) 
 @given(steps=st.lists(st.tuples(st.sampled_from(["", "a", "aa"]), st.integers(0, 40), st.none() | st.integers(0, 9))))
 def test_one_key_is_answered_as_from_memory(shared: Path, form: str, steps: list[Any]) -> None:
     memory = MemoryWindowStore()
-    with opened(shared, form, name=f"m{len(os.listdir(shared))}", segment_interval=7) as disk:
+    with opened(shared, form, name=f"m{len(os.listdir(shared))}", segment_interval="7ms") as disk:
         for number, (key, start, value) in enumerate(steps):
             for store in (disk, memory):
                 assert store.put(key, start, value, number, partition=number % 2)
@@ -268,14 +273,14 @@ def test_one_key_is_answered_as_from_memory(shared: Path, form: str, steps: list
 
 
 def test_state_stays(directory: Path) -> None:
-    with opened(directory, retention=10) as store:
+    with opened(directory, retention="10ms") as store:
         with store.all_or_nothing():
             store.put("ada", 80, 1, 80)
             store.put("ada", 95, {"n": 2}, 99)
         store.put("bob", 95, 3, 95, partition=1)
         store.commit_snapshots({0: Snapshot(7, 99, 90)}, frozenset({"n"}))
         store.put("ada", 96, 4, 96, partition=1)
-    with opened(directory, retention=10) as store:
+    with opened(directory, retention="10ms") as store:
         assert (store.snapshot(0), store.snapshot(1)) == (Snapshot(7, 99, 90), Snapshot())
         assert starts_of(store.all()) == [("ada", 95)]  # the observed time was committed: 80 stays hidden
         assert starts_of(store.all(partition=1)) == [("ada", 96), ("bob", 95)]
@@ -290,7 +295,7 @@ def test_state_stays(directory: Path) -> None:
             {"form": "by time, with index"},
             "time_ordered False in it, True asked for; index False in it, True asked for",
         ),
-        ({"retention": 5}, "retention none in it, 5 ms asked for"),
+        ({"retention": "5ms"}, "retention none in it, 5 ms asked for"),
     ],
 )
 def test_other_settings_are_refused_by_name(directory: Path, options: dict[str, Any], telling: str) -> None:

@@ -252,8 +252,8 @@ streams = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(rows=streams, gap=st.integers(0, 12), grace=st.integers(0, 12), longer=st.sampled_from([0, 0, 40]))
 def test_plane_and_lanes_of_any_stream(rows: list[tuple[str, int, int]], gap: int, grace: int, longer: int) -> None:
-    windows = sk.SessionWindows(inactivity_gap=gap * MINUTE, grace=grace * MINUTE)
-    trace = run(rows, windows, retention=(gap + grace + longer) * MINUTE)
+    windows = sk.SessionWindows(inactivity_gap_ms=gap * MINUTE, grace_ms=grace * MINUTE)
+    trace = run(rows, windows, retention=f"{(gap + grace + longer) * MINUTE}ms")
     key = rows[0][0]
     partition = rows[0][2]
     figure = plane(trace, windows, key, partition=partition)
@@ -582,7 +582,7 @@ def test_lanes_of_nothing() -> None:
 )
 def test_time_axis_suits_the_times(latest_ms: int, kind: str, title: str) -> None:
     data = pd.DataFrame({"key": pd.array(["ana", "ana"], "string"), "at": [latest_ms // 2, latest_ms]})
-    windows = sk.SessionWindows(inactivity_gap=50, grace=0)
+    windows = sk.SessionWindows(inactivity_gap_ms=50, grace=0)
     trace = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count().run(data).trace
     for figure in (plane(trace, windows, "ana"), lanes(trace, windows)):
         assert figure.layout.xaxis.type == kind

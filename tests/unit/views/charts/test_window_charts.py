@@ -154,7 +154,7 @@ def test_the_missing_grace_keeps_a_drop_and_no_less_does(windows: Any) -> None:
         missed = np.flatnonzero(run.trace.missed.record == at)
         least = int(run.trace.missing_ms[missed].min()) + windows.grace_ms
         for grace_ms, kept in ((least, True), (least - 1, False)):
-            again = run_of(TOY, run.plan.with_windows(grace=grace_ms).windows)
+            again = run_of(TOY, run.plan.with_windows(grace_ms=grace_ms).windows)
             assert bool(again.trace.accepted[at]) is kept
 
 
@@ -165,7 +165,7 @@ def test_with_the_missing_grace_a_record_counts_in_all_its_windows(windows: Any,
     run = run_of(rows, windows)
     for at in np.unique(run.trace.missed.record).tolist()[:4]:
         most = int(run.trace.missing_ms[run.trace.missed.record == at].max()) + windows.grace_ms
-        again = run_of(rows, run.plan.with_windows(grace=most).windows)
+        again = run_of(rows, run.plan.with_windows(grace_ms=most).windows)
         assert again.trace.accepted[at] and at not in again.trace.missed.record
 
 
@@ -354,10 +354,10 @@ def test_lanes_of_several_partitions_have_no_common_clock() -> None:
 
 
 def test_places_keep_windows_of_one_length_apart() -> None:
-    starts, sliding = [0, 3, 5, 12, 14, 26], sk.SlidingWindows(time_difference=10, grace=0)
+    starts, sliding = [0, 3, 5, 12, 14, 26], sk.SlidingWindows(time_difference_ms=10, grace=0)
     assert depth(starts, sliding.ends_ms) == 3 and depth([], sliding.ends_ms) == 1
     assert places(starts, sliding) == [0, 1, 2, 0, 1, 0]
-    hopping = sk.TimeWindows(size=10, advance=4, grace=0)
+    hopping = sk.TimeWindows(size_ms=10, advance_ms=4, grace=0)
     assert places([0, 4, 8, 12], hopping) == [0, 1, 2, 0]
     assert every_nth(np.array([0, 4, 8, 12]), 2, hopping).tolist() == [0, 2]
     assert every_nth(np.array([9, 0, 5]), 2, SLIDING).tolist() == [0, 1]

@@ -49,7 +49,7 @@ def test_a_gap_below_the_longest_pause_cuts_there(seed: int) -> None:
         if found is None:
             continue
         pause_ms, after_ms = int(found[1]) * MINUTE, duration_ms(found[2], "time")
-        cut = run(rows, sk.SessionWindows(inactivity_gap=pause_ms - 1, grace="10m")).table().query("key == @key")
+        cut = run(rows, sk.SessionWindows(inactivity_gap_ms=pause_ms - 1, grace="10m")).table().query("key == @key")
         across = (cut["window_start_ms"] <= after_ms) & (cut["window_end_ms"] >= after_ms + pause_ms)
         assert not across.any()
 

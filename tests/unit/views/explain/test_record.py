@@ -212,7 +212,7 @@ def test_a_record_that_opens_tells_what_had_been_near() -> None:
 def test_a_partition_is_named_where_there_are_several() -> None:
     table = pd.DataFrame({"user": ["ada"] * 2, "at": [5, 6], "partition": [3, 4]})
     plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="partition", times="ms")
-    run = plan.windowed_by(sk.SessionWindows(inactivity_gap=1, grace=1)).count().run(table)
+    run = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)).count().run(table)
     assert run.explain(offset=0, partition=4).startswith("Record 0 (partition 4, key ada), event time 6 ms, opened")
     with pytest.raises(UnknownRecord, match="an offset is known only with its partition"):
         run.explain(offset=0)

@@ -244,7 +244,7 @@ def test_a_record_that_is_dropped_can_leave_a_window_behind() -> None:
 def test_a_record_can_get_into_a_window_that_it_lies_before() -> None:
     """The first at 1 ms misses [0, 1]; so the second does not know of it, and copies [1, 2] with it: as Kafka does."""
     rows = [("b", 0), ("a", 8), ("b", 1), ("b", 2), ("b", 1)]
-    run = run_of(sk.SlidingWindows(time_difference=1, grace=6), rows, unit_ms=1)
+    run = run_of(sk.SlidingWindows(time_difference_ms=1, grace_ms=6), rows, unit_ms=1)
     assert [(row["window_start_ms"], row["total"]) for row in run.table().to_pylist()][-1] == (2, 2)
     assert run.explain(key="b", window_start_ms=2).startswith(
         "Window of key b, 2 ms to 3 ms: 2 records. It was opened by record 4. It began as a copy of the window 1 ms to 2 ms, "
@@ -261,7 +261,7 @@ def test_a_record_that_a_copy_brought_along_is_named_with_its_partition() -> Non
     keys, at, partition = zip(*rows, strict=True)
     table = pa.table({"user": keys, "at": at, "p": partition})
     plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="p", times="ms").count()
-    run = plan.windowed_by(sk.SlidingWindows(time_difference=1, grace=6)).run(table)
+    run = plan.windowed_by(sk.SlidingWindows(time_difference_ms=1, grace_ms=6)).run(table)
     told = run.explain(key="b", window_start_ms=2, partition=3)
     assert "That brought record 2 (partition 3, at 1 ms) along, from before its start" in told
 
@@ -277,7 +277,7 @@ def test_a_window_that_was_deleted_and_made_anew_is_no_copy() -> None:
         value="word",
     )
     plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").aggregate(words=joined)
-    run = plan.windowed_by(sk.SlidingWindows(time_difference=3, grace=20)).run(table, rules="kafka")
+    run = plan.windowed_by(sk.SlidingWindows(time_difference_ms=3, grace_ms=20)).run(table, rules="kafka")
     assert {row["window_start_ms"]: row["words"] for row in run.table().to_pylist()}[7] == "b"
     told = run.explain(key="u", window_start_ms=7)
     assert "7 ms to 10 ms: 1 record. " in told
@@ -285,7 +285,7 @@ def test_a_window_that_was_deleted_and_made_anew_is_no_copy() -> None:
 
 
 def test_a_window_that_is_made_twice_is_named_once() -> None:
-    run = run_of(sk.SlidingWindows(time_difference=5, grace=0), [("a", 8), ("a", 10), ("a", 16)], unit_ms=1)
+    run = run_of(sk.SlidingWindows(time_difference_ms=5, grace=0), [("a", 8), ("a", 10), ("a", 16)], unit_ms=1)
     assert run.explain(offset=2) == (
         "Record 2 (key a), event time 16 ms, counts in 1 window: 11 ms to 16 ms. It opened it. "
         "It moved stream time to 16 ms itself."
@@ -295,11 +295,11 @@ def test_a_window_that_is_made_twice_is_named_once() -> None:
 def test_a_record_without_a_value() -> None:
     table = pa.table({"user": ["ada", "ada"], "at": [5, 9], "v": pa.array([1, None])})
     plan = PLAN.aggregate(total=sk.sum("v"))
-    told = plan.windowed_by(sk.SlidingWindows(time_difference=5, grace=0)).run(table).explain(offset=1)
+    told = plan.windowed_by(sk.SlidingWindows(time_difference_ms=5, grace=0)).run(table).explain(offset=1)
     assert told == (
         "Record 1 (key ada) was dropped: it has no value. It does not move stream time (Kafka's sliding windows skip it)."
     )
-    counts = plan.windowed_by(sk.TimeWindows(size=5, grace=0)).run(table).explain(offset=1)
+    counts = plan.windowed_by(sk.TimeWindows(size_ms=5, grace=0)).run(table).explain(offset=1)
     assert counts.startswith("Record 1 (key ada), event time 9 ms, counts in 1 window: 5 ms to 10 ms.")
 
 
@@ -319,7 +319,7 @@ def test_dates_are_said_as_dates() -> None:
 
 @pytest.mark.parametrize(
     "windows",
-    [sk.TimeWindows(size=10, grace=0), sk.SlidingWindows(time_difference=10, grace=0)],
+    [sk.TimeWindows(size_ms=10, grace=0), sk.SlidingWindows(time_difference_ms=10, grace=0)],
     ids=["time", "sliding"],
 )
 def test_a_partition_is_named_where_there_are_several(windows: Any) -> None:
@@ -363,7 +363,7 @@ def test_state_of_an_earlier_run() -> None:
 
 
 def test_a_long_or_strange_key_is_shortened_and_escaped() -> None:
-    run = run_of(sk.TimeWindows(size=5, grace=0), [("x" * 30_000, 5), ("a\nb", 6), ("<b>$x$", 7)], unit_ms=1)
+    run = run_of(sk.TimeWindows(size_ms=5, grace=0), [("x" * 30_000, 5), ("a\nb", 6), ("<b>$x$", 7)], unit_ms=1)
     assert run.explain(offset=0).startswith(f"Record 0 (key {'x' * 30}…{'x' * 29}), event time 5 ms")
     assert run.explain(offset=1).startswith("Record 1 (key a\\x0ab), event time 6 ms")
     assert "(key &lt;b&gt;&#36;x&#36;)" in run.explain(offset=2)._repr_html_()
@@ -376,7 +376,9 @@ def test_a_long_or_strange_key_is_shortened_and_escaped() -> None:
 @settings(max_examples=40)
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40)), min_size=1, max_size=20),
-    st.sampled_from([sk.TimeWindows(size=9, advance=4, grace=2), sk.SlidingWindows(time_difference=7, grace=2)]),
+    st.sampled_from(
+        [sk.TimeWindows(size_ms=9, advance_ms=4, grace_ms=2), sk.SlidingWindows(time_difference_ms=7, grace_ms=2)]
+    ),
 )
 def test_with_the_grace_that_is_named_a_record_misses_nothing(rows: list[tuple[str, int]], windows: Any) -> None:
     """Of the windows that are named; and with 1 ms less it would have missed one."""

@@ -20,7 +20,7 @@ from sessionkit.errors import InvalidArgument, NumberOverflow
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.windows.processor import Aggregates, EmitSchedule
 from tests.interpreted import fewer
-from tests.kinds import plan_of
+from tests.kinds import in_ms, plan_of
 
 Row = tuple[str | None, int | None, int | None]  # key, time, value
 both_rules = pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
@@ -28,7 +28,7 @@ FOR_EVER = 10**9
 
 
 def sliding(d: int, grace: int = 0, **options: Any) -> sk.SlidingWindows:
-    return sk.SlidingWindows(time_difference=d, grace=grace, **options)
+    return sk.SlidingWindows(time_difference_ms=d, grace_ms=grace, **options)
 
 
 def table_of(rows: list[Row]) -> pa.Table:
@@ -44,7 +44,7 @@ def plan_over(windows: Any, emit: str = "on_window_update", **named: Any) -> sk.
 
 def run_of(windows: Any, rows: list[Row], emit: str = "on_window_update", rules: str = "sessionkit") -> sk.Run:
     """A run whose only result is the list of values in each window."""
-    retention = FOR_EVER if rules == "kafka" else None  # long enough for the store to forget nothing
+    retention = in_ms(FOR_EVER) if rules == "kafka" else None  # long enough for the store to forget nothing
     run = plan_over(windows, emit).run(table_of(rows), rules=rules, retention=retention)
     run.trace.check()
     return run
@@ -84,25 +84,34 @@ def missed(run: sk.Run) -> list[tuple[int, int, int]]:
     [
         (
             {"time_difference": 0},
-            'time_difference must be more than 0 ms; got 0; time_difference="10s"; Kafka takes 0 and then fails',
+            'time_difference must be more than 0 ms; got 0 ms; time_difference="10s"; Kafka takes 0 and then fails',
         ),
-        ({"time_difference": "0ms"}, "time_difference must be more than 0 ms; got '0ms'"),
-        ({"time_difference": -1}, "time_difference must be 0 ms or more; got -1 ms (-1)"),
-        ({"time_difference": "soon"}, "time_difference must be a duration; got 'soon'"),
-        ({"time_difference": None}, "time_difference must be a duration; got None"),
-        ({"grace": -5}, "grace must be 0 ms or more; got -5 ms (-5)"),
-        ({"grace": None}, "grace must be a duration; got None"),
-        ({"time_difference": 2**62 + 1}, "time_difference must be at most 2**62 ms; got 4611686018427387905 ms"),
-        ({"grace": 2**62 + 1}, "grace must be at most 2**62 ms; got 4611686018427387905 ms"),
+        ({"time_difference": "0ms"}, "time_difference must be more than 0 ms; got 0 ms"),
+        ({"time_difference": -1}, "time_difference must be 0 ms or more; got -1"),
         (
-            {"time_difference": 2**61, "grace": 1},
+            {"time_difference": 7200},
+            'time_difference needs a unit; got 7200; "7200ms" for milliseconds, "7200s" for seconds',
+        ),
+        ({"time_difference": "soon"}, "time_difference must be a duration; got 'soon'"),
+        (
+            {"time_difference": None},
+            "time_difference must be given; got neither time_difference nor time_difference_ms",
+        ),
+        ({"grace_ms": -5}, "grace_ms must be 0 ms or more; got -5 ms; grace_ms=0 is allowed"),
+        ({"grace": None}, "grace must be given; got neither grace nor grace_ms"),
+        ({"time_difference_ms": 2**62 + 1}, "time_difference_ms must be at most 2**62 ms; got 4611686018427387905 ms"),
+        ({"grace_ms": 2**62 + 1}, "grace_ms must be at most 2**62 ms; got 4611686018427387905 ms"),
+        (
+            {"time_difference_ms": 2**61, "grace_ms": 1},
             "twice time_difference and grace must be at most 2**62 ms; got 4611686018427387905 ms; shorten one",
         ),
     ],
 )
 def test_parameters_that_are_refused(parameters: dict[str, Any], telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        sk.SlidingWindows(**{"time_difference": 1, "grace": 0, **parameters})
+        given = {name.removesuffix("_ms") for name in parameters}
+        left = {name: value for name, value in {"time_difference": "1ms", "grace": 0}.items() if name not in given}
+        sk.SlidingWindows(**left, **parameters)
     assert telling in str(caught.value)
 
 
@@ -112,28 +121,28 @@ def test_the_largest_parameters_are_taken() -> None:
 
 
 def test_a_choice_with_consequences_has_no_default() -> None:
-    with pytest.raises(InvalidArgument, match="missing a required argument: 'grace'"):
-        sk.SlidingWindows(time_difference="5m")  # type: ignore[call-arg]
+    with pytest.raises(InvalidArgument, match="grace must be given; got neither grace nor grace_ms; "):
+        sk.SlidingWindows(time_difference="5m")
     with pytest.raises(InvalidArgument, match="too many positional arguments"):
         sk.SlidingWindows("5m", "1m")  # type: ignore[misc]
 
 
 def test_retention_covers_twice_the_difference_and_grace() -> None:
     windows = sliding(10, 5)
-    assert windows.retention_ms(None) == windows.retention_ms(25) == 25
+    assert windows.retention_ms(None) == windows.retention_ms("25ms") == 25
     assert windows.retention_ms("1s") == 1_000
     with pytest.raises(InvalidArgument) as caught:
-        windows.retention_ms(24)
+        windows.retention_ms("24ms")
     telling = "retention must cover the windows; got 24 ms; at least 2 * time_difference + grace = 25 ms"
     assert str(caught.value) == telling
     with pytest.raises(InvalidArgument, match="retention must cover the windows; got 24 ms"):
-        plan_over(windows).run(table_of(a(0)), rules="kafka", retention=24)
+        plan_over(windows).run(table_of(a(0)), rules="kafka", retention="24ms")
 
 
 def test_equal_windows() -> None:
     minute = sk.SlidingWindows(time_difference="1m", grace="5s")
-    assert minute == sk.SlidingWindows(time_difference=timedelta(minutes=1), grace=5_000, trailing_only=False)
-    assert hash(minute) == hash(sk.SlidingWindows(time_difference=60_000, grace="5s"))
+    assert minute == sk.SlidingWindows(time_difference=timedelta(minutes=1), grace_ms=5_000, trailing_only=False)
+    assert hash(minute) == hash(sk.SlidingWindows(time_difference_ms=60_000, grace="5s"))
     others = [
         sk.SlidingWindows(time_difference="2m", grace="5s"),
         sk.SlidingWindows(time_difference="1m", grace="6s"),
@@ -169,9 +178,9 @@ def test_code_and_words() -> None:
 
 def test_with_windows_changes_one_parameter() -> None:
     plan = plan_over(sliding(10, 5, trailing_only=True))
-    assert plan.with_windows(grace=2).windows == sliding(10, 2, trailing_only=True)
-    with pytest.raises(InvalidArgument, match=r"SlidingWindows has no such parameter; got 'size'"):
-        plan.with_windows(size=2)
+    assert plan.with_windows(grace_ms=2).windows == sliding(10, 2, trailing_only=True)
+    with pytest.raises(InvalidArgument, match=r"SlidingWindows has no such parameter; got 'size_ms'"):
+        plan.with_windows(size_ms=2)
 
 
 # ---- the windows of a time
