@@ -35,6 +35,7 @@ _TAKEN_FOR_KEYS = frozenset(
         *("verdict", "sent_count"),
     }
 )
+_MOST_TEXT = 2**31  # bytes in one column of Arrow's plain text
 _LAST_YEAR_END = dt.datetime(9999, 12, 31, 23, 59, 59, 999_000)
 _EPOCH = dt.datetime(1970, 1, 1)
 
@@ -82,6 +83,14 @@ class ResultForm:
                 found[name] = column
         return found
 
+    def distinct(self, keys: pa.Array, rows: int) -> pa.Array:
+        """Each key once, in the type of its column if it is the only one and so many rows of it fit into that type."""
+        kind = self.keys[0][1]
+        if len(self.keys) > 1 or not pa.types.is_string(kind) or not pa.types.is_large_string(keys.type):
+            return keys
+        longest = pc.max(pc.binary_length(keys)).as_py() or 0
+        return keys.cast(kind) if longest * max(rows, len(keys)) < _MOST_TEXT else keys
+
     def _key_columns(self, joined: pa.Array | pa.ChunkedArray) -> dict[str, Any]:
         if len(self.keys) == 1:
             [(name, kind)] = self.keys
@@ -115,6 +124,8 @@ def _arrow(column: Any) -> pa.Array | pa.ChunkedArray:
 def _typed(column: pa.Array | pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.Array | pa.ChunkedArray:
     if column.type == kind:
         return column
+    if pa.types.is_string(kind) and pa.types.is_large_string(column.type) and column.nbytes >= _MOST_TEXT:
+        return column  # as long as it is, it has only the larger type
     try:
         return column.cast(kind)
     except pa.ArrowInvalid as error:  # from a store that another plan wrote

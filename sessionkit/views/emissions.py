@@ -221,7 +221,8 @@ def emissions_of(
 
 
 def _is_key(column: Column, keys: pa.Array, code: int) -> npt.NDArray[np.bool_]:
-    mine: npt.NDArray[np.bool_] = np.asarray(pc.index_in(column, value_set=keys).fill_null(-1)) == code
+    found = pc.index_in(column, value_set=keys.cast(column.type)).fill_null(-1)
+    mine: npt.NDArray[np.bool_] = np.asarray(found) == code
     return mine
 
 

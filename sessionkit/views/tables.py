@@ -85,11 +85,18 @@ def closed_count(outcome: Outcome) -> int:
     return int((outcome.closed & outcome.is_result).sum())
 
 
+def _keys(outcome: Outcome, codes: npt.NDArray[np.int32]) -> pa.Array:
+    """The keys of these codes, in the type that they are shown in where that is known now: of fewer keys than rows."""
+    form = outcome.batch.form
+    keys = outcome.keys if form is None else form.distinct(outcome.keys, len(codes))
+    return keys.take(pa.array(codes))
+
+
 def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Column]:
     """key, window_start_ms, window_end_ms, one column an aggregation, status, partition."""
     windows = outcome.window_columns
     return {
-        "key": outcome.keys.take(pa.array(windows.key[rows])),
+        "key": _keys(outcome, windows.key[rows]),
         "window_start_ms": windows.start_ms[rows],
         "window_end_ms": windows.end_ms[rows],
         **{name: fold.results(rows) for name, fold in outcome.folds.items()},
@@ -120,7 +127,7 @@ def session_updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool =
         old = _replaced(outcome, running, touch, row)
     return {
         **_where(trace, at, what.cast(pa.string())),
-        "key": trace.keys.take(pa.array(trace.batch.key[at])),
+        "key": _keys(outcome, trace.batch.key[at]),
         "window_start_ms": start_ms,
         "window_end_ms": end_ms,
         **{name: _blanked(column, at, tombstone) for name, column in running.items()},
@@ -170,7 +177,7 @@ def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = F
         old = _replaced(outcome, running, before[live], touches.window[live])
     return {
         **_where(trace, at, pa.array(["update"] * len(at), pa.string())),
-        "key": trace.keys.take(pa.array(trace.batch.key[at])),
+        "key": _keys(outcome, trace.batch.key[at]),
         "window_start_ms": start_ms,
         "window_end_ms": trace.ends_ms(start_ms),
         **{n: c.take(pa.array(live)) if isinstance(c, pa.Array) else c[live] for n, c in running.items()},
@@ -195,7 +202,7 @@ def window_finals(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
     at, row = closes.at[shown], closes.window[shown]
     return {
         **_where(trace, at, pa.array(["final"] * len(at), pa.string())),
-        "key": trace.keys.take(pa.array(windows.key[row])),
+        "key": _keys(outcome, windows.key[row]),
         "window_start_ms": windows.start_ms[row],
         "window_end_ms": windows.end_ms[row],
         **{name: fold.results(row) for name, fold in outcome.folds.items()},
@@ -209,7 +216,7 @@ def session_finals(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
     reopened = np.flatnonzero(closes.until != INT64_MAX)
     columns: dict[str, Column] = {
         **_where(trace, closes.at, pa.array(["final"] * len(closes.at), pa.string())),
-        "key": trace.keys.take(pa.array(trace.window_columns.key[closes.window])),
+        "key": _keys(outcome, trace.window_columns.key[closes.window]),
         "window_start_ms": closes.start_ms,
         "window_end_ms": closes.end_ms,
     }

@@ -60,6 +60,7 @@ def plan_for(kind: str, emit: str = "on_window_update", **options: Any) -> sk.Pl
 
 def views(run: sk.Run, plan: sk.Plan, data: Any) -> dict[str, Any]:
     """Every frame that a run has."""
+    compared, audited = run.compare(plan.with_windows(grace="0s").run(data)), sk.audit(plan, data)
     found = {
         "table": run.table(),
         "changelog": run.changelog(),
@@ -69,10 +70,10 @@ def views(run: sk.Run, plan: sk.Plan, data: Any) -> dict[str, Any]:
         "emissions": run.emissions("ada/0").table(),
         "latency": run.latency().table(),
         "open windows": run.open_windows().table(),
-        "comparison": run.compare(plan.with_windows(grace="0s").run(data)).table(),
-        "compared records": run.compare(plan.with_windows(grace="0s").run(data)).records(),
-        "audit": sk.audit(plan, data).table(),
-        "differences": sk.audit(plan, data).differences(),
+        "comparison": compared.table(),
+        "compared records": compared.records(),
+        "audit": audited.table(),
+        "differences": audited.differences(),
     }
     if run.plan.windows.holds == "sessions":
         start = run.trace.windows().filter(pa.compute.field("status") != "merged").to_pylist()[0]
@@ -141,8 +142,9 @@ def test_every_view_shows_times_in_the_zone_of_the_records(zone: str, frame: str
         plan, in_ms = (plan_for(kind, emit, **options, times=times) for times in ("timestamp", "ms"))
         run, plain = plan.run(data), in_ms.run(data)
         assert run.timezone == zone
+        in_integers = views(plain, in_ms, data)
         for name, view in views(run, plan, data).items():
-            expected = as_shown(rows_of(views(plain, in_ms, data)[name]), zone)
+            expected = as_shown(rows_of(in_integers[name]), zone)
             shown = rows_of(view)
             assert list(shown) == list(expected), name
             for column, values in expected.items():
@@ -286,6 +288,17 @@ def test_one_key_has_the_type_of_its_column() -> None:
     run = sk.group_by_key("id", timestamp="at").windowed_by(WINDOWS).count().run(frame)
     assert run.table()["id"].dtype == np.int32
     assert run.explain(key=1, window_start=0) == run.explain(key=(1,), window_start="1970-01-01")
+
+
+def test_keys_of_more_text_than_a_plain_column_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = pa.table({"id": ["ada", "bob"], "at": KEYED["at"][:2].combine_chunks()})
+    plan = sk.group_by_key("id", timestamp="at").windowed_by(WINDOWS).count()
+    monkeypatch.setattr("sessionkit.base.result_columns._MOST_TEXT", 4)
+    run = plan.run(data)
+    for view in (run.table(), run.changelog(), run.losses()):
+        assert view.schema.field("id").type == pa.large_string()
+        assert sorted(set(view["id"].to_pylist())) == ["ada", "bob"]
+    assert run.emissions("ada").table()["id"].to_pylist()[0] == "ada"
 
 
 def test_a_key_is_named_by_its_values_or_joined() -> None:
