@@ -17,12 +17,15 @@ from sessionkit.errors import SessionkitError
 # What texts go through: the doors to HTML, to charts and to errors.
 DOORS = ("escape_html", "escape_label", "problem")
 TELLING = ("words", "summary", "remarks", "facts", "line", "__repr__", "_repr_html_", "__str__")
-_ONE = re.compile(r"(?<![\w.,:/^−–-])1 ([a-z]+s)\b(?! *[=(])")
+_ONE = re.compile(r"(?<![\w.,:/^−–-])1 ([a-z]+s)\b(?! *=)")
 _SINGULAR = {
     *("is", "was", "has", "does", "as", "its", "this", "less", "plus", "minus", "times", "always", "across"),
     *("ms", "ns", "us", "s"),  # units
 }
-_ALL_OF_NOTHING = re.compile(r"(?<![\d.,])0 (?:of 0 )?[a-z]+s?\b[^.;]{0,30}\b100(?:\.0+)? ?%|\b0 of 0\b(?!\.)")
+_ALL_OF_NOTHING = re.compile(
+    r"(?<![\d.,])0 (?!m?s\b|min\b|[hd]\b)[a-z]+s?\b[^.;]{0,30}\b100(?:\.0+)? ?%"
+    r"|\b0 of 0\b(?!\.)|\b100(?:\.0+)? ?% of 0\b"
+)
 
 found: list[str] = []  # of the test that runs
 

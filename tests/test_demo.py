@@ -21,7 +21,7 @@ from sessionkit.spark.java_home import use_java
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
-TABLE_COLUMNS = ["key", "window_start_ms", "window_end_ms", "count", "mean_delay", "status", "partition"]
+TABLE_COLUMNS = ["carrier", "origin", "window_start", "window_end", "count", "mean_delay", "status", "partition"]
 STEPS = [
     "starting Spark", "reading the records", "writing table", "writing changelog", "writing trace/records",
     "writing trace/windows", "done",
@@ -64,7 +64,6 @@ def local() -> sk.Run:
         timezone="UTC",
         partition="partition",
         offset="offset",
-        times="ms",
     ).windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
     run: sk.Run = plan.aggregate(count=sk.count(), mean_delay=sk.mean("dep_delay")).run(sk.load_sample("flights"))
     return run
@@ -105,10 +104,10 @@ def test_the_table_is_that_of_the_local_run(demo: Demo, local: sk.Run) -> None:
     table, expected = written(demo, "table"), local.table()
     assert table.column_names == TABLE_COLUMNS == list(expected.columns)
     assert rows(table, *TABLE_COLUMNS) == rows(expected, *TABLE_COLUMNS)
-    order = [
-        (partition, key.encode(), start) for partition, key, start in rows(table, "partition", "key", TABLE_COLUMNS[1])
-    ]
+    places = rows(table, "partition", "carrier", "origin", "window_start")
+    order = [(partition, f"{carrier}@{origin}".encode(), start) for partition, carrier, origin, start in places]
     assert order == sorted(order)
+    assert "Times are in UTC." in (demo.folder / "report.html").read_text(encoding="utf-8")
     status = table["status"].to_pylist()
     assert (status.count("open"), status.count("closed")) == (
         local.metrics()["windows-open"],

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from sessionkit.advice.replay import Replay
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import MAX_DURATION_MS, show_duration
-from sessionkit.base.text import escape_html, html_block
+from sessionkit.base.text import escape_html, html_block, percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch
@@ -245,10 +245,12 @@ class GraceSuggestion:
         """What was found, as sentences."""
         windows = self.plan.complete_windows
         dropped = round((1 - self.kept_share) * self.records)
-        waits = show_duration(windows.close_lag_ms)
+        waits, grace = show_duration(windows.close_lag_ms), show_duration(self.grace_ms)
+        kept = f"A grace of {grace} keeps {percent(self.kept_share)} of {plural(self.records, 'record')}"
         return [
-            f"grace {show_duration(self.grace_ms)}: keeps {self.kept_share:.4%} of {self.records:,} records"
-            f" ({dropped:,} dropped); {self.keep:.4%} were asked for.",
+            f"{kept} ({dropped:,} dropped); {percent(self.keep)} were asked for."
+            if self.records
+            else "There are no records, so no grace can be told apart from another.",
             f"Its price: a result is final {waits} of stream time after a window's last moment.",
         ]
 

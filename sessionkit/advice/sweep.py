@@ -15,7 +15,7 @@ import pyarrow as pa
 from sessionkit.advice.replay import Counts, Replay
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration, length_ms, show_duration
-from sessionkit.base.text import escape_html, html_block
+from sessionkit.base.text import escape_html, html_block, percent
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import is_spark_frame
@@ -108,7 +108,7 @@ class Sweep:
     def __repr__(self) -> str:
         shapes = " × ".join(f"{len(values)} {name}" for name, values in self.values.items())
         low, high = (pick(cell.dropped_share for cell in self.cells) for pick in (min, max))
-        return f"Sweep: {shapes}; dropped {low:.3%} to {high:.3%}"
+        return f"Sweep: {shapes}; dropped {percent(low)} to {percent(high)}"
 
     def _repr_html_(self) -> str:
         return html_block(f"<p>{escape_html(repr(self))}</p>")

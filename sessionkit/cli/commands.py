@@ -28,7 +28,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--timestamp", required=True, help="the column of event times")
     report.add_argument("--gap", required=True, help="inactivity gap, such as 30m")
     report.add_argument("--grace", required=True, help="how long late records count, such as 5m; 0s for not at all")
-    report.add_argument("--timezone", default="UTC", help="of times without a zone (default %(default)s)")
+    report.add_argument("--timezone", help="in which times are read and shown (default: the column's own, else UTC)")
     report.add_argument("--unit", help="of times that are plain numbers: s, ms, us or ns")
     report.add_argument("--partition", help="the column of partition numbers")
     report.add_argument("--offset", help="the column of offsets within a partition")

@@ -93,7 +93,7 @@ def of_file(options: argparse.Namespace) -> None:
         timestamp=options.timestamp,
         sep=options.sep if len(keys) > 1 else None,
         unit=options.unit,
-        timezone=options.timezone,
+        timezone=options.timezone or _zone_of(schema, options.timestamp),
         partition=partition,
         offset=offset,
     )
@@ -183,6 +183,13 @@ def _warm_up_worker(spark: SparkSession) -> None:
         yield from batches
 
     spark.range(1).mapInArrow(load, "id long").collect()
+
+
+def _zone_of(schema: pa.Schema, name: str) -> str:
+    """The zone of a column of times; UTC where it has none."""
+    place = schema.get_field_index(name)
+    zone: str | None = getattr(schema.field(place).type, "tz", None) if place >= 0 else None
+    return zone or "UTC"
 
 
 def _free_name(name: str, taken: Sequence[str]) -> str:

@@ -122,7 +122,7 @@ def _lead(findings: Findings) -> str:
         f"<p class='lead'>A session holds records with the same {key}, as long as no more than <b>{gap}</b> pass "
         f"between one <b>{escape_html(shorten(source.timestamp))}</b> and the next. It waits <b>{grace}</b> for late "
         "records; those that arrive even later are dropped. Records are processed one by one, in the order in which "
-        "they arrive, as Kafka Streams does.</p>"
+        f"they arrive, as Kafka Streams does. Times are in {escape_html(source.timezone or 'UTC')}.</p>"
     )
 
 

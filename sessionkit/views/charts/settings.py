@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from sessionkit.base.durations import show_duration
-from sessionkit.base.text import escape_label, plural
+from sessionkit.base.text import escape_label, percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
 from sessionkit.views.charts.drawing.palettes import Theme, palette
@@ -114,7 +114,7 @@ def grace_figure(suggestion: GraceSuggestion, *, theme: Theme) -> go.Figure:
             name="kept",
         )
     )
-    title = f"A grace of {show_duration(suggestion.grace_ms)} keeps {suggestion.kept_share:.3%}"
+    title = f"A grace of {show_duration(suggestion.grace_ms)} keeps {percent(suggestion.kept_share)}"
     dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT, bottom=64, left=100)
     at = suggestion.grace_ms / 60_000
     figure.add_shape(
@@ -230,7 +230,7 @@ def _below_all(sweep: Sweep) -> float:
 def _hover(cell: Cell) -> str:
     settings = ", ".join(f"{name.removesuffix('_ms')} {show_duration(ms)}" for name, ms in cell.settings.items())
     return escape_label(
-        f"{settings}: {cell.dropped:,} dropped ({cell.dropped_share:.3%}), {plural(cell.windows, 'window')}, "
+        f"{settings}: {cell.dropped:,} dropped ({percent(cell.dropped_share)}), {plural(cell.windows, 'window')}, "
         f"{plural(cell.merges, 'merge')}, final after {show_duration(cell.delay_ms)}",
         300,
     )

@@ -98,6 +98,15 @@ def test_options_become_a_plan(calls: list[Call], tmp_path: Path) -> None:
     assert (call.records, call.out, call.title, call.overwrite) == (file, Path("out"), "clicks.parquet", False)
 
 
+def test_times_are_read_and_shown_in_the_zone_of_their_column(calls: list[Call], tmp_path: Path) -> None:
+    at = pa.array([0, 60_000, 120_000], pa.timestamp("ms", "Asia/Kathmandu"))
+    file = tmp_path / "clicks.parquet"
+    pq.write_table(pa.table({"user": ["ada", "bob", "ada"], "at": at, **PLACES}), file)
+    call = asked(calls, file, "--key", "user", "--timestamp", "at", "--gap", "1h", "--grace", "0s")
+    assert call.plan.source.timezone == "Asia/Kathmandu"
+    assert call.plan.run(file).timezone == "Asia/Kathmandu"
+
+
 def test_every_option(calls: list[Call], tmp_path: Path) -> None:
     file = parquet(tmp_path, shard=PLACES["partition"], place=PLACES["offset"])
     call = asked(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import json
 import re
@@ -20,6 +21,7 @@ import sessionkit as sk
 from sessionkit.base.moments import show_time, wall_clock
 from sessionkit.base.result_columns import TIMES, last_shown_ms
 from sessionkit.errors import InvalidArgument, NumberOverflow
+from sessionkit.report.page import Findings, page
 from tests.kinds import each_kind
 
 UTC = dt.UTC
@@ -250,6 +252,17 @@ def test_a_board_tells_the_zone_of_the_records(night: tuple[sk.Plan, Any]) -> No
     for board in (sk.tune(plan, data), sk.play(plan.run(data), "ada")):
         texts = [str(each.value) for each in _widgets(board) if isinstance(getattr(each, "value", None), str)]
         assert all(UTC_DAY.search(text) is None for text in texts)
+
+
+def test_a_report_tells_the_zone_of_the_records(night: tuple[sk.Plan, Any]) -> None:
+    plan, data = night
+    plan = dataclasses.replace(plan, source=dataclasses.replace(plan.source, timezone="Europe/Berlin"))
+    run = plan.with_windows(grace="0s").run(data)
+    text = page(Findings(title="a night", plan=plan, counts=run.metrics(), local=run))
+    told = re.sub(r"<(script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
+    assert "2024-07-02 00:25:00" in told, "the record that came too late"
+    assert "Times are in Europe/Berlin." in told
+    assert UTC_DAY.search(told) is None
 
 
 def _widgets(root: Any) -> list[Any]:
