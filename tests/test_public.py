@@ -295,3 +295,24 @@ def test_a_plan_and_a_run_offer_what_users_call() -> None:
                 told = member if inspect.isroutine(member) else type(member)
                 assert told.__module__.startswith("sessionkit"), f"help({name}) tells of {told}"
                 assert inspect.getdoc(member), f"help({name}) says nothing"
+
+
+# ---- words
+
+
+def _pairs() -> list[tuple[str, str]]:
+    """The pairs of the style page: a phrase that a reader stumbled over, and the plain one."""
+    lines = (ROOT / "docs" / "style.md").read_text(encoding="utf-8").splitlines()
+    cells = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ") and not line.startswith("| ---")]
+    return [(before, after) for before, after in cells[1:]]
+
+
+def test_what_the_style_page_mends_is_said_nowhere() -> None:
+    assert len(_pairs()) >= 20
+    places = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md"), *PACKAGE.rglob("*.py")]
+    places += [*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "sessionkit").rglob("*.js")]
+    for place in places:
+        if place.name != "style.md":
+            text = " ".join(place.read_text(encoding="utf-8").split())
+            said = [before for before, _ in _pairs() if before.rstrip(".") in text]
+            assert said == [], place

@@ -14,7 +14,7 @@ from sessionkit.errors import shorten
 from sessionkit.stores.locking import SharedStore
 
 SHOWN_ROWS = 20
-COUNTED_ROWS = 100_000  # counting more takes longer than a look at a store should
+COUNTED_ROWS = 100_000  # counting more takes longer than what a store shows of itself should
 
 
 class ShownStore(SharedStore):
