@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,7 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 _DAY_MS = 86_400_000
 _WEEK_MS = 7 * _DAY_MS  # no zone changes its clocks twice in a week
 _LAST_MS = 253_402_128_000_000  # two days before the year 10000
+_OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d\d?)(?::?([0-5]\d))?")
 _FIXED = re.compile(r"([+-])(\d\d):?(\d\d)")
 _FINER = re.compile(r"[.,]\d{3}\d*[1-9]")  # a digit that is not 0 behind the milliseconds
 
@@ -152,6 +153,29 @@ def wall_clock(timezone: str, first_ms: int, last_ms: int) -> WallClock | None:
     if not changes and not offsets[0]:
         return None
     return WallClock(*(np.array(each, np.int64) for each in (changes, offsets, slow)))
+
+
+def known_zone(timezone: str) -> str:
+    """The zone under the name that Arrow knows: that of the IANA database, or an offset such as "+02:00".
+
+    Raises:
+        InvalidArgument: there is no such zone.
+    Example:
+        >>> known_zone("Europe/Berlin"), known_zone("GMT+2"), known_zone("Z")
+        ('Europe/Berlin', '+02:00', 'UTC')
+    """
+    if timezone == "Z":
+        return "UTC"
+    offset = _OFFSET.fullmatch(timezone)
+    if offset is not None and int(offset[2]) <= 18:  # Java's and Arrow's limit
+        return f"{offset[1]}{int(offset[2]):02}:{offset[3] or '00'}"
+    try:
+        ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: a folder of the database
+        want = 'a name such as "UTC" or "America/New_York"'
+        what = "timezone must be a zone of the IANA database"
+        raise InvalidArgument(problem(what, shorten(repr(timezone)), want)) from error
+    return timezone
 
 
 def zone_of(timezone: str) -> dt.tzinfo:

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY
+from sessionkit.base.moments import known_zone
 from sessionkit.base.result_columns import ResultForm
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData, problem, shorten
 from sessionkit.records.frames import FrameKind
@@ -143,7 +144,7 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         keys, key = encoding.result()
     partition, partitions = _placed(source, keys, key) if named is None else named
     offset = _offsets(table, source, partition, partitions)
-    zone: str = source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC"
+    zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
     form = ResultForm(tuple(zip(source.keys, key_types, strict=True)), source.sep, zone)
     return RecordBatch(

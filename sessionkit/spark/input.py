@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from sessionkit.base.calls import not_offered
 from sessionkit.base.durations import Duration
+from sessionkit.base.moments import known_zone
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.plan import Plan
 from sessionkit.records.batch import check_columns
@@ -90,7 +91,7 @@ class SparkInput:
     def timezone(self) -> str:
         """The zone of the records' times: the plan's, else the session's, in which Spark shows every timestamp."""
         session = self.frame.sparkSession.conf.get("spark.sql.session.timeZone")
-        return self.plan.source.timezone or str(session)
+        return known_zone(self.plan.source.timezone or str(session))
 
     @property
     def zoned_plan(self) -> Plan:

@@ -381,3 +381,23 @@ def test_an_hour_that_clocks_show_twice_is_told_with_its_offset() -> None:
     assert show_time(first, "Europe/Berlin") == "2024-10-27 02:30:00+02:00"
     assert show_time(first + 3_600_000, "Europe/Berlin") == "2024-10-27 02:30:00+01:00"
     assert show_time(first + 7_200_000, "Europe/Berlin") == "2024-10-27 03:30:00"
+
+
+@pytest.mark.parametrize("zone", ["Europe/Berln", "Europe", "../etc/passwd", "\0", "+25:00", "GMT+2h"])
+def test_a_zone_that_is_not_there(zone: str) -> None:
+    data = pa.table({"user": ["ada"], "at": pa.array([0], pa.timestamp("ms", "UTC"))})
+    plan = sk.group_by_key("user", timestamp="at", timezone=zone).windowed_by(WINDOWS).count()
+    with pytest.raises(InvalidArgument, match="timezone must be a zone of the IANA database; got"):
+        plan.run(data)
+
+
+@pytest.mark.parametrize(
+    ("zone", "known"), [("+05:30", "+05:30"), ("GMT-3", "-03:00"), ("UTC+1", "+01:00"), ("Z", "UTC")]
+)
+def test_a_zone_that_is_an_offset(zone: str, known: str) -> None:
+    data = pa.table({"user": ["ada"], "at": pa.array([1_700_000_000_000], pa.timestamp("ms", "UTC"))})
+    run = sk.group_by_key("user", timestamp="at", timezone=zone).windowed_by(WINDOWS).count().run(data)
+    assert run.timezone == known
+    (start,) = run.table()["window_start"].to_pylist()
+    assert start.timestamp() == 1_700_000_000
+    assert run.explain(key="ada", window_start=start) == run.explain(key="ada", window_start=1_700_000_000_000)
