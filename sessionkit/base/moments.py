@@ -10,10 +10,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from sessionkit.errors import InvalidArgument, problem, shorten
 
-Moment = int | str | dt.datetime | np.datetime64
+Moment = int | str | dt.date | np.datetime64 | pa.TimestampScalar  # a datetime is a date
 
 
 class Timezone(str):
@@ -39,8 +40,8 @@ def moment_ms(value: Moment, name: str, timezone: str = "UTC") -> int:
     """The moment in milliseconds since the epoch; `name` is the parameter's name in an error.
 
     Args:
-        value: a `pd.Timestamp`, a `datetime`, a `np.datetime64`, ISO 8601 text ("2024-07-01 00:10", "2024-07-01",
-            "2024-07-01T00:10+02:00"), or milliseconds as an int.
+        value: a `pd.Timestamp`, a `datetime`, a `date` (its midnight), a `np.datetime64`, a timestamp of Arrow, ISO
+            8601 text ("2024-07-01 00:10", "2024-07-01", "2024-07-01T00:10+02:00"), or milliseconds as an int.
         timezone: the zone of a moment that names none.
     Raises:
         InvalidArgument: no moment, one finer than a millisecond, or one that a change of clocks makes ambiguous.
@@ -50,13 +51,17 @@ def moment_ms(value: Moment, name: str, timezone: str = "UTC") -> int:
     """
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return int(value)
+    if isinstance(value, pa.TimestampScalar):  # of an Arrow table
+        value = value.as_py()
     got = shorten(repr(value))
     if isinstance(value, np.datetime64) and not np.isnat(value):
         moment: dt.datetime | None = _of_numpy(value, name)
     elif isinstance(value, str):
         moment = _of_text(value, name)
+    elif isinstance(value, dt.datetime):
+        moment = value if value == value else None  # NaT is not equal to itself
     else:
-        moment = value if isinstance(value, dt.datetime) and value == value else None  # NaT is not equal to itself
+        moment = dt.datetime.combine(value, dt.time()) if isinstance(value, dt.date) else None
     if moment is None:
         want = 'a time such as "2024-07-01 00:10", a Timestamp or datetime, or milliseconds as an int'
         raise InvalidArgument(problem(f"{name} must be a moment", got, want))

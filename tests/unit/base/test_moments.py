@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,6 +45,9 @@ OF_BERLIN: list[Any] = [
     np.datetime64("2024-07-02T00:10:00.000000000"),
     pd.Series(pd.to_datetime(["2024-07-02 00:10"])).iloc[0],
     pd.Series(pd.to_datetime(["2024-07-02 00:10"])).to_numpy()[0],
+    pa.scalar(MS, pa.timestamp("ms", "UTC")),
+    pa.scalar(MS, pa.timestamp("ms", "Asia/Kolkata")),
+    pa.scalar(dt.datetime(2024, 7, 2, 0, 10), pa.timestamp("ns")),
 ]
 
 
@@ -63,6 +67,7 @@ def test_a_moment_is_that_of_the_zone(value: Any) -> None:
         ("1969-12-31 23:59:59.999", "UTC", -1),
         (pd.Timestamp("2024-07-02 00:00:00.001"), "UTC", 1_719_878_400_001),
         (np.datetime64("2024-07-02"), "UTC", 1_719_878_400_000),
+        (dt.date(2024, 7, 2), "Europe/Berlin", 1_719_871_200_000),
         (0, "Europe/Berlin", 0),
     ],
 )
@@ -102,7 +107,7 @@ def test_what_clocks_show_once_is_what_zoneinfo_says(moment: dt.datetime, zone: 
         (1.5, "start must be a moment; got 1.5"),
         (pd.NaT, "start must be a moment; got NaT"),
         (np.datetime64("NaT"), "start must be a moment"),
-        (dt.date(2024, 7, 2), "start must be a moment"),
+        (pa.scalar(None, pa.timestamp("ms")), "start must be a moment"),
         (pd.Timedelta("1h"), "start must be a moment"),
     ],
 )
