@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sessionkit.errors import InvalidArgument, problem, shorten
 
-Moment = int | str | dt.date | np.datetime64 | pa.TimestampScalar  # a datetime is a date
+Moment = int | str | dt.date | np.datetime64  # a datetime is a date; timestamps of Arrow are taken, too
 
 
 class Timezone(str):
