@@ -180,14 +180,14 @@ def percent(share: float) -> str:
     """A share as a person says it; never 100% of what is not all, or 0% of what is something.
 
     Example:
-        >>> percent(1.0), percent(0.9957), percent(0.99999999), percent(1e-9)
-        ('100%', '99.57%', 'more than 99.9999%', 'less than 0.0001%')
+        >>> percent(1.0), percent(0.995712), percent(0.99999), percent(0.99999999), percent(1e-9)
+        ('100%', '99.57%', '99.999%', 'more than 99.9999%', 'less than 0.0001%')
     """
-    if share > 0.999_999 and share < 1:
-        return "more than 99.9999%"
-    if 0 < share < 0.000_001:
-        return "less than 0.0001%"
-    return f"{f'{100 * share:.4f}'.rstrip('0').rstrip('.')}%"
+    for digits in (2, 3, 4):
+        said = f"{100 * share:.{digits}f}".rstrip("0").rstrip(".")
+        if said not in ("100", "0") or share in (0, 1):
+            return f"{said}%"
+    return "more than 99.9999%" if share > 0.5 else "less than 0.0001%"
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
