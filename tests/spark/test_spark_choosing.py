@@ -58,7 +58,7 @@ def test_a_sweep_on_spark_is_the_local_one(spark: SparkSession, kind: str) -> No
     trailing = sk.SlidingWindows(time_difference_ms=5_000, grace_ms=4_000, trailing_only=True)
     windows = trailing if kind == "trailing" else WINDOWS[kind]
     plan, table = plan_of(windows, STRATEGIES[1]), records(2)
-    here, there = (sk.sweep(plan, data, grace=[0, 3_000]) for data in (table.to_pandas(), shuffled(spark, table)))
+    here, there = (sk.sweep(plan, data, grace_ms=[0, 3_000]) for data in (table.to_pandas(), shuffled(spark, table)))
     assert there.cells == here.cells
     assert here.cells[0].dropped > 20
     assert here.cells[0].windows == plan.with_windows(grace=0).run(table).metrics()["windows"]

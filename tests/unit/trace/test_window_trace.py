@@ -476,7 +476,7 @@ def test_with_enough_grace_the_record_counts_in_that_window_and_with_1_ms_less_i
         assert missed not in counted(run)
         assert row["missing_grace_ms"] == row["enough_grace_ms"] - windows.grace_ms > 0
         for grace, is_counted in ((row["enough_grace_ms"], True), (row["enough_grace_ms"] - 1, False)):
-            again = run.plan.with_windows(grace=grace).windows
+            again = run.plan.with_windows(grace_ms=grace).windows
             assert (missed in counted(in_one_partition(again, rows))) is is_counted
 
 

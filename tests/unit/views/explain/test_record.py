@@ -265,7 +265,7 @@ def test_what_is_said_to_be_missing_is_exactly_enough(rows: list[tuple[str, int]
     table = pd.DataFrame({"user": [key for key, _ in rows], "at": [time for _, time in rows]})
     plan = (
         sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
-        .windowed_by(sk.SessionWindows(inactivity_gap=gap, grace=grace))
+        .windowed_by(sk.SessionWindows(inactivity_gap_ms=gap, grace_ms=grace))
         .count()
     )
     run = plan.run(table)
@@ -273,6 +273,6 @@ def test_what_is_said_to_be_missing_is_exactly_enough(rows: list[tuple[str, int]
     dropped = run.dropped()
     for offset, enough in list(zip(dropped["offset"], dropped["enough_grace_ms"], strict=True))[:4]:
         for other, is_dropped in ((int(enough), False), (int(enough) - 1, True)):
-            trace = plan.with_windows(grace=other).run(table).trace
+            trace = plan.with_windows(grace_ms=other).run(table).trace
             assert bool(trace.decision[offset] == LATE) is is_dropped
     assert np.array_equal(dropped["offset"], np.flatnonzero(run.trace.decision == LATE))

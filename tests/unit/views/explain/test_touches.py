@@ -389,7 +389,7 @@ def test_with_the_grace_that_is_named_a_record_misses_nothing(rows: list[tuple[s
         enough = int(words.split("; with grace ")[1].split(" ms")[0].replace("0 s", "0"))
         mine = {each for each in missed if each[0] == offset}
         for grace, still_missed in ((enough, False), (enough - 1, True)):
-            again = run_of(run.plan.with_windows(grace=grace).windows, rows, unit_ms=1).dropped().to_pylist()
+            again = run_of(run.plan.with_windows(grace_ms=grace).windows, rows, unit_ms=1).dropped().to_pylist()
             left = mine & {(row["offset"], row["window_start_ms"]) for row in again}
             assert bool(left) is still_missed
 
