@@ -92,7 +92,7 @@ def group_by_key(
 def _pairs(types: object) -> tuple[tuple[str, str], ...]:
     if not isinstance(types, Mapping | None):
         want = 'such as types={"user": "int64"}'
-        raise InvalidArgument(problem("types maps columns to types", shorten(repr(types)), want))
+        raise InvalidArgument(problem("types must map columns to types", shorten(repr(types)), want))
     return tuple((types or {}).items())
 
 
@@ -160,7 +160,7 @@ class Plan(Exports):
                     raise InvalidArgument(problem("one aggregation of your own has no such part", repr(name), want))
             if missing := [name for name in parts[:3] if name not in named]:
                 raise InvalidArgument(
-                    problem("an aggregation of your own is not whole", list(named), f"also {missing}")
+                    problem("an aggregation of your own is incomplete", list(named), f"also {missing}")
                 )
             named = {"aggregate": agg.aggregation(**named)}
         for name, aggregation in named.items():
@@ -169,7 +169,7 @@ class Plan(Exports):
                 raise InvalidArgument(problem(f"{name} must be an aggregation", repr(aggregation), want))
             if not is_text(name):
                 want = "valid Unicode, without lone surrogates"
-                raise InvalidArgument(problem("this cannot name a result", shorten(repr(name)), want))
+                raise InvalidArgument(problem("this cannot be the name of a result", shorten(repr(name)), want))
             if name in self.source.taken_names:
                 what = "this name is taken by a column of the results"
                 raise InvalidArgument(problem(what, repr(name), "another name"))
@@ -276,15 +276,15 @@ class Plan(Exports):
             what, want = lacking
             raise InvalidArgument(problem(what, repr(self.windows), want))
         if rules != "kafka" and only_kafka:
-            got, want = "caching, commit_every, emit_interval or wall_clock", 'rules="kafka"; other rules have none'
-            raise InvalidArgument(problem("only Kafka has a cache, commits and a throttle", got, want))
+            got, want = "caching, commit_every, emit_interval or wall_clock", 'rules="kafka", or leave these options out'
+            raise InvalidArgument(problem("only rules="kafka" has a cache, commits and a throttle", got, want))
 
     def _check_store(self, store: PlanStore | None) -> None:
         if store is None:
             return
         if isinstance(store, ReadOnlyStore):
-            want = "the store itself"
-            raise InvalidArgument(problem("a plan writes to its store", shorten(repr(store)), want))
+            want = "the store itself, not its read-only view"
+            raise InvalidArgument(problem("a plan cannot write to this store", shorten(repr(store)), want))
         holds = self.complete_windows.holds
         if getattr(store, "holds", None) != holds:
             raise InvalidArgument(problem(f"store must be a store of {holds}", shorten(repr(store)), such_as(holds)))

@@ -85,7 +85,7 @@ class Run:
         results = self.outcome.folds
         if old_values and (clash := [name for name in results if f"old_{name}" in results]):
             got, want = f"{clash[0]!r} and {f'old_{clash[0]}'!r}", "another name for the second"
-            raise InvalidArgument(problem("a column would be there twice beside the replaced values", got, want))
+            raise InvalidArgument(problem("a column would appear twice beside the replaced values", got, want))
         columns = self._changelog_with(old_values=True) if old_values else self._changelog
         return tables.frame_of(columns, self.outcome.batch)
 
@@ -313,7 +313,7 @@ class Run:
 
         Args:
             start, end: the span of event time, both included: times as in `explain`, or milliseconds; without them the
-                part with most to see, and `start=0` shows everything. `first_ms` and `last_ms` are their old names.
+                part with the most to see, and `start=0` shows everything. `first_ms` and `last_ms` are their old names.
             theme: "light" or "dark".
             options: `keys` names them, or `most` (40) says how many; `sort` is "drops", "merges", "activity" or "key";
                 `clock` names the clock of the axis; `width` is in pixels, 700 or more.
@@ -327,7 +327,7 @@ class Run:
             if given is not None:
                 if options.get(old) is not None:
                     got = f"{name}={given!r}, {old}={options[old]!r}"
-                    raise InvalidArgument(problem(f"lanes takes one {name}", got, f"{name}= alone"))
+                    raise InvalidArgument(problem(f"lanes takes only one {name}", got, f"{name}= alone"))
                 options[old] = moment_ms(given, name, self.timezone)
         if options.get("keys") is not None:
             options["keys"] = [self._key(key) for key in options["keys"]]
@@ -349,7 +349,7 @@ class Run:
         trace = self.trace
         weight = np.where(trace.batch.key >= 0, trace.worth_seeing, 0)
         if not len(trace.keys):
-            raise UnknownRecord(problem("the run has no key", "no records", "run the plan on some"))
+            raise UnknownRecord(problem("the run has no key", "no records", "run the plan on some records"))
         score = np.bincount(np.maximum(trace.batch.key, 0), weights=weight, minlength=len(trace.keys))
         return trace.keys[int(np.argmax(score))].as_py()
 

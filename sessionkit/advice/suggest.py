@@ -81,7 +81,7 @@ class GapSuggestion:
     def words(self) -> list[str]:
         """What was found, as sentences."""
         if self.pauses < FEWEST_PAUSES:
-            found = f"{self.pauses:,} pauses between records of one key are too few to tell (at least {FEWEST_PAUSES})."
+            found = f"{self.pauses:,} pauses between records of one key are too few to judge (at least {FEWEST_PAUSES})."
             return [f"unsure: {found}"]
         said, by = [], f"by {self.keys}"
         best = max(self.valleys, key=lambda valley: valley.clearness, default=None)
@@ -103,10 +103,10 @@ class GapSuggestion:
                 f"it are only {best.depth:.2f} times as frequent; {CLEAR_DEPTH} would be clear."
             )
         else:
-            said.append(f"unsure: the pauses ({by}) have no valley; no gap parts them by itself.")
+            said.append(f"unsure: the pauses ({by}) have no valley; no gap separates them by itself.")
         if self.burst_ms is not None:
             burst = show_duration(self.burst_ms)
-            said.append(f"A valley at {burst} parts bursts of records, not visits: do not take it for a session gap.")
+            said.append(f"A valley at {burst} separates bursts of records, not visits: do not take it for a session gap.")
         return said
 
     def figure(self, *, theme: Theme = "light") -> go.Figure:

@@ -136,12 +136,12 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration | int]) -> Sweep:
         raise InvalidArgument(problem("a sweep needs values", repr(values), want))
     count = math.prod(map(len, windows.values()))
     if count > MOST_CELLS:
-        raise InvalidArgument(problem("these are too many cells", f"{count:,}", f"at most {MOST_CELLS:,}"))
+        raise InvalidArgument(problem("the sweep has too many cells", f"{count:,}", f"at most {MOST_CELLS:,}"))
     plans = _plans(plan, windows)
     if is_spark_frame(data):
         if getattr(data, "isStreaming", False):
-            want = "what the stream holds so far, by spark.read in place of spark.readStream"
-            raise InvalidArgument(problem("a sweep needs records that end", "a streaming DataFrame", want))
+            want = "read what the stream holds so far, with spark.read instead of spark.readStream"
+            raise InvalidArgument(problem("a sweep cannot run on a stream", "a streaming DataFrame", want))
         return _sweep(plans, [*windows], [_on_spark(each, data) for each in plans], "pandas")
     return sweep_replay(plan, Replay.of(plan, data), windows)
 

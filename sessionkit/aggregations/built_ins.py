@@ -289,7 +289,7 @@ def _check_functions(functions: Mapping[str, object]) -> None:
     for name, function in functions.items():
         if not callable(function):
             got = shorten(repr(function))
-            raise InvalidArgument(problem(f"{name} must be a function", got, "def it, or pass a lambda"))
+            raise InvalidArgument(problem(f"{name} must be a function", got, "define it with def, or pass a lambda"))
 
 
 def _columns(value: Any) -> tuple[str, ...]:

@@ -91,11 +91,11 @@ class Aggregation:
         columns: tuple[object, ...] = self.columns
         for column in columns:
             if not isinstance(column, str):
-                want = 'a text, such as sk.sum("amount")'
-                raise InvalidArgument(problem("an aggregation names its columns", shorten(repr(column)), want))
+                want = 'text, such as sk.sum("amount")'
+                raise InvalidArgument(problem("an aggregation takes names of columns", shorten(repr(column)), want))
             if not is_text(column):
                 want = "valid Unicode, without lone surrogates"
-                raise InvalidArgument(problem("this cannot name a column", shorten(repr(column)), want))
+                raise InvalidArgument(problem("this cannot be the name of a column", shorten(repr(column)), want))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Aggregation) and self._identity() == other._identity()

@@ -328,7 +328,7 @@ def audit(
 
 def _check(plan: Plan, store: str) -> None:
     if store not in ("memory", "rocksdb"):
-        raise InvalidArgument(problem("audit knows two stores", repr(store), '"memory" or "rocksdb"'))
+        raise InvalidArgument(problem("audit knows two kinds of store", repr(store), '"memory" or "rocksdb"'))
     plan.check()
     plan.check_rules("kafka")
 

@@ -34,7 +34,7 @@ class Export:
         lines = ["Written by sessionkit from this plan:", *(f"    {line}" for line in self.plan)]
         head = [comment(line, mark) for line in lines]
         told = [comment(f"* {sentence}", mark) for sentence in self.differences]
-        return "\n".join([*head, comment("What it takes for granted, and what differs:", mark), *told, "", self.code])
+        return "\n".join([*head, comment("What it assumes, and what differs:", mark), *told, "", self.code])
 
     def __repr__(self) -> str:
         return str(self)

@@ -105,7 +105,7 @@ KSQL: Target[_Windows, _Aggregate] = Target(
         "last": _Aggregate(_call("LATEST_BY_OFFSET"), _ARRIVAL),
         "collect": _Aggregate(
             _call("COLLECT_LIST"),
-            "COLLECT_LIST stops without a word at ksql.functions.collect_list.limit, where that is set.",
+            "COLLECT_LIST stops silently at ksql.functions.collect_list.limit, where that is set.",
         ),
         "sum": _Aggregate(
             lambda result: f"SUM({_number(result)})",

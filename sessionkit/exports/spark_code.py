@@ -154,12 +154,12 @@ def _collect(column: str, result: Result) -> str:
 
 
 def _order(request: Request) -> str:
-    return "Values have no order behind Spark's shuffle: first, last and lists may differ from run to run."
+    return "Values have no order after Spark's shuffle: first, last and lists may differ from run to run."
 
 
 def _nan(request: Request) -> str:
     has_floats = any(result.type == "double" for result in request.results)
-    return "Spark takes NaN for the largest number." if has_floats else ""
+    return "Spark treats NaN as the largest number." if has_floats else ""
 
 
 SPARK: Target[_Windows, _Aggregate] = Target(
@@ -251,7 +251,7 @@ def _differences(request: Request, windows: _Windows) -> list[str]:
         "largest event time of all partitions, and moves it only between micro-batches: which late records count "
         "depends on how records fall into batches. A batch query drops none.",
         "Dropped records are only counted (numRowsDroppedByWatermark), once for each window.",
-        "A record without a time, or with one before 1970, is left out without a word; the plan refuses or counts it.",
+        "A record without a time, or with one before 1970, is left out silently; the plan refuses or counts it.",
         "It needs Spark 3.5 or newer and its Kafka connector (spark-sql-kafka-0-10).",
     ]
     words += windows.differences

@@ -45,7 +45,7 @@ def partition_for(key: str | int | bytes, partitions: int) -> int:
         1
     """
     if type(partitions) is not int or partitions < 1:  # True is an int, too
-        raise InvalidArgument(problem("partitions must be an integer from 1 on", repr(partitions), "such as 4"))
+        raise InvalidArgument(problem("partitions must be an integer of 1 or more", repr(partitions), "such as 4"))
     return (murmur2(key_bytes(key)) & 0x7FFFFFFF) % partitions
 
 

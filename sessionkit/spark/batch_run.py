@@ -56,7 +56,7 @@ def start(
     if not df.isStreaming:
         return dataclasses.replace(SparkRun.of(plan, df, retention), parallelism=parallelism)
     if parallelism != "partition":
-        want = 'parallelism="partition": its state is kept by source partition'
+        want = 'parallelism="partition": a stream keeps its state by source partition'
         raise InvalidArgument(problem("a stream does not run by key", repr(parallelism), want))
     return StreamRun.of(plan, df, retention)
 
@@ -233,7 +233,7 @@ class SparkRun(SparkReading):
     def _only_partition(self, partition: int | None, what: str) -> int:
         if partition is None and self._extent.first != self._extent.last:
             want = f"partition= a number from {self._extent.first} to {self._extent.last}"
-            raise UnknownRecord(problem(f"{what} is known only with its partition", "several partitions", want))
+            raise UnknownRecord(problem(f"{what} needs its partition as well", "several partitions", want))
         return self._extent.first if partition is None else partition
 
 

@@ -115,7 +115,7 @@ def _session() -> SparkSession:
     except PySparkRuntimeError as error:
         want = "SparkSession.builder.getOrCreate() first"
         raise SparkUnavailable(
-            problem("a checkpoint is read by Spark", "no Spark session in this process", want)
+            problem("reading a checkpoint needs Spark", "no Spark session in this process", want)
         ) from error
 
 

@@ -146,7 +146,7 @@ class StreamRun(SparkInput):
         if not sinks:
             raise InvalidArgument(problem("write needs somewhere to write to", "no view", 'changelog="sessions"'))
         if every is not None and available_now:
-            raise InvalidArgument(problem("a query that ends has no interval", f"every={every!r}", "leave one out"))
+            raise InvalidArgument(problem("a query that ends by itself has no interval", f"every={every!r}", "leave one out"))
         if finals is not None:
             self._check_finals()
         spark, place = self.frame.sparkSession, os.fspath(checkpoint)
@@ -184,7 +184,7 @@ class StreamRun(SparkInput):
             known = listener.of_run(self._name, spark.streams.active)
         if not known:
             want = "start one with .write(…) or .events().writeStream, and wait for its first micro-batch"
-            raise InvalidArgument(problem("no query of this run has told anything yet", "no progress", want))
+            raise InvalidArgument(problem("no query of this run has reported progress yet", "no progress", want))
         return known[-1]
 
     def metrics(self, query: StreamingQuery | None = None) -> dict[str, int]:
@@ -260,7 +260,7 @@ class StreamRun(SparkInput):
     def _check_finals(self) -> None:
         if self.plan.strategy != "on_window_close":
             want = '.emit("on_window_close")'
-            raise InvalidArgument(problem("a plan that emits updates sends no finals", self.plan.strategy, want))
+            raise InvalidArgument(problem("a plan that emits updates sends no final results", self.plan.strategy, want))
 
     def _prepare_session(self) -> None:
         """State of any kind needs RocksDB in Spark 4; what the user chose stays. And someone has to listen."""
@@ -273,14 +273,14 @@ class StreamRun(SparkInput):
         listener_of(spark).plans[self._name] = self.zoned_plan
         if spark.conf.get(_TASKS) == _SPARKS_TASKS:
             text = (
-                f"{_TASKS} is {_SPARKS_TASKS}, as Spark has it: a new stream will keep its state in as many parts, for "
-                "ever, each with its own files. The number of source partitions is plenty; set it before the start"
+                f"{_TASKS} is {_SPARKS_TASKS}, Spark's default: a new stream will keep its state in that many parts for "
+                "ever, each with its own files. The number of source partitions is enough; set it before the first start"
             )
             warnings.warn(text, stacklevel=level_of_user())
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         want = f'.with_types({names[0]}="string"), with any type of Spark\'s'
-        raise UnsupportedData(problem("on a stream the results of Python functions are declared", names[0], want))
+        raise UnsupportedData(problem("on a stream the result types of Python functions must be declared", names[0], want))
 
 
 def _select(events: DataFrame, rows: str, names: list[str]) -> DataFrame:

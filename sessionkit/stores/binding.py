@@ -29,7 +29,7 @@ def check_store_name(name: object) -> None:
     """
     if not (isinstance(name, str) and name not in (".", "..") and _NAME.fullmatch(name)):
         want = 'letters, digits, ".", "_" and "-", at most 249 of them'
-        raise InvalidArgument(problem("this is no name for a store", shorten(repr(name)), want))
+        raise InvalidArgument(problem("this cannot be the name of a store", shorten(repr(name)), want))
 
 
 def check_results(store: str, held: Collection[str] | None, asked: Iterable[str]) -> None:
@@ -40,7 +40,7 @@ def check_results(store: str, held: Collection[str] | None, asked: Iterable[str]
     """
     if held is not None and set(held) != set(asked):
         got = f"{sorted(held)} in it, {sorted(asked)} in the plan"
-        want = "one plan a store, or the same names"
+        want = "use one store for each plan, or the same names"
         raise InvalidData(problem(f"store {store!r} holds the results of another plan", got, want))
 
 

@@ -64,7 +64,7 @@ def unpack_value(raw: bytes, context: bytes = b"") -> Any:
     except (IndexError, ValueError, struct.error) as error:  # UnicodeDecodeError is a ValueError
         raise StoreCorrupted(problem("a stored value cannot be read", shorten(error), "it was written so")) from error
     if end != len(raw):
-        raise StoreCorrupted(problem("a stored value has bytes behind it", f"{len(raw) - end:,}", "none belong there"))
+        raise StoreCorrupted(problem("a stored value is followed by extra bytes", f"{len(raw) - end:,}", "there must be none"))
     return value
 
 
@@ -188,7 +188,7 @@ def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:
         parts.append(part)
     if kind == b"m":
         if not all(isinstance(name, str) for name in parts[::2]):
-            raise ValueError("a name that is no text")
+            raise ValueError("a name that is not text")
         return dict(zip(parts[::2], parts[1::2], strict=True)), at
     return (parts if kind == b"l" else tuple(parts)), at
 

@@ -131,7 +131,7 @@ class Comparison:
         told = [
             f"{c[CHANGED]:,} changed",
             *([f"{c['split_before']:,} split into {c['split_after']:,}"] if c[SPLIT] else []),
-            *([f"{c['joined_before']:,} joined to {c['joined_after']:,}"] if c[JOINED] else []),
+            *([f"{c['joined_before']:,} joined into {c['joined_after']:,}"] if c[JOINED] else []),
             *([f"{c['regrouped_before']:,} regrouped as {c['regrouped_after']:,}"] if c[REGROUPED] else []),
             f"{c[LOST]:,} lost, {c[GAINED]:,} gained",
         ]
@@ -275,7 +275,7 @@ def compare(before: Run, after: Run) -> Comparison:
     """
     if not hasattr(after, "outcome"):
         want = "another run in this process, such as run.local(0) of a run on Spark"
-        raise InvalidArgument(problem("compare takes runs at hand", type(after).__name__, want))
+        raise InvalidArgument(problem("compare takes local runs", type(after).__name__, want))
     differing = _difference(before.outcome.batch, after.outcome.batch)
     if differing:
         want = "run both on one frame, with the same key, times and partitions"

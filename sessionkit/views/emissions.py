@@ -134,7 +134,7 @@ class Emissions:
         said = [f"{' and '.join(sent) or 'Nothing'} went downstream."]
         silent = sum(lane.is_silent for lane in self.lanes)
         if silent:
-            said.append(f"{plural(silent, self.windows.noun)} closed, but no result went out (sk.audit tells why).")
+            said.append(f"{plural(silent, self.windows.noun)} closed, but no result went out (sk.audit says why).")
         return [*said, *self._other_strategy(), *self._pending(at or clock(self.trace))]
 
     def _other_strategy(self) -> list[str]:

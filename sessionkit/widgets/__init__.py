@@ -112,7 +112,7 @@ def watch(
         keys: whose windows; those with the newest windows if none are given.
         checkpoint: the query's, if it was not started by `run.write`, which tells it.
     Raises:
-        InvalidArgument: the query runs no plan of sessionkit, or it was started in another process.
+        InvalidArgument: the query does not run a plan of sessionkit, or it was started in another process.
     Example:
         >>> sk.watch(run.write(checkpoint="state", changelog="sessions"), keys=["ada"])  # doctest: +SKIP
     """

@@ -33,8 +33,8 @@ _VIEWS = {
     "lanes": "many keys",
     "sent": "what is sent",
     "costs": "what settings cost",
-    "losses": "who loses most",
-    "change": "against the snapshot",
+    "losses": "who loses the most",
+    "change": "compared with the snapshot",
     "code": "as code",
 }
 _TARGETS: dict[str, Callable[[Plan], Export]] = {
@@ -44,7 +44,7 @@ _TARGETS: dict[str, Callable[[Plan], Export]] = {
     "Spark": Plan.to_spark,
 }
 _PYTHON = "sessionkit"
-_NO_SNAPSHOT = "Keep a snapshot first; then change something."
+_NO_SNAPSHOT = "Keep a snapshot first, then change a setting."
 
 
 class TuneBoard(ipywidgets.VBox):
@@ -63,7 +63,7 @@ class TuneBoard(ipywidgets.VBox):
         )
         self._key = ipywidgets.Dropdown(description="key")
         self._letters = ipywidgets.Text(description="find key", continuous_update=False)
-        self._keep = ipywidgets.Button(description="keep as snapshot", tooltip="later numbers are held against these")
+        self._keep = ipywidgets.Button(description="keep as snapshot", tooltip="later numbers are compared with these")
         self._view = buttons("show", [(words, name) for name, words in _VIEWS.items()])
         self._counts, self._refused = Words(), Words()
         self._plane, self._lanes, self._sent = PlaneView(), LanesView(), SentView()
@@ -239,7 +239,7 @@ class _Costs:
         _mark(figure, [values.index(self._settings[name]) for name, values in sweep.values.items()], theme)
         self.grid.show(figure, f"Share of dropped records for settings around {now}")
         self._words.say(f"The frame is what is set now: {now}. Click a cell to set it.")
-        self.pareto.show(sweep.pareto(theme=theme), f"What waiting buys, for settings around {now}")
+        self.pareto.show(sweep.pareto(theme=theme), f"Fewer drops or shorter waits, for settings around {now}")
 
     def _clicked(self, x: float | str, y: float | str, name: str) -> None:
         if self._sweep is not None and isinstance(x, str) and isinstance(y, str):

@@ -68,7 +68,7 @@ def test_files_whose_offsets_interleave_are_refused(spark: SparkSession, tmp_pat
     pq.write_table(table.filter(pa.array(odd)), folder / "1.parquet")
     run = BASE.count().run(read_stream(spark, folder))
     with pytest.raises(
-        InvalidData, match=r"offsets must rise within a partition; got partition 2: offset \d+ after \d+"
+        InvalidData, match=r"offsets must increase within a partition; got partition 2: offset \d+ after \d+"
     ):
         run_through(run.events(), tmp_path / "checkpoint")
 

@@ -116,7 +116,7 @@ def test_what_write_refuses(spark: SparkSession, tmp_path: Path) -> None:
         run.write(checkpoint=tmp_path, finals=tmp_path / "finals")
     with pytest.raises(InvalidArgument, match=r"every='1s'"):
         run.write(checkpoint=tmp_path, events=tmp_path / "out", every="1s", available_now=True)
-    with pytest.raises(InvalidArgument, match="no query of this run has told anything yet"):
+    with pytest.raises(InvalidArgument, match="no query of this run has reported progress yet"):
         run.metrics()
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", "200")

@@ -143,7 +143,7 @@ def _path(options: Mapping[str, str]) -> str:
             raise InvalidArgument(problem("sessionkit.replay has no such option", repr(name), f"one of {[*_OPTIONS]}"))
     if _option(options, "path") is None:
         raise InvalidArgument(
-            problem("sessionkit.replay plays a file", "no path", '.option("path", "flights.parquet")')
+            problem("sessionkit.replay needs a file", "no path", '.option("path", "flights.parquet")')
         )
     return str(_option(options, "path"))
 

@@ -144,7 +144,7 @@ class ChunkedState(ColumnState):
         state.snapshots = {partition: snapshot}
         if windows is not None and len(state) != windows:
             got = f"{len(state):,} windows of partition {partition}, where {windows:,} were written"
-            raise StoreCorrupted(problem("a state is not whole", got, "the chunks that were written with it"))
+            raise StoreCorrupted(problem("a state is incomplete", got, "the chunks that were written with it"))
         return state
 
     def _drop(self, gone: Rows) -> None:

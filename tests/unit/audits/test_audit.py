@@ -727,15 +727,15 @@ def test_what_is_shown_is_escaped() -> None:
 @pytest.mark.parametrize(
     ("options", "telling"),
     [
-        ({"store": "disk"}, 'audit knows two stores; got \'disk\'; "memory" or "rocksdb"'),
-        ({"store": None}, "audit knows two stores; got None"),
+        ({"store": "disk"}, 'audit knows two kinds of store; got \'disk\'; "memory" or "rocksdb"'),
+        ({"store": None}, "audit knows two kinds of store; got None"),
         ({"retention": "9ms"}, "retention must cover the windows; got 9 ms; at least size + grace = 10 ms"),
         ({"retention": "long"}, "retention must be a duration; got 'long'"),
         ({"commit_interval": "-1ms"}, "commit_interval must be 0 ms or more; got -1 ms"),
         ({"commit_interval": "often"}, "commit_interval must be a duration; got 'often'"),
         ({"emit_interval": -1}, "emit_interval must be 0 ms or more; got -1; "),
         ({"commit_every": 0, "caching": True}, "commit_every must be positive; got 0"),
-        ({"restarts": [len(WRONG)]}, f"stopped and started again; got [{len(WRONG)}]; rising numbers from 0 to"),
+        ({"restarts": [len(WRONG)]}, f"stopped and started again; got [{len(WRONG)}]; increasing numbers from 0 to"),
         ({"restarts": [-1]}, "got [-1]"),
         ({"restarts": [1, 1]}, "got [1, 1]"),
         ({"restarts": [0.5]}, "got [0.5]"),

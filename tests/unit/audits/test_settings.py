@@ -183,7 +183,7 @@ def test_commits_go_by_a_wall_clock_that_is_given() -> None:
     assert commits_of(by_clock) == {5, 7}
     ticking = count(5, 10_001)
     assert commits_of(audit_of(long, BY_HAND, wall_clock=lambda: next(ticking))) == {3, 6, 7}
-    with pytest.raises(InvalidArgument, match="wall_clock has a time for each record; got 1 for 8"):
+    with pytest.raises(InvalidArgument, match="wall_clock must have one time for each record; got 1 for 8"):
         audit_of(long, BY_HAND, wall_clock=[0])
 
 

@@ -220,7 +220,7 @@ def test_of_numpy_and_pandas(given_as: Any, ms: int) -> None:
         ("1.0000000001s", "gap must be a whole number of milliseconds"),
         (dt.timedelta(microseconds=1), "gap must be a whole number of milliseconds"),
         (pd.Timedelta(1_000_001, "ns"), "gap must be a whole number of milliseconds"),
-        (None, "gap must be a duration; got None; give a text such as"),
+        (None, "gap must be a duration; got None; give text such as"),
         (True, "gap must be a duration; got True"),
         (pd.NaT, "gap must be a duration; got NaT"),
         (b"30s", "gap must be a duration; got b'30s'"),

@@ -184,12 +184,12 @@ def test_kafka_s_partitioner_places_the_keys() -> None:
         (
             "offset",
             [0, 1, 1, 2],
-            "an offset is there twice; got partition 2, row 2: offset 1 after 1; remove the duplicate",
+            "an offset appears twice; got partition 2, row 2: offset 1 after 1; remove the duplicate",
         ),
         (
             "offset",
             [0, 2, 1, 3],
-            "offsets must rise within a partition; got partition 2, row 2: offset 1 after 2; give",
+            "offsets must increase within a partition; got partition 2, row 2: offset 1 after 2; give",
         ),
         ("offset", [0, None, 1, None], "offset column 'offset' has missing values; got 2 (rows [1, 3])"),
         ("offset", [0, 1, -5, 2], "offset column 'offset' has a negative number; got -5 in row 2; Kafka counts from 0"),
@@ -230,7 +230,7 @@ def test_sorting_gives_each_partition_its_order(order: list[int], partitions: li
 
 def test_sorting_keeps_duplicates_refused() -> None:
     table = pa.table({"user": ["a"] * 3, "at": [1, 2, 3], "offset": [4, 2, 4]})
-    with pytest.raises(InvalidData, match="an offset is there twice"):
+    with pytest.raises(InvalidData, match="an offset appears twice"):
         read_records(table, source(unit="ms", offset="offset", sort=True), ())
 
 
@@ -297,9 +297,9 @@ def test_what_goes_in_comes_out(frame: FrameKind) -> None:
         ({"on_bad_time": "ignore"}, "on_bad_time must be a known choice; got 'ignore'; one of 'refuse', 'drop'"),
         ({"ambiguous": "infer"}, "ambiguous must be a known choice; got 'infer'; one of 'raise', 'earliest', 'latest'"),
         ({"nonexistent": True}, "nonexistent must be a known choice; got True"),
-        ({"partitions": 0}, "partitions is a number of partitions; got 0; 1 to 1,000,000, and without partition="),
-        ({"partitions": 10**9}, "partitions is a number of partitions; got 1000000000"),
-        ({"partitions": 4, "partition": "p"}, "partitions is a number of partitions; got 4"),
+        ({"partitions": 0}, "partitions must be a number of partitions; got 0; 1 to 1,000,000, and without partition="),
+        ({"partitions": 10**9}, "partitions must be a number of partitions; got 1000000000"),
+        ({"partitions": 4, "partition": "p"}, "partitions must be a number of partitions; got 4"),
         ({"partitions": "4"}, "partitions must be an integer; got '4'"),
         ({"partitions": True}, "partitions must be an integer; got True"),
         ({"sort": True}, "sort=True sorts by the offset column; got no offset=; name the column"),

@@ -193,7 +193,7 @@ def test_index_of(tuesday: sk.Run) -> None:
     assert tuesday.trace.index_of(8, 0) == 7
     assert tuesday.trace.index_of(2, 7) == 10
     with pytest.raises(
-        UnknownRecord, match=r"an offset is known only with its partition; got offset 2; partition= one"
+        UnknownRecord, match=r"an offset needs its partition as well; got offset 2; partition= one"
     ):
         tuesday.trace.index_of(2)
 

@@ -237,9 +237,9 @@ def test_a_read_step_by_step_sees_what_is_written_ahead_of_it(shelf: Shelf) -> N
 def test_partitions_are_numbers(shelf: Shelf) -> None:
     sessions = Sessions(shelf)
     for partition in (-1, 2**32, "0", True, 1.0):
-        with pytest.raises(InvalidArgument, match="a partition is a number"):
+        with pytest.raises(InvalidArgument, match="a partition must be a number"):
             sessions.put("a", 1, 5, 1, partition=partition)  # type: ignore[arg-type]
-        with pytest.raises(InvalidArgument, match="a partition is a number"):
+        with pytest.raises(InvalidArgument, match="a partition must be a number"):
             list(sessions.all(partition=partition))  # type: ignore[arg-type]
 
 

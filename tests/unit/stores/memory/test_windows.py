@@ -434,7 +434,7 @@ def test_a_closed_store_takes_no_commit() -> None:
 def test_what_is_no_key(key: Any) -> None:
     store = filled([("ada", 5)])
     for call in (lambda: store.put(key, 5, 1, 9), lambda: store.fetch(key, 0, 9), lambda: store.fetch_window(key, 5)):
-        with pytest.raises(InvalidArgument, match="this is no key"):
+        with pytest.raises(InvalidArgument, match="this cannot be a key"):
             call()
     assert starts_of(store.all()) == [("ada", 5)]
 

@@ -710,7 +710,7 @@ def test_a_store_whose_lock_another_holds_is_not_opened(directory: Path) -> None
     "name", ["", ".", "..", "../x", "a/b", "/etc", "a\0b", "é", "a b", "x" * 250, "~", "a\n", None, 7, b"a", Path("a")]
 )
 def test_names_that_lead_elsewhere(directory: Path, name: Any) -> None:
-    with pytest.raises(InvalidArgument, match="this is no name for a store; got "):
+    with pytest.raises(InvalidArgument, match="this cannot be the name of a store; got "):
         opened(directory, name=name)
     assert not directory.exists()
 
@@ -727,10 +727,10 @@ def test_a_directory_that_is_none(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgument, match="directory cannot be used"):
             opened(directory)  # type: ignore[arg-type]
     (tmp_path / "clicks").write_text("mine")
-    with pytest.raises(InvalidArgument, match="store 'clicks' is no folder"):
+    with pytest.raises(InvalidArgument, match="store 'clicks' is not a folder"):
         opened(tmp_path)
     assert (tmp_path / "clicks").read_text() == "mine"
-    with pytest.raises(StoreFailed, match=r"store '\w+' cannot be made; got .*; room, rights and a sound disk at "):
+    with pytest.raises(StoreFailed, match=r"store '\w+' cannot be made; got .*; check the free space, the permissions and the disk at "):
         opened(Path("/proc"))
 
 
@@ -762,7 +762,7 @@ def test_links_are_not_followed(directory: Path, tmp_path: Path) -> None:
 def test_a_folder_of_somebody_else_is_left_alone(directory: Path) -> None:
     (directory / "clicks").mkdir(parents=True)
     (directory / "clicks" / "diary.txt").write_text("dear diary")
-    with pytest.raises(StoreCorrupted, match="no file STORE; it is no store of this version of sessionkit"):
+    with pytest.raises(StoreCorrupted, match="no file STORE; it is not a store of this version of sessionkit"):
         opened(directory)
     assert os.listdir(directory / "clicks") == ["diary.txt"]
     (directory / "empty").mkdir()
@@ -898,7 +898,7 @@ def test_spans_that_cannot_be(directory: Path, start: Any, end: Any, telling: st
 def test_what_is_no_key(directory: Path, key: Any) -> None:
     with opened(directory) as store:
         for call in (lambda: store.put(key, 5, 9, 1), lambda: store.find_sessions(key, 0, 9)):
-            with pytest.raises(InvalidArgument, match=r"this is no key|a key is too long"):
+            with pytest.raises(InvalidArgument, match=r"this cannot be a key|a key is too long"):
                 call()
 
 
@@ -1176,7 +1176,7 @@ def test_files_in_the_place_of_folders(directory: Path) -> None:
         else:
             there.unlink()
             there.mkdir()
-        with pytest.raises(StoreCorrupted, match=r"rows is no folder|no file STORE|CLOSED is no plain file"):
+        with pytest.raises(StoreCorrupted, match=r"rows is not a folder|no file STORE|CLOSED is not a plain file"):
             opened(directory, name=place)
 
 
@@ -1189,7 +1189,7 @@ def test_a_seal_with_a_right_checksum_and_other_content(directory: Path, body: s
     filled(directory, [("ada", 5, 9)]).close()
     raw = body.encode("utf-8", errors="surrogatepass")
     (directory / "clicks" / "CLOSED").write_bytes(b"%08x " % zlib.crc32(raw) + raw)
-    with pytest.raises(StoreCorrupted, match=r"CLOSED is no list of files|since the store was closed"):
+    with pytest.raises(StoreCorrupted, match=r"CLOSED is not a list of files|since the store was closed"):
         opened(directory)
 
 

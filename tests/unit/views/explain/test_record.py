@@ -214,7 +214,7 @@ def test_a_partition_is_named_where_there_are_several() -> None:
     plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="partition", times="ms")
     run = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)).count().run(table)
     assert run.explain(offset=0, partition=4).startswith("Record 0 (partition 4, key ada), event time 6 ms, opened")
-    with pytest.raises(UnknownRecord, match="an offset is known only with its partition"):
+    with pytest.raises(UnknownRecord, match="an offset needs its partition as well"):
         run.explain(offset=0)
     with pytest.raises(UnknownRecord, match="this record is not in the run"):
         run.explain(offset=7, partition=4)

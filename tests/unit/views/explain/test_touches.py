@@ -333,7 +333,7 @@ def test_a_partition_is_named_where_there_are_several(windows: Any) -> None:
     assert run.explain(offset=0, partition=4).startswith(
         "Record 0 (partition 4, key ada), event time 16 ms, counts in 1 "
     )
-    with pytest.raises(UnknownRecord, match="an offset is known only with its partition"):
+    with pytest.raises(UnknownRecord, match="an offset needs its partition as well"):
         run.explain(offset=0)
     with pytest.raises(UnknownRecord, match="this record is not in the run"):
         run.explain(offset=7, partition=4)
