@@ -81,7 +81,9 @@ class GapSuggestion:
     def words(self) -> list[str]:
         """What was found, as sentences."""
         if self.pauses < FEWEST_PAUSES:
-            found = f"{self.pauses:,} pauses between records of one key are too few to judge (at least {FEWEST_PAUSES})."
+            found = (
+                f"{self.pauses:,} pauses between records of one key are too few to judge (at least {FEWEST_PAUSES})."
+            )
             return [f"unsure: {found}"]
         said, by = [], f"by {self.keys}"
         best = max(self.valleys, key=lambda valley: valley.clearness, default=None)
@@ -106,7 +108,9 @@ class GapSuggestion:
             said.append(f"unsure: the pauses ({by}) have no valley; no gap separates them by itself.")
         if self.burst_ms is not None:
             burst = show_duration(self.burst_ms)
-            said.append(f"A valley at {burst} separates bursts of records, not visits: do not take it for a session gap.")
+            said.append(
+                f"A valley at {burst} separates bursts of records, not visits: do not take it for a session gap."
+            )
         return said
 
     def figure(self, *, theme: Theme = "light") -> go.Figure:
@@ -249,7 +253,7 @@ class GraceSuggestion:
         return [
             f"grace {show_duration(self.grace_ms)}: keeps {self.kept_share:.4%} of {self.records:,} records"
             f" ({dropped:,} dropped); {self.keep:.4%} were asked for.",
-            f"Its price: a result is final {waits} of stream time after a window's last moment.",
+            f"The cost: a result is final {waits} of stream time after a window's last moment.",
         ]
 
     def __repr__(self) -> str:

@@ -261,7 +261,9 @@ def typed_column(values: list[Any], kind: pa.DataType) -> pa.Array:
         return pa.array(values, kind)
     except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
         want = 'values that survive the way through Python, or rules="sessionkit", which keeps them in Arrow'
-        raise UnsupportedData(problem(f"a result is no longer a value of type {kind}", shorten(error, 120), want)) from error
+        raise UnsupportedData(
+            problem(f"a result is no longer a value of type {kind}", shorten(error, 120), want)
+        ) from error
 
 
 Fold = CompiledFold | PythonFold

@@ -65,7 +65,10 @@ def deployment(
     """
     given: Any = caching
     if not isinstance(given, int) or given < 0:
-        what, want = "caching must be True, False or a size", "True, False, or how many entries fit into the record cache"
+        what, want = (
+            "caching must be True, False or a size",
+            "True, False, or how many entries fit into the record cache",
+        )
         raise InvalidArgument(problem(what, shorten(repr(caching)), want))
     return Deployment(
         retention_ms=retention_ms,

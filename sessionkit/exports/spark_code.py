@@ -171,7 +171,7 @@ SPARK: Target[_Windows, _Aggregate] = Target(
             "TimeWindows with an advance; or plan.run(spark_dataframe), which has them exactly",
         )
     },
-    aggregations={  # in the order in which their differences are told
+    aggregations={  # in the order in which their differences are listed
         "count": _Aggregate(lambda column, result: "F.count(F.lit(1))"),
         "sum": _Aggregate(lambda column, result: f"F.coalesce(F.sum({_number(column, result)}), F.lit(0))"),
         "mean": _Aggregate(_mean),
@@ -246,7 +246,7 @@ def _written(result: Result, column_of: dict[str, str]) -> str:
 def _differences(request: Request, windows: _Windows) -> list[str]:
     behind = show_duration(windows.watermark_delay_ms)
     words = [
-        "plan.run(spark_dataframe) computes this very plan on Spark; the code here uses Spark's own windows instead.",
+        "plan.run(spark_dataframe) computes exactly this plan on Spark; the code here uses Spark's own windows instead.",
         f"{lateness(request)}. Spark has one watermark for the whole query, {behind} behind the "
         "largest event time of all partitions, and moves it only between micro-batches: which late records count "
         "depends on how records fall into batches. A batch query drops none.",
@@ -257,7 +257,7 @@ def _differences(request: Request, windows: _Windows) -> list[str]:
     words += windows.differences
     if request.is_final:
         words.append(
-            "Final results come out at the end of a micro-batch, in no order; the plan's in order of their bounds."
+            "Final results come out at the end of a micro-batch, in no fixed order; the plan orders them by their bounds."
         )
     else:
         words.append(windows.update_difference)

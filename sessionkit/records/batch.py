@@ -125,9 +125,7 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         InvalidData: null or impossible times, offsets that do not rise, keys that cannot be kept apart.
     """
     if is_spark_frame(data):
-        want = (
-            'a local frame with some of them, such as data.where("partition = 0").orderBy("offset").limit(1_000_000).toPandas()'
-        )
+        want = 'a local frame with some of them, such as data.where("partition = 0").orderBy("offset").limit(1_000_000).toPandas()'
         raise InvalidArgument(problem("this needs local records, in order", "a Spark DataFrame", want))
     wanted = list(dict.fromkeys([*source.columns(), *value_columns]))
     objects: dict[str, list[Any]] = {}
@@ -283,7 +281,9 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.i
         numbers: npt.NDArray[np.int64] = (column.cast(pa.int64()) if column.type == pa.uint64() else column).to_numpy()
     except pa.ArrowInvalid as error:
         got = shorten(error, 120)
-        raise InvalidData(problem(f"{what} column {name!r} has a number that is too large", got, "numbers within 64 bits")) from error
+        raise InvalidData(
+            problem(f"{what} column {name!r} has a number that is too large", got, "numbers within 64 bits")
+        ) from error
     if len(numbers) and numbers.min() < 0:
         got = f"{numbers.min()} in row {int(np.argmin(numbers))}"
         raise InvalidData(problem(f"{what} column {name!r} has a negative number", got, "Kafka counts from 0"))

@@ -56,7 +56,9 @@ def _cast(column: pa.Array | pa.ChunkedArray, plain: pa.DataType, name: str) -> 
         return column if column.type == plain else column.cast(plain)
     except pa.ArrowInvalid as error:
         want = "text as valid UTF-8, integers from -2**63 to 2**63 - 1"
-        raise InvalidData(problem(f"key column {name!r} holds a value that cannot be a key", shorten(error, 120), want)) from error
+        raise InvalidData(
+            problem(f"key column {name!r} holds a value that cannot be a key", shorten(error, 120), want)
+        ) from error
 
 
 def _codes(chunk: pa.DictionaryArray) -> npt.NDArray[np.int32]:
@@ -155,7 +157,9 @@ def key_bytes(key: Any) -> bytes:
     except UnicodeError as error:
         raise InvalidArgument(problem("this cannot be a key", shorten(key), want)) from error
     except OverflowError as error:
-        raise InvalidArgument(problem("this cannot be a key", f"an integer of {key.bit_length():,} bits", want)) from error
+        raise InvalidArgument(
+            problem("this cannot be a key", f"an integer of {key.bit_length():,} bits", want)
+        ) from error
     raise InvalidArgument(problem("this cannot be a key", shorten(repr(key)), want))
 
 

@@ -132,7 +132,9 @@ def _as_int64(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         return column if column.type == pa.int64() else column.cast(pa.int64())
     except pa.ArrowInvalid as error:
         want = "times within 64 bits"
-        raise InvalidData(problem(f"column {name!r} has a time that is too large", shorten(error, 120), want)) from error
+        raise InvalidData(
+            problem(f"column {name!r} has a time that is too large", shorten(error, 120), want)
+        ) from error
 
 
 def _given_unit(column: pa.ChunkedArray, source: Source) -> str:

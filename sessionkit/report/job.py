@@ -71,7 +71,9 @@ def of_file(options: argparse.Namespace) -> None:
     partition, offset = options.partition, options.offset
     if (partition is None) != (offset is None):
         want = "give both, or neither: then the order of rows is the order of arrival"
-        raise InvalidArgument(problem("--partition and --offset must be given together", f"{partition!r} and {offset!r}", want))
+        raise InvalidArgument(
+            problem("--partition and --offset must be given together", f"{partition!r} and {offset!r}", want)
+        )
     schema = parquet_schema(options.file)
     records: Path | pa.Table = options.file
     if schema is None:

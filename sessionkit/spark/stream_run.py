@@ -146,7 +146,9 @@ class StreamRun(SparkInput):
         if not sinks:
             raise InvalidArgument(problem("write needs somewhere to write to", "no view", 'changelog="sessions"'))
         if every is not None and available_now:
-            raise InvalidArgument(problem("a query that ends by itself has no interval", f"every={every!r}", "leave one out"))
+            raise InvalidArgument(
+                problem("a query that ends by itself has no interval", f"every={every!r}", "leave one out")
+            )
         if finals is not None:
             self._check_finals()
         spark, place = self.frame.sparkSession, os.fspath(checkpoint)
@@ -280,7 +282,9 @@ class StreamRun(SparkInput):
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         want = f'.with_types({names[0]}="string"), with any type of Spark\'s'
-        raise UnsupportedData(problem("on a stream the result types of Python functions must be declared", names[0], want))
+        raise UnsupportedData(
+            problem("on a stream the result types of Python functions must be declared", names[0], want)
+        )
 
 
 def _select(events: DataFrame, rows: str, names: list[str]) -> DataFrame:

@@ -42,7 +42,9 @@ class WatchBoard(ipywidgets.VBox):
         self._keys = ipywidgets.Text(
             text, description="keys", placeholder="a, b, c; else the newest", continuous_update=False
         )
-        self._pause = ipywidgets.ToggleButton(False, description="pause", tooltip="the query goes on; the board does not update")
+        self._pause = ipywidgets.ToggleButton(
+            False, description="pause", tooltip="the query goes on; the board does not update"
+        )
         row = ipywidgets.HBox([self._keys, self._pause], layout=ROW)
         parts = [self._line, self._counts, row, self._partitions, self._said]
         super().__init__([*parts, self._picture] if progress.checkpoint else parts)

@@ -193,8 +193,14 @@ def test_names_that_are_no_text() -> None:
     )
     refused(InvalidArgument, "timestamp is no text", lambda: sk.group_by_key("user", timestamp=half, times="ms"))
     refused(InvalidArgument, "sep is no text", lambda: sk.group_by_key("a", "b", timestamp="at", sep=half, times="ms"))
-    refused(InvalidArgument, "this cannot be the name of a column; got '\\ud800'", lambda: plan(it=sk.first(half)).run(data))
-    refused(InvalidArgument, "this cannot be the name of a result; got '\\ud800'", lambda: plan(**{half: sk.count()}).run(data))
+    refused(
+        InvalidArgument, "this cannot be the name of a column; got '\\ud800'", lambda: plan(it=sk.first(half)).run(data)
+    )
+    refused(
+        InvalidArgument,
+        "this cannot be the name of a result; got '\\ud800'",
+        lambda: plan(**{half: sk.count()}).run(data),
+    )
     assert len(plan().run(data).table()) == 1  # a column that the plan does not read
     refused(SessionkitError, "column 'when' is not in the data", lambda: plan(it=sk.first("when")).run(data))
 
@@ -328,7 +334,9 @@ def test_text_that_is_none_is_refused_as_a_value_too() -> None:
     for aggregation in (sk.first("v"), sk.collect("v"), sk.reduce(lambda older, newer: newer, "v")):
         for v in (column, pa.ListArray.from_arrays([0, 1], column)):
             steps = plan(it=aggregation)
-            refused(InvalidData, "column 'v' holds a value that is not text; got", lambda s=steps, v=v: s.run(table(v=v)))
+            refused(
+                InvalidData, "column 'v' holds a value that is not text; got", lambda s=steps, v=v: s.run(table(v=v))
+            )
 
 
 def test_an_interval_has_no_order() -> None:

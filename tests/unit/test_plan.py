@@ -330,7 +330,7 @@ def test_state_goes_from_run_to_run() -> None:
         second = plan.run(CLICKS.assign(o=np.arange(6)).tail(3), store=store)
         logs = pd.concat([first.changelog(), second.changelog()], ignore_index=True)
         assert logs.equals(whole.changelog())
-        assert "came out of the store" in plan.run(
+        assert "was loaded from the store" in plan.run(
             CLICKS.assign(o=np.arange(6, 12)).tail(1).assign(at=1), store=store
         ).explain(offset=11)
 

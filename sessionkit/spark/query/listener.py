@@ -159,4 +159,6 @@ def progress_of(query: Any) -> tuple[Listener, QueryProgress]:
         if found is not None and (found.run is not None or not found.batches):
             return listener, found
     want = "a query over what plan.run(stream) gives, started in this process"
-    raise InvalidArgument(problem("the query does not run a plan of sessionkit", f"query {query.name or query.id}", want))
+    raise InvalidArgument(
+        problem("the query does not run a plan of sessionkit", f"query {query.name or query.id}", want)
+    )

@@ -62,7 +62,9 @@ class SharedFiles:
                 _remove_old(state.partition, folder)
         except NotOurs as error:
             what = "a stream keeps no state in shared memory, and each micro-batch reads Spark's own"
-            warnings.warn(problem(what, error, "a folder of this user's and nobody else's: remove it"), stacklevel=2)
+            warnings.warn(
+                problem(what, error, "a folder that only this user owns and can read; remove this one"), stacklevel=2
+            )
         except OSError:
             pass
 

@@ -269,5 +269,5 @@ def _of_bytes(raw: bytes) -> pa.Table:
         return pa.ipc.open_stream(raw).read_all()
     except (pa.ArrowException, OSError) as error:
         raise StoreCorrupted(
-            problem("a chunk of a state cannot be read", shorten(error), "it was written so")
+            problem("a chunk of a state cannot be read", shorten(error), "a chunk as it was written")
         ) from error

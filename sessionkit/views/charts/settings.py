@@ -92,7 +92,9 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme) -> go.Figure:
             font={"size": 12, "color": colours.line if is_chosen else colours.mute},
         )
     figure.update_xaxes(title=axis_title("pause between two records of one key", colours))
-    figure.update_yaxes(title=axis_title("how many pauses are about this long", colours), rangemode="tozero", tickformat=",d")
+    figure.update_yaxes(
+        title=axis_title("how many pauses are about this long", colours), rangemode="tozero", tickformat=",d"
+    )
     return figure
 
 

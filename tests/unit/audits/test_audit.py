@@ -35,8 +35,8 @@ BARE: dict[str, Any] = {"store": "memory", "caching": False, "commit_interval": 
 
 
 SUPPOSED = {
-    CLOSE: "This supposes no cache and a look for final results at each record.",
-    UPDATE: "This supposes no cache.",
+    CLOSE: "This assumes no cache and a check for final results at each record.",
+    UPDATE: "This assumes no cache.",
 }
 
 
@@ -223,7 +223,7 @@ def test_updates_of_a_session_that_the_store_has_forgotten() -> None:
     assert audit.words() == [
         "in-memory store, retention 5 ms (Kafka's default): 1 of 2 last values come as they should; 1 with another value.",
         SUPPOSED[UPDATE],
-        "Why changed (1): a record met a window that the store had forgotten already, and began it anew.",
+        "Why changed (1): a record met a window that the store had forgotten already, and started it again.",
         "The smallest retention that loses nothing on these records is 6 ms: "
         "Materialized.withRetention(Duration.ofMillis(6L)). Found by replaying them.",
     ]
@@ -232,7 +232,7 @@ def test_updates_of_a_session_that_the_store_has_forgotten() -> None:
     assert found(joined) == {"expected": 2, "sent": 3, "as_it_should_be": 1, "lost": 1, "only_in_kafka": 2}
     assert joined.words()[2:4] == [
         "They are lost because the store had expired the window, or refused to keep it, when a record came for it.",
-        "Why changed (2): a record met a window that the store had forgotten already, and began it anew.",
+        "Why changed (2): a record met a window that the store had forgotten already, and started it again.",
     ]
 
 
@@ -339,7 +339,7 @@ def test_a_cache_makes_updates_late() -> None:
     assert cached.words() == [
         "in-memory store, retention 10 ms (Kafka's default): all 3 last values come once, with the right value, 2 of them "
         "late.",
-        "This supposes a cache without a limit (Kafka's default is 10 MB) and one commit, at the end.",
+        "This assumes a cache without a limit (Kafka's default is 10 MB) and one commit, at the end.",
         "2 results come later than they could: the cache holds them back until a commit.",
     ]
     each = audit_of(TUMBLING_10, rows, UPDATE, caching=True, commit_every=1)
@@ -375,7 +375,7 @@ def test_a_cache_hides_what_the_store_has_forgotten_until_it_evicts_it() -> None
     assert found(one) == {"expected": 2, "sent": 2, "as_it_should_be": 1, "other_value": 1, "dropped_records": 1}
     assert [(row["key"], row["count"], row["kafka_count"]) for row in one.differences().to_pylist()] == [("a", 2, 1)]
     assert one.words()[2].endswith(
-        "and began it anew; with the cache on, entries stay readable that the store has expired."
+        "and started it again; with the cache on, entries stay readable that the store has expired."
     )
 
 
@@ -406,7 +406,7 @@ def test_an_emit_interval_makes_finals_late() -> None:
     assert audit.loses_nothing and not audit.is_clean
     assert audit.words() == [
         "in-memory store, retention 100 ms: all 2 final results come once, with the right value, late.",
-        "This supposes no cache and a look for final results at most every 1 s (Kafka's default), by wall clock.",
+        "This assumes no cache and a check for final results at most every 1 s (Kafka's default), by wall clock.",
         "2 results come later than they could: final results are looked for at most once in 1 s of wall clock, and only "
         "when a record arrives.",
         "At the end the store still holds 2 windows that are final.",
@@ -428,14 +428,14 @@ def test_a_final_that_waits_when_the_records_end_is_no_retentions_fault() -> Non
     assert found(audit) == {"expected": 1, "lost": 1, "waiting": 1, "final_but_kept": 1}
     assert audit.loses_nothing and not audit.is_clean
     assert audit.words() == [
-        "in-memory store, retention 100 ms: the one final result waits for the next look.",
-        "This supposes no cache and a look for final results at most every 20 ms, by stream time.",
+        "in-memory store, retention 100 ms: the one final result waits for the next check.",
+        "This assumes no cache and a check for final results at most every 20 ms, by stream time.",
         "1 final result still waits as the records end: they are looked for at most once in 20 ms of stream time, when a "
         "record arrives, and none came in time.",
         "At the end the store still holds 1 window that is final.",
     ]
     two = audit_of(TUMBLING_10_5, [*a(0), ("b", 3), *a(17)], retention="100ms", emit_interval="20ms")
-    assert two.words()[0].endswith("all 2 final results wait for the next look.")
+    assert two.words()[0].endswith("all 2 final results wait for the next check.")
     assert two.words()[2].startswith("2 final results still wait as the records end")
 
 

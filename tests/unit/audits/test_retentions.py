@@ -126,7 +126,7 @@ def test_words_say_which_retentions_are_safe() -> None:
     assert audit.words()[-1] == (
         "From a retention of 10 min 53 s 334 ms on nothing is lost on these records: "
         "Materialized.withRetention(Duration.ofMillis(653334L)). Of shorter ones only these lose nothing: "
-        "8 min 10 s 1 ms to 8 min 36 s 1 ms; between them segments lie badly. Found by replaying them."
+        "8 min 10 s 1 ms to 8 min 36 s 1 ms; between them segments expire too early. Found by replaying them."
     )
     lucky = audit_of(windows, rows, store="rocksdb", retention="500000ms")
     assert lucky.is_clean

@@ -206,8 +206,14 @@ def test_csv(calls: list[Call], tmp_path: Path, ending: str) -> None:
 @pytest.mark.parametrize(
     ("options", "telling"),
     [
-        (["--key", "user", "--partition", "site"], "--partition and --offset must be given together; got 'site' and None; both"),
-        (["--key", "user", "--offset", "site"], "--partition and --offset must be given together; got None and 'site'; both"),
+        (
+            ["--key", "user", "--partition", "site"],
+            "--partition and --offset must be given together; got 'site' and None; both",
+        ),
+        (
+            ["--key", "user", "--offset", "site"],
+            "--partition and --offset must be given together; got None and 'site'; both",
+        ),
         (["--key", ","], "a plan groups by one column or more"),
         (["--key", "user,site", "--sep", ""], "several key columns need a separator"),
         (["--key", "user", "--gap", "soon"], "inactivity_gap must be a duration; got 'soon'; a number with a unit"),
@@ -312,7 +318,9 @@ def test_a_folder_that_cannot_be_made(no_spark: None, tmp_path: Path, capsys: py
     taken = tmp_path / "taken"
     taken.touch()
     said = refusal(capsys, "demo", "--out", str(taken))
-    assert said == (f"the results cannot be written to this folder; got {taken} (File exists); a folder that can be created and written to")
+    assert said == (
+        f"the results cannot be written to this folder; got {taken} (File exists); a folder that can be created and written to"
+    )
 
 
 @pytest.mark.parametrize("place", ["table/mine.csv", "trace/records/notes.txt", "report.html", "thesis.tex"])
@@ -324,7 +332,9 @@ def test_files_of_the_users_are_refused(
     mine.parent.mkdir(parents=True, exist_ok=True)
     mine.write_text("mine", encoding="utf-8")
     refused = refusal(capsys, "demo", "--out", str(tmp_path))
-    assert refused.startswith(f"the folder holds files that sessionkit did not write; got {tmp_path / Path(place).parts[0]}; ")
+    assert refused.startswith(
+        f"the folder holds files that sessionkit did not write; got {tmp_path / Path(place).parts[0]}; "
+    )
     if place != "thesis.tex":
         refused = refusal(capsys, "demo", "--out", str(tmp_path), "--overwrite")
         assert refused.startswith(f"files that sessionkit did not write are in the way; got {mine}; another folder")

@@ -105,7 +105,10 @@ def test_types_that_are_none(values: list[Any], kind: pa.DataType, telling: str)
 @pytest.mark.parametrize(
     ("bad", "telling"),
     [
-        (pa.array([2**63], pa.uint64()), "key column 'u' holds a value that cannot be a key; got Integer value 9223372036854775808"),
+        (
+            pa.array([2**63], pa.uint64()),
+            "key column 'u' holds a value that cannot be a key; got Integer value 9223372036854775808",
+        ),
         (pa.array([2**63], pa.uint64()).dictionary_encode(), "key column 'u' holds a value that cannot be a key"),
         (pa.array([b"\xed\xa0\x80"]).view(pa.string()), "valid UTF-8, without lone surrogates"),
         (pa.array(["a", "x" * (MAX_KEY_BYTES + 1)]), "a key of u is too long; got 32,769 bytes, xxxx"),

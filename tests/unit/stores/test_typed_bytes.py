@@ -145,7 +145,7 @@ def test_what_has_no_bytes_is_refused(value: Any) -> None:
         with pytest.raises(UnsupportedData) as caught:
             pack_value(offered)
         assert "an aggregate cannot be written to a store on disk; got " in str(caught.value)
-        assert "encode= and decode= for other types are not there for it" in str(caught.value)
+        assert "this aggregation has no encode= and decode= for other types" in str(caught.value)
         assert "\n" not in str(caught.value)
 
 

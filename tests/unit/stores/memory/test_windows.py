@@ -298,7 +298,7 @@ def test_several_aggregations_are_one_stored_value() -> None:
         ):
             PLAN.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).count().run(clicks(("ada", 7, 0, 2)), store=store)
         with pytest.raises(
-            StoreMismatch, match=r"store 'hourly' was made for something else; got windows 'TimeWindows"
+            StoreMismatch, match=r"store 'hourly' was made with other settings; got windows 'TimeWindows"
         ):
             plan.with_windows(size_ms=20, advance_ms=10).run(clicks(("ada", 7, 0, 2)), store=store)
 

@@ -654,15 +654,15 @@ def test_a_plan_goes_on_where_it_stopped(directory: Path) -> None:
 def test_other_settings_are_refused_by_name(directory: Path) -> None:
     filled(directory, [("ada", 5, 9)], retention="1h").close()
     others: dict[str, dict[str, Any]] = {
-        "retention 1 h in it, 2 h asked for; segment_interval 30 min in it, 1 h asked for": {"retention": "2h"},
-        "retention 1 h in it, none asked for; segment_interval 30 min in it, 1 min asked for": {},
-        "segment_interval 30 min in it, 5 s asked for": {"retention": "1h", "segment_interval": "5s"},
-        "time_ordered False in it, True asked for; index False in it, True": {"retention": "1h", "time_ordered": True},
+        "retention 1 h, not 2 h; segment_interval 30 min, not 1 h": {"retention": "2h"},
+        "retention 1 h, not none; segment_interval 30 min, not 1 min": {},
+        "segment_interval 30 min, not 5 s": {"retention": "1h", "segment_interval": "5s"},
+        "time_ordered False, not True; index False, not True": {"retention": "1h", "time_ordered": True},
     }
     for telling, options in others.items():
         with pytest.raises(StoreMismatch) as caught:
             opened(directory, **options)
-        assert f"store 'clicks' was made for something else; got {telling}" in str(caught.value)
+        assert f"store 'clicks' was made with other settings; got {telling}" in str(caught.value)
         assert "open it as it was made, or use another name" in str(caught.value)
     with opened(directory, retention="1h") as store:
         assert len(store) == 1
@@ -676,9 +676,9 @@ def test_windows_with_other_parameters_are_refused(directory: Path) -> None:
         store.bind(parameters)
         store.bind(parameters)
     with opened(directory) as store:
-        with pytest.raises(StoreMismatch, match="got grace_ms 5 in it, 7 asked for; open it as it was made"):
+        with pytest.raises(StoreMismatch, match="got grace_ms 5, not 7; open it as it was made"):
             store.bind({**parameters, "grace_ms": 7})
-        with pytest.raises(StoreMismatch, match="got grace_ms 5 in it, None asked for"):
+        with pytest.raises(StoreMismatch, match="got grace_ms 5, not None"):
             store.bind({"kind": "SessionWindows", "inactivity_gap_ms": 10})
         store.bind(parameters)
 
@@ -730,7 +730,9 @@ def test_a_directory_that_is_none(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="store 'clicks' is not a folder"):
         opened(tmp_path)
     assert (tmp_path / "clicks").read_text() == "mine"
-    with pytest.raises(StoreFailed, match=r"store '\w+' cannot be made; got .*; check the free space, the permissions and the disk at "):
+    with pytest.raises(
+        StoreFailed, match=r"store '\w+' cannot be made; got .*; check the free space, the permissions and the disk at "
+    ):
         opened(Path("/proc"))
 
 
@@ -872,7 +874,7 @@ def test_a_store_that_was_not_closed_is_tried_elsewhere_first(directory: Path) -
 @pytest.mark.parametrize("aggregate", [object(), {1: 2}, 2**63, "\ud800", np.array([1])])
 def test_what_cannot_be_written_is_refused_and_nothing_is_changed(directory: Path, aggregate: Any) -> None:
     with filled(directory, [("ada", 5, 9)], retention="10ms") as store:
-        with pytest.raises(UnsupportedData, match="encode= and decode= for other types are not there for it"):
+        with pytest.raises(UnsupportedData, match="this aggregation has no encode= and decode= for other types"):
             store.put("ada", 5, 100, aggregate)
         assert [s.aggregate for s in store.all()] == ["ada5-9"]
 
