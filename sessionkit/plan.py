@@ -276,8 +276,9 @@ class Plan(Exports):
             what, want = lacking
             raise InvalidArgument(problem(what, repr(self.windows), want))
         if rules != "kafka" and only_kafka:
-            got, want = "caching, commit_every, emit_interval or wall_clock", 'rules="kafka", or leave these options out'
-            raise InvalidArgument(problem("only rules="kafka" has a cache, commits and a throttle", got, want))
+            got = "caching, commit_every, emit_interval or wall_clock"
+            want = 'rules="kafka", or leave these options out'
+            raise InvalidArgument(problem('only rules="kafka" has a cache, commits and a throttle', got, want))
 
     def _check_store(self, store: PlanStore | None) -> None:
         if store is None:

@@ -236,7 +236,8 @@ def _differences(request: Request, windows: _Windows) -> list[str]:
         )
     else:
         words.append(
-            "Results come out when the watermark passes, in no fixed order of keys; the plan orders them by end, then key."
+            "Results come out when the watermark passes, in no fixed order of keys; the plan orders them by end, "
+            "then key."
         )
     words += windows.differences
     words += dict.fromkeys(each.difference for each in FLINK.used(request.built_ins) if each.difference)

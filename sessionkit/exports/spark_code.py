@@ -246,7 +246,8 @@ def _written(result: Result, column_of: dict[str, str]) -> str:
 def _differences(request: Request, windows: _Windows) -> list[str]:
     behind = show_duration(windows.watermark_delay_ms)
     words = [
-        "plan.run(spark_dataframe) computes exactly this plan on Spark; the code here uses Spark's own windows instead.",
+        "plan.run(spark_dataframe) computes exactly this plan on Spark; the code here uses Spark's own windows "
+        "instead.",
         f"{lateness(request)}. Spark has one watermark for the whole query, {behind} behind the "
         "largest event time of all partitions, and moves it only between micro-batches: which late records count "
         "depends on how records fall into batches. A batch query drops none.",
@@ -257,7 +258,8 @@ def _differences(request: Request, windows: _Windows) -> list[str]:
     words += windows.differences
     if request.is_final:
         words.append(
-            "Final results come out at the end of a micro-batch, in no fixed order; the plan orders them by their bounds."
+            "Final results come out at the end of a micro-batch, in no fixed order; the plan orders them by their "
+            "bounds."
         )
     else:
         words.append(windows.update_difference)

@@ -125,7 +125,10 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         InvalidData: null or impossible times, offsets that do not rise, keys that cannot be kept apart.
     """
     if is_spark_frame(data):
-        want = 'a local frame with some of them, such as data.where("partition = 0").orderBy("offset").limit(1_000_000).toPandas()'
+        want = (
+            "a local frame with some of them, such as "
+            'data.where("partition = 0").orderBy("offset").limit(1_000_000).toPandas()'
+        )
         raise InvalidArgument(problem("this needs local records, in order", "a Spark DataFrame", want))
     wanted = list(dict.fromkeys([*source.columns(), *value_columns]))
     objects: dict[str, list[Any]] = {}

@@ -6,7 +6,10 @@ from sessionkit.errors import InvalidData, problem
 
 IN_ORDER = "give the records in offset order, or pass sort=True in the plan"
 ONCE = "remove the duplicate"
-FROM_A_SOURCE = "a source that delivers each partition in increasing order of offsets, such as Kafka; with files, one range of offsets each"
+FROM_A_SOURCE = (
+    "a source that delivers each partition in increasing order of offsets, such as Kafka; with files, one range of "
+    "offsets each"
+)
 
 
 def not_after(partition: int, offset: int, before: int, *, row: int | None = None, want: str = "") -> InvalidData:

@@ -214,7 +214,8 @@ def _grace_curve(findings: Findings) -> str:
     )
     longest = show_duration(int(enough.max()))
     return (
-        f"<h3>How much grace would keep them</h3><p>Each late record is judged by itself. All of them are kept with {longest}. "
+        f"<h3>How much grace would keep them</h3><p>Each late record is judged by itself. "
+        f"All of them are kept with {longest}. "
         f"More grace also makes every result wait longer.</p>"
         "<table class='curve'><thead><tr><th scope='col'>grace</th><th scope='col'></th>"
         f"<th scope='col'>kept</th><th scope='col'>share</th></tr></thead><tbody>{rows}</tbody></table>"
@@ -286,7 +287,8 @@ def _losers(run: Run) -> str:
         for key in worst
     )
     return (
-        "<section><h2>Keys that lose the most records</h2><table><thead><tr><th scope='col'>key</th><th scope='col'>dropped</th>"
+        "<section><h2>Keys that lose the most records</h2>"
+        "<table><thead><tr><th scope='col'>key</th><th scope='col'>dropped</th>"
         f"<th scope='col'>records</th><th scope='col'>share</th></tr></thead><tbody>{rows}</tbody></table></section>"
     )
 

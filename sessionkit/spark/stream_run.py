@@ -275,8 +275,9 @@ class StreamRun(SparkInput):
         listener_of(spark).plans[self._name] = self.zoned_plan
         if spark.conf.get(_TASKS) == _SPARKS_TASKS:
             text = (
-                f"{_TASKS} is {_SPARKS_TASKS}, Spark's default: a new stream will keep its state in that many parts for "
-                "ever, each with its own files. The number of source partitions is enough; set it before the first start"
+                f"{_TASKS} is {_SPARKS_TASKS}, Spark's default: a new stream will keep its state in that many parts "
+                "for ever, each with its own files. The number of source partitions is enough; set it before the first "
+                "start"
             )
             warnings.warn(text, stacklevel=level_of_user())
 

@@ -235,8 +235,8 @@ def _safe(safe: Safe) -> list[str]:
     intervals, unknown = safe.intervals, safe.unknown
     recommended = intervals[-1][0] if intervals and intervals[-1][1] is None else None
     unsure = "".join(
-        f" Whether one from {_span(each)} loses nothing is not known: there are too many ways in which RocksDB's segments can "
-        "lie."
+        f" Whether one from {_span(each)} loses nothing is not known: there are too many ways in which RocksDB's "
+        "segments can lie."
         for each in unknown
     )
     if recommended is None:
@@ -248,7 +248,8 @@ def _safe(safe: Safe) -> list[str]:
         return [f"{smallest}: {code}. Found by replaying them."]
     said = f"From a retention of {show_duration(recommended)} on nothing is lost on these records: {code}."
     if len(intervals) > 1:
-        said += f" Of shorter ones only these lose nothing: {_listed(intervals[:-1])}; between them segments expire too early."
+        said += f" Of shorter ones only these lose nothing: {_listed(intervals[:-1])}; "
+        said += "between them segments expire too early."
     return [f"{said}{unsure} Found by replaying them."]
 
 

@@ -57,7 +57,8 @@ def explain_record(trace: SessionTrace, windows: SessionWindows, index: int) -> 
         missing = int(missing_grace_ms(trace, windows, np.array([index]))[0])
         enough = show_duration(windows.grace_ms + missing)
         words.append(
-            f"It came {show_duration(missing)} too late: with grace {enough} instead of {grace} it would have been kept."
+            f"It came {show_duration(missing)} too late: with grace {enough} instead of {grace} it would have been "
+            "kept."
         )
     elif code == OPENED:
         words += _gone_near(trace, windows, index)

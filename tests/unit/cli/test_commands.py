@@ -319,7 +319,8 @@ def test_a_folder_that_cannot_be_made(no_spark: None, tmp_path: Path, capsys: py
     taken.touch()
     said = refusal(capsys, "demo", "--out", str(taken))
     assert said == (
-        f"the results cannot be written to this folder; got {taken} (File exists); a folder that can be created and written to"
+        f"the results cannot be written to this folder; got {taken} (File exists); "
+        "a folder that can be created and written to"
     )
 
 
