@@ -132,8 +132,8 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
     """Looks for a gap in the pauses between records of one key: a length that few pauses have.
 
     Args:
-        plan: what `sk.group_by_key(…)` starts; windows and aggregations are not looked at.
-        data: what `plan.run` takes, but for Spark: a frame or a file.
+        plan: a plan that starts with `sk.group_by_key(…)`; its windows and aggregations are ignored.
+        data: what `plan.run` takes, except Spark DataFrames: a frame or a file.
     Raises:
         InvalidArgument: a Spark DataFrame, which has no pauses before it is sorted.
     Example:
@@ -272,18 +272,18 @@ class GraceSuggestion:
 
 @called_as("sk.suggest_grace(plan, data, keep=0.999)")
 def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None) -> GraceSuggestion:
-    """The smallest grace (to the millisecond) under which the records' share `keep` counts in some window.
+    """The smallest grace (to the millisecond) under which the share `keep` of the records counts in some window.
 
     Each try is a replay with the plan's own windows, so that the answer is exact. Records without a key or a usable
     time are not counted: no grace brings them back.
 
     Args:
-        plan: a plan with windows; what its grace is does not matter.
-        data: what `plan.run` takes, but for Spark.
+        plan: a plan with windows; its grace does not matter.
+        data: what `plan.run` takes, except Spark DataFrames.
         keep: from 0 to 1.
-        gap: of session windows, another `inactivity_gap` than the plan's.
+        gap: for session windows, an `inactivity_gap` other than the plan's.
     Raises:
-        InvalidArgument: `keep` is no share, or the data is a Spark DataFrame.
+        InvalidArgument: `keep` is not a share, or the data is a Spark DataFrame.
     Example:
         >>> sk.suggest_grace(waves, flights, gap="1h", keep=0.98).kept_share >= 0.98
         True

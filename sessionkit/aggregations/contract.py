@@ -57,7 +57,7 @@ class Aggregation:
         code: the Python expression that makes it, without its module.
         columns: those that it reads; its functions get a value, a dict of several, or None where there are none.
         initializer: `initializer()` gives the aggregate of an empty window.
-        aggregator: `aggregator(key, value, aggregate)` takes one record in.
+        aggregator: `aggregator(key, value, aggregate)` adds one record.
         merger: `merger(key, older, newer)` joins two sessions.
         result: what is shown of an aggregate, which is what a store keeps.
         built_in: the name by which exports know it; none of Python functions.
@@ -68,7 +68,7 @@ class Aggregation:
         wants: which columns it takes, in words.
         module: where a plan's code finds the function that makes it.
     Raises:
-        InvalidArgument: a column that cannot be one.
+        InvalidArgument: something that cannot be a column.
     Example:
         >>> sk.mean("amount").parts[0].name
         'sum'

@@ -16,8 +16,8 @@ class Export:
     Args:
         target: "java", "ksql", "flink_sql" or "spark".
         code: the code alone.
-        differences: sentences: what the code takes for granted, and where its results differ from the plan's.
-        plan: the plan, one call a line.
+        differences: sentences that say what the code assumes, and where its results differ from the plan's.
+        plan: the plan, with one call per line.
     Example:
         >>> export = plan.to_ksql()
         >>> export.differences[0]

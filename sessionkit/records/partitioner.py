@@ -37,7 +37,7 @@ def partition_for(key: str | int | bytes, partitions: int) -> int:
     """The partition of `key` in a topic with `partitions` partitions.
 
     Raises:
-        InvalidArgument: `key` is neither text, an integer nor bytes, or there is not one partition.
+        InvalidArgument: `key` is neither text, an integer nor bytes, or `partitions` is less than 1.
     Source:
         Kafka's BuiltInPartitioner.partitionForKey.
     Example:

@@ -62,9 +62,9 @@ class SparkInput:
         return cls(plan, frame, tuple(wanted), plan.complete_windows.retention_ms(retention), empty)
 
     def with_types(self: R, /, **types: str) -> R:
-        """The run with the Spark types of results of Python functions declared; else a sample of records tells them.
+        """The run with declared Spark types for results of Python functions; without them a sample of records decides.
 
-        (There is no sample of a stream: there they have to be declared.)
+        (A stream has no sample, so there they have to be declared.)
 
         Example:
             >>> plan.run(spark_df).with_types(longest="string")  # doctest: +SKIP

@@ -25,8 +25,8 @@ def from_kafka(df: Any, *, value: str, key: str = "string") -> DataFrame:
     """The records of a topic as columns: the key, what is in the value, and the record's partition, offset, timestamp.
 
     A key or value in JSON gives a column for each field of its schema. A field that a record lacks is null, as are all
-    fields of a record without a value. What is no UTF-8, or no JSON of the schema, stops the query as soon as a column
-    of it is read, with the record's place: nothing is lost without a word.
+    fields of a record without a value. What is not UTF-8, or not JSON of the schema, stops the query as soon as a
+    column of it is read, with the record's place: nothing is lost silently.
 
     Args:
         df: what `format("kafka")` loads, as a stream or in a batch.
@@ -34,7 +34,7 @@ def from_kafka(df: Any, *, value: str, key: str = "string") -> DataFrame:
         value: "string" or "bytes" gives a column "value"; else the schema of its JSON in Spark's DDL, such as
             "minutes bigint, at timestamp".
     Raises:
-        UnsupportedData: `df` is no DataFrame of Spark's, or its key or value is not bytes.
+        UnsupportedData: `df` is not a Spark DataFrame, or its key or value is not bytes.
         MissingColumn: it is not what `format("kafka")` loads.
         InvalidArgument: a schema that Spark does not know, or two columns of one name.
         InvalidData: from the query, with the record that cannot be read.
@@ -70,15 +70,15 @@ def to_kafka(run: Any, *, partitions: int, changelog: DataFrame | None = None) -
     """A run's changelog as records for `format("kafka")`, as Kafka Streams writes the same table to a topic.
 
     The key is that of Kafka's SessionWindowedSerializer (key, end, start) or TimeWindowedSerializer (key, start), the
-    value JSON of the results; null for a tombstone, and where all results are null. `partition` is where a topic of so
-    many partitions has the key without its window. Spark's sink sets no timestamps: they are those of writing.
+    value JSON of the results; null for a tombstone, and where all results are null. `partition` is where a topic with
+    this many partitions has the key without its window. Spark's sink sets no timestamps: they are the times of writing.
 
     Args:
-        run: of a plan over a Spark DataFrame, streaming or not.
-        partitions: of the topic that is written to.
+        run: a run over a Spark DataFrame, streaming or not.
+        partitions: how many partitions the output topic has.
         changelog: only these rows of the run's changelog, such as a micro-batch in `foreachBatch`.
     Raises:
-        InvalidArgument: `run` is not on Spark, or there is not one partition.
+        InvalidArgument: `run` is not on Spark, or `partitions` is less than 1.
     Source:
         SessionKeySchema.toBinary, TimeWindowedSerializer, WindowedStreamPartitioner.
     Example:

@@ -48,7 +48,7 @@ class StreamRun(SparkInput):
     """
 
     def events(self) -> DataFrame:
-        """All that happens, in order of the records of each partition; `what` says what a row is.
+        """Everything that happens, in order of the records of each partition; `what` says what a row is.
 
         "update", "tombstone" and "final" rows are those of `changelog()`, "dropped" ones those of `dropped()`.
         """
@@ -91,12 +91,12 @@ class StreamRun(SparkInput):
     def dropped(self) -> DataFrame:
         """The records that count in no window, with the reason.
 
-        The grace that a late record of a session lacked is not told: it takes the history of its key.
+        The grace that a late record of a session lacked is not given, as it takes the history of its key.
         """
         return self.shown(_select(self._events(), *self._rows_of("dropped")))
 
     def table(self) -> NoReturn:
-        """There is no last word on a stream.
+        """Not offered: a stream has no final table.
 
         Raises:
             NotBuilt: with what to use instead.
@@ -116,19 +116,19 @@ class StreamRun(SparkInput):
         available_now: bool = False,
         name: str | None = None,
     ) -> StreamingQuery:
-        """Starts one query, with one state, that sends each of these views to a place of its own.
+        """Starts one query, with one state, that writes each of these views to its own place.
 
         A micro-batch that is run again after a failure writes the same rows to the same place: a folder is written as
-        Parquet, a sub-folder for each micro-batch (`batch=7`), which is there when it is whole and replaces one of this
-        query alone. Any reader of Parquet sees each row once, and the number of the micro-batch as a column.
+        Parquet, a sub-folder for each micro-batch (`batch=7`), which appears when it is complete and only replaces one
+        of this query alone. Any reader of Parquet sees each row once, and the number of the micro-batch as a column.
 
         Args:
             checkpoint: a folder for Spark's checkpoint; it belongs to this query alone.
             events, changelog, finals, dropped: a folder, or a function of a DataFrame and the number of its micro-batch
-                that writes it anywhere. It is called again with the same number where it did not come to its end.
-            every: how often a micro-batch starts, at most; as soon as there is something if not given.
-            available_now: takes what is there now, in as many micro-batches as the source says, and ends.
-            name: of the query, for those who look at it.
+                that writes it anywhere. It is called again with the same number if it did not finish.
+            every: how often a micro-batch starts, at most; by default as soon as there is new data.
+            available_now: processes what is there now, in as many micro-batches as the source decides, and ends.
+            name: the name of the query.
         Returns:
             Spark's query, which runs in the background.
         Raises:
@@ -168,10 +168,10 @@ class StreamRun(SparkInput):
     # ---- while it runs
 
     def progress(self, query: StreamingQuery | None = None) -> QueryProgress:
-        """How far a query of this run came: its partitions, their stream times, its micro-batches.
+        """How far a query of this run has come: its partitions, their stream times, its micro-batches.
 
         Args:
-            query: which one, if several were started; the last one if it is not given.
+            query: which one, if several were started; by default the last one.
         Raises:
             InvalidArgument: no query of this run was started.
         """
@@ -190,7 +190,7 @@ class StreamRun(SparkInput):
         return known[-1]
 
     def metrics(self, query: StreamingQuery | None = None) -> dict[str, int]:
-        """The counters of `Run.metrics()`, from the first record on: they are kept with the state, over restarts.
+        """The counters of `Run.metrics()`, from the first record on: they are kept with the state, across restarts.
 
         And "windows-in-state": those that a record can still find, closed ones among them. A partition that has had no
         record since the query was started is not in them yet.

@@ -183,7 +183,7 @@ class Trace:
 
     @abstractmethod
     def records(self) -> pa.Table:
-        """One row a record."""
+        """One row per record."""
 
     @abstractmethod
     def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:

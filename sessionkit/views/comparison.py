@@ -64,7 +64,7 @@ class Comparison:
     # ---- what it says
 
     def counts(self) -> dict[str, int]:
-        """Records and windows by what became of them.
+        """Records and windows by what happened to them.
 
         `records_…` add up to all records. A `split` is one window before and several after, a `joined` the reverse,
         `regrouped` is several on both sides; `…_before` and `…_after` add up to the windows of each run.
@@ -84,7 +84,7 @@ class Comparison:
         }
 
     def table(self) -> Any:
-        """One row for each group of windows that have records in common: what became of it, and where it lies.
+        """One row for each group of windows that have records in common: what happened to it, and where it is.
 
         Columns: what, partition, key, start_ms, end_ms (of all its windows), before_count, after_count, and the
         bounds before and after as lists.
@@ -106,7 +106,7 @@ class Comparison:
         return tables.frame_of(columns, self.before.outcome.batch, _SHOWN)
 
     def records(self) -> Any:
-        """One row for each record that one run keeps and the other drops: what became of it, and the reason."""
+        """One row for each record that one run keeps and the other drops: what happened to it, and the reason."""
         kept, keeps = self._accepted
         rows = np.flatnonzero(kept != keeps)
         batch = self.before.outcome.batch
@@ -138,7 +138,7 @@ class Comparison:
         return [*said, f"Of the {noun}s {c[SAME]:,} stay as they are; {', '.join(told)}."]
 
     def figure(self, *, theme: Theme = "light", most: int = 8) -> go.Figure:
-        """The windows of the keys that change most, those before over those after."""
+        """The windows of the keys that change most, with those before above those after."""
         from sessionkit.views.charts.comparison import comparison_figure
 
         return comparison_figure(self, theme=theme, most=most)

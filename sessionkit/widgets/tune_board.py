@@ -48,9 +48,9 @@ _NO_SNAPSHOT = "Keep a snapshot first, then change a setting."
 
 
 class TuneBoard(ipywidgets.VBox):
-    """A plan, and its records under the settings of the moment.
+    """A plan, and its records under the current settings.
 
-    `plan` and `run` are those of now, `snapshot` is the run that was kept; `set(grace="2h")` moves a slider.
+    `plan` and `run` are the current ones, `snapshot` is the run that was kept; `set(grace="2h")` moves a slider.
     """
 
     def __init__(self, plan: Plan, data: Any, spans: Mapping[str, tuple[Duration, Duration]]) -> None:
@@ -96,12 +96,12 @@ class TuneBoard(ipywidgets.VBox):
 
     @property
     def plan(self) -> Plan:
-        """The plan under the settings of now."""
+        """The plan under the current settings."""
         return self._tuner.plan
 
     @property
     def run(self) -> Run:
-        """The run under the settings of now."""
+        """The run under the current settings."""
         return self._tuner.run
 
     @property

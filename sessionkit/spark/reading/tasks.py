@@ -46,7 +46,7 @@ class SparkReading(SparkInput):
     parallelism: Parallelism = "partition"
 
     def how(self) -> str:
-        """Which way the records take and why, in words; no job is started for it."""
+        """How the records are read and why, in words; no job is started for it."""
         source = self.plan.source
         layout = self._layout
         way = f"one task a partition ({source.partition}), in order of {source.offset}: "

@@ -51,7 +51,7 @@ class BaseStore(ShownStore, ABC):
     # ---- bound to a plan
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Refuses a plan whose results are called otherwise than those in the store.
+        """Refuses a plan whose results have other names than those in the store.
 
         Raises:
             InvalidData: with the names in it and those in the plan.
