@@ -86,8 +86,8 @@ class Comparison:
     def table(self) -> Any:
         """One row for each group of windows that have records in common: what happened to it, and where it is.
 
-        Columns: what, partition, key, start_ms, end_ms (of all its windows), before_count, after_count, and the
-        bounds before and after as lists.
+        Columns: what, partition, the key columns, start, end (of all its windows), before_count, after_count, and
+        the bounds before and after as lists.
         """
         placed = sorted(((self._place(group), group) for group in self.groups), key=itemgetter(0))
         places, groups = [place for place, _ in placed], [group for _, group in placed]

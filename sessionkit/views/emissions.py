@@ -74,8 +74,8 @@ class Emissions:
     def table(self) -> Any:
         """The key's rows of `run.changelog()` in their order, followed by a row "pending" for each open window.
 
-        Besides the columns of the changelog: `stream_time_ms`, when it went out (of what is pending: now), and
-        `closes_at_ms`, the stream time that closes a window with these bounds (null if none ever does). The `offset` of
+        Besides the columns of the changelog: `stream_time`, when it went out (of what is pending: now), and
+        `closes_at`, the stream time that closes a window with these bounds (null if none ever does). The `offset` of
         what is pending is that of the newest record of the partition.
         """
         return frame_of(self.columns, self.trace.batch)

@@ -49,7 +49,7 @@ class Latency:
         return int(self.windows.close_lag_ms) + (1 if self.windows.inclusive_end else 0)
 
     def table(self) -> Any:
-        """One row per final result: key, partition, bounds, closed_by (offset), stream_time_ms, delay_ms, waited_ms.
+        """One row per final result: key, partition, bounds, closed_by (offset), stream_time, delay_ms, waited_ms.
 
         `waited_ms` is how much `delay_ms` exceeds the smallest possible delay: nothing moved stream time on sooner.
         """
@@ -126,7 +126,7 @@ class OpenWindows:
         return int(self.counts[-1]) if len(self.counts) else 0
 
     def table(self) -> Any:
-        """One row per record: partition, offset, stream_time_ms, open_count (in all partitions)."""
+        """One row per record: partition, offset, stream_time, open_count (in all partitions)."""
         batch = self.trace.batch
         found = {
             "partition": batch.partitions[batch.partition],

@@ -155,8 +155,8 @@ def _why_counted(settings: Settings, count: int) -> str:
 def _why_waiting(settings: Settings, count: int) -> str:
     interval, wait = show_duration(settings.emit_interval_ms), "waits" if count == 1 else "wait"
     return (
-        f"{plural(count, 'final result')} still {wait} as the records end: they are looked for at most once in "
-        f"{interval} of {settings.clock}, when a record arrives, and none came in time."
+        f"{plural(count, 'final result')} still {wait} when the records end: Kafka looks for them at most once in "
+        f"{interval} of {settings.clock}, when a record arrives, and no record came in time."
     )
 
 
@@ -201,7 +201,9 @@ def _why_lost(settings: Settings, counts: Mapping[str, int], windows: WindowKind
     kept = show_duration(settings.retention_ms)
     closes = f"a window closes once stream time is {show_duration(windows.close_lag_ms)} past its end"
     if settings.store == "rocksdb":
-        keeps = "RocksDB drops whole segments of time, and what was in them when final results are looked for is gone"
+        keeps = (
+            "RocksDB drops whole segments of time, and the windows in them are gone when Kafka checks for final results"
+        )
     else:
         one, bound = FORGOTTEN_BY[windows.holds]
         keeps = f"the in-memory store forgets a {one} once the newest {bound} is {kept} past its own"
@@ -226,7 +228,7 @@ def _cure(settings: Settings, safe: Safe, cured: Mapping[str, int] | None) -> li
     if cured is not None and cured["sent_twice"]:
         twice = plural(cured["sent_twice"], "session")
         sent = f"{twice} {_are(cured['sent_twice'])} sent again, larger,"
-        words.append(f"With it {sent} when a late record joins one that was final already.")
+        words.append(f"With this retention {sent} because a late record joins one that was already final.")
     return words
 
 
@@ -235,20 +237,20 @@ def _safe(safe: Safe) -> list[str]:
     intervals, unknown = safe.intervals, safe.unknown
     recommended = intervals[-1][0] if intervals and intervals[-1][1] is None else None
     unsure = "".join(
-        f" Whether one from {_span(each)} loses nothing is not known: there are too many ways in which RocksDB's "
-        "segments can lie."
+        f" Whether one from {_span(each)} loses nothing is not known: RocksDB's segments "
+        "can be placed in too many ways."
         for each in unknown
     )
     if recommended is None:
         those = f"Only these lose nothing on these records: {_listed(intervals)}." if intervals else "None was found."
-        return [f"No retention can be recommended, as none loses nothing from it on. {those}{unsure}"]
+        return [f"No retention can be recommended: none is known above which nothing is ever lost. {those}{unsure}"]
     code = f"Materialized.withRetention(Duration.ofMillis({recommended}L))"
     if len(intervals) == 1 and not unknown:
         smallest = f"The smallest retention that loses nothing on these records is {show_duration(recommended)}"
         return [f"{smallest}: {code}. Found by replaying them."]
-    said = f"From a retention of {show_duration(recommended)} on nothing is lost on these records: {code}."
+    said = f"With a retention of {show_duration(recommended)} or more nothing is lost on these records: {code}."
     if len(intervals) > 1:
-        said += f" Of shorter ones only these lose nothing: {_listed(intervals[:-1])}; "
+        said += f" Of the shorter ones, only these lose nothing: {_listed(intervals[:-1])}; "
         said += "between them segments expire too early."
     return [f"{said}{unsure} Found by replaying them."]
 

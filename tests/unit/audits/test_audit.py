@@ -158,7 +158,7 @@ def test_one_is_said_as_one() -> None:
     again = audit_of(sk.SessionWindows(inactivity_gap_ms=3, grace_ms=2), [*a(10), ("b", 16), *a(13), ("b", 90)])
     assert "holds 1 window that is final" in repr(held)
     assert "1 result comes later than it could" in repr(late)
-    assert "With it 1 session is sent again" in repr(again)
+    assert "With this retention 1 session is sent again" in repr(again)
 
 
 def test_one_final_result_is_not_all_of_them() -> None:
@@ -209,8 +209,8 @@ def test_what_is_sent_again_is_not_lost() -> None:
     assert (
         found(default)["lost"] == default.counts()["expected"] == 3
     )  # 13 is within the gap, but 10 has expired: 3 of one
-    assert default.words()[-1].startswith("With it 1 session ")
-    assert default.words()[-1].endswith(" sent again, larger, when a late record joins one that was final already.")
+    assert default.words()[-1].startswith("With this retention 1 session ")
+    assert default.words()[-1].endswith(" sent again, larger, because a late record joins one that was already final.")
 
 
 def test_updates_of_a_session_that_the_store_has_forgotten() -> None:
@@ -430,13 +430,13 @@ def test_a_final_that_waits_when_the_records_end_is_no_retentions_fault() -> Non
     assert audit.words() == [
         "in-memory store, retention 100 ms: the one final result waits for the next check.",
         "This assumes no cache and a check for final results at most every 20 ms, by stream time.",
-        "1 final result still waits as the records end: they are looked for at most once in 20 ms of stream time, when a "
+        "1 final result still waits when the records end: Kafka looks for them at most once in 20 ms of stream time, when a "
         "record arrives, and none came in time.",
         "At the end the store still holds 1 window that is final.",
     ]
     two = audit_of(TUMBLING_10_5, [*a(0), ("b", 3), *a(17)], retention="100ms", emit_interval="20ms")
     assert two.words()[0].endswith("all 2 final results wait for the next check.")
-    assert two.words()[2].startswith("2 final results still wait as the records end")
+    assert two.words()[2].startswith("2 final results still wait when the records end")
 
 
 def test_a_retention_too_short_for_what_waits_loses_it() -> None:
