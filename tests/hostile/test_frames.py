@@ -189,7 +189,9 @@ def test_names_that_are_no_text() -> None:
     half = "\ud800"
     data = pd.DataFrame({"user": ["a"], "at": [1], half: [1]})
     refused(
-        InvalidArgument, "key 0 is no text; got '\\ud800'", lambda: sk.group_by_key(half, timestamp="at", times="ms")
+        InvalidArgument,
+        "key 0 is not valid text; got '\\ud800'",
+        lambda: sk.group_by_key(half, timestamp="at", times="ms"),
     )
     refused(InvalidArgument, "timestamp is no text", lambda: sk.group_by_key("user", timestamp=half, times="ms"))
     refused(InvalidArgument, "sep is no text", lambda: sk.group_by_key("a", "b", timestamp="at", sep=half, times="ms"))

@@ -373,7 +373,7 @@ def test_offsets_that_were_read_before_are_skipped(rules: str) -> None:
             "offset column 'offset' has missing values; got 1 (rows [1]); each record is in one",
         ),
         (["0", "1"], None, "offset column 'offset' must hold integers; got string"),
-        (np.array([0, 2**63], np.uint64), None, "offset column 'offset' has a number too large; got"),
+        (np.array([0, 2**63], np.uint64), None, "offset column 'offset' has a number that is too large; got"),
     ],
 )
 def test_places_that_cannot_be(offset: Any, partition: Any, telling: str) -> None:
@@ -447,7 +447,7 @@ def test_what_is_no_key(keys: list[Any], telling: str) -> None:
             InvalidData,
             "key column 'user' holds a value that cannot be a key; got Integer value 9223372036854775808",
         ),
-        (pa.array([b"\xff"]).view(pa.string()), InvalidData, "a key of user is no text; got Invalid UTF8 sequence"),
+        (pa.array([b"\xff"]).view(pa.string()), InvalidData, "a key of user is not text; got Invalid UTF8 sequence"),
     ],
 )
 def test_what_is_no_key_in_arrow(keys: pa.Array, error: type[SessionkitError], telling: str) -> None:
@@ -686,7 +686,7 @@ def test_duplicate_columns() -> None:
         pa.table([["a"], [1], [2]], names=["user", "at", "at"]),
         pd.DataFrame([["a", 1, 2]], columns=["user", "at", "at"]),
     ):
-        refused(InvalidData, "column 'at' is there 2 times; got", lambda data=data: plan(unit="ms").run(data))
+        refused(InvalidData, "column 'at' appears 2 times; got", lambda data=data: plan(unit="ms").run(data))
 
 
 @pytest.mark.parametrize(
@@ -705,7 +705,7 @@ def test_what_is_no_frame(data: Any) -> None:
     ("call", "telling"),
     [
         (lambda: API.group_by_key(timestamp="at", times="ms"), "a plan groups by one column or more; got none"),
-        (lambda: API.group_by_key(["a", "b"], timestamp="at", times="ms"), "key 0 must be a text; got ['a', 'b']"),
+        (lambda: API.group_by_key(["a", "b"], timestamp="at", times="ms"), "key 0 must be text; got ['a', 'b']"),
         (
             lambda: API.group_by_key("a", "b", timestamp="at", times="ms"),
             "several key columns need a separator; got ['a', 'b']",
@@ -714,7 +714,7 @@ def test_what_is_no_frame(data: Any) -> None:
             lambda: API.group_by_key("a", "b", timestamp="at", sep="", times="ms"),
             "several key columns need a separator",
         ),
-        (lambda: API.group_by_key("a", timestamp=None, times="ms"), "timestamp must be a text; got None"),
+        (lambda: API.group_by_key("a", timestamp=None, times="ms"), "timestamp must be text; got None"),
         (
             lambda: plan(unit="minutes"),
             "unit must be a known choice; got 'minutes'; one of None, 's', 'ms', 'us', 'ns'",

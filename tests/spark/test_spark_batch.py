@@ -199,7 +199,7 @@ def test_words_and_pictures_come_from_one_partition(spark: SparkSession) -> None
     assert run.explain(offset=offset, partition=partition) == BASE.count().run(
         table.filter(pa.compute.equal(table["partition"], partition))
     ).explain(offset=offset, partition=partition)
-    with pytest.raises(UnknownRecord, match="only with its partition"):
+    with pytest.raises(UnknownRecord, match="needs its partition as well"):
         run.explain(offset=offset)
     with pytest.raises(UnknownRecord, match="not in the run"):
         run.explain(offset=10**9, partition=partition)
@@ -230,7 +230,7 @@ def test_refused_before_anything_runs(spark: SparkSession) -> None:
     df = shuffled(spark, records(1))
     windows = sk.SessionWindows(inactivity_gap="5s", grace="8s")
     with pytest.raises(
-        InvalidArgument, match="names its partition and its offset column; got partition=None, offset=None"
+        InvalidArgument, match="must name its partition and offset columns; got partition=None, offset=None"
     ):
         sk.group_by_key("key", timestamp="at", times="ms").windowed_by(windows).count().run(df)
     with pytest.raises(InvalidArgument, match="got partition=None, offset='offset'"):

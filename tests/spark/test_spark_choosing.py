@@ -39,7 +39,7 @@ def test_what_goes_through_the_records_in_order_takes_them_from_here(
     """Spark's rows have no order: an audit of them would be one of another stream."""
     table = records(2)
     data = shuffled(spark, table.append_column("ms", table["at"].cast(pa.int64())))
-    with pytest.raises(InvalidArgument, match=r"needs the records at hand.*a Spark DataFrame.*\.orderBy\(.*toPandas"):
+    with pytest.raises(InvalidArgument, match=r"needs local records.*a Spark DataFrame.*\.orderBy\(.*toPandas"):
         ask(data)
 
 

@@ -84,11 +84,13 @@ def test_what_is_refused_before_anything_runs(spark: SparkSession) -> None:
         with pytest.raises(InvalidArgument, match="two columns of a record of Kafka have the same name"):
             sk.from_kafka(df, value=clash)
     for form in ("", "bigint", "minutes", "minutes bigint,", "no such type"):
-        with pytest.raises(InvalidArgument, match=r'value= says how to read it; got .*; "string", "bytes", or fields'):
+        with pytest.raises(
+            InvalidArgument, match=r'value= must say how to read the value; got .*; "string", "bytes", or fields'
+        ):
             sk.from_kafka(df, value=form)
-    with pytest.raises(MissingColumn, match="records of Kafka have a column 'offset'"):
+    with pytest.raises(MissingColumn, match="records of Kafka must have a column 'offset'"):
         sk.from_kafka(df.drop("offset"), value="string")
-    with pytest.raises(UnsupportedData, match="column 'value' of records of Kafka is bytes; got string"):
+    with pytest.raises(UnsupportedData, match="column 'value' of records of Kafka must be binary; got string"):
         sk.from_kafka(df.withColumn("value", df.value.cast("string")), value="string")
     with pytest.raises(UnsupportedData, match="these are not records of Kafka on Spark"):
         sk.from_kafka(pa.table({}), value="string")

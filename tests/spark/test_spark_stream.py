@@ -78,7 +78,7 @@ def test_what_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Pat
     run = BASE.count().run(stream)
     with pytest.raises(NotBuilt, match=r"a stream has no table of all its windows.*changelog\(\)"):
         run.table()
-    with pytest.raises(InvalidArgument, match="sends no finals"):
+    with pytest.raises(InvalidArgument, match="sends no final results"):
         run.finals()
     with pytest.raises(NotBuilt, match='rules="kafka"'):
         BASE.count().run(stream, rules="kafka")

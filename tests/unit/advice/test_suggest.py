@@ -82,7 +82,7 @@ def test_bursts_are_no_visits() -> None:
 def test_few_pauses_tell_nothing(size: int) -> None:
     found = sk.suggest_gap(PLAN, visits(lambda rng, size: rng.integers(1, 9, size), size))
     assert found.gap_ms is None
-    assert "too few to tell (at least 100)" in repr(found)
+    assert "too few to judge (at least 100)" in repr(found)
     assert len(found.figure().data[0].x) == 0
 
 

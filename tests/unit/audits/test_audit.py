@@ -280,7 +280,7 @@ def test_late_records_count_after_a_restart(windows: Any, store: str) -> None:
     assert "retention 1 s, restarted once: 3 of 3 last values come as they should" in words[0]
     assert words[2].startswith("2 late records count all the same: Kafka Streams does not restore its stream time")
     assert words[3].startswith("Why changed (2): a late record counted, or a record met a window that the store had")
-    assert words[4] == "No retention cures it: look at the restarts."
+    assert words[4] == "No retention prevents this: look at the restarts."
 
 
 @pytest.mark.parametrize("store", ["memory", "rocksdb"])
@@ -431,7 +431,7 @@ def test_a_final_that_waits_when_the_records_end_is_no_retentions_fault() -> Non
         "in-memory store, retention 100 ms: the one final result waits for the next check.",
         "This assumes no cache and a check for final results at most every 20 ms, by stream time.",
         "1 final result still waits when the records end: Kafka looks for them at most once in 20 ms of stream time, when a "
-        "record arrives, and none came in time.",
+        "record arrives, and no record came in time.",
         "At the end the store still holds 1 window that is final.",
     ]
     two = audit_of(TUMBLING_10_5, [*a(0), ("b", 3), *a(17)], retention="100ms", emit_interval="20ms")

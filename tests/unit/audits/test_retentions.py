@@ -40,7 +40,7 @@ def test_a_retention_that_cures_it_is_found() -> None:
     rows = [("a", 60_232), ("c", 60_238), ("a", 60_234)]
     audit = audit_of(windows, rows, UPDATE, store="rocksdb", caching=True, commit_every=1)
     assert not audit.loses_nothing
-    assert "No retention cures it" not in repr(audit)
+    assert "No retention prevents this" not in repr(audit)
     assert audit.safe_retentions_ms == [(7, None)]
 
 
@@ -143,7 +143,7 @@ def test_what_a_bounded_search_cannot_tell_is_said() -> None:
     assert last is not None
     assert 2 * day < first < last < (audit.recommended_retention_ms or 0) <= 3 * day + 17
     assert "is not known: RocksDB's segments can be placed in too many ways" in repr(audit)
-    assert "No retention cures it" not in repr(audit)
+    assert "No retention prevents this" not in repr(audit)
     for start, stop in audit.safe_retentions_ms[:3]:
         assert audit.replay(start).loses_nothing and not audit.replay(start - 1).loses_nothing
         assert audit.replay(stop or start).loses_nothing

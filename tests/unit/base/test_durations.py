@@ -149,10 +149,10 @@ def test_a_length_has_two_spellings(given: Any, ms: int) -> None:
     [
         (
             (None, None),
-            'got neither grace nor grace_ms; grace="5m" or another text, or grace_ms=300000 in milliseconds',
+            'got neither grace nor grace_ms; grace="5m" or other text, or grace_ms=300000 in milliseconds',
         ),
-        (("5m", 300_000), "grace and grace_ms say the same; got grace='5m' and grace_ms=300000; leave one out"),
-        ((0, 0), "grace and grace_ms say the same; got grace=0 and grace_ms=0"),
+        (("5m", 300_000), "grace and grace_ms cannot both be given; got grace='5m' and grace_ms=300000; leave one out"),
+        ((0, 0), "grace and grace_ms cannot both be given; got grace=0 and grace_ms=0"),
         ((5, None), NEEDS.format("grace", 5, 5)),
         (
             (None, "5m"),

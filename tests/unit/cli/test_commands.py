@@ -208,11 +208,11 @@ def test_csv(calls: list[Call], tmp_path: Path, ending: str) -> None:
     [
         (
             ["--key", "user", "--partition", "site"],
-            "--partition and --offset must be given together; got 'site' and None; both",
+            "--partition and --offset must be given together; got 'site' and None; give both",
         ),
         (
             ["--key", "user", "--offset", "site"],
-            "--partition and --offset must be given together; got None and 'site'; both",
+            "--partition and --offset must be given together; got None and 'site'; give both",
         ),
         (["--key", ","], "a plan groups by one column or more"),
         (["--key", "user,site", "--sep", ""], "several key columns need a separator"),
@@ -338,7 +338,9 @@ def test_files_of_the_users_are_refused(
     )
     if place != "thesis.tex":
         refused = refusal(capsys, "demo", "--out", str(tmp_path), "--overwrite")
-        assert refused.startswith(f"files that sessionkit did not write are in the way; got {mine}; another folder")
+        assert refused.startswith(
+            f"files that sessionkit did not write are in the way; got {mine}; choose another folder"
+        )
     assert mine.read_text(encoding="utf-8") == "mine"
 
 

@@ -90,7 +90,7 @@ def test_lives_begin_behind_the_rows_of_restarts() -> None:
 
 @pytest.mark.parametrize("rows", [[-1], [10], [3, 3], [4, 2], [1.5], ["a"]])
 def test_restarts_are_rising_rows(rows: list[Any]) -> None:
-    with pytest.raises(InvalidArgument, match=r"restarts names the rows .* increasing numbers from 0 to 9"):
+    with pytest.raises(InvalidArgument, match=r"restarts must list the rows .* increasing numbers from 0 to 9"):
         starts_of(rows, 10)
 
 

@@ -333,13 +333,13 @@ def test_a_name_that_is_no_text_is_in_no_plan_to_export() -> None:
 @pytest.mark.parametrize("target", ["to_ksql", "to_flink_sql"])
 def test_names_that_no_sql_takes(target: str, name: str) -> None:
     for plan in (_plan(**{name: sk.count()}), _plan(x=sk.last(name))):
-        with pytest.raises(InvalidArgument, match="cannot take this name"):
+        with pytest.raises(InvalidArgument, match="cannot use this name"):
             getattr(plan, target)()
 
 
 @pytest.mark.parametrize(("target", "name"), [("to_ksql", "rowtime"), ("to_flink_sql", "window_time")])
 def test_names_that_are_kept(target: str, name: str) -> None:
-    with pytest.raises(InvalidArgument, match="keeps this name for itself"):
+    with pytest.raises(InvalidArgument, match="reserves this name"):
         getattr(_plan(x=sk.last(name)), target)()
 
 

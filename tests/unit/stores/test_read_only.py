@@ -75,7 +75,9 @@ def test_a_plan_does_not_take_one() -> None:
         .count()
     )
     view = sk.open_store("memory", "s", of="windows").read_only()
-    with pytest.raises(InvalidArgument, match=r"a plan writes to its store; got read-only Memory.*; the store itself"):
+    with pytest.raises(
+        InvalidArgument, match=r"a plan cannot write to this store; got read-only Memory.*; the store itself"
+    ):
         plan.run(pd.DataFrame({"key": ["a"], "at": [1]}), store=view)
 
 

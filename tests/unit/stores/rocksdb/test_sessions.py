@@ -221,7 +221,7 @@ def test_partitions_are_apart(directory: Path) -> None:
         store.remove("ada", 0, 5, partition=3)
         assert len(store) == 2
         for partition in (-1, 2**32, "0", True, 1.0):
-            with pytest.raises(InvalidArgument, match="a partition is a number; got "):
+            with pytest.raises(InvalidArgument, match="a partition must be a number; got "):
                 store.put("ada", 0, 5, 1, partition=partition)  # type: ignore[arg-type]
 
 
@@ -1212,7 +1212,9 @@ def test_a_new_store_that_the_disk_refuses_is_not_called_damaged(
     for said in (NO_ROOM, "Corruption: half of a file was written", "File too large (os error 27)"):
         with monkeypatch.context() as patch:
             patch.setattr(strict, "open_strictly", refuses(said))
-            with pytest.raises(StoreFailed, match=f"store 'clicks' cannot be made; got {re.escape(said)}; room, "):
+            with pytest.raises(
+                StoreFailed, match=f"store 'clicks' cannot be made; got {re.escape(said)}; check the free space,"
+            ):
                 opened(directory)
         assert os.listdir(directory) == []
     filled(directory, [("ada", 5, 9)]).close()

@@ -170,7 +170,7 @@ def test_an_older_log_without_its_end_is_damage(two: Path, tmp_path: Path, left:
     raw = older.read_bytes()
     cut = {"all but a byte": len(raw) - 1, "a record less": headers(raw)[-1]}.get(left, 0)
     older.write_bytes(raw[:cut])
-    said = f"{older.name} lacks its end, as {newer.name} goes on behind it"
+    said = f"{older.name} lacks its end, as {newer.name} continues after it"
     if left == "a record less":
         said = f"{newer.name} continues with change "
     if left == "no file":
@@ -360,13 +360,16 @@ def test_changes_are_of_the_store(tmp_path: Path, batches: tuple[bytes, ...], sa
     [
         ({4: log_of(TEN), 5: b"", 6: b""}, ""),
         ({4: log_of(TEN, ELEVEN)[:-1], 5: b""}, ""),
-        ({4: log_of(TEN, ELEVEN)[:-1], 5: log_of(ELEVEN)}, "000004.log lacks its end, as 000005.log goes on behind it"),
+        (
+            {4: log_of(TEN, ELEVEN)[:-1], 5: log_of(ELEVEN)},
+            "000004.log lacks its end, as 000005.log continues after it",
+        ),
         ({4: log_of(TEN) + bytes(9), 5: b""}, ""),
-        ({4: log_of(TEN) + bytes(9), 5: log_of(ELEVEN)}, "000004.log lacks its end, as 000005.log goes on behind it"),
-        ({4: log_of(TEN), 5: b"", 6: log_of(ELEVEN)}, "000005.log lacks its end, as 000006.log goes on behind it"),
+        ({4: log_of(TEN) + bytes(9), 5: log_of(ELEVEN)}, "000004.log lacks its end, as 000005.log continues after it"),
+        ({4: log_of(TEN), 5: b"", 6: log_of(ELEVEN)}, "000005.log lacks its end, as 000006.log continues after it"),
         (
             {4: log_of(TEN) + record(ELEVEN, 2), 5: log_of(ELEVEN)},
-            "000004.log lacks its end, as 000005.log goes on behind it",
+            "000004.log lacks its end, as 000005.log continues after it",
         ),
     ],
 )
