@@ -49,18 +49,18 @@ def group_by_key(
     """The start of a plan: which columns are the key and the event time, and how records lie in partitions.
 
     Args:
-        keys: the key column; several are joined to one text by `sep`.
+        keys: the key column; several are joined into one text with `sep`.
         timestamp: the event time: a timestamp column, or integers with `unit`.
-        unit: of plain numbers as times: "s", "ms", "us" or "ns".
-        timezone: of timestamps without a zone, such as "UTC"; `ambiguous` and `nonexistent` ("earliest", "latest")
-            say what to do with times that a change of the clocks doubles or skips.
+        unit: the unit of times that are plain numbers: "s", "ms", "us" or "ns".
+        timezone: the zone of timestamps without one, such as "UTC"; `ambiguous` and `nonexistent` ("earliest",
+            "latest") say what to do with times that occur twice or not at all when clocks change.
         partition, offset: columns that say where a record stands; each partition has its own stream time. Without
             them there is one partition and the order of rows is the order of arrival. Spark needs both.
-        partitions: treat the records as a topic with so many partitions; keys go where Kafka's partitioner puts them.
+        partitions: treat the records as a topic with this many partitions; Kafka's partitioner places the keys.
         on_bad_time: "refuse" raises on null and negative times, "drop" counts them as dropped.
         sort: sort by `offset` first instead of refusing records that are out of order.
-        types: of columns of text files (CSV), by Arrow's names, such as {"user": "int64"}. Without it keys are text
-            as written, an empty field is a missing key, and what is guessed of other columns is in `run.remarks()`.
+        types: types of columns in text files (CSV), by Arrow's names, such as {"user": "int64"}. Without it keys are
+            text as written, an empty field is a missing key, and `run.remarks()` says which other types were guessed.
         times: "timestamp" shows times as timestamps in the zone of the records, and keys as their own columns; "ms"
             shows times as integers, in columns that end in `_ms`, and the key, joined, in the column `key`.
     Raises:
@@ -92,7 +92,7 @@ def group_by_key(
 def _pairs(types: object) -> tuple[tuple[str, str], ...]:
     if not isinstance(types, Mapping | None):
         want = 'such as types={"user": "int64"}'
-        raise InvalidArgument(problem("types maps columns to types", shorten(repr(types)), want))
+        raise InvalidArgument(problem("types must map columns to types", shorten(repr(types)), want))
     return tuple((types or {}).items())
 
 
@@ -160,7 +160,7 @@ class Plan(Exports):
                     raise InvalidArgument(problem("one aggregation of your own has no such part", repr(name), want))
             if missing := [name for name in parts[:3] if name not in named]:
                 raise InvalidArgument(
-                    problem("an aggregation of your own is not whole", list(named), f"also {missing}")
+                    problem("an aggregation of your own is incomplete", list(named), f"also {missing}")
                 )
             named = {"aggregate": agg.aggregation(**named)}
         for name, aggregation in named.items():
@@ -169,7 +169,7 @@ class Plan(Exports):
                 raise InvalidArgument(problem(f"{name} must be an aggregation", repr(aggregation), want))
             if not is_text(name):
                 want = "valid Unicode, without lone surrogates"
-                raise InvalidArgument(problem("this cannot name a result", shorten(repr(name)), want))
+                raise InvalidArgument(problem("this cannot be the name of a result", shorten(repr(name)), want))
             if name in self.source.taken_names:
                 what = "this name is taken by a column of the results"
                 raise InvalidArgument(problem(what, repr(name), "another name"))
@@ -182,7 +182,7 @@ class Plan(Exports):
 
     @called_as('plan.reduce(function, "page")')
     def reduce(self, function: Callable[[Any, Any], Any], value: str | Sequence[str]) -> Plan:
-        """The plan with values combined pairwise, in column "reduce"."""
+        """The plan with values combined one after another, in column "reduce"."""
         return self.aggregate(reduce=agg.reduce(function, value))
 
     @called_as("plan.run(data)")
@@ -207,18 +207,18 @@ class Plan(Exports):
                 file; or a Spark DataFrame (then every view of the run is one, too).
             rules: "sessionkit" loses nothing to a store; "kafka" does what Kafka Streams 4.3.1 does with a store of
                 this kind and retention, also where that forgets results.
-            store: keeps the state for the next run; without it a run starts and ends by itself. A run of another
-                thread over the same store waits until this one is through.
+            store: keeps the state for the next run; without it a run starts and ends by itself. A run in another
+                thread over the same store waits until this one has ended.
             retention: how long a window can be found again; the smallest allowed if not given.
             trace: False keeps only the windows, to save memory; then there is nothing to explain or draw.
-            caching: Kafka's record cache in front of the store: True, or how many entries fit. Only for "kafka", as
-                the rest.
-            commit_every: the task commits and flushes its cache after so many records, or after these rows; else once.
-            emit_interval: final results are looked for at most this often, by `wall_clock`.
-            wall_clock: the wall clock (ms) at each record, or a function that tells it: for throttle and metrics.
-            parallelism: of a Spark DataFrame that is no stream: a task for each source partition, or, for the same
-                results, "key": it deals the records out by key, to as many as spark.sql.shuffle.partitions says. It
-                pays where Python functions aggregate, and more cores are free than there are partitions.
+            caching: Kafka's record cache in front of the store: True, or how many entries fit. This and the
+                options below need rules="kafka", except parallelism.
+            commit_every: the task commits and flushes its cache after this many records or after these rows; else once.
+            emit_interval: the task looks for final results at most this often, by `wall_clock`.
+            wall_clock: the wall clock (ms) at each record, or a function that returns it, for the throttle and metrics.
+            parallelism: for a Spark DataFrame that is not a stream: a task for each source partition, or, for the same
+                results, "key": the records are distributed by key over spark.sql.shuffle.partitions tasks. This
+                helps when Python functions aggregate and more cores are free than there are partitions.
         Returns:
             A `Run`; for a Spark DataFrame a `SparkRun` with the same views, for a streaming one a `StreamRun`.
         """
@@ -248,7 +248,7 @@ class Plan(Exports):
         retention_ms: int | None = None,
         trace: bool = True,
     ) -> Run:
-        """What `run` does with records that were read already, under sessionkit's rules."""
+        """What `run` does with records that have already been read, under sessionkit's rules."""
         windows = self.complete_windows
         retention_ms = windows.retention_ms(None) if retention_ms is None else retention_ms
         batch = batch if windows.takes_null_values else without_null_values(batch)
@@ -261,7 +261,7 @@ class Plan(Exports):
         return Run(self, outcome, store=store)
 
     def run_deployed(self, batch: RecordBatch, store: TaskStore | None, how: Deployment) -> Run:
-        """What `run` does with records that were read already, under Kafka's rules."""
+        """What `run` does with records that have already been read, under Kafka's rules."""
         windows, named = self.complete_windows, dict(self.aggregations)
         batch = batch if windows.takes_null_values else without_null_values(batch)
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
@@ -270,21 +270,22 @@ class Plan(Exports):
         return Run(self, done.outcome, deployed=done.deployed, store=done.store)
 
     def check_rules(self, rules: str, *, only_kafka: bool = False) -> None:
-        """Refuses windows and options that are not there under these rules."""
+        """Refuses windows and options that do not exist under these rules."""
         lacking = self.complete_windows.not_in_kafka
         if rules == "kafka" and lacking is not None:
             what, want = lacking
             raise InvalidArgument(problem(what, repr(self.windows), want))
         if rules != "kafka" and only_kafka:
-            got, want = "caching, commit_every, emit_interval or wall_clock", 'rules="kafka"; other rules have none'
-            raise InvalidArgument(problem("only Kafka has a cache, commits and a throttle", got, want))
+            got = "caching, commit_every, emit_interval or wall_clock"
+            want = 'rules="kafka", or leave these options out'
+            raise InvalidArgument(problem('only rules="kafka" has a cache, commits and a throttle', got, want))
 
     def _check_store(self, store: PlanStore | None) -> None:
         if store is None:
             return
         if isinstance(store, ReadOnlyStore):
-            want = "the store itself"
-            raise InvalidArgument(problem("a plan writes to its store", shorten(repr(store)), want))
+            want = "the store itself, not its read-only view"
+            raise InvalidArgument(problem("a plan cannot write to this store", shorten(repr(store)), want))
         holds = self.complete_windows.holds
         if getattr(store, "holds", None) != holds:
             raise InvalidArgument(problem(f"store must be a store of {holds}", shorten(repr(store)), such_as(holds)))
@@ -292,7 +293,7 @@ class Plan(Exports):
         store.check_windows(self.bound())
 
     def bound(self) -> dict[str, str]:
-        """What a store notes of the plan that keeps its windows there: nothing of it may change from run to run."""
+        """What a store records about the plan that keeps its windows there; none of it may change between runs."""
         results = {f"result {name}": aggregation.code for name, aggregation in self.aggregations}
         return {"windows": repr(self.complete_windows), "keys": ", ".join(self.source.keys), **results}
 
@@ -344,7 +345,7 @@ class Plan(Exports):
         return self.windows
 
     def code(self) -> list[str]:
-        """The calls that build this plan, one a line."""
+        """The calls that build this plan, one per line."""
         defaults = {f.name: f.default for f in dataclasses.fields(Source)}
         options = {
             name: value for name, value in vars(self.source).items() if name != "keys" and value != defaults[name]

@@ -64,7 +64,7 @@ class Run:
         return tables.window_table(self.outcome, tables.table_rows(self.outcome))
 
     def table(self) -> Any:
-        """One row a window: the key columns, window_start, window_end, the aggregations, status, partition.
+        """One row per window: the key columns, window_start, window_end, the aggregations, status, partition.
 
         Ordered by partition, key bytes and start. A window that no record has closed has status "open". Times are
         timestamps in milliseconds in the run's `timezone`; `sk.group_by_key(…, times="ms")` gives them, here and in
@@ -75,17 +75,17 @@ class Run:
     def changelog(self, *, old_values: bool = False) -> Any:
         """What goes downstream, in order: updates and tombstones, or finals, as the plan's emit strategy says.
 
-        `offset` is that of the record after which it went; a tombstone's values are null.
+        `offset` is that of the record that caused it; a tombstone's values are null.
 
         Args:
-            old_values: shows beside each value the one that it replaces, in a column with `old_` before its name.
+            old_values: also shows the value that each value replaces, in a column with the prefix `old_`.
         Raises:
-            InvalidArgument: a result has that name already.
+            InvalidArgument: a result already has that name.
         """
         results = self.outcome.folds
         if old_values and (clash := [name for name in results if f"old_{name}" in results]):
             got, want = f"{clash[0]!r} and {f'old_{clash[0]}'!r}", "another name for the second"
-            raise InvalidArgument(problem("a column would be there twice beside the replaced values", got, want))
+            raise InvalidArgument(problem("a column would appear twice beside the replaced values", got, want))
         columns = self._changelog_with(old_values=True) if old_values else self._changelog
         return tables.frame_of(columns, self.outcome.batch)
 
@@ -121,11 +121,11 @@ class Run:
     def dropped(self, *, missing_grace: bool = True) -> Any:
         """The records that count in no window, with the reason; late ones with the grace that would have kept them.
 
-        Of time and sliding windows: a row for each window that was closed when its record came, though the record may
-        count in others.
+        For time and sliding windows there is a row for each window that was closed when its record came; the record may
+        still count in others.
 
         Args:
-            missing_grace: of sessions, False leaves out `missing_grace_ms` and `enough_grace_ms`, which cost a replay
+            missing_grace: for sessions, False leaves out `missing_grace_ms` and `enough_grace_ms`, which cost a replay
                 of the record's key each.
         """
         table = dropped_table(self.trace, self._windows, missing_grace=missing_grace)
@@ -133,12 +133,12 @@ class Run:
 
     @called_as("run.losses(10)")
     def losses(self, most: int | None = None) -> Any:
-        """Which keys lose most: a row each with key, records, late, share (late of the records) and merges.
+        """Which keys lose the most records: with key, records, late, share (of late records) and merges of each.
 
-        Of time and sliding windows a record is late if it missed one, though it may count in others.
+        With time and sliding windows a record is late if it missed one, even if it counts in others.
 
         Args:
-            most: so many keys at most; all if it is not given.
+            most: at most this many keys; all by default.
         """
         table = tables.losses(self.trace, most)
         return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch)
@@ -176,7 +176,7 @@ class Run:
 
     @property
     def timezone(self) -> Timezone:
-        """The zone of the records' times: the plan's, else the column's, else "UTC"; moments without one are of it."""
+        """The zone of the records' times: the plan's, else the column's, else "UTC". Moments without a zone use it."""
         return Timezone(self.outcome.batch.timezone)
 
     def _key(self, given: Any) -> Any:
@@ -200,14 +200,14 @@ class Run:
         partition: int | None = None,
         window_start_ms: Moment | None = None,
     ) -> Explanation:
-        """One decision in words: why a record did what it did, or how a window lived.
+        """One decision in words: why a record did what it did, or what happened to a window.
 
         With `offset`: why that record opened, joined, bridged or was dropped. With `key` and `window_start`: what the
         window grew from, what closed it, or why it has not closed yet.
 
         Args:
-            key: its value; of several key columns a tuple of their values, or the joined text.
-            window_start: a time (a Timestamp, a datetime, or ISO text, in the run's `timezone` where it names none) or
+            key: its value; for several key columns a tuple of their values, or the joined text.
+            window_start: a time (a Timestamp, a datetime, or ISO text, in the run's `timezone` if it has none) or
                 milliseconds; `window_start_ms` is its old name.
 
         Raises:
@@ -250,9 +250,9 @@ class Run:
 
     @called_as('run.emissions("ada")')
     def emissions(self, key: Any = None, *, partition: int | None = None) -> Emissions:
-        """What went downstream for one key, and what is pending: which answers were taken back, which are awaited.
+        """What went downstream for one key, and what is pending: which results were retracted, which are still to come.
 
-        Without `key`, of the most eventful one.
+        Without `key`, it shows the key with the most events.
 
         Raises:
             UnknownRecord: the run holds no such key, or several partitions hold it and none is named.
@@ -269,7 +269,7 @@ class Run:
         return emissions_of(self, self.outcome, self._changelog, chosen, partition, chosen=key is None)
 
     def latency(self) -> Latency:
-        """How long after its end each window became final: when one could have known."""
+        """How long after its end each window became final."""
         return Latency(self.trace, self._windows)
 
     def open_windows(self) -> OpenWindows:
@@ -281,7 +281,7 @@ class Run:
         """What changes from this run to another one of the same records: records, windows, values.
 
         Raises:
-            InvalidArgument: the records are others, or the windows are of another kind.
+            InvalidArgument: the records differ, or the windows are of another kind.
         """
         return compare(self, other)
 
@@ -289,10 +289,10 @@ class Run:
     def plane(
         self, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any
     ) -> go.Figure:
-        """The history of one key: event time across, arrival upward. Without `key`, of the most eventful one.
+        """The history of one key: event time across, arrival upward. Without `key`, of the key with most events.
 
         Args:
-            partition: where to look; the one with most of the key's records if it is not given.
+            partition: where to look; by default the one with most of the key's records.
             theme: "light" or "dark".
             options: `first` and `last` (offsets) show only a part; `playback=True` adds a slider that replays the
                 arrivals, also in a saved page; `clock` names the clock of the axis; `width` is in pixels, 700 or more.
@@ -313,7 +313,7 @@ class Run:
 
         Args:
             start, end: the span of event time, both included: times as in `explain`, or milliseconds; without them the
-                part with most to see, and `start=0` shows everything. `first_ms` and `last_ms` are their old names.
+                part with the most to see, and `start=0` shows everything. `first_ms` and `last_ms` are their old names.
             theme: "light" or "dark".
             options: `keys` names them, or `most` (40) says how many; `sort` is "drops", "merges", "activity" or "key";
                 `clock` names the clock of the axis; `width` is in pixels, 700 or more.
@@ -327,7 +327,7 @@ class Run:
             if given is not None:
                 if options.get(old) is not None:
                     got = f"{name}={given!r}, {old}={options[old]!r}"
-                    raise InvalidArgument(problem(f"lanes takes one {name}", got, f"{name}= alone"))
+                    raise InvalidArgument(problem(f"lanes takes only one {name}", got, f"{name}= alone"))
                 options[old] = moment_ms(given, name, self.timezone)
         if options.get("keys") is not None:
             options["keys"] = [self._key(key) for key in options["keys"]]
@@ -349,7 +349,7 @@ class Run:
         trace = self.trace
         weight = np.where(trace.batch.key >= 0, trace.worth_seeing, 0)
         if not len(trace.keys):
-            raise UnknownRecord(problem("the run has no key", "no records", "run the plan on some"))
+            raise UnknownRecord(problem("the run has no key", "no records", "run the plan on some records"))
         score = np.bincount(np.maximum(trace.batch.key, 0), weights=weight, minlength=len(trace.keys))
         return trace.keys[int(np.argmax(score))].as_py()
 

@@ -81,7 +81,9 @@ class GapSuggestion:
     def words(self) -> list[str]:
         """What was found, as sentences."""
         if self.pauses < FEWEST_PAUSES:
-            found = f"{self.pauses:,} pauses between records of one key are too few to tell (at least {FEWEST_PAUSES})."
+            found = (
+                f"{self.pauses:,} pauses between records of one key are too few to judge (at least {FEWEST_PAUSES})."
+            )
             return [f"unsure: {found}"]
         said, by = [], f"by {self.keys}"
         best = max(self.valleys, key=lambda valley: valley.clearness, default=None)
@@ -103,10 +105,12 @@ class GapSuggestion:
                 f"it are only {best.depth:.2f} times as frequent; {CLEAR_DEPTH} would be clear."
             )
         else:
-            said.append(f"unsure: the pauses ({by}) have no valley; no gap parts them by itself.")
+            said.append(f"unsure: the pauses ({by}) have no valley; no gap separates them by itself.")
         if self.burst_ms is not None:
             burst = show_duration(self.burst_ms)
-            said.append(f"A valley at {burst} parts bursts of records, not visits: do not take it for a session gap.")
+            said.append(
+                f"A valley at {burst} separates bursts of records, not visits: do not take it for a session gap."
+            )
         return said
 
     def figure(self, *, theme: Theme = "light") -> go.Figure:
@@ -128,8 +132,8 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
     """Looks for a gap in the pauses between records of one key: a length that few pauses have.
 
     Args:
-        plan: what `sk.group_by_key(…)` starts; windows and aggregations are not looked at.
-        data: what `plan.run` takes, but for Spark: a frame or a file.
+        plan: a plan that starts with `sk.group_by_key(…)`; its windows and aggregations are ignored.
+        data: what `plan.run` takes, except Spark DataFrames: a frame or a file.
     Raises:
         InvalidArgument: a Spark DataFrame, which has no pauses before it is sorted.
     Example:
@@ -251,7 +255,7 @@ class GraceSuggestion:
             f"{kept} ({dropped:,} dropped); {percent(self.keep)} were asked for."
             if self.records
             else "There are no records, so no grace can be told apart from another.",
-            f"Its price: a result is final {waits} of stream time after a window's last moment.",
+            f"The cost: a result is final {waits} of stream time after a window's last moment.",
         ]
 
     def __repr__(self) -> str:
@@ -270,18 +274,18 @@ class GraceSuggestion:
 
 @called_as("sk.suggest_grace(plan, data, keep=0.999)")
 def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None) -> GraceSuggestion:
-    """The smallest grace (to the millisecond) under which the records' share `keep` counts in some window.
+    """The smallest grace (to the millisecond) under which the share `keep` of the records counts in some window.
 
     Each try is a replay with the plan's own windows, so that the answer is exact. Records without a key or a usable
     time are not counted: no grace brings them back.
 
     Args:
-        plan: a plan with windows; what its grace is does not matter.
-        data: what `plan.run` takes, but for Spark.
+        plan: a plan with windows; its grace does not matter.
+        data: what `plan.run` takes, except Spark DataFrames.
         keep: from 0 to 1.
-        gap: of session windows, another `inactivity_gap` than the plan's.
+        gap: for session windows, an `inactivity_gap` other than the plan's.
     Raises:
-        InvalidArgument: `keep` is no share, or the data is a Spark DataFrame.
+        InvalidArgument: `keep` is not a share, or the data is a Spark DataFrame.
     Example:
         >>> sk.suggest_grace(waves, flights, gap="1h", keep=0.98).kept_share >= 0.98
         True

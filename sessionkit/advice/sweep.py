@@ -74,7 +74,7 @@ class Sweep:
         raise InvalidArgument(problem("the sweep has no such cell", repr(settings), f"one of {known}"))
 
     def table(self) -> Any:
-        """One row a cell: the settings (ms), windows, merges, dropped, dropped_share, delay_ms, is_dominated."""
+        """One row per cell: the settings (ms), windows, merges, dropped, dropped_share, delay_ms, is_dominated."""
         names = self.cells[0].settings
         columns: dict[str, Any] = {name: [cell.settings[name] for cell in self.cells] for name in names}
         for name in ("windows", "merges", "dropped", "dropped_share", "delay_ms"):
@@ -84,7 +84,7 @@ class Sweep:
 
     @property
     def is_dominated(self) -> npt.NDArray[np.bool_]:
-        """True for each cell that another one beats: it drops no more and waits no longer, and one of them less."""
+        """True for each cell that another one beats: it drops no more, waits no longer, and is better in one."""
         dropped = np.array([cell.dropped for cell in self.cells])
         delay = np.array([cell.delay_ms for cell in self.cells])
         out = np.zeros(len(self.cells), np.bool_)
@@ -100,7 +100,7 @@ class Sweep:
         return heat_map(self, measure, theme=theme)
 
     def pareto(self, *, theme: Theme = "light") -> go.Figure:
-        """What is dropped against how long a result waits; cells that another one beats are greyed."""
+        """What is dropped against how long a result waits; cells that another one beats are grey."""
         from sessionkit.views.charts.settings import pareto
 
         return pareto(self, theme=theme)
@@ -136,12 +136,12 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration | int]) -> Sweep:
         raise InvalidArgument(problem("a sweep needs values", repr(values), want))
     count = math.prod(map(len, windows.values()))
     if count > MOST_CELLS:
-        raise InvalidArgument(problem("these are too many cells", f"{count:,}", f"at most {MOST_CELLS:,}"))
+        raise InvalidArgument(problem("the sweep has too many cells", f"{count:,}", f"at most {MOST_CELLS:,}"))
     plans = _plans(plan, windows)
     if is_spark_frame(data):
         if getattr(data, "isStreaming", False):
-            want = "what the stream holds so far, by spark.read in place of spark.readStream"
-            raise InvalidArgument(problem("a sweep needs records that end", "a streaming DataFrame", want))
+            want = "read what the stream holds so far, with spark.read instead of spark.readStream"
+            raise InvalidArgument(problem("a sweep cannot run on a stream", "a streaming DataFrame", want))
         return _sweep(plans, [*windows], [_on_spark(each, data) for each in plans], "pandas")
     return sweep_replay(plan, Replay.of(plan, data), windows)
 

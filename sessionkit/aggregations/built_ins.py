@@ -67,7 +67,7 @@ def count() -> Aggregation:
 @built_in
 @called_as('sk.sum("amount")')
 def sum(column: str) -> Aggregation:
-    """Sum of a column of numbers; null values leave it as it is, a window of nulls sums to 0.
+    """Sum of a column of numbers; null values are ignored, and a window with only nulls sums to 0.
 
     Integers are summed as int64 and an overflow raises `NumberOverflow`; floats are added in the order of arrival.
 
@@ -179,7 +179,7 @@ def _add_means(older: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
 @built_in
 @called_as('sk.first("page")')
 def first(column: str) -> Aggregation:
-    """First value that is not null, in the order in which the window took its records (older session first).
+    """First value that is not null, in the order in which the window received its records (older session first).
 
     Example:
         >>> plan.aggregate(page=sk.first("page")).run(monday).table()["page"].tolist()
@@ -191,7 +191,7 @@ def first(column: str) -> Aggregation:
 @built_in
 @called_as('sk.last("page")')
 def last(column: str) -> Aggregation:
-    """Last value that is not null, in the order in which the window took its records (older session first).
+    """Last value that is not null, in the order in which the window received its records (older session first).
 
     Example:
         >>> plan.aggregate(page=sk.last("page")).run(monday).table()["page"].tolist()
@@ -207,7 +207,7 @@ def _positional(name: LoopName, column: str, function: Callable[[Any, Any], Any]
 @built_in
 @called_as('sk.collect("page")')
 def collect(column: str) -> Aggregation:
-    """All values as a list, nulls included, in the order in which the window took its records.
+    """All values as a list, nulls included, in the order in which the window received its records.
 
     Example:
         >>> [list(pages) for pages in plan.aggregate(pages=sk.collect("page")).run(monday).table()["pages"]]
@@ -228,7 +228,7 @@ def collect(column: str) -> Aggregation:
 
 @called_as('sk.reduce(function, "page")')
 def reduce(function: Callable[[Any, Any], Any], value: str | Sequence[str]) -> Aggregation:
-    """The values combined pairwise: the first as it is, then `function(aggregate, value)`.
+    """The values combined one after another: the first as it is, then `function(aggregate, value)`.
 
     Two sessions merge as `function(older, newer)`. With several columns the value is a dict.
 
@@ -261,10 +261,10 @@ def aggregation(
 
     Args:
         initializer: `initializer()` gives the aggregate of an empty window.
-        aggregator: `aggregator(key, value, aggregate)` takes one record in.
+        aggregator: `aggregator(key, value, aggregate)` adds one record.
         merger: `merger(key, older, newer)` joins the aggregates of two sessions. As in Kafka it is called for every
             session that a record meets, starting from `initializer()`.
-        value: the column handed over as `value`; several names hand over a dict; none hands over None.
+        value: the column that is passed as `value`; several names pass a dict; without a name None is passed.
     Example:
         >>> longest = sk.aggregation(
         ...     initializer=str,
@@ -289,7 +289,7 @@ def _check_functions(functions: Mapping[str, object]) -> None:
     for name, function in functions.items():
         if not callable(function):
             got = shorten(repr(function))
-            raise InvalidArgument(problem(f"{name} must be a function", got, "def it, or pass a lambda"))
+            raise InvalidArgument(problem(f"{name} must be a function", got, "define it with def, or pass a lambda"))
 
 
 def _columns(value: Any) -> tuple[str, ...]:

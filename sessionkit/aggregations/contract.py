@@ -57,7 +57,7 @@ class Aggregation:
         code: the Python expression that makes it, without its module.
         columns: those that it reads; its functions get a value, a dict of several, or None where there are none.
         initializer: `initializer()` gives the aggregate of an empty window.
-        aggregator: `aggregator(key, value, aggregate)` takes one record in.
+        aggregator: `aggregator(key, value, aggregate)` adds one record.
         merger: `merger(key, older, newer)` joins two sessions.
         result: what is shown of an aggregate, which is what a store keeps.
         built_in: the name by which exports know it; none of Python functions.
@@ -68,7 +68,7 @@ class Aggregation:
         wants: which columns it takes, in words.
         module: where a plan's code finds the function that makes it.
     Raises:
-        InvalidArgument: a column that cannot be one.
+        InvalidArgument: something that cannot be a column.
     Example:
         >>> sk.mean("amount").parts[0].name
         'sum'
@@ -91,11 +91,11 @@ class Aggregation:
         columns: tuple[object, ...] = self.columns
         for column in columns:
             if not isinstance(column, str):
-                want = 'a text, such as sk.sum("amount")'
-                raise InvalidArgument(problem("an aggregation names its columns", shorten(repr(column)), want))
+                want = 'text, such as sk.sum("amount")'
+                raise InvalidArgument(problem("an aggregation takes names of columns", shorten(repr(column)), want))
             if not is_text(column):
                 want = "valid Unicode, without lone surrogates"
-                raise InvalidArgument(problem("this cannot name a column", shorten(repr(column)), want))
+                raise InvalidArgument(problem("this cannot be the name of a column", shorten(repr(column)), want))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Aggregation) and self._identity() == other._identity()

@@ -247,8 +247,8 @@ def python_values(column: ValueColumn) -> list[Any]:
         return list(column.to_pylist())
     except (ValueError, OverflowError, pa.ArrowException) as error:
         got = f"{column.type}: {shorten(error, 120)}"
-        want = "values that Python has, too; or count, sum, min, max, first and last, which compute without it"
-        raise UnsupportedData(problem("a value cannot be handed to a Python function", got, want)) from error
+        want = "values that Python has as well; or count, sum, min, max, first and last, which do not need Python"
+        raise UnsupportedData(problem("a value cannot be passed to a Python function", got, want)) from error
 
 
 def typed_column(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -260,8 +260,10 @@ def typed_column(values: list[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind)
     except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
-        want = 'values that come back from Python, or rules="sessionkit", which leaves them in Arrow'
-        raise UnsupportedData(problem(f"a result is no {kind} any more", shorten(error, 120), want)) from error
+        want = 'values that survive the way through Python, or rules="sessionkit", which keeps them in Arrow'
+        raise UnsupportedData(
+            problem(f"a result is no longer a value of type {kind}", shorten(error, 120), want)
+        ) from error
 
 
 Fold = CompiledFold | PythonFold
@@ -291,5 +293,5 @@ def make_fold(aggregation: Aggregation, values: Mapping[str, ValueColumn], loade
     try:
         return CompiledFold(aggregation, column, loaded, describe)
     except pa.ArrowInvalid as error:  # an unsigned number from 2**63 on
-        what = f"{aggregation.code} meets a number that does not fit into 64 bits"
+        what = f"{aggregation.code} found a number that does not fit into 64 bits"
         raise NumberOverflow(problem(what, shorten(error, 120), "cast the column to float")) from error

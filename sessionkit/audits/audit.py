@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Audit:
-    """A plan under Kafka's rules beside the same plan without a store's forgetting.
+    """A plan under Kafka's rules, compared with the same plan on a store that forgets nothing.
 
     Example:
         >>> audit = sk.audit(plan.emit("on_window_close"), monday, store="memory")
@@ -69,7 +69,7 @@ class Audit:
     # ---- what it says
 
     def counts(self) -> dict[str, int]:
-        """How many results came as they should, how many did not, and what the store still holds at the end."""
+        """How many results were as they should be, how many were not, and what the store still holds at the end."""
         found = Counter(self._verdicts.values())
         return {
             "expected": len(self._expected_results),
@@ -82,7 +82,7 @@ class Audit:
         }
 
     def table(self) -> Any:
-        """One row a window: bounds, verdict, how often it was sent, how much later, the right value, Kafka's value."""
+        """One row per window: bounds, verdict, how often it was sent, how late, the right value, Kafka's value."""
         return tables.frame_of(self._columns(list(self._verdicts)), self.expected.outcome.batch)
 
     def differences(self) -> Any:
@@ -103,7 +103,7 @@ class Audit:
 
     @property
     def loses_nothing(self) -> bool:
-        """True if every result came with the right value, or will with the next look for final ones.
+        """True if every result came with the right value, or will come with the next check for final results.
 
         Some may have come late, as the cache and the emit interval hold results back, or once more, larger.
         """
@@ -113,7 +113,7 @@ class Audit:
     def safe_retentions_ms(self) -> list[Interval]:
         """The retentions that lose and change nothing on these records: (first, last), both included; None: no last.
 
-        What comes late, or waits for a look as the records end, is not lost: `loses_nothing` says the same.
+        Results that come late, or still wait for a check when the records end, are not lost; see `loses_nothing`.
         A longer retention may lose what a shorter one keeps: RocksDB drops segments, which are half of it long, and so
         begin elsewhere. What lies in no interval loses or changes something, unless `unknown_retentions_ms` names it.
         """
@@ -121,7 +121,7 @@ class Audit:
 
     @property
     def unknown_retentions_ms(self) -> list[Interval]:
-        """Retentions between safe ones of which it is not known what they lose: more than a bounded search can tell."""
+        """Retentions between safe ones for which a bounded search could not find out what they lose."""
         return list(self._safe.unknown)
 
     @property
@@ -131,7 +131,7 @@ class Audit:
 
     @property
     def recommended_retention_ms(self) -> int | None:
-        """The retention from which on every one loses and changes nothing; None if there is none."""
+        """The retention from which every longer one also loses and changes nothing; None if there is none."""
         return self._safe.intervals[-1][0] if self._safe.intervals and self._safe.intervals[-1][1] is None else None
 
     @cached_property
@@ -280,26 +280,26 @@ def audit(
 ) -> Audit:
     """Runs the plan as Kafka Streams would with these settings, and says where its results are not what they should be.
 
-    What is not given is as Kafka has it by default, but for the cache: Kafka's has 10 MB, this one has no limit. The
-    audit's first words say what it took.
+    What is not given has Kafka's default, except the cache: Kafka's is limited to 10 MB, this one has no limit. The
+    first sentences of the audit say what it assumed.
 
     Args:
         plan: the plan, with its emit strategy.
         data: a frame or file, as for `Plan.run`; the records are replayed one by one.
         store: Kafka's "rocksdb" store (on close the time-ordered one, as Kafka chooses) or its "memory" store. The
-            rules of either are played in memory.
-        retention: what `Materialized.withRetention` would say; Kafka's default, the smallest allowed, if not given.
+            rules of both are simulated in memory.
+        retention: as for `Materialized.withRetention`; by default the smallest allowed, as in Kafka.
         caching: the record cache: True (without a limit), a number of entries, or False. On close Kafka turns it off
             for sessions and sliding windows.
-        commit_every: a commit, which flushes the cache, after so many records or these rows, not by `commit_interval`.
+        commit_every: commits, which flush the cache, after this many records or these rows, not by `commit_interval`.
         commit_interval: Kafka's `commit.interval.ms`, 30 s (at least once): a commit after each record that comes more
-            than so much later than the last commit. None: one commit, at the end.
-        emit_interval: Kafka's throttle, 1 s: final results are looked for at most so often, when a record arrives.
+            than this much later than the last commit. None: one commit, at the end.
+        emit_interval: Kafka's throttle, 1 s: it checks for final results at most this often, when a record arrives.
             "0s" or None: at each record. Updates are not throttled.
-        wall_clock: the wall clock (ms) at each record, by which both intervals go; without it they go by stream time,
-            as if the records came as fast as their times say.
+        wall_clock: the wall clock (ms) at each record, by which both intervals are measured; without it they go by
+            stream time, as if the records came as fast as their times say.
         restarts: the rows after which the application is stopped and started again on the same disk. Its stream time
-            starts anew then, so that late records count until newer ones have moved it on.
+            then starts again, so that late records count until newer ones have moved it on.
     Raises:
         InvalidArgument: an unknown store, rows that are not there, or a Spark DataFrame, whose rows have no order.
     Source:
@@ -328,7 +328,7 @@ def audit(
 
 def _check(plan: Plan, store: str) -> None:
     if store not in ("memory", "rocksdb"):
-        raise InvalidArgument(problem("audit knows two stores", repr(store), '"memory" or "rocksdb"'))
+        raise InvalidArgument(problem("audit knows two kinds of store", repr(store), '"memory" or "rocksdb"'))
     plan.check()
     plan.check_rules("kafka")
 

@@ -322,7 +322,7 @@ class ForgettingWindows(ForgettingStore):
         return found
 
     def fetch(self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
-        """Windows of `key` that start between the two times, both included, by rising start."""
+        """Windows of `key` that start between the two times, both included, in order of start."""
         return iter(list(self._of_key(key, time_from_ms, time_to_ms, partition)))
 
     def backward_fetch(

@@ -94,8 +94,8 @@ def _kept(loop: Loop) -> Loop:
 @cache
 def _tell_not_kept(reason: str) -> None:
     said = (
-        f"sessionkit cannot keep its compiled loops ({reason}): each process compiles them anew, about 10 seconds for "
-        "each kind of windows; set NUMBA_CACHE_DIR to a folder that can be written"
+        f"sessionkit cannot keep its compiled loops ({reason}): each process compiles them again, about 10 seconds for "
+        "each kind of window; set NUMBA_CACHE_DIR to a folder that can be written to"
     )
     print(said, file=sys.stderr, flush=True)
 
@@ -105,7 +105,7 @@ def announce_compiling(function: Loop) -> None:
     """Says so once, on stderr, when `function` has never been compiled on this machine and the first run will do it."""
     stats = getattr(function, "stats", None)  # none where numba's compiler is switched off
     if stats is not None and not any(Path(stats.cache_path).glob(f"*.{function.__name__}-*.nbi")):
-        once = "" if _tell_not_kept.cache_info().currsize else ", this once"
+        once = "" if _tell_not_kept.cache_info().currsize else " (only this once)"
         print(f"sessionkit compiles its loops{once}: about 10 seconds …", file=sys.stderr, flush=True)
 
 

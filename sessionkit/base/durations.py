@@ -71,7 +71,7 @@ def duration_ms(value: Duration, name: str) -> int:
     elif isinstance(given, int | float | np.integer | np.floating) and not isinstance(given, bool):
         ms = _of_number(given, name)
     else:
-        want = 'give a text such as "30s" or "2 hours", or a timedelta'
+        want = 'give text such as "30s" or "2 hours", or a timedelta'
         raise InvalidArgument(problem(f"{name} must be a duration", shorten(repr(given)), want))
     return _in_bounds(ms, given, name, f'{name}="0s"')
 
@@ -88,12 +88,12 @@ def length_ms(value: Duration | None, value_ms: int | None, name: str) -> int:
     given: Any = value_ms
     if given is None:
         if value is None:
-            want = f'{name}="5m" or another text, or {name}_ms=300000 in milliseconds'
+            want = f'{name}="5m" or other text, or {name}_ms=300000 in milliseconds'
             raise InvalidArgument(problem(f"{name} must be given", f"neither {name} nor {name}_ms", want))
         return duration_ms(value, name)
     if value is not None:
         got = f"{name}={_shown(value)} and {name}_ms={_shown(given)}"
-        raise InvalidArgument(problem(f"{name} and {name}_ms say the same", got, "leave one out"))
+        raise InvalidArgument(problem(f"{name} and {name}_ms cannot both be given", got, "leave one out"))
     if isinstance(given, bool | np.timedelta64) or not isinstance(given, int | np.integer):
         want = f'whole milliseconds such as {name}_ms=300000, or {name}="5m"'
         raise InvalidArgument(problem(f"{name}_ms must be an int", shorten(repr(given)), want))

@@ -70,8 +70,10 @@ class Results:
             found = sorted(each.name for each in self.folder.iterdir()) if self.folder.is_dir() else []
             others = [name for name in found if not _ASIDE.fullmatch(name)]
             if self._alone and others and not os.path.lexists(self.folder / self._manifest):
-                want = "a new or empty folder, one with a former report, or --overwrite to write beside what is there"
-                raise InvalidArgument(problem("the folder is not sessionkit's", str(self.folder / others[0]), want))
+                want = "a new or empty folder, one with an earlier report, or --overwrite to write beside what is there"
+                raise InvalidArgument(
+                    problem("the folder holds files that sessionkit did not write", str(self.folder / others[0]), want)
+                )
             for name in self._names:
                 self._refuse_strangers(self.folder / name, name)
 
@@ -87,9 +89,9 @@ class Results:
             (self._aside / "former").mkdir()
         except OSError as error:
             self.__exit__(None, None, None)
-            want = "a folder that can be made and written"
+            want = "a folder that can be created and written to"
             what = f"{shorten(self.folder, 500)} ({error.strerror})"
-            raise WriteFailed(problem("the results cannot go there", what, want)) from error
+            raise WriteFailed(problem("the results cannot be written to this folder", what, want)) from error
         return self
 
     def __exit__(
@@ -126,7 +128,7 @@ class Results:
                 raise
             cause = error.strerror if isinstance(error, OSError) and error.strerror else found[-1] if found else error
             what = f"{shorten(path, 500)} ({shorten(cause, 200)})"
-            want = "a disk with room, which can be written; what was there before is as it was"
+            want = "a writable disk with free space; earlier results are unchanged"
             raise WriteFailed(problem("the results cannot be written", what, want)) from error
 
     def place(self) -> None:
@@ -181,8 +183,8 @@ class Results:
         if strangers:
             shown = ", ".join(shorten(self.folder / inner, 500) for inner in strangers[:_MOST_NAMED])
             more = f" and {len(strangers) - _MOST_NAMED:,} more" if len(strangers) > _MOST_NAMED else ""
-            want = "another folder for the results, or move these away"
-            raise InvalidArgument(problem("sessionkit did not write what is in the way", f"{shown}{more}", want))
+            want = "choose another folder for the results, or move these files away"
+            raise InvalidArgument(problem("files that sessionkit did not write are in the way", f"{shown}{more}", want))
 
     def _file(self, path: Path, name: str) -> File:
         """What is there, as the manifest would list it; a link or a folder as nothing that it lists."""

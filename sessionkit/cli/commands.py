@@ -28,8 +28,8 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--timestamp", required=True, help="the column of event times")
     report.add_argument("--gap", required=True, help="inactivity gap, such as 30m")
     report.add_argument("--grace", required=True, help="how long late records count, such as 5m; 0s for not at all")
-    report.add_argument("--timezone", help="in which times are read and shown (default: the column's own, else UTC)")
-    report.add_argument("--unit", help="of times that are plain numbers: s, ms, us or ns")
+    report.add_argument("--timezone", help="time zone of the results (default: that of the column, else UTC)")
+    report.add_argument("--unit", help="unit of times that are plain numbers: s, ms, us or ns")
     report.add_argument("--partition", help="the column of partition numbers")
     report.add_argument("--offset", help="the column of offsets within a partition")
     report.add_argument("--mean", action="append", default=[], metavar="COLUMN", help="also the mean of this column")
@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument(
             "--out", type=Path, default=Path("out"), help="folder for the results (default %(default)s)"
         )
-        said = "also into a folder that has other things in it; only what a former report wrote is replaced"
+        said = "write even into a folder that holds other files; only files of an earlier report are replaced"
         command.add_argument("--overwrite", action="store_true", help=said)
     return parser
 

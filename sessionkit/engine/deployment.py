@@ -65,7 +65,10 @@ def deployment(
     """
     given: Any = caching
     if not isinstance(given, int) or given < 0:
-        what, want = "caching is a choice or a size", "True, False, or how many entries fit into the record cache"
+        what, want = (
+            "caching must be True, False or a size",
+            "True, False, or how many entries fit into the record cache",
+        )
         raise InvalidArgument(problem(what, shorten(repr(caching)), want))
     return Deployment(
         retention_ms=retention_ms,
@@ -108,7 +111,7 @@ def _checked_clock(clock: Clock | None, count: int) -> Clock | None:
 
 
 def _times(clock: Sequence[int], count: int) -> list[int]:
-    want = "a list of ms, one for each record, or a function that tells the time"
+    want = "a list of ms, one for each record, or a function that returns the time"
     try:
         times: list[Any] = (
             clock.to_pylist() if isinstance(clock, pa.Array | pa.ChunkedArray) else np.asarray(clock).tolist()
@@ -117,13 +120,13 @@ def _times(clock: Sequence[int], count: int) -> list[int]:
     except TypeError as error:
         raise InvalidArgument(problem("wall_clock cannot be used", shorten(repr(clock)), want)) from error
     if given != count:
-        raise InvalidArgument(problem("wall_clock has a time for each record", f"{given} for {count}", want))
+        raise InvalidArgument(problem("wall_clock must have one time for each record", f"{given} for {count}", want))
     return [_as_clock_time(time_ms) for time_ms in times]
 
 
 def _as_clock_time(time_ms: Any) -> int:
     if not isinstance(time_ms, int) or isinstance(time_ms, bool):
-        raise InvalidArgument(problem("wall_clock tells whole milliseconds", shorten(repr(time_ms)), "an int"))
+        raise InvalidArgument(problem("wall_clock must give whole milliseconds", shorten(repr(time_ms)), "an int"))
     return time_ms
 
 
@@ -135,8 +138,8 @@ def starts_of(restarts: Sequence[int], count: int) -> list[int]:
     """
     rows = np.asarray(restarts, None if len(restarts) else np.int64)
     if not np.issubdtype(rows.dtype, np.integer) or (np.diff(rows, prepend=-1, append=count) <= 0).any():
-        what = "restarts names the rows after which the task is stopped and started again"
-        raise InvalidArgument(problem(what, shorten(repr(restarts)), f"rising numbers from 0 to {count - 1}"))
+        what = "restarts must list the rows after which the task is stopped and started again"
+        raise InvalidArgument(problem(what, shorten(repr(restarts)), f"increasing numbers from 0 to {count - 1}"))
     return [0, *(rows + 1).tolist()]
 
 

@@ -108,7 +108,7 @@ def codes_of(held: pa.Array, known: pa.Array) -> tuple[npt.NDArray[np.int64], pa
         InvalidData: they are of another type.
     """
     if held.type != known.type and len(held):
-        want = "one type of key a store"
+        want = "use keys of one type in a store"
         raise InvalidData(problem("the store holds keys of another type", f"{held.type}, records {known.type}", want))
     code = pc.index_in(held, value_set=known)
     if not code.null_count:

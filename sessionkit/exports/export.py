@@ -16,8 +16,8 @@ class Export:
     Args:
         target: "java", "ksql", "flink_sql" or "spark".
         code: the code alone.
-        differences: sentences: what the code takes for granted, and where its results differ from the plan's.
-        plan: the plan, one call a line.
+        differences: sentences that say what the code assumes, and where its results differ from the plan's.
+        plan: the plan, with one call per line.
     Example:
         >>> export = plan.to_ksql()
         >>> export.differences[0]
@@ -34,7 +34,7 @@ class Export:
         lines = ["Written by sessionkit from this plan:", *(f"    {line}" for line in self.plan)]
         head = [comment(line, mark) for line in lines]
         told = [comment(f"* {sentence}", mark) for sentence in self.differences]
-        return "\n".join([*head, comment("What it takes for granted, and what differs:", mark), *told, "", self.code])
+        return "\n".join([*head, comment("What it assumes, and what differs:", mark), *told, "", self.code])
 
     def __repr__(self) -> str:
         return str(self)

@@ -125,8 +125,8 @@ def _values(result: Result) -> str:
 
 
 _ORDER = (
-    "Values in first, last and collect: those of HOP in no order, as it adds up slices of one advance; others in the "
-    "order of processing, which is the topic's only within a partition."
+    "first, last and collect: HOP takes their values in no fixed order, as it adds up slices of one advance; other "
+    "windows take them in the order of processing, which is the topic's order only within a partition."
 )
 FLINK: Target[_Windows, _Aggregate] = Target(
     system="Flink SQL",
@@ -137,7 +137,7 @@ FLINK: Target[_Windows, _Aggregate] = Target(
             "TimeWindows with an advance, or plan.to_java(); OVER windows end at each row",
         )
     },
-    aggregations={  # in the order in which their differences are told
+    aggregations={  # in the order in which their differences are listed
         "count": _Aggregate(lambda result: "COUNT(*)", lambda result: "BIGINT"),
         "first": _Aggregate(_values, _column_type, lambda name: f"{name}[1]", _ORDER),
         "last": _Aggregate(_values, _column_type, lambda name: f"{name}[CARDINALITY({name})]", _ORDER),
@@ -223,10 +223,10 @@ def _differences(request: Request, windows: _Windows) -> list[str]:
     behind = show_duration(windows.watermark_delay_ms)
     words = [
         f"{lateness(request)}. Flink goes by the watermark: {behind} behind the largest event time, the "
-        "smallest of all partitions that are read, moved on every 200 ms of wall clock: a late record that Kafka drops "
+        "smallest of all partitions that are read, updated every 200 ms of wall clock: a late record that Kafka drops "
         "may still count, and a partition without records holds back all windows "
         "(table.exec.source.idle-timeout).",
-        "SQL has no allowed lateness: the grace is in the watermark, and later records are dropped without a word.",
+        "SQL has no allowed lateness: the grace is in the watermark, and later records are dropped silently.",
         "It needs Flink 2.0 or newer (SESSION and ARRAY_AGG) and its Kafka connector.",
         "A record without a time stops the job; one before 1970 counts, which the plan refuses or drops.",
     ]
@@ -236,7 +236,8 @@ def _differences(request: Request, windows: _Windows) -> list[str]:
         )
     else:
         words.append(
-            "Results come out when the watermark passes, in no order across keys; the plan's by end, then key."
+            "Results come out when the watermark passes, in no fixed order of keys; the plan orders them by end, "
+            "then key."
         )
     words += windows.differences
     words += dict.fromkeys(each.difference for each in FLINK.used(request.built_ins) if each.difference)

@@ -367,7 +367,8 @@ def _differences(request: Request, windows: _Windows, store: str, retention_ms: 
     room_ms = retention_ms - request.windows.retention_ms(None)
     jumps = f"Where stream time jumps by {show_duration(room_ms)} or more at once, the" if room_ms else "The"
     words += [
-        "Final results are looked for when a record arrives, at most once a second of wall clock; the plan knows none.",
+        "Kafka looks for final results when a record arrives, at most once a second of wall clock; the plan has "
+        "no such limit.",
         f"{jumps} store may have forgotten a final result before it is sent; "
         f'sk.audit(plan, data, store="{store}") finds the retention that loses none.',
     ]

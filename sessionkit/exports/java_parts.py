@@ -108,7 +108,7 @@ READERS = {
 """,
     "string": """
     private static JsonNode string(final JsonNode row, final String name) {
-        return checked(column(row, name).isTextual(), column(row, name), name, "a text");
+        return checked(column(row, name).isTextual(), column(row, name), name, "text");
     }
 """,
     "bool": """

@@ -92,20 +92,20 @@ def _call(function: str) -> Callable[[Result], str]:
 
 
 _ARRIVAL = (
-    "EARLIEST_BY_OFFSET and LATEST_BY_OFFSET go by arrival also where two sessions merge; the plan takes the older "
+    "EARLIEST_BY_OFFSET and LATEST_BY_OFFSET go by arrival even where two sessions merge; the plan takes the older "
     "session first."
 )
 KSQL: Target[_Windows, _Aggregate] = Target(
     system="ksqlDB",
     kinds={SessionWindows: _sessions, TimeWindows: _time_windows},
     missing={SlidingWindows: ("sliding windows", "TimeWindows with an advance, or plan.to_java()")},
-    aggregations={  # in the order in which their differences are told
+    aggregations={  # in the order in which their differences are listed
         "count": _Aggregate(lambda result: "COUNT(*)"),
         "first": _Aggregate(_call("EARLIEST_BY_OFFSET"), _ARRIVAL),
         "last": _Aggregate(_call("LATEST_BY_OFFSET"), _ARRIVAL),
         "collect": _Aggregate(
             _call("COLLECT_LIST"),
-            "COLLECT_LIST stops without a word at ksql.functions.collect_list.limit, where that is set.",
+            "COLLECT_LIST stops silently at ksql.functions.collect_list.limit, where that is set.",
         ),
         "sum": _Aggregate(
             lambda result: f"SUM({_number(result)})",
@@ -182,7 +182,7 @@ def _differences(request: Request, windows: _Windows, retention_ms: int) -> list
     if request.is_final:
         words.append(
             "EMIT FINAL sends a result when a later record closes its window; where the store forgets it first, it is "
-            "lost. The last windows of a topic stay silent, as in the plan."
+            "lost. The last windows of a topic send nothing, as in the plan."
         )
     else:
         words += windows.update_differences

@@ -37,7 +37,7 @@ class Exports:
 
         Args:
             store: "rocksdb" or "memory".
-            retention: how long its store keeps a window; left out: long enough for updates equal to the plan's, and a
+            retention: how long its store keeps a window; by default long enough for updates equal to the plan's, and a
                 day more for final results.
         Example:
             >>> print(plan.to_java().code.partition("windowedBy(")[2].splitlines()[0])
@@ -87,7 +87,7 @@ class Exports:
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
-        """A Python module for Structured Streaming, with Spark's own windows; `plan.run` is the exact way.
+        """A Python module for Structured Streaming, with Spark's own windows; only `plan.run` is exact.
 
         Example:
             >>> 'F.session_window("event_time", "30000 milliseconds")' in plan.to_spark().code

@@ -190,7 +190,7 @@ def request_of(
     for name, topic in topics.items():
         if not isinstance(topic, str) or not _TOPIC.fullmatch(topic) or topic in (".", ".."):
             want = "1 to 249 letters, digits, dots, dashes and underscores"
-            raise InvalidArgument(problem(f"{name} must be a name that Kafka takes", shorten(repr(topic)), want))
+            raise InvalidArgument(problem(f"{name} must be a name that Kafka accepts", shorten(repr(topic)), want))
     known, assumed = _column_types(plan, types)
     return Request(
         plan=plan,
@@ -224,7 +224,7 @@ def _column_types(plan: Exportable, types: Mapping[str, str] | None) -> tuple[di
     for name, kind in given.items():
         if name not in columns:
             raise InvalidArgument(
-                problem("types names columns that are aggregated", shorten(repr(name)), f"of {columns}")
+                problem("types may only name columns that are aggregated", shorten(repr(name)), f"of {columns}")
             )
         one_of(f"the type of {shorten(repr(name))}", kind, tuple(TYPES))
     if plan.source.timestamp in columns:
@@ -268,10 +268,10 @@ def check_sql_names(request: Request, system: str, reserved: tuple[str, ...] = (
     """
     for name in (*request.value_types(), *(result.name for result in request.results)):
         if not name or not is_visible(name):
-            want = "rename it: at least one character, and none that is not seen"
-            raise InvalidArgument(problem(f"{system} cannot take this name", shorten(repr(name)), want))
+            want = "rename it: at least one character, and no invisible ones"
+            raise InvalidArgument(problem(f"{system} cannot use this name", shorten(repr(name)), want))
         if name.upper() in reserved:
-            raise InvalidArgument(problem(f"{system} keeps this name for itself", repr(name), "rename it"))
+            raise InvalidArgument(problem(f"{system} reserves this name", repr(name), "rename it"))
 
 
 def lateness(request: Request) -> str:

@@ -154,12 +154,12 @@ def _collect(column: str, result: Result) -> str:
 
 
 def _order(request: Request) -> str:
-    return "Values have no order behind Spark's shuffle: first, last and lists may differ from run to run."
+    return "Values have no order after Spark's shuffle: first, last and lists may differ from run to run."
 
 
 def _nan(request: Request) -> str:
     has_floats = any(result.type == "double" for result in request.results)
-    return "Spark takes NaN for the largest number." if has_floats else ""
+    return "Spark treats NaN as the largest number." if has_floats else ""
 
 
 SPARK: Target[_Windows, _Aggregate] = Target(
@@ -171,7 +171,7 @@ SPARK: Target[_Windows, _Aggregate] = Target(
             "TimeWindows with an advance; or plan.run(spark_dataframe), which has them exactly",
         )
     },
-    aggregations={  # in the order in which their differences are told
+    aggregations={  # in the order in which their differences are listed
         "count": _Aggregate(lambda column, result: "F.count(F.lit(1))"),
         "sum": _Aggregate(lambda column, result: f"F.coalesce(F.sum({_number(column, result)}), F.lit(0))"),
         "mean": _Aggregate(_mean),
@@ -246,18 +246,20 @@ def _written(result: Result, column_of: dict[str, str]) -> str:
 def _differences(request: Request, windows: _Windows) -> list[str]:
     behind = show_duration(windows.watermark_delay_ms)
     words = [
-        "plan.run(spark_dataframe) computes this very plan on Spark; the code here uses Spark's own windows instead.",
+        "plan.run(spark_dataframe) computes exactly this plan on Spark; the code here uses Spark's own windows "
+        "instead.",
         f"{lateness(request)}. Spark has one watermark for the whole query, {behind} behind the "
         "largest event time of all partitions, and moves it only between micro-batches: which late records count "
         "depends on how records fall into batches. A batch query drops none.",
         "Dropped records are only counted (numRowsDroppedByWatermark), once for each window.",
-        "A record without a time, or with one before 1970, is left out without a word; the plan refuses or counts it.",
+        "A record without a time, or with one before 1970, is left out silently; the plan refuses or counts it.",
         "It needs Spark 3.5 or newer and its Kafka connector (spark-sql-kafka-0-10).",
     ]
     words += windows.differences
     if request.is_final:
         words.append(
-            "Final results come out at the end of a micro-batch, in no order; the plan's in order of their bounds."
+            "Final results come out at the end of a micro-batch, in no fixed order; the plan orders them by their "
+            "bounds."
         )
     else:
         words.append(windows.update_difference)

@@ -127,9 +127,10 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
     """
     if is_spark_frame(data):
         want = (
-            'some of them as a frame, such as data.where("partition = 0").orderBy("offset").limit(1_000_000).toPandas()'
+            "a local frame with some of them, such as "
+            'data.where("partition = 0").orderBy("offset").limit(1_000_000).toPandas()'
         )
-        raise InvalidArgument(problem("this needs the records at hand, in order", "a Spark DataFrame", want))
+        raise InvalidArgument(problem("this needs local records, in order", "a Spark DataFrame", want))
     wanted = list(dict.fromkeys([*source.columns(), *value_columns]))
     objects: dict[str, list[Any]] = {}
     remarks: list[str] = []
@@ -225,7 +226,7 @@ def check_columns(names: list[str], wanted: list[str]) -> None:
             raise MissingColumn(problem(f"column {name!r} is not in the data", have, "name one of these in the plan"))
         if names.count(name) > 1:
             got = shorten(names)
-            raise InvalidData(problem(f"column {name!r} is there {names.count(name)} times", got, "rename all but one"))
+            raise InvalidData(problem(f"column {name!r} appears {names.count(name)} times", got, "rename all but one"))
 
 
 def _from_series(series: Any, name: str, source: Source, objects: dict[str, list[Any]]) -> pa.Array | pa.ChunkedArray:
@@ -267,7 +268,7 @@ def _value_column(column: pa.ChunkedArray, name: str, objects: list[Any] | None)
         joined = column.combine_chunks()
         return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
     except pa.ArrowNotImplementedError as error:  # unions
-        want = "one chunk of it, or another type"
+        want = "a column of one chunk, or another type"
         raise UnsupportedData(problem(f"column {name!r} cannot be joined", column.type, want)) from error
 
 
@@ -276,7 +277,7 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.i
         raise UnsupportedData(problem(f"{what} column {name!r} must hold integers", column.type, "cast it"))
     if column.null_count:
         rows = [int(row) for row in np.flatnonzero(np.asarray(column.is_null()))[:3]]
-        want = "each record is in one partition, at one offset"
+        want = "a partition and an offset for every record"
         raise InvalidData(
             problem(f"{what} column {name!r} has missing values", f"{column.null_count} (rows {rows})", want)
         )
@@ -284,7 +285,9 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.i
         numbers: npt.NDArray[np.int64] = (column.cast(pa.int64()) if column.type == pa.uint64() else column).to_numpy()
     except pa.ArrowInvalid as error:
         got = shorten(error, 120)
-        raise InvalidData(problem(f"{what} column {name!r} has a number too large", got, "within 64 bits")) from error
+        raise InvalidData(
+            problem(f"{what} column {name!r} has a number that is too large", got, "numbers within 64 bits")
+        ) from error
     if len(numbers) and numbers.min() < 0:
         got = f"{numbers.min()} in row {int(np.argmin(numbers))}"
         raise InvalidData(problem(f"{what} column {name!r} has a negative number", got, "Kafka counts from 0"))

@@ -56,7 +56,9 @@ def _cast(column: pa.Array | pa.ChunkedArray, plain: pa.DataType, name: str) -> 
         return column if column.type == plain else column.cast(plain)
     except pa.ArrowInvalid as error:
         want = "text as valid UTF-8, integers from -2**63 to 2**63 - 1"
-        raise InvalidData(problem(f"key column {name!r} holds what is no key", shorten(error, 120), want)) from error
+        raise InvalidData(
+            problem(f"key column {name!r} holds a value that cannot be a key", shorten(error, 120), want)
+        ) from error
 
 
 def _codes(chunk: pa.DictionaryArray) -> npt.NDArray[np.int32]:
@@ -84,7 +86,7 @@ def _key_type(kind: pa.DataType, name: str) -> pa.DataType:
     if pa.types.is_null(kind):
         return pa.large_string()
     want = "text, integers or bytes; cast it (a pandas column of integers with gaps: astype('Int64'))"
-    raise UnsupportedData(problem(f"key column {name!r} is of a type that is no key", kind, want))
+    raise UnsupportedData(problem(f"key column {name!r} has a type that cannot be a key", kind, want))
 
 
 def _check_separator(keys: pa.Array, sep: str, name: str) -> None:
@@ -127,7 +129,7 @@ def _check_text(keys: pa.Array, name: str) -> None:
         keys.validate(full=True)
     except pa.ArrowInvalid as error:
         want = "valid UTF-8, without lone surrogates"
-        raise InvalidData(problem(f"a key of {name} is no text", shorten(error, 120), want)) from error
+        raise InvalidData(problem(f"a key of {name} is not text", shorten(error, 120), want)) from error
     lengths = pc.binary_length(keys)
     longest = pc.max(lengths).as_py()
     if longest > MAX_KEY_BYTES:
@@ -153,10 +155,12 @@ def key_bytes(key: Any) -> bytes:
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
             return int(key).to_bytes(8, "big", signed=True)
     except UnicodeError as error:
-        raise InvalidArgument(problem("this is no key", shorten(key), want)) from error
+        raise InvalidArgument(problem("this cannot be a key", shorten(key), want)) from error
     except OverflowError as error:
-        raise InvalidArgument(problem("this is no key", f"an integer of {key.bit_length():,} bits", want)) from error
-    raise InvalidArgument(problem("this is no key", shorten(repr(key)), want))
+        raise InvalidArgument(
+            problem("this cannot be a key", f"an integer of {key.bit_length():,} bits", want)
+        ) from error
+    raise InvalidArgument(problem("this cannot be a key", shorten(repr(key)), want))
 
 
 def key_ranks(keys: pa.Array) -> npt.NDArray[np.int64]:

@@ -7,7 +7,8 @@ from sessionkit.errors import InvalidData, problem
 IN_ORDER = "give the records in offset order, or pass sort=True in the plan"
 ONCE = "remove the duplicate"
 FROM_A_SOURCE = (
-    "a source that hands each partition over in rising offsets, such as Kafka; files: one range of offsets each"
+    "a source that delivers each partition in increasing order of offsets, such as Kafka; with files, one range of "
+    "offsets each"
 )
 
 
@@ -21,5 +22,5 @@ def not_after(partition: int, offset: int, before: int, *, row: int | None = Non
     place = f"partition {partition}" if row is None else f"partition {partition}, row {row}"
     got = f"{place}: offset {offset} after {before}"
     if offset == before:
-        return InvalidData(problem("an offset is there twice", got, want or ONCE))
-    return InvalidData(problem("offsets must rise within a partition", got, want or IN_ORDER))
+        return InvalidData(problem("an offset appears twice", got, want or ONCE))
+    return InvalidData(problem("offsets must increase within a partition", got, want or IN_ORDER))

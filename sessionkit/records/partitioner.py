@@ -37,7 +37,7 @@ def partition_for(key: str | int | bytes, partitions: int) -> int:
     """The partition of `key` in a topic with `partitions` partitions.
 
     Raises:
-        InvalidArgument: `key` is neither text, an integer nor bytes, or there is not one partition.
+        InvalidArgument: `key` is neither text, an integer nor bytes, or `partitions` is less than 1.
     Source:
         Kafka's BuiltInPartitioner.partitionForKey.
     Example:
@@ -45,7 +45,7 @@ def partition_for(key: str | int | bytes, partitions: int) -> int:
         1
     """
     if type(partitions) is not int or partitions < 1:  # True is an int, too
-        raise InvalidArgument(problem("partitions must be an integer from 1 on", repr(partitions), "such as 4"))
+        raise InvalidArgument(problem("partitions must be an integer of 1 or more", repr(partitions), "such as 4"))
     return (murmur2(key_bytes(key)) & 0x7FFFFFFF) % partitions
 
 

@@ -153,7 +153,9 @@ def check_text(column: pa.ChunkedArray, name: str) -> None:
         column.validate(full=True)
     except pa.ArrowInvalid as error:
         want = "valid UTF-8, or a column of bytes"
-        raise InvalidData(problem(f"column {name!r} holds what is no text", shorten(error, 120), want)) from error
+        raise InvalidData(
+            problem(f"column {name!r} holds a value that is not text", shorten(error, 120), want)
+        ) from error
 
 
 def check_polars(data: Any, wanted: list[str]) -> None:

@@ -28,7 +28,7 @@ def load_sample(name: str = "flights") -> Any:
     """A sample as a pandas frame. "flights": 28,491 departures from New York in July 2013, in order of departure.
 
     `scheduled` is the event time (New York wall clock, no zone: read it with `timezone="UTC"`), `offset` and
-    `partition` say where a record stands. A flight that left late is a late record.
+    `partition` give a record's place. A flight that left late is a late record.
 
     Example:
         >>> flights = sk.load_sample("flights")

@@ -42,7 +42,7 @@ class Source:
             raise InvalidArgument(problem("a plan groups by one column or more", "none", 'group_by_key("user", …)'))
         self._check_types()
         if len(self.keys) > 1 and not self.sep:
-            want = 'sep="@" (or any text that is in none of the values) joins them to one key'
+            want = 'sep="@" (or any text that is in none of the values) joins them into one key'
             raise InvalidArgument(problem("several key columns need a separator", list(self.keys), want))
         shown = [shown_key(name) for name in self.keys]
         if self.times != "ms" and len(set(shown)) < len(shown):
@@ -55,7 +55,7 @@ class Source:
                 raise InvalidArgument(problem(f"{name} must be a known choice", repr(getattr(self, name)), want))
         if self.partitions is not None and (self.partition is not None or not 1 <= self.partitions <= MAX_PARTITIONS):
             want = f"1 to {MAX_PARTITIONS:,}, and without partition=: Kafka's partitioner then places each key"
-            raise InvalidArgument(problem("partitions is a number of partitions", self.partitions, want))
+            raise InvalidArgument(problem("partitions must be a number of partitions", self.partitions, want))
         if self.sort and self.offset is None:
             raise InvalidArgument(problem("sort=True sorts by the offset column", "no offset=", "name the column"))
 
@@ -64,11 +64,11 @@ class Source:
         texts = {name: getattr(self, name) for name in ("partition", "offset", "sep", "timezone")}
         for name, value in (names | {name: value for name, value in texts.items() if value is not None}).items():
             if not isinstance(value, str):
-                want = 'group_by_key("user", timestamp="at") names columns by text'
-                raise InvalidArgument(problem(f"{name} must be a text", shorten(repr(value)), want))
+                want = 'such as group_by_key("user", timestamp="at")'
+                raise InvalidArgument(problem(f"{name} must be text", shorten(repr(value)), want))
             if not is_text(value):
                 want = "valid Unicode, without lone surrogates"
-                raise InvalidArgument(problem(f"{name} is no text", shorten(repr(value)), want))
+                raise InvalidArgument(problem(f"{name} is not valid text", shorten(repr(value)), want))
         if self.partitions is not None and type(self.partitions) is not int:  # True is an int, too
             raise InvalidArgument(
                 problem("partitions must be an integer", repr(self.partitions), "such as partitions=4")
@@ -79,7 +79,7 @@ class Source:
             if not _is_type(kind):
                 want = 'such as types={"user": "int64", "amount": "float64"}, by the names of Arrow'
                 got = shorten(f"{name}: {kind!r}")
-                raise InvalidArgument(problem("types names a type that is not known", got, want))
+                raise InvalidArgument(problem("types names an unknown type", got, want))
 
     def key_of(self, given: Any) -> Any:
         """A key as it is inside: the values of several key columns, given as a tuple, are joined.
@@ -91,7 +91,7 @@ class Source:
             return given
         if len(given) != len(self.keys):
             want = f"a value for each of {', '.join(self.keys)}"
-            raise InvalidArgument(problem("key= has another number of values than there are keys", repr(given), want))
+            raise InvalidArgument(problem("key= must have one value for each key column", repr(given), want))
         return given[0] if self.sep is None or len(given) == 1 else self.sep.join(map(str, given))
 
     @property

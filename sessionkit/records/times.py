@@ -73,7 +73,7 @@ def _aware(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
         want = 'ambiguous="earliest" or "latest", nonexistent="earliest" or "latest" choose one'
         got = f"row {row}: {shorten(error, 200)}"
         raise InvalidData(
-            problem(f"column {source.timestamp!r} has a time that its zone cannot place", got, want)
+            problem(f"column {source.timestamp!r} has a time that its zone cannot resolve", got, want)
         ) from error
 
 
@@ -132,7 +132,9 @@ def _as_int64(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
         return column if column.type == pa.int64() else column.cast(pa.int64())
     except pa.ArrowInvalid as error:
         want = "times within 64 bits"
-        raise InvalidData(problem(f"column {name!r} has a time too large", shorten(error, 120), want)) from error
+        raise InvalidData(
+            problem(f"column {name!r} has a time that is too large", shorten(error, 120), want)
+        ) from error
 
 
 def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
@@ -182,6 +184,6 @@ def _scale(raw: npt.NDArray[np.int64], unit: str) -> npt.NDArray[np.int64]:
     if unit == "s":
         most = INT64_MAX // 1000
         if len(raw) and raw.max() > most:
-            raise InvalidData(problem("a time in seconds is too large", int(raw.max()), "is the unit right?"))
+            raise InvalidData(problem("a time in seconds is too large", int(raw.max()), "check the unit"))
         return np.maximum(raw, -most) * 1000  # a time far before 1970 must not wrap into one after it
     return raw // (_PER_SECOND[unit] // 1000)

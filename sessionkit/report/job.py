@@ -70,8 +70,10 @@ def of_file(options: argparse.Namespace) -> None:
     keys = tuple(name.strip() for name in options.key.split(",") if name.strip())
     partition, offset = options.partition, options.offset
     if (partition is None) != (offset is None):
-        want = "both, or neither: then the order of rows is the order of arrival"
-        raise InvalidArgument(problem("--partition and --offset go together", f"{partition!r} and {offset!r}", want))
+        want = "give both, or neither: then the order of rows is the order of arrival"
+        raise InvalidArgument(
+            problem("--partition and --offset must be given together", f"{partition!r} and {offset!r}", want)
+        )
     schema = parquet_schema(options.file)
     records: Path | pa.Table = options.file
     if schema is None:
@@ -116,7 +118,7 @@ def run_job(plan: Plan, records: Path | pa.Table, out: Path, title: str, *, over
     """
     schema = parquet_schema(records) if isinstance(records, Path) else records.schema
     if schema is None:
-        raise InvalidData(problem("this is no Parquet file", str(records), "a Parquet file, or a table"))
+        raise InvalidData(problem("this is not a Parquet file", str(records), "a Parquet file, or a table"))
     check_columns(schema.names, list(dict.fromkeys([*plan.source.columns(), *plan.value_columns()])))
     with Results(out, RESULTS, alone=not overwrite) as results:
         counts = _run(plan, records, schema, results, title)

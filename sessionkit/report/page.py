@@ -154,12 +154,12 @@ def _pictures(findings: Findings) -> str:
     plane = {theme: run.plane(key, theme=theme) for theme in ("light", "dark")}
     lanes = {theme: run.lanes(theme=theme, most_drawn=MOST_DRAWN) for theme in ("light", "dark")}
     return (
-        f"<section><h2>The key with most to see: {label}</h2><p>Across: when a record happened. Upward: "
+        f"<section><h2>The key with the most to see: {label}</h2><p>Across: when a record happened. Upward: "
         "when it arrived. "
         "A session is a body that grows; left of the amber line everything is closed. The dotted piece at a "
         "red cross is "
         f"the grace that the record lacked.</p>{_figure('plane', f'History of key {label}', plane)}</section>"
-        "<section><h2>Many keys side by side</h2><p>A lane for each key, those with most drops first. "
+        "<section><h2>Many keys side by side</h2><p>A lane for each key, those with the most drops first. "
         "Crosses above a lane "
         "were dropped, brackets below a bar are the sessions that it was merged from.</p>"
         f"{_figure('lanes', 'Sessions of many keys', lanes)}</section>"
@@ -214,7 +214,8 @@ def _grace_curve(findings: Findings) -> str:
     )
     longest = show_duration(int(enough.max()))
     return (
-        f"<h3>How much grace would keep them</h3><p>Each late record by itself. All of them: {longest}. "
+        f"<h3>How much grace would keep them</h3><p>Each late record is judged by itself. "
+        f"All of them are kept with {longest}. "
         f"More grace also makes every result wait longer.</p>"
         "<table class='curve'><thead><tr><th scope='col'>grace</th><th scope='col'></th>"
         f"<th scope='col'>kept</th><th scope='col'>share</th></tr></thead><tbody>{rows}</tbody></table>"
@@ -256,7 +257,7 @@ def _drop_table(findings: Findings, run: Run) -> str:
         "key",
         "event time",
         "arrived at stream time",
-        "came short by",
+        "missing grace",
     ]
     head = "".join(f"<th scope='col'>{name}</th>" for name in [*names, "grace that keeps it"])
     shown = (
@@ -265,7 +266,7 @@ def _drop_table(findings: Findings, run: Run) -> str:
     sampled = ", one of several" if thinned else ""
     return (
         f"<h3>One by one</h3><p>{shown}{sampled}, in order of arrival. With the grace in the last column the "
-        f"record is kept, with a millisecond less it is not.</p>"
+        f"record is kept; with a millisecond less it is not.</p>"
         f"<div class='scroll'><table><thead><tr>{head}</tr></thead>"
         f"<tbody>{''.join(body)}</tbody></table></div>"
     )
@@ -286,7 +287,8 @@ def _losers(run: Run) -> str:
         for key in worst
     )
     return (
-        "<section><h2>Keys that lose most</h2><table><thead><tr><th scope='col'>key</th><th scope='col'>dropped</th>"
+        "<section><h2>Keys that lose the most records</h2>"
+        "<table><thead><tr><th scope='col'>key</th><th scope='col'>dropped</th>"
         f"<th scope='col'>records</th><th scope='col'>share</th></tr></thead><tbody>{rows}</tbody></table></section>"
     )
 

@@ -56,7 +56,7 @@ def start(
     if not df.isStreaming:
         return dataclasses.replace(SparkRun.of(plan, df, retention), parallelism=parallelism)
     if parallelism != "partition":
-        want = 'parallelism="partition": its state is kept by source partition'
+        want = 'parallelism="partition": a stream keeps its state by source partition'
         raise InvalidArgument(problem("a stream does not run by key", repr(parallelism), want))
     return StreamRun.of(plan, df, retention)
 
@@ -66,7 +66,7 @@ class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 
     The records of a source partition go through one task in offset order, as its stream time is shared by all its keys;
-    with `parallelism="key"` that task only deals them out. Where the input is Parquet files whose row groups hold one
+    with `parallelism="key"` that task only distributes them. Where the input is Parquet files whose row groups hold one
     partition each, tasks read them straight from the files. Otherwise the first view asks Spark for the smallest and
     largest partition number, one job over one column. `summary()` says which way is taken.
     """
@@ -74,7 +74,7 @@ class SparkRun(SparkReading):
     # ---- views
 
     def table(self) -> DataFrame:
-        """One row a window, ordered by partition, key bytes and start; a window that no record has closed is "open"."""
+        """One row per window, ordered by partition, key bytes and start; a window that nothing has closed is "open"."""
         schema = self.empty.table().schema
         return self.shown(self._view("table", schema, *self._key_order(), "window_start_ms", sort=True))
 
@@ -113,12 +113,12 @@ class SparkRun(SparkReading):
         return self.shown(self.by_partition(rows, "offset", shuffle=True))
 
     def metrics(self) -> dict[str, int]:
-        """Counters by Kafka's names and our own. Starts a job."""
+        """Counters by Kafka's names and of our own. Starts a job."""
         found = self._totals("metrics")
         return {name: found.get(name, 0) for name in self.empty.metrics()}
 
     def counts(self) -> dict[str, int]:
-        """What `sk.sweep` tells of a setting: records, late, windows, merges. Nothing is aggregated. Starts a job."""
+        """What `sk.sweep` reports of a setting: records, late, windows, merges. Starts a job, without aggregations."""
         found = self._totals("counts")
         return {name: found.get(name, 0) for name in ("records", "late", "windows", "merges")}
 
@@ -233,7 +233,7 @@ class SparkRun(SparkReading):
     def _only_partition(self, partition: int | None, what: str) -> int:
         if partition is None and self._extent.first != self._extent.last:
             want = f"partition= a number from {self._extent.first} to {self._extent.last}"
-            raise UnknownRecord(problem(f"{what} is known only with its partition", "several partitions", want))
+            raise UnknownRecord(problem(f"{what} needs its partition as well", "several partitions", want))
         return self._extent.first if partition is None else partition
 
 
@@ -249,11 +249,11 @@ class SparkTrace:
         return schema
 
     def records(self) -> DataFrame:
-        """One row a record, in order of partition and offset."""
+        """One row per record, in order of partition and offset."""
         return self._run._view("records", self.schema("records"), "offset")
 
     def windows(self) -> DataFrame:
-        """One row a window, in order of partition and window_id (others: key and start): bounds, opened_by, status."""
+        """One row per window, in order of partition and window_id (else key and start): bounds, opened_by, status."""
         schema = self.schema("windows")
         order = ["window_id"] if "window_id" in schema.names else [*self._run._key_order(), "window_start_ms"]
         return self._run._view("windows", schema, *order, sort=True)

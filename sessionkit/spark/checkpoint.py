@@ -29,7 +29,7 @@ def read_checkpoint(checkpoint: str | os.PathLike[str], batch: int | None) -> tu
 
     Raises:
         InvalidArgument: there is no such checkpoint or micro-batch, or it is of another kind of query.
-        StoreCorrupted: with the file that is damaged or missing, as far as Spark tells it.
+        StoreCorrupted: a file is damaged or missing; the error names it if Spark does.
         SparkUnavailable: no Spark session runs in this process.
     """
     heads, rows = _heads(checkpoint, batch), _chunks(checkpoint, batch)
@@ -45,7 +45,7 @@ def read_checkpoint(checkpoint: str | os.PathLike[str], batch: int | None) -> tu
 
 
 def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) -> DataFrame:
-    """The windows in a query's checkpoint as a DataFrame, which Spark's workers read: nothing comes to this process.
+    """The windows in a query's checkpoint as a DataFrame, read by Spark's workers: nothing comes to this process.
 
     Columns: partition, key, window_start_ms, window_end_ms (of time and sliding windows instead timestamp_ms, the
     largest of a record in it), and each aggregation's accumulator by its name: `mean` has sum and count; what a Python
@@ -56,7 +56,7 @@ def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) 
         batch: after this micro-batch; the last one if not given.
     Raises:
         InvalidArgument: there is no such checkpoint or micro-batch, or it is of another kind of query.
-        StoreCorrupted: with the file that is damaged or missing, as far as Spark tells it.
+        StoreCorrupted: a file is damaged or missing; the error names it if Spark does.
         SparkUnavailable: no Spark session runs in this process.
     Example:
         >>> sk.read_state("state").groupBy("partition").count().show()  # doctest: +SKIP
@@ -115,7 +115,7 @@ def _session() -> SparkSession:
     except PySparkRuntimeError as error:
         want = "SparkSession.builder.getOrCreate() first"
         raise SparkUnavailable(
-            problem("a checkpoint is read by Spark", "no Spark session in this process", want)
+            problem("reading a checkpoint needs Spark", "no Spark session in this process", want)
         ) from error
 
 

@@ -33,7 +33,10 @@ def damage_told(text: str, checkpoint: str = "", *, is_sure: bool = False) -> St
     state = os.path.join(checkpoint or "the checkpoint", "state", *(place.groups() if place else ()))
     file = told[1] if told else next(_damaged_files(Path(checkpoint)), None) if checkpoint else None
     cause = (_CAUSE.findall(text) or [text])[-1]
-    want = "the checkpoint as it was (a copy), or another checkpointLocation and the source from further back"
+    want = (
+        "restore a copy of the checkpoint, or use another checkpointLocation and start the source from an earlier "
+        "position"
+    )
     return StoreCorrupted(problem(f"{file or f'a file of {state}'} is damaged or missing", shorten(cause, 200), want))
 
 

@@ -51,9 +51,9 @@ class SparkInput:
         """
         source = plan.source
         if source.partition is None or source.offset is None:
-            want = 'group_by_key(…, partition="partition", offset="offset"): rows on Spark come in no order of arrival'
+            want = 'group_by_key(…, partition="partition", offset="offset"): rows on Spark have no order of arrival'
             got = f"partition={source.partition!r}, offset={source.offset!r}"
-            raise InvalidArgument(problem("a Spark input names its partition and its offset column", got, want))
+            raise InvalidArgument(problem("a Spark input must name its partition and offset columns", got, want))
         wanted = list(dict.fromkeys([*source.columns(), *plan.value_columns()]))
         check_columns(df.columns, wanted)
         # mapInArrow takes columns by name and trips over a dot or a backtick in one
@@ -63,9 +63,9 @@ class SparkInput:
         return cls(plan, frame, tuple(wanted), plan.complete_windows.retention_ms(retention), empty)
 
     def with_types(self: R, /, **types: str) -> R:
-        """The run with the Spark types of results of Python functions declared; else a sample of records tells them.
+        """The run with declared Spark types for results of Python functions; without them a sample of records decides.
 
-        (There is no sample of a stream: there they have to be declared.)
+        (A stream has no sample, so there they have to be declared.)
 
         Example:
             >>> plan.run(spark_df).with_types(longest="string")  # doctest: +SKIP
@@ -73,7 +73,7 @@ class SparkInput:
         known = [name for name, _ in self.plan.aggregations]
         for name in types:
             if name not in known:
-                raise InvalidArgument(problem("with_types names aggregations", repr(name), f"one of {known}"))
+                raise InvalidArgument(problem("with_types takes names of aggregations", repr(name), f"one of {known}"))
         return dataclasses.replace(self, types={**self.types, **types})
 
     # ---- for the views
@@ -161,4 +161,4 @@ def check_built(df: Any, rules: str, store: object) -> None:
         want = 'rules="sessionkit"; or run the records of one partition locally'
         raise NotBuilt(problem('rules="kafka" goes record by record and does not run on Spark yet', repr(rules), want))
     if store is not None:
-        raise NotBuilt(problem("a run on Spark keeps its state for itself", repr(store), "leave out store="))
+        raise NotBuilt(problem("a run on Spark keeps its own state", repr(store), "leave out store="))

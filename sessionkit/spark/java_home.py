@@ -196,7 +196,7 @@ exec {shlex.quote(str(java))} "$@"
             _write_executable(target, script)
     except OSError as error:
         raise _Unusable(
-            f"cannot write {target} ({error}); set XDG_CACHE_HOME to a folder that can be written"
+            f"cannot write {target} ({error}); set XDG_CACHE_HOME to a folder that can be written to"
         ) from error
     return shim_home
 
@@ -207,7 +207,7 @@ def _cache_directory() -> Path:
         try:
             base = Path.home() / ".cache"
         except RuntimeError as error:  # a user whom the system has no name for
-            want = "no home folder is known; set XDG_CACHE_HOME to a folder that can be written"
+            want = "no home folder is known; set XDG_CACHE_HOME to a folder that can be written to"
             raise _Unusable(want) from error
     return base / "sessionkit"
 

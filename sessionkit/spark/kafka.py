@@ -25,8 +25,8 @@ def from_kafka(df: Any, *, value: str, key: str = "string") -> DataFrame:
     """The records of a topic as columns: the key, what is in the value, and the record's partition, offset, timestamp.
 
     A key or value in JSON gives a column for each field of its schema. A field that a record lacks is null, as are all
-    fields of a record without a value. What is no UTF-8, or no JSON of the schema, stops the query as soon as a column
-    of it is read, with the record's place: nothing is lost without a word.
+    fields of a record without a value. What is not UTF-8, or not JSON of the schema, stops the query as soon as a
+    column of it is read, with the record's place: nothing is lost silently.
 
     Args:
         df: what `format("kafka")` loads, as a stream or in a batch.
@@ -34,7 +34,7 @@ def from_kafka(df: Any, *, value: str, key: str = "string") -> DataFrame:
         value: "string" or "bytes" gives a column "value"; else the schema of its JSON in Spark's DDL, such as
             "minutes bigint, at timestamp".
     Raises:
-        UnsupportedData: `df` is no DataFrame of Spark's, or its key or value is not bytes.
+        UnsupportedData: `df` is not a Spark DataFrame, or its key or value is not bytes.
         MissingColumn: it is not what `format("kafka")` loads.
         InvalidArgument: a schema that Spark does not know, or two columns of one name.
         InvalidData: from the query, with the record that cannot be read.
@@ -51,7 +51,7 @@ def from_kafka(df: Any, *, value: str, key: str = "string") -> DataFrame:
     for name in _SOURCE:
         if name not in df.columns:
             want = 'what spark.readStream.format("kafka")…load() gives, with all its columns'
-            raise MissingColumn(problem(f"records of Kafka have a column {name!r}", df.columns, want))
+            raise MissingColumn(problem(f"records of Kafka must have a column {name!r}", df.columns, want))
     fields = {"key": _fields(df, "key", key), "value": _fields(df, "value", value)}
     _check_names([field or name for name in fields for field in fields[name]] + list(_PLACES))
     # in two steps, so that a record is parsed once and not once a field
@@ -70,15 +70,15 @@ def to_kafka(run: Any, *, partitions: int, changelog: DataFrame | None = None) -
     """A run's changelog as records for `format("kafka")`, as Kafka Streams writes the same table to a topic.
 
     The key is that of Kafka's SessionWindowedSerializer (key, end, start) or TimeWindowedSerializer (key, start), the
-    value JSON of the results; null for a tombstone, and where all results are null. `partition` is where a topic of so
-    many partitions has the key without its window. Spark's sink sets no timestamps: they are those of writing.
+    value JSON of the results; null for a tombstone, and where all results are null. `partition` is where a topic with
+    this many partitions has the key without its window. Spark's sink sets no timestamps: they are the times of writing.
 
     Args:
-        run: of a plan over a Spark DataFrame, streaming or not.
-        partitions: of the topic that is written to.
+        run: a run over a Spark DataFrame, streaming or not.
+        partitions: how many partitions the output topic has.
         changelog: only these rows of the run's changelog, such as a micro-batch in `foreachBatch`.
     Raises:
-        InvalidArgument: `run` is not on Spark, or there is not one partition.
+        InvalidArgument: `run` is not on Spark, or `partitions` is less than 1.
     Source:
         SessionKeySchema.toBinary, TimeWindowedSerializer, WindowedStreamPartitioner.
     Example:
@@ -94,7 +94,7 @@ def to_kafka(run: Any, *, partitions: int, changelog: DataFrame | None = None) -
         want = "plan.run(a Spark DataFrame)"
         raise InvalidArgument(problem("to_kafka writes a run on Spark", type(run).__name__, want))
     if type(partitions) is not int or partitions < 1:
-        raise InvalidArgument(problem("partitions must be an integer from 1 on", repr(partitions), "such as 4"))
+        raise InvalidArgument(problem("partitions must be an integer of 1 or more", repr(partitions), "such as 4"))
     rows = run.changelog() if changelog is None else changelog
     rows = rows if run.form is None else run.form.inside(rows)
     key = _key_bytes(column("key"), dict(rows.dtypes)["key"])
@@ -122,7 +122,7 @@ def _fields(df: DataFrame, name: str, form: str) -> list[str]:
     kind = dict(df.dtypes)[name]
     if kind != "binary":
         want = 'binary, as format("kafka") loads it'
-        raise UnsupportedData(problem(f"column {name!r} of records of Kafka is bytes", kind, want))
+        raise UnsupportedData(problem(f"column {name!r} of records of Kafka must be binary", kind, want))
     return [""] if form in ("string", "bytes") else _schema(name, form).names
 
 
@@ -166,7 +166,7 @@ def _schema(name: str, form: str) -> StructType:
     except PySparkException:
         schema = None
     if not isinstance(schema, StructType) or not schema.fields:
-        raise InvalidArgument(problem(f"{name}= says how to read it", repr(form), want))
+        raise InvalidArgument(problem(f"{name}= must say how to read the {name}", repr(form), want))
     return schema
 
 
@@ -174,8 +174,8 @@ def _check_names(names: list[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name.lower() in seen:  # Spark's names of columns know no case
-            want = 'other names in the JSON; or value="string", and from_json under names of your own'
-            raise InvalidArgument(problem("two columns of a record of Kafka have one name", repr(name), want))
+            want = 'use other names in the JSON; or value="string", then from_json with names of your own'
+            raise InvalidArgument(problem("two columns of a record of Kafka have the same name", repr(name), want))
         seen.add(name.lower())
 
 

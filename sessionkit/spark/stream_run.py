@@ -48,7 +48,7 @@ class StreamRun(SparkInput):
     """
 
     def events(self) -> DataFrame:
-        """All that happens, in order of the records of each partition; `what` says what a row is.
+        """Everything that happens, in order of the records of each partition; `what` says what a row is.
 
         "update", "tombstone" and "final" rows are those of `changelog()`, "dropped" ones those of `dropped()`.
         """
@@ -91,12 +91,12 @@ class StreamRun(SparkInput):
     def dropped(self) -> DataFrame:
         """The records that count in no window, with the reason.
 
-        The grace that a late record of a session lacked is not told: it takes the history of its key.
+        The grace that a late record of a session lacked is not given, as it takes the history of its key.
         """
         return self.shown(_select(self._events(), *self._rows_of("dropped")))
 
     def table(self) -> NoReturn:
-        """There is no last word on a stream.
+        """Not offered: a stream has no final table.
 
         Raises:
             NotBuilt: with what to use instead.
@@ -116,19 +116,19 @@ class StreamRun(SparkInput):
         available_now: bool = False,
         name: str | None = None,
     ) -> StreamingQuery:
-        """Starts one query, with one state, that sends each of these views to a place of its own.
+        """Starts one query, with one state, that writes each of these views to its own place.
 
         A micro-batch that is run again after a failure writes the same rows to the same place: a folder is written as
-        Parquet, a sub-folder for each micro-batch (`batch=7`), which is there when it is whole and replaces one of this
-        query alone. Any reader of Parquet sees each row once, and the number of the micro-batch as a column.
+        Parquet, a sub-folder for each micro-batch (`batch=7`), which appears when it is complete and only replaces one
+        of this query alone. Any reader of Parquet sees each row once, and the number of the micro-batch as a column.
 
         Args:
             checkpoint: a folder for Spark's checkpoint; it belongs to this query alone.
             events, changelog, finals, dropped: a folder, or a function of a DataFrame and the number of its micro-batch
-                that writes it anywhere. It is called again with the same number where it did not come to its end.
-            every: how often a micro-batch starts, at most; as soon as there is something if not given.
-            available_now: takes what is there now, in as many micro-batches as the source says, and ends.
-            name: of the query, for those who look at it.
+                that writes it anywhere. It is called again with the same number if it did not finish.
+            every: how often a micro-batch starts, at most; by default as soon as there is new data.
+            available_now: processes what is there now, in as many micro-batches as the source decides, and ends.
+            name: the name of the query.
         Returns:
             Spark's query, which runs in the background.
         Raises:
@@ -146,7 +146,9 @@ class StreamRun(SparkInput):
         if not sinks:
             raise InvalidArgument(problem("write needs somewhere to write to", "no view", 'changelog="sessions"'))
         if every is not None and available_now:
-            raise InvalidArgument(problem("a query that ends has no interval", f"every={every!r}", "leave one out"))
+            raise InvalidArgument(
+                problem("a query that ends by itself has no interval", f"every={every!r}", "leave one out")
+            )
         if finals is not None:
             self._check_finals()
         spark, place = self.frame.sparkSession, os.fspath(checkpoint)
@@ -166,10 +168,10 @@ class StreamRun(SparkInput):
     # ---- while it runs
 
     def progress(self, query: StreamingQuery | None = None) -> QueryProgress:
-        """How far a query of this run came: its partitions, their stream times, its micro-batches.
+        """How far a query of this run has come: its partitions, their stream times, its micro-batches.
 
         Args:
-            query: which one, if several were started; the last one if it is not given.
+            query: which one, if several were started; by default the last one.
         Raises:
             InvalidArgument: no query of this run was started.
         """
@@ -184,11 +186,11 @@ class StreamRun(SparkInput):
             known = listener.of_run(self._name, spark.streams.active)
         if not known:
             want = "start one with .write(…) or .events().writeStream, and wait for its first micro-batch"
-            raise InvalidArgument(problem("no query of this run has told anything yet", "no progress", want))
+            raise InvalidArgument(problem("no query of this run has reported progress yet", "no progress", want))
         return known[-1]
 
     def metrics(self, query: StreamingQuery | None = None) -> dict[str, int]:
-        """The counters of `Run.metrics()`, from the first record on: they are kept with the state, over restarts.
+        """The counters of `Run.metrics()`, from the first record on: they are kept with the state, across restarts.
 
         And "windows-in-state": those that a record can still find, closed ones among them. A partition that has had no
         record since the query was started is not in them yet.
@@ -260,7 +262,7 @@ class StreamRun(SparkInput):
     def _check_finals(self) -> None:
         if self.plan.strategy != "on_window_close":
             want = '.emit("on_window_close")'
-            raise InvalidArgument(problem("a plan that emits updates sends no finals", self.plan.strategy, want))
+            raise InvalidArgument(problem("a plan that emits updates sends no final results", self.plan.strategy, want))
 
     def _prepare_session(self) -> None:
         """State of any kind needs RocksDB in Spark 4; what the user chose stays. And someone has to listen."""
@@ -273,14 +275,17 @@ class StreamRun(SparkInput):
         listener_of(spark).plans[self._name] = self.zoned_plan
         if spark.conf.get(_TASKS) == _SPARKS_TASKS:
             text = (
-                f"{_TASKS} is {_SPARKS_TASKS}, as Spark has it: a new stream will keep its state in as many parts, for "
-                "ever, each with its own files. The number of source partitions is plenty; set it before the start"
+                f"{_TASKS} is {_SPARKS_TASKS}, Spark's default: a new stream will keep its state in that many parts "
+                "for ever, each with its own files. The number of source partitions is enough; set it before the first "
+                "start"
             )
             warnings.warn(text, stacklevel=level_of_user())
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         want = f'.with_types({names[0]}="string"), with any type of Spark\'s'
-        raise UnsupportedData(problem("on a stream the results of Python functions are declared", names[0], want))
+        raise UnsupportedData(
+            problem("on a stream the result types of Python functions must be declared", names[0], want)
+        )
 
 
 def _select(events: DataFrame, rows: str, names: list[str]) -> DataFrame:

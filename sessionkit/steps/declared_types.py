@@ -32,19 +32,19 @@ def type_of(name: str, values: Sequence[Any]) -> pa.DataType:
         kind = pa.array(list(values)).type
     except _NOT_ARROW as error:
         got = shorten(error, 120)
-        raise UnsupportedData(problem(f"the results of {name!r} are of no one type", got, _declare(name))) from error
+        raise UnsupportedData(problem(f"the results of {name!r} have no single type", got, _declare(name))) from error
     if pa.types.is_null(kind):
         raise UnsupportedData(
-            problem(f"the type of {name!r} cannot be told", "no result that is not None", _declare(name))
+            problem(f"the type of {name!r} cannot be determined", "no result that is not None", _declare(name))
         )
     misfit = next((value for value in values if not _holds(kind, value)), None)
     if misfit is not None:
-        raise UnsupportedData(problem(f"the results of {name!r} are of no one type", shorten(misfit), _declare(name)))
+        raise UnsupportedData(problem(f"the results of {name!r} have no single type", shorten(misfit), _declare(name)))
     return kind
 
 
 def _declare(name: str) -> str:
-    return f'say it: .with_types({name}="string"), with any type of Spark\'s, such as "struct<a: bigint>"'
+    return f'declare it: .with_types({name}="string"), with any type of Spark\'s, such as "struct<a: bigint>"'
 
 
 def _column(column: Any, field: pa.Field) -> pa.Array | pa.ChunkedArray:

@@ -29,7 +29,7 @@ def check_store_name(name: object) -> None:
     """
     if not (isinstance(name, str) and name not in (".", "..") and _NAME.fullmatch(name)):
         want = 'letters, digits, ".", "_" and "-", at most 249 of them'
-        raise InvalidArgument(problem("this is no name for a store", shorten(repr(name)), want))
+        raise InvalidArgument(problem("this cannot be the name of a store", shorten(repr(name)), want))
 
 
 def check_results(store: str, held: Collection[str] | None, asked: Iterable[str]) -> None:
@@ -40,7 +40,7 @@ def check_results(store: str, held: Collection[str] | None, asked: Iterable[str]
     """
     if held is not None and set(held) != set(asked):
         got = f"{sorted(held)} in it, {sorted(asked)} in the plan"
-        want = "one plan a store, or the same names"
+        want = "use one store for each plan, or the same names"
         raise InvalidData(problem(f"store {store!r} holds the results of another plan", got, want))
 
 
@@ -54,9 +54,7 @@ def check_bound(
     """
     if bound is not None and bound != asked:
         names = [name for name in {**bound, **asked} if bound.get(name) != asked.get(name)]
-        raise mismatch(
-            store, [f"{name} {bound.get(name)!r} in it, {asked.get(name)!r} asked for" for name in names], want
-        )
+        raise mismatch(store, [f"{name} {bound.get(name)!r}, not {asked.get(name)!r}" for name in names], want)
 
 
 def check_settings(store: str, held: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
@@ -68,7 +66,7 @@ def check_settings(store: str, held: Mapping[str, Any], asked: Mapping[str, Any]
     differing = [name for name, value in asked.items() if held.get(name) != value]
     if differing:
         told = [(_WORDS[name], _setting(name, held.get(name)), _setting(name, asked[name])) for name in differing]
-        raise mismatch(store, [f"{word} {old} in it, {new} asked for" for word, old, new in told])
+        raise mismatch(store, [f"{word} {old}, not {new}" for word, old, new in told])
 
 
 def _setting(name: str, value: Any) -> str:
@@ -78,5 +76,5 @@ def _setting(name: str, value: Any) -> str:
 
 
 def mismatch(store: str, differing: list[str], want: str = ANOTHER_STORE) -> StoreMismatch:
-    """The error for a store that was made for something else."""
-    return StoreMismatch(problem(f"store {store!r} was made for something else", "; ".join(differing), want))
+    """The error for a store that was made with other settings."""
+    return StoreMismatch(problem(f"store {store!r} was made with other settings", "; ".join(differing), want))

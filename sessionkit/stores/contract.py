@@ -116,7 +116,7 @@ class BulkStore(Protocol):
 
 
 class Store(Protocol):
-    """What is asked of a store wherever it stands, also of the record cache in front of one."""
+    """What every store offers, and the record cache in front of one as well."""
 
     @property
     def holds(self) -> str:
@@ -209,10 +209,10 @@ class PlanStore(BulkStore, TaskStore, Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in errors."""
+        """Its name in errors."""
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Refuses a plan whose results are called otherwise than those in the store."""
+        """Refuses a plan whose results have other names than those in the store."""
 
     def check_windows(self, windows: Mapping[str, Any]) -> None:
         """Refuses a plan whose windows, keys or results are not those that the store is bound to."""

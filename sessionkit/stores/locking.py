@@ -16,7 +16,7 @@ from sessionkit.errors import StoreLocked, problem
 from sessionkit.stores.contract import TaskStore
 
 _SHOWN = ("__len__", "__repr__", "_repr_html_")
-_FORKED = 'start the process anew, as multiprocessing does with "spawn", or fork before a store is used'
+_FORKED = 'start a new process, as multiprocessing does with "spawn", or fork before a store is used'
 
 
 class SharedStore:

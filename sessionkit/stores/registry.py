@@ -29,16 +29,17 @@ def open_store(
     """A store of this kind, to be used alone or under a plan.
 
     Args:
-        kind: "memory"; "rocksdb" for one on disk that outlives the process; "spark" for what a streaming query has in
-            its checkpoint, to read from (Spark reads it, and all of it comes to this process); or one of your own.
-        name: Kafka's rule: 1 to 249 of A-Z, a-z, 0-9, ".", "_", "-", and not "." or "..". One of "spark" has none.
+        kind: "memory"; "rocksdb" for one on disk that outlives the process; "spark" for the state that a streaming
+            query has in its checkpoint, to read from (Spark reads it, and all of it comes to this process); or one of
+            your own.
+        name: Kafka's rule: 1 to 249 of A-Z, a-z, 0-9, ".", "_", "-", and not "." or "..". "spark" takes no name.
         of: "sessions", or "windows" for tumbling, hopping and sliding windows.
         retention: how long a window is kept by the store itself; without it a plan decides.
         options: those of the kind, which are the parameters of its class. "rocksdb": `directory`, where its folder is
             or will be made; `time_ordered`, KIP-825's form, in which windows of all keys are found by time; and
             `segment_interval`, the length of the segments in which it expires (KIP-94). "spark": `checkpoint`, the
-            query's checkpointLocation, which tells what it holds; and `batch`, after that micro-batch (the last one if
-            not given; Spark keeps the newest 100).
+            query's checkpointLocation, which says what it holds; and `batch`, to read the state after
+            that micro-batch (the last one if not given; Spark keeps the newest 100).
     Raises:
         InvalidArgument: an unknown kind, a name that breaks the rule, an option that the kind does not have, or one
             that it needs and did not get.

@@ -57,14 +57,18 @@ def unpack_value(raw: bytes, context: bytes = b"") -> Any:
     """
     if len(raw) < 5 or int.from_bytes(raw[:4]) != zlib.crc32(memoryview(raw)[4:], zlib.crc32(context)):
         raise StoreCorrupted(
-            problem("a stored value fails its checksum", plural(len(raw), "byte"), "they were changed")
+            problem("a stored value fails its checksum", plural(len(raw), "byte"), "the bytes as they were written")
         )
     try:
         value, end = _read(raw, 4, 0)
     except (IndexError, ValueError, struct.error) as error:  # UnicodeDecodeError is a ValueError
-        raise StoreCorrupted(problem("a stored value cannot be read", shorten(error), "it was written so")) from error
+        raise StoreCorrupted(
+            problem("a stored value cannot be read", shorten(error), "a value as it was written")
+        ) from error
     if end != len(raw):
-        raise StoreCorrupted(problem("a stored value has bytes behind it", f"{len(raw) - end:,}", "none belong there"))
+        raise StoreCorrupted(
+            problem("a stored value is followed by extra bytes", f"{len(raw) - end:,}", "there must be none")
+        )
     return value
 
 
@@ -149,7 +153,7 @@ def _utf8(text: str) -> bytes:
 def _unsupported(value: Any) -> UnsupportedData:
     want = (
         "None, bool, int of 64 bits, float, str, bytes, or a list, tuple or dict with str keys of these, at most "
-        f"{OWN_DEPTH} in each other and 1 GiB; encode= and decode= for other types are not there for it"
+        f"{OWN_DEPTH} in each other and 1 GiB; this aggregation has no encode= and decode= for other types"
     )
     got = "an integer beyond 64 bits" if type(value) is int else shorten(f"{type(value).__name__}: {_shown(value)}")
     return UnsupportedData(problem("an aggregate cannot be written to a store on disk", got, want))
@@ -188,7 +192,7 @@ def _read(raw: bytes, at: int, depth: int) -> tuple[Any, int]:
         parts.append(part)
     if kind == b"m":
         if not all(isinstance(name, str) for name in parts[::2]):
-            raise ValueError("a name that is no text")
+            raise ValueError("a name that is not text")
         return dict(zip(parts[::2], parts[1::2], strict=True)), at
     return (parts if kind == b"l" else tuple(parts)), at
 

@@ -156,7 +156,7 @@ class SessionTrace(Trace):
         return np.array(found, np.int64)
 
     def records(self) -> pa.Table:
-        """One row a record: where it stood, key, times, decision, reason, window_id, merged_count (it ended)."""
+        """One row per record: where it stood, key, times, decision, reason, window_id, merged_count (it ended)."""
         merged_count = np.zeros(len(self), np.int32)
         np.add.at(merged_count, self.merges.at, 1)
         window_id = np.append(self.window_columns.opened_by, NOT_YET)[self.window]

@@ -183,7 +183,7 @@ class Trace:
 
     @abstractmethod
     def records(self) -> pa.Table:
-        """One row a record."""
+        """One row per record."""
 
     @abstractmethod
     def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
@@ -240,7 +240,7 @@ class Trace:
         numbers = self.batch.partitions
         if partition is None and len(numbers) > 1:
             want = f"partition= one of {shorten(numbers.tolist())}"
-            raise UnknownRecord(problem("an offset is known only with its partition", f"offset {offset}", want))
+            raise UnknownRecord(problem("an offset needs its partition as well", f"offset {offset}", want))
         code = np.flatnonzero(numbers == partition) if partition is not None else np.arange(len(numbers))
         of_code = self.batch.partition == (code[0] if len(code) else -1)
         rows = np.flatnonzero(of_code & (self.batch.offset == offset))

@@ -195,7 +195,7 @@ class WindowTrace(Trace):
         return Closes(at, row, windows.start_ms[row], windows.end_ms[row], np.full(len(row), INT64_MAX))
 
     def records(self) -> pa.Table:
-        """One row a record: where it stood, key, times, decision, reason, in how many windows it counts and misses."""
+        """One row per record: where it stood, key, times, decision, reason, how many windows it is in and misses."""
         touches = self.touches
         counted = (touches.effect != LATE) & (touches.effect != COPIED)
         counted[1:] &= (touches.window[1:] != touches.window[:-1]) | (touches.record[1:] != touches.record[:-1])

@@ -64,7 +64,7 @@ class Comparison:
     # ---- what it says
 
     def counts(self) -> dict[str, int]:
-        """Records and windows by what became of them.
+        """Records and windows by what happened to them.
 
         `records_…` add up to all records. A `split` is one window before and several after, a `joined` the reverse,
         `regrouped` is several on both sides; `…_before` and `…_after` add up to the windows of each run.
@@ -84,10 +84,10 @@ class Comparison:
         }
 
     def table(self) -> Any:
-        """One row for each group of windows that have records in common: what became of it, and where it lies.
+        """One row for each group of windows that have records in common: what happened to it, and where it is.
 
-        Columns: what, partition, key, start_ms, end_ms (of all its windows), before_count, after_count, and the
-        bounds before and after as lists.
+        Columns: what, partition, the key columns, start, end (of all its windows), before_count, after_count, and
+        the bounds before and after as lists.
         """
         placed = sorted(((self._place(group), group) for group in self.groups), key=itemgetter(0))
         places, groups = [place for place, _ in placed], [group for _, group in placed]
@@ -106,7 +106,7 @@ class Comparison:
         return tables.frame_of(columns, self.before.outcome.batch, _SHOWN)
 
     def records(self) -> Any:
-        """One row for each record that one run keeps and the other drops: what became of it, and the reason."""
+        """One row for each record that one run keeps and the other drops: what happened to it, and the reason."""
         kept, keeps = self._accepted
         rows = np.flatnonzero(kept != keeps)
         batch = self.before.outcome.batch
@@ -131,14 +131,14 @@ class Comparison:
         told = [
             f"{c[CHANGED]:,} changed",
             *([f"{c['split_before']:,} split into {c['split_after']:,}"] if c[SPLIT] else []),
-            *([f"{c['joined_before']:,} joined to {c['joined_after']:,}"] if c[JOINED] else []),
+            *([f"{c['joined_before']:,} joined into {c['joined_after']:,}"] if c[JOINED] else []),
             *([f"{c['regrouped_before']:,} regrouped as {c['regrouped_after']:,}"] if c[REGROUPED] else []),
             f"{c[LOST]:,} lost, {c[GAINED]:,} gained",
         ]
         return [*said, f"Of the {noun}s {c[SAME]:,} stay as they are; {', '.join(told)}."]
 
     def figure(self, *, theme: Theme = "light", most: int = 8) -> go.Figure:
-        """The windows of the keys that change most, those before over those after."""
+        """The windows of the keys that change most, with those before above those after."""
         from sessionkit.views.charts.comparison import comparison_figure
 
         return comparison_figure(self, theme=theme, most=most)
@@ -275,7 +275,7 @@ def compare(before: Run, after: Run) -> Comparison:
     """
     if not hasattr(after, "outcome"):
         want = "another run in this process, such as run.local(0) of a run on Spark"
-        raise InvalidArgument(problem("compare takes runs at hand", type(after).__name__, want))
+        raise InvalidArgument(problem("compare takes local runs", type(after).__name__, want))
     differing = _difference(before.outcome.batch, after.outcome.batch)
     if differing:
         want = "run both on one frame, with the same key, times and partitions"

@@ -72,10 +72,10 @@ class Emissions:
     was_processed: bool  # rules="kafka": a cache may have kept updates back
 
     def table(self) -> Any:
-        """The key's rows of `run.changelog()` in their order, and behind them a row "pending" for each open window.
+        """The key's rows of `run.changelog()` in their order, followed by a row "pending" for each open window.
 
-        Besides the columns of the changelog: `stream_time_ms`, when it went out (of what is pending: now), and
-        `closes_at_ms`, the stream time that closes a window with these bounds (null if none ever does). The `offset` of
+        Besides the columns of the changelog: `stream_time`, when it went out (of what is pending: now), and
+        `closes_at`, the stream time that closes a window with these bounds (null if none ever does). The `offset` of
         what is pending is that of the newest record of the partition.
         """
         return frame_of(self.columns, self.trace.batch)
@@ -93,8 +93,8 @@ class Emissions:
 
         Args:
             over: "arrival" has a column for each record after which something went out, so that nothing hides
-                anything; "stream_time" shows how long one waited. By default the first for updates, the second for
-                final results.
+                anything; "stream_time" shows how long each result took. By default the first for updates, the second
+                for final results.
             first, last: offsets to show only what went out from one record to another one.
             most: how many windows are shown, those that end last (default 12). Of many updates the last are shown.
         Raises:
@@ -134,7 +134,7 @@ class Emissions:
         said = [f"{' and '.join(sent) or 'Nothing'} went downstream."]
         silent = sum(lane.is_silent for lane in self.lanes)
         if silent:
-            said.append(f"{plural(silent, self.windows.noun)} closed, but no result went out (sk.audit tells why).")
+            said.append(f"{plural(silent, self.windows.noun)} closed, but no result went out (sk.audit says why).")
         return [*said, *self._other_strategy(), *self._pending(at or clock(self.trace))]
 
     def _other_strategy(self) -> list[str]:

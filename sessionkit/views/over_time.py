@@ -49,9 +49,9 @@ class Latency:
         return int(self.windows.close_lag_ms) + (1 if self.windows.inclusive_end else 0)
 
     def table(self) -> Any:
-        """One row a final result: key, partition, bounds, closed_by (offset), stream_time_ms, delay_ms, waited_ms.
+        """One row per final result: key, partition, bounds, closed_by (offset), stream_time, delay_ms, waited_ms.
 
-        `waited_ms` is what `delay_ms` has beyond the smallest that is possible: nothing moved stream time on sooner.
+        `waited_ms` is how much `delay_ms` exceeds the smallest possible delay: nothing moved stream time on sooner.
         """
         trace, closes = self.trace, self.trace.closes
         batch, columns = trace.batch, trace.window_columns
@@ -122,11 +122,11 @@ class OpenWindows:
 
     @property
     def at_end(self) -> int:
-        """The number after the last record: what nothing has closed."""
+        """The number after the last record: windows that nothing has closed."""
         return int(self.counts[-1]) if len(self.counts) else 0
 
     def table(self) -> Any:
-        """One row a record: partition, offset, stream_time_ms, open_count (in all partitions)."""
+        """One row per record: partition, offset, stream_time, open_count (in all partitions)."""
         batch = self.trace.batch
         found = {
             "partition": batch.partitions[batch.partition],

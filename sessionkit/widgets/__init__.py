@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 def tune(plan: Plan, data: Any, **spans: tuple[Duration, Duration]) -> TuneBoard:
     """A board with a slider for each length of the plan's windows, and counts and pictures that follow.
 
-    Its `plan` and `run` are those of now; `set(grace="2h")` moves a slider from code.
+    Its `plan` and `run` are the current ones; `set(grace="2h")` moves a slider from code.
 
     Args:
-        data: what `plan.run` takes, but no Spark DataFrame: its records are read once and run again at each step.
-        spans: the shortest and the longest that a slider offers, such as `grace=("0s", "6h")`; without one it goes
-            from a thirtieth to thirty times of what the plan has. A length between its steps can be typed.
+        data: what `plan.run` takes, except Spark DataFrames: the records are read once and run again at each step.
+        spans: the shortest and the longest length that a slider offers, such as `grace=("0s", "6h")`; without one it
+            goes from a thirtieth of the plan's length to thirty times it. A length between its steps can be typed.
     Raises:
         InvalidArgument: the plan is not complete, the windows have no such length, or a span ends before it starts.
     Example:
@@ -55,15 +55,15 @@ def play(
 ) -> Player:
     """The arrivals of one key's plane, one after the other: by slider, arrow keys or the play button.
 
-    Below the picture stands what the newest record did, and why. For a saved page: `run.plane(key, playback=True)`.
+    Below the picture is what the newest record did, and why. For a saved page: `run.plane(key, playback=True)`.
 
     Args:
-        key: whose plane; of the most eventful one if it is not given.
+        key: whose plane; by default the key with the most events.
         partition, first, last: where to look, as in `run.plane`: a partition, and offsets to show only a part.
     Raises:
         NotKept: the run was started with `trace=False`.
         UnknownRecord: the run holds no such key, or no record between these offsets.
-        WidgetsUnavailable: ipywidgets or anywidget is not installed; so for all widgets.
+        WidgetsUnavailable: ipywidgets or anywidget is not installed; all widgets need them.
     Example:
         >>> player = sk.play(waves.run(flights), "EV@EWR")
         >>> player.arrivals.place = 3
@@ -78,10 +78,10 @@ def play(
 
 @called_as("sk.browse(store)")
 def browse(store: BaseStore | ReadOnlyStore) -> StoreBrowser:
-    """What a store holds, to look through by key and time: a picture and a table, read anew each time.
+    """What a store holds, to browse by key and time: a picture and a table, read again each time.
 
     Raises:
-        InvalidArgument: it is no store of windows.
+        InvalidArgument: it is not a store of windows.
     Example:
         >>> store = sk.open_store("memory", "clicks-store")
         >>> store.put("ada", 5, 9, 2)
@@ -101,18 +101,18 @@ def browse(store: BaseStore | ReadOnlyStore) -> StoreBrowser:
 def watch(
     query: Any, *, keys: Iterable[object] = (), checkpoint: str | os.PathLike[str] | None = None
 ) -> WatchBoard | ProgressLine:
-    """A streaming query as it runs: in a notebook a board, in a terminal a line that follows it.
+    """A streaming query as it runs: a board in a notebook, a line that follows it in a terminal.
 
-    The board shows what the query has come to, how far each partition is, and the windows of chosen keys as the state
-    has them: filled once closed. It takes nothing from the query but what Spark tells of each micro-batch; the state is
+    The board shows the query's counters, how far each partition is, and the windows of chosen keys as the state
+    has them: filled once closed. It only uses what Spark reports about each micro-batch; the state is
     read from the checkpoint, every few seconds, only while keys are looked at.
 
     Args:
         query: what `run.write(…)` or `run.events().writeStream….start()` gave.
-        keys: whose windows; those with the newest windows if none are given.
+        keys: whose windows to show; by default the keys with the newest windows.
         checkpoint: the query's, if it was not started by `run.write`, which tells it.
     Raises:
-        InvalidArgument: the query runs no plan of sessionkit, or it was started in another process.
+        InvalidArgument: the query does not run a plan of sessionkit, or it was started in another process.
     Example:
         >>> sk.watch(run.write(checkpoint="state", changelog="sessions"), keys=["ada"])  # doctest: +SKIP
     """

@@ -187,7 +187,7 @@ def _tile(count: Count) -> str:
     shown = count.shown or (show_duration(count.value) if count.is_duration else f"{count.value:,}")
     words = count.words
     if count.before is not None:
-        words = f"{_difference(count)} against the snapshot"
+        words = f"{_difference(count)} compared with the snapshot"
     return f"<div{kind}><b>{escape_html(shown)}</b><span>{count.name}</span><small>{escape_html(words)}</small></div>"
 
 

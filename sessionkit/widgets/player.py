@@ -23,7 +23,7 @@ STEP_MS = 700  # of the play button: time to read what happened
 
 
 class Player(ipywidgets.VBox):
-    """A plane behind a curtain that lifts with each arrival; below it what the newest record did, and why."""
+    """A plane that is revealed arrival by arrival; below it is what the newest record did, and why."""
 
     _scene: Plane
     _composed: Composed

@@ -101,7 +101,7 @@ class LanesView:
         self.words = Words()
         self.sort = ipywidgets.Dropdown(options=["drops", "merges", "activity", "key"], description="most first by")
         self.sort.style.description_width = "initial"
-        self.span = buttons("event time", [("part with most to see", "part"), ("everything", "all")])
+        self.span = buttons("event time", [("part with the most to see", "part"), ("everything", "all")])
         self.box = ipywidgets.VBox([ipywidgets.HBox([self.span, self.sort], layout=ROW), self.picture, self.words])
         self._on_key = on_key
         self._scene: Lanes | None = None

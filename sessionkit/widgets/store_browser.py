@@ -24,7 +24,7 @@ LOOKED_AT = 100_000  # windows that are read to find those of some letters or ti
 
 
 class StoreBrowser(ipywidgets.VBox):
-    """What a store holds, by key and time; read again each time that something is asked."""
+    """What a store holds, by key and time; read again for each question."""
 
     def __init__(self, store: BaseStore | ReadOnlyStore) -> None:
         self._store = store

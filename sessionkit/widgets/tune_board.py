@@ -33,8 +33,8 @@ _VIEWS = {
     "lanes": "many keys",
     "sent": "what is sent",
     "costs": "what settings cost",
-    "losses": "who loses most",
-    "change": "against the snapshot",
+    "losses": "who loses the most",
+    "change": "compared with the snapshot",
     "code": "as code",
 }
 _TARGETS: dict[str, Callable[[Plan], Export]] = {
@@ -44,13 +44,13 @@ _TARGETS: dict[str, Callable[[Plan], Export]] = {
     "Spark": Plan.to_spark,
 }
 _PYTHON = "sessionkit"
-_NO_SNAPSHOT = "Keep a snapshot first; then change something."
+_NO_SNAPSHOT = "Keep a snapshot first, then change a setting."
 
 
 class TuneBoard(ipywidgets.VBox):
-    """A plan, and its records under the settings of the moment.
+    """A plan, and its records under the current settings.
 
-    `plan` and `run` are those of now, `snapshot` is the run that was kept; `set(grace="2h")` moves a slider.
+    `plan` and `run` are the current ones, `snapshot` is the run that was kept; `set(grace="2h")` moves a slider.
     """
 
     def __init__(self, plan: Plan, data: Any, spans: Mapping[str, tuple[Duration, Duration]]) -> None:
@@ -63,7 +63,7 @@ class TuneBoard(ipywidgets.VBox):
         )
         self._key = ipywidgets.Dropdown(description="key")
         self._letters = ipywidgets.Text(description="find key", continuous_update=False)
-        self._keep = ipywidgets.Button(description="keep as snapshot", tooltip="later numbers are held against these")
+        self._keep = ipywidgets.Button(description="keep as snapshot", tooltip="later numbers are compared with these")
         self._view = buttons("show", [(words, name) for name, words in _VIEWS.items()])
         self._counts, self._refused = Words(), Words()
         self._plane, self._lanes, self._sent = PlaneView(), LanesView(), SentView()
@@ -96,12 +96,12 @@ class TuneBoard(ipywidgets.VBox):
 
     @property
     def plan(self) -> Plan:
-        """The plan under the settings of now."""
+        """The plan under the current settings."""
         return self._tuner.plan
 
     @property
     def run(self) -> Run:
-        """The run under the settings of now."""
+        """The run under the current settings."""
         return self._tuner.run
 
     @property
@@ -239,7 +239,7 @@ class _Costs:
         _mark(figure, [values.index(self._settings[name]) for name, values in sweep.values.items()], theme)
         self.grid.show(figure, f"Share of dropped records for settings around {now}")
         self._words.say(f"The frame is what is set now: {now}. Click a cell to set it.")
-        self.pareto.show(sweep.pareto(theme=theme), f"What waiting buys, for settings around {now}")
+        self.pareto.show(sweep.pareto(theme=theme), f"Fewer drops or shorter waits, for settings around {now}")
 
     def _clicked(self, x: float | str, y: float | str, name: str) -> None:
         if self._sweep is not None and isinstance(x, str) and isinstance(y, str):

@@ -61,7 +61,7 @@ class Tuner:
 
     @property
     def run(self) -> Run:
-        """The run under the settings of now."""
+        """The run under the current settings."""
         name = repr(self.plan)
         if name not in self._runs:  # the newest few are kept: settings are tried back and forth
             self._runs[name] = self.plan.run_batch(self.replay.batch)
@@ -80,7 +80,7 @@ class Tuner:
         """Changes lengths of the windows, as `Plan.with_windows` does.
 
         Raises:
-            InvalidArgument: the windows cannot be so.
+            InvalidArgument: the windows cannot have these lengths.
         """
         self.plan = self.plan.with_windows(**changed)
 
@@ -91,17 +91,17 @@ class Tuner:
         self.plan = plan
 
     def keep(self) -> None:
-        """Keeps the run of now as the snapshot that later ones are held against."""
+        """Keeps the current run as the snapshot that later ones are compared with."""
         self.snapshot = self.run
         self._before = {count.name: count.value for count in _counts(self.run, self.replay.usable)}
 
     def counts(self) -> list[Count]:
-        """The numbers of the run of now, with those of the snapshot beside them."""
+        """The numbers of the current run, beside those of the snapshot."""
         now = _counts(self.run, self.replay.usable)
         return [count._replace(before=self._before.get(count.name)) for count in now]
 
     def sweep(self) -> Sweep:
-        """What settings around those of now cost: a grid of the first and the last length of the windows."""
+        """What settings around the current ones cost: a grid of the first and the last length of the windows."""
         names = [*self.settings]
         chosen = names if len(names) <= 2 else [names[0], names[-1]]
         longest = max(self.settings.values()) or _HOUR

@@ -26,11 +26,11 @@ _READ_SHARE = 5  # and takes at most this part of the time
 
 
 class WatchBoard(ipywidgets.VBox):
-    """What a query has come to: numbers, its partitions, and the windows of chosen keys.
+    """The progress of a query: numbers, its partitions, and the windows of chosen keys.
 
     Args:
-        plans: of the runs of this process, by the names by which queries tell what they are of.
-        keys: to begin with; others can be typed.
+        plans: the plans of this process's runs, by the names that queries give them.
+        keys: the keys to begin with; others can be typed.
     """
 
     def __init__(self, progress: QueryProgress, plans: Mapping[str, Plan], keys: Iterable[object]) -> None:
@@ -42,7 +42,9 @@ class WatchBoard(ipywidgets.VBox):
         self._keys = ipywidgets.Text(
             text, description="keys", placeholder="a, b, c; else the newest", continuous_update=False
         )
-        self._pause = ipywidgets.ToggleButton(False, description="pause", tooltip="the query goes on; the board rests")
+        self._pause = ipywidgets.ToggleButton(
+            False, description="pause", tooltip="the query goes on; the board does not update"
+        )
         row = ipywidgets.HBox([self._keys, self._pause], layout=ROW)
         parts = [self._line, self._counts, row, self._partitions, self._said]
         super().__init__([*parts, self._picture] if progress.checkpoint else parts)
@@ -60,11 +62,11 @@ class WatchBoard(ipywidgets.VBox):
         return f"WatchBoard: {self._progress.line()}"
 
     def hear(self, _: QueryProgress) -> None:
-        """There is news; it is shown when there is time."""
+        """Takes note of news, which is shown when there is time."""
         self._news.set()
 
     def stop(self) -> None:
-        """Follows the query no longer; what is shown stays."""
+        """Stops following the query; what is shown stays."""
         self._closing.set()
         self._news.set()
         self._follower.join()

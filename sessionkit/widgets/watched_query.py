@@ -31,7 +31,7 @@ def counts(progress: QueryProgress) -> list[Count]:
     shown = [
         Count("records", total["process-total"], speed),
         Count("dropped", dropped, share),
-        Count("merged", total["windows-merged"], "times a session was joined to another"),
+        Count("merged", total["windows-merged"], "times a session was joined with another"),
         Count("windows", progress.windows, _windows_in_words(total)),
         Count("state", last.state_bytes, "in Spark's state store", shown=_bytes(last.state_bytes)),
         Count("micro-batches", last.number + 1, f"the last took {show_duration(round(last.seconds * 1000))}"),

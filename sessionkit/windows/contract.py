@@ -37,7 +37,7 @@ class WindowKind(Protocol):
 
     @property
     def noun(self) -> str:
-        """What a person calls one of them."""
+        """The usual word for one of them."""
 
     @property
     def holds(self) -> str:

@@ -23,8 +23,8 @@ MAX_SLOTS = 2**31 - 1  # a slot for each (key, partition), numbered in 32 bits
 def slot_count(keys: int, partitions: int) -> int:
     """How many slots there are: one for each key in each partition."""
     if keys * partitions > MAX_SLOTS:
-        got, want = f"{keys:,} keys in {partitions:,} partitions", "run some partitions at a time"
-        raise InvalidData(problem("these are too many keys and partitions for one run", got, want))
+        got, want = f"{keys:,} keys in {partitions:,} partitions", "run a few partitions at a time"
+        raise InvalidData(problem("one run cannot hold so many keys and partitions", got, want))
     return max(1, keys * partitions)
 
 

@@ -214,15 +214,15 @@ class SessionWindows:
         return SessionWindows, {"inactivity_gap_ms": self.inactivity_gap_ms, "grace_ms": self.grace_ms}
 
     def ends_ms(self, starts_ms: Times) -> Times:
-        """A session's end is its own."""
+        """A session has its own end."""
         raise NotImplementedError
 
     def touches(self, feed: Feed) -> Touches:
-        """A record is in one session: the trace has it."""
+        """Nothing: a record is in one session, which the trace holds."""
         raise NotImplementedError
 
     def missed(self, feed: Feed) -> None:
-        """A record that is late is in no session: the trace has it."""
+        """Nothing: a late record is in no session, and the trace holds it."""
 
     def in_words(self) -> str:
         """The parameters as a person says them."""

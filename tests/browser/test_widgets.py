@@ -188,8 +188,8 @@ class TestTune:
     def test_a_snapshot_and_the_code(self, visit: Visit) -> None:
         visit.page.get_by_role("button", name="keep as snapshot").click()
         press(visit, ["ArrowRight"], slider=0)
-        visit.page.locator(".sessionkit-counts").filter(has_text="against the snapshot").wait_for()
-        self.show(visit, "against the snapshot")
+        visit.page.locator(".sessionkit-counts").filter(has_text="compared with the snapshot").wait_for()
+        self.show(visit, "compared with the snapshot")
         visit.page.locator(".sessionkit-words").filter(has_text="stay as they are").wait_for()
         self.show(visit, "as code")
         gap = length(visit, 0).replace(" min", "m").replace(" s", "s")
@@ -275,7 +275,14 @@ plan.run(data, store=store);""",
     visit.open_lab(name)
     visit.wait_drawn()
     visit.page.get_by_role("button", name="keep as snapshot").click()
-    for view in ("many keys", "what settings cost", "who loses most", "against the snapshot", "as code", "one key"):
+    for view in (
+        "many keys",
+        "what settings cost",
+        "who loses the most",
+        "compared with the snapshot",
+        "as code",
+        "one key",
+    ):
         visit.page.get_by_role("button", name=view, exact=True).click()
         visit.page.wait_for_timeout(700)
         assert visit.page.evaluate(RAN) == []

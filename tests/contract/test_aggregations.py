@@ -442,7 +442,7 @@ def test_the_largest_integer_sums_fit() -> None:
 
 @pytest.mark.parametrize("name", ["sum", "min", "max"])
 def test_unsigned_numbers_beyond_64_bits(name: str) -> None:
-    with pytest.raises(NumberOverflow, match=r"\('value'\) meets a number that does not fit into 64 bits"):
+    with pytest.raises(NumberOverflow, match=r"\('value'\) found a number that does not fit into 64 bits"):
         run(aggregation(name), one_session([2**63], pa.uint64()))
     assert result(aggregation(name), one_session([2**63 - 1], pa.uint64())) == 2**63 - 1
 

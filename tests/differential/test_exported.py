@@ -190,7 +190,7 @@ def test_keys_and_times(oracle: Oracle, unit: str | None, time: object, ms: int,
         ({"at": 1, "whole": 1.5}, "column whole must be an integer of 64 bits; got 1.5"),
         ({"at": 1, "whole": 2**63}, "column whole must be an integer of 64 bits"),
         ({"at": 1, "real": "1"}, 'column real must be a number; got "1"'),
-        ({"at": 1, "word": 1}, "column word must be a text; got 1"),
+        ({"at": 1, "word": 1}, "column word must be text; got 1"),
         ({"at": 1, "flag": 1}, "column flag must be true or false; got 1"),
     ],
 )

@@ -276,7 +276,7 @@ def test_an_opening_that_hangs_is_given_up(
     current = tmp_path / "hanging" / "clicks" / "rows" / "CURRENT"
     current.unlink()
     os.mkfifo(current)
-    with pytest.raises(StoreCorrupted, match="CURRENT is no plain file"):
+    with pytest.raises(StoreCorrupted, match="CURRENT is not a plain file"):
         opened(tmp_path / "hanging")
     monkeypatch.setattr(StoreFolder, "_check_files", lambda self: None)
     monkeypatch.setattr("sessionkit.stores.rocksdb.disk.folder.OPEN_LIMIT_S", 1)

@@ -189,12 +189,20 @@ def test_names_that_are_no_text() -> None:
     half = "\ud800"
     data = pd.DataFrame({"user": ["a"], "at": [1], half: [1]})
     refused(
-        InvalidArgument, "key 0 is no text; got '\\ud800'", lambda: sk.group_by_key(half, timestamp="at", times="ms")
+        InvalidArgument,
+        "key 0 is not valid text; got '\\ud800'",
+        lambda: sk.group_by_key(half, timestamp="at", times="ms"),
     )
     refused(InvalidArgument, "timestamp is no text", lambda: sk.group_by_key("user", timestamp=half, times="ms"))
     refused(InvalidArgument, "sep is no text", lambda: sk.group_by_key("a", "b", timestamp="at", sep=half, times="ms"))
-    refused(InvalidArgument, "this cannot name a column; got '\\ud800'", lambda: plan(it=sk.first(half)).run(data))
-    refused(InvalidArgument, "this cannot name a result; got '\\ud800'", lambda: plan(**{half: sk.count()}).run(data))
+    refused(
+        InvalidArgument, "this cannot be the name of a column; got '\\ud800'", lambda: plan(it=sk.first(half)).run(data)
+    )
+    refused(
+        InvalidArgument,
+        "this cannot be the name of a result; got '\\ud800'",
+        lambda: plan(**{half: sk.count()}).run(data),
+    )
     assert len(plan().run(data).table()) == 1  # a column that the plan does not read
     refused(SessionkitError, "column 'when' is not in the data", lambda: plan(it=sk.first("when")).run(data))
 
@@ -260,7 +268,7 @@ def test_a_result_may_be_called_self() -> None:
 
 def test_an_aggregation_of_ones_own_that_is_not_whole() -> None:
     start: Any = int
-    telling = "an aggregation of your own is not whole; got ['initializer']; also ['aggregator', 'merger']"
+    telling = "an aggregation of your own is incomplete; got ['initializer']; also ['aggregator', 'merger']"
     refused(InvalidArgument, telling, lambda: plan(initializer=start))
     refused(InvalidArgument, "has no such part; got 'n'", lambda: plan(initializer=start, n=sk.count()))
 
@@ -268,7 +276,7 @@ def test_an_aggregation_of_ones_own_that_is_not_whole() -> None:
 def test_a_result_called_as_the_replaced_value_of_another() -> None:
     run = plan(n=sk.count(), old_n=sk.first("v")).run(table(v=[1, 2]))
     assert run.changelog()["old_n"].to_pylist() == [1, None, 1]
-    telling = "a column would be there twice beside the replaced values; got 'n' and 'old_n'"
+    telling = "a column would appear twice beside the replaced values; got 'n' and 'old_n'"
     refused(InvalidArgument, telling, lambda: run.changelog(old_values=True))
 
 
@@ -305,10 +313,10 @@ def test_large_integers_beside_missing_values_stay_themselves_in_pandas(kind: st
 @pytest.mark.parametrize(
     ("column", "telling"),
     [
-        (pa.array([2**60], pa.timestamp("s")), "a value cannot be handed to a Python function; got timestamp[s]"),
+        (pa.array([2**60], pa.timestamp("s")), "a value cannot be passed to a Python function; got timestamp[s]"),
         (
             pa.StructArray.from_arrays([pa.array([1]), pa.array([2])], ["a", "a"]),
-            "a value cannot be handed to a Python function; got struct<a: int64, a: int64>",
+            "a value cannot be passed to a Python function; got struct<a: int64, a: int64>",
         ),
     ],
 )
@@ -328,7 +336,9 @@ def test_text_that_is_none_is_refused_as_a_value_too() -> None:
     for aggregation in (sk.first("v"), sk.collect("v"), sk.reduce(lambda older, newer: newer, "v")):
         for v in (column, pa.ListArray.from_arrays([0, 1], column)):
             steps = plan(it=aggregation)
-            refused(InvalidData, "column 'v' holds what is no text; got", lambda s=steps, v=v: s.run(table(v=v)))
+            refused(
+                InvalidData, "column 'v' holds a value that is not text; got", lambda s=steps, v=v: s.run(table(v=v))
+            )
 
 
 def test_an_interval_has_no_order() -> None:

@@ -170,7 +170,7 @@ def test_a_time_that_a_change_of_the_clocks_skipped(frame: str) -> None:
 
     refused(
         InvalidData,
-        "column 'at' has a time that its zone cannot place; got row 1: ",
+        "column 'at' has a time that its zone cannot resolve; got row 1: ",
         lambda: plan(timezone=NEW_YORK).run(data()),
     )
     refused(InvalidData, 'nonexistent="earliest" or "latest" choose one', lambda: plan(timezone=NEW_YORK).run(data()))
@@ -238,7 +238,7 @@ def test_float_times() -> None:
     for value in (float("inf"), 1e300, -1e300):
         refused(
             InvalidData,
-            "column 'at' has a time too large; got",
+            "column 'at' has a time that is too large; got",
             lambda value=value: plan(unit="s").run(records([value])),
         )
 
@@ -311,12 +311,12 @@ def test_arithmetic_near_the_ends_is_that_of_whole_numbers(times: list[int], gap
 def test_times_beyond_64_bits() -> None:
     refused(
         InvalidData,
-        "column 'at' has a time too large; got",
+        "column 'at' has a time that is too large; got",
         lambda: plan(unit="ms").run(records(np.array([2**63], np.uint64))),
     )
     refused(
         InvalidData,
-        "a time in seconds is too large; got 9223372036854776; is the unit right?",
+        "a time in seconds is too large; got 9223372036854776; check the unit",
         lambda: plan(unit="s").run(records([9_223_372_036_854_776])),
     )
 
@@ -333,7 +333,7 @@ def placed(offset: Any, partition: Any = None, **options: Any) -> tuple[sk.Plan,
 @every_frame
 def test_duplicate_offsets_in_a_batch(frame: str) -> None:
     steps, data = placed([0, 1, 1])
-    telling = "an offset is there twice; got partition 0, row 2: offset 1 after 1; remove the duplicate"
+    telling = "an offset appears twice; got partition 0, row 2: offset 1 after 1; remove the duplicate"
     refused(InvalidData, telling, lambda: steps.run(FRAMES[frame](data)))
     steps, data = placed([0, 1, 1], [0, 0, 3])  # in another partition it is another record
     assert steps.run(FRAMES[frame](data)).metrics()["process-total"] == 3
@@ -342,7 +342,7 @@ def test_duplicate_offsets_in_a_batch(frame: str) -> None:
 @every_frame
 def test_offsets_that_do_not_rise(frame: str) -> None:
     steps, data = placed([0, 5, 3])
-    telling = "offsets must rise within a partition; got partition 0, row 2: offset 3 after 5; give the records in"
+    telling = "offsets must increase within a partition; got partition 0, row 2: offset 3 after 5; give the records in"
     refused(InvalidData, telling, lambda: steps.run(FRAMES[frame](data)))
     refused(InvalidData, "or pass sort=True in the plan", lambda: steps.run(FRAMES[frame](data)))
     steps, data = placed([0, 5, 3], sort=True)
@@ -373,7 +373,7 @@ def test_offsets_that_were_read_before_are_skipped(rules: str) -> None:
             "offset column 'offset' has missing values; got 1 (rows [1]); each record is in one",
         ),
         (["0", "1"], None, "offset column 'offset' must hold integers; got string"),
-        (np.array([0, 2**63], np.uint64), None, "offset column 'offset' has a number too large; got"),
+        (np.array([0, 2**63], np.uint64), None, "offset column 'offset' has a number that is too large; got"),
     ],
 )
 def test_places_that_cannot_be(offset: Any, partition: Any, telling: str) -> None:
@@ -409,21 +409,21 @@ def test_a_null_value_counts_and_moves_stream_time(frame: str) -> None:
     [
         (
             [1, 1.0, True],
-            "key column 'user' is of a type that is no key; got double",
+            "key column 'user' has a type that cannot be a key; got double",
         ),
-        ([1, 1.0], "key column 'user' is of a type that is no key; got double; text, integers or bytes; cast it"),
+        ([1, 1.0], "key column 'user' has a type that cannot be a key; got double; text, integers or bytes; cast it"),
         ([1, True], "column 'user' cannot be read; got Expected integer, got bool"),
-        ([True, False], "key column 'user' is of a type that is no key; got bool"),
-        ([0.0, -0.0], "key column 'user' is of a type that is no key; got double"),
-        ([1.5, float("nan")], "key column 'user' is of a type that is no key; got double"),
+        ([True, False], "key column 'user' has a type that cannot be a key; got bool"),
+        ([0.0, -0.0], "key column 'user' has a type that cannot be a key; got double"),
+        ([1.5, float("nan")], "key column 'user' has a type that cannot be a key; got double"),
         ([1, None], "(a pandas column of integers with gaps: astype('Int64'))"),
         (["a", 1], "column 'user' cannot be read; got Expected bytes, got a 'int' object; values of one type"),
         ([b"a", "a"], "column 'user' cannot be read; got bytes beside text; values of one type; a key is text"),
         ([2**64], "column 'user' cannot be read; got Python int too large"),
-        ([dt.date(2020, 1, 1)], "key column 'user' is of a type that is no key; got date32[day]"),
-        ([["a"]], "key column 'user' is of a type that is no key; got list"),
-        ([{"a": 1}], "key column 'user' is of a type that is no key; got struct"),
-        ([{1, 2}], "key column 'user' is of a type that is no key; got list"),
+        ([dt.date(2020, 1, 1)], "key column 'user' has a type that cannot be a key; got date32[day]"),
+        ([["a"]], "key column 'user' has a type that cannot be a key; got list"),
+        ([{"a": 1}], "key column 'user' has a type that cannot be a key; got struct"),
+        ([{1, 2}], "key column 'user' has a type that cannot be a key; got list"),
         ([("a", 1)], "column 'user' cannot be read; got Expected bytes, got a 'int' object"),
         ([object()], "column 'user' cannot be read; got Could not convert <object object"),
         ([complex(1)], "a key is text (valid Unicode), an integer of 64 bits or bytes"),
@@ -445,9 +445,9 @@ def test_what_is_no_key(keys: list[Any], telling: str) -> None:
         (
             pa.array([2**63], pa.uint64()),
             InvalidData,
-            "key column 'user' holds what is no key; got Integer value 9223372036854775808",
+            "key column 'user' holds a value that cannot be a key; got Integer value 9223372036854775808",
         ),
-        (pa.array([b"\xff"]).view(pa.string()), InvalidData, "a key of user is no text; got Invalid UTF8 sequence"),
+        (pa.array([b"\xff"]).view(pa.string()), InvalidData, "a key of user is not text; got Invalid UTF8 sequence"),
     ],
 )
 def test_what_is_no_key_in_arrow(keys: pa.Array, error: type[SessionkitError], telling: str) -> None:
@@ -686,7 +686,7 @@ def test_duplicate_columns() -> None:
         pa.table([["a"], [1], [2]], names=["user", "at", "at"]),
         pd.DataFrame([["a", 1, 2]], columns=["user", "at", "at"]),
     ):
-        refused(InvalidData, "column 'at' is there 2 times; got", lambda data=data: plan(unit="ms").run(data))
+        refused(InvalidData, "column 'at' appears 2 times; got", lambda data=data: plan(unit="ms").run(data))
 
 
 @pytest.mark.parametrize(
@@ -705,7 +705,7 @@ def test_what_is_no_frame(data: Any) -> None:
     ("call", "telling"),
     [
         (lambda: API.group_by_key(timestamp="at", times="ms"), "a plan groups by one column or more; got none"),
-        (lambda: API.group_by_key(["a", "b"], timestamp="at", times="ms"), "key 0 must be a text; got ['a', 'b']"),
+        (lambda: API.group_by_key(["a", "b"], timestamp="at", times="ms"), "key 0 must be text; got ['a', 'b']"),
         (
             lambda: API.group_by_key("a", "b", timestamp="at", times="ms"),
             "several key columns need a separator; got ['a', 'b']",
@@ -714,7 +714,7 @@ def test_what_is_no_frame(data: Any) -> None:
             lambda: API.group_by_key("a", "b", timestamp="at", sep="", times="ms"),
             "several key columns need a separator",
         ),
-        (lambda: API.group_by_key("a", timestamp=None, times="ms"), "timestamp must be a text; got None"),
+        (lambda: API.group_by_key("a", timestamp=None, times="ms"), "timestamp must be text; got None"),
         (
             lambda: plan(unit="minutes"),
             "unit must be a known choice; got 'minutes'; one of None, 's', 'ms', 'us', 'ns'",
@@ -727,11 +727,11 @@ def test_what_is_no_frame(data: Any) -> None:
             lambda: plan(ambiguous="infer"),
             "ambiguous must be a known choice; got 'infer'; one of 'raise', 'earliest', 'latest'",
         ),
-        (lambda: plan(partitions=0), "partitions is a number of partitions; got 0; 1 to 1,000,000"),
+        (lambda: plan(partitions=0), "partitions must be a number of partitions; got 0; 1 to 1,000,000"),
         (lambda: plan(partitions=2.0), "partitions must be an integer; got 2.0"),
         (
             lambda: plan(partitions=4, partition="p"),
-            "partitions is a number of partitions; got 4; 1 to 1,000,000, and without",
+            "partitions must be a number of partitions; got 4; 1 to 1,000,000, and without",
         ),
         (lambda: plan(sort=True), "sort=True sorts by the offset column; got no offset=; name the column"),
         (lambda: plan().with_windows(inactivity_gap_ms=-1), "inactivity_gap_ms must be 0 ms or more; got -1 ms"),
@@ -766,11 +766,11 @@ def test_what_is_no_frame(data: Any) -> None:
             "store must be a store of sessions; got 'disk'",
         ),
         (lambda: API.open_store("rocks", "x"), "kind of store must be a known choice; got 'rocks'; one of 'memory'"),
-        (lambda: API.open_store("memory", "../x"), "this is no name for a store; got '../x'; letters, digits"),
+        (lambda: API.open_store("memory", "../x"), "this cannot be the name of a store; got '../x'; letters, digits"),
         (lambda: API.open_store("memory", "x", retention="-1ms"), "retention must be 0 ms or more; got -1 ms"),
         (lambda: API.load_sample("trains"), "there is no such sample; got 'trains'; one of ['flights']"),
-        (lambda: API.partition_for("ada", 0), "partitions must be an integer from 1 on; got 0"),
-        (lambda: API.partition_for(1.5, 4), "this is no key; got 1.5; text"),
+        (lambda: API.partition_for("ada", 0), "partitions must be an integer of 1 or more; got 0"),
+        (lambda: API.partition_for(1.5, 4), "this cannot be a key; got 1.5; text"),
     ],
 )
 def test_parameters(call: Callable[[], Any], telling: str) -> None:
@@ -780,5 +780,5 @@ def test_parameters(call: Callable[[], Any], telling: str) -> None:
 def test_keys_times_partitions_are_more_than_32_bits_can_number() -> None:
     """A slot is a 32-bit number: better refused than two keys in one slot."""
     data = pa.table({"user": np.arange(5_000), "at": np.arange(5_000)})
-    telling = "these are too many keys and partitions for one run; got 5,000 keys in 1,000,000 partitions; run some"
+    telling = "one run cannot hold so many keys and partitions; got 5,000 keys in 1,000,000 partitions; run some"
     refused(InvalidData, telling, lambda: plan(unit="ms", partitions=1_000_000).run(data))

@@ -207,7 +207,7 @@ def test_labels_of_the_pictures_have_no_markup_that_clean_ones_have_not(hostile:
 
 @pytest.mark.parametrize("title", [*PAYLOADS, "\udcff.parquet", "", "a" * 10_000])
 def test_any_title_can_be_saved(title: str, tmp_path: Path) -> None:
-    """A file may have a name that is no text, which Python reads as lone surrogates."""
+    """A file may have a name that is not text, which Python reads as lone surrogates."""
     data = pd.DataFrame({"user": ["ada"], "at": [0]})
     plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(
         sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)

@@ -199,7 +199,7 @@ def test_words_and_pictures_come_from_one_partition(spark: SparkSession) -> None
     assert run.explain(offset=offset, partition=partition) == BASE.count().run(
         table.filter(pa.compute.equal(table["partition"], partition))
     ).explain(offset=offset, partition=partition)
-    with pytest.raises(UnknownRecord, match="only with its partition"):
+    with pytest.raises(UnknownRecord, match="needs its partition as well"):
         run.explain(offset=offset)
     with pytest.raises(UnknownRecord, match="not in the run"):
         run.explain(offset=10**9, partition=partition)
@@ -230,7 +230,7 @@ def test_refused_before_anything_runs(spark: SparkSession) -> None:
     df = shuffled(spark, records(1))
     windows = sk.SessionWindows(inactivity_gap="5s", grace="8s")
     with pytest.raises(
-        InvalidArgument, match="names its partition and its offset column; got partition=None, offset=None"
+        InvalidArgument, match="must name its partition and offset columns; got partition=None, offset=None"
     ):
         sk.group_by_key("key", timestamp="at", times="ms").windowed_by(windows).count().run(df)
     with pytest.raises(InvalidArgument, match="got partition=None, offset='offset'"):
@@ -257,7 +257,7 @@ def test_errors_of_workers_are_one_line(spark: SparkSession) -> None:
 
     table = records(1)
     twice = pa.concat_tables([table, table.slice(0, 90)])
-    with pytest.raises(InvalidData, match="an offset is there twice") as caught:
+    with pytest.raises(InvalidData, match="an offset appears twice") as caught:
         BASE.count().run(shuffled(spark, twice)).metrics()
     assert "\n" not in str(caught.value)
     offset = np.arange(RECORDS)
@@ -308,7 +308,7 @@ def test_types_of_functions(spark: SparkSession) -> None:
     ).tolist()
     with pytest.raises(UnsupportedData, match="does not fit into struct<w1: int32>"), readable_errors():
         plan.run(df).with_types(tally="struct<w1: int>").table().collect()
-    with pytest.raises(InvalidArgument, match="with_types names aggregations"):
+    with pytest.raises(InvalidArgument, match="with_types takes names of aggregations"):
         plan.run(df).with_types(other="int")
     functions = {
         "initializer": lambda: None,
@@ -316,7 +316,7 @@ def test_types_of_functions(spark: SparkSession) -> None:
         "merger": lambda key, a, b: None,
     }
     nothing = BASE.aggregate(nothing=sk.aggregation(**functions))
-    with pytest.raises(UnsupportedData, match="the type of 'nothing' cannot be told"):
+    with pytest.raises(UnsupportedData, match="the type of 'nothing' cannot be determined"):
         nothing.run(df).table()
 
 

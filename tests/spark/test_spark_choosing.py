@@ -39,16 +39,16 @@ def test_what_goes_through_the_records_in_order_takes_them_from_here(
     """Spark's rows have no order: an audit of them would be one of another stream."""
     table = records(2)
     data = shuffled(spark, table.append_column("ms", table["at"].cast(pa.int64())))
-    with pytest.raises(InvalidArgument, match=r"needs the records at hand.*a Spark DataFrame.*\.orderBy\(.*toPandas"):
+    with pytest.raises(InvalidArgument, match=r"needs local records.*a Spark DataFrame.*\.orderBy\(.*toPandas"):
         ask(data)
 
 
 def test_only_runs_at_hand_are_compared(spark: SparkSession) -> None:
     table = records(1).slice(0, 100)
     local, run = PLAN.run(table), PLAN.run(shuffled(spark, table))
-    with pytest.raises(InvalidArgument, match=r"compare takes runs at hand; got SparkRun.*\.local\("):
+    with pytest.raises(InvalidArgument, match=r"compare takes local runs; got SparkRun.*\.local\("):
         local.compare(run)  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument, match="compare takes runs at hand; got str"):
+    with pytest.raises(InvalidArgument, match="compare takes local runs; got str"):
         local.compare("another")  # type: ignore[arg-type]
     assert local.compare(run.local()).counts()["changed"] == 0
 
@@ -66,5 +66,5 @@ def test_a_sweep_on_spark_is_the_local_one(spark: SparkSession, kind: str) -> No
 
 def test_a_stream_is_not_swept(spark: SparkSession, tmp_path: Path) -> None:
     stream = read_stream(spark, write_files(records(1).slice(0, 10), tmp_path / "in", []))
-    with pytest.raises(InvalidArgument, match=r"a sweep needs records that end.*streaming DataFrame.*spark\.read"):
+    with pytest.raises(InvalidArgument, match=r"a sweep cannot run on a stream.*streaming DataFrame.*spark\.read"):
         sk.sweep(PLAN, stream, grace=[0])

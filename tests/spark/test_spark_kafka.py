@@ -81,14 +81,16 @@ def test_a_key_that_is_no_text_stops_the_query(spark: SparkSession) -> None:
 def test_what_is_refused_before_anything_runs(spark: SparkSession) -> None:
     df = loaded(spark)
     for clash in ("offset bigint", "minutes bigint, Key string", "a int, a string"):
-        with pytest.raises(InvalidArgument, match="two columns of a record of Kafka have one name"):
+        with pytest.raises(InvalidArgument, match="two columns of a record of Kafka have the same name"):
             sk.from_kafka(df, value=clash)
     for form in ("", "bigint", "minutes", "minutes bigint,", "no such type"):
-        with pytest.raises(InvalidArgument, match=r'value= says how to read it; got .*; "string", "bytes", or fields'):
+        with pytest.raises(
+            InvalidArgument, match=r'value= must say how to read the value; got .*; "string", "bytes", or fields'
+        ):
             sk.from_kafka(df, value=form)
-    with pytest.raises(MissingColumn, match="records of Kafka have a column 'offset'"):
+    with pytest.raises(MissingColumn, match="records of Kafka must have a column 'offset'"):
         sk.from_kafka(df.drop("offset"), value="string")
-    with pytest.raises(UnsupportedData, match="column 'value' of records of Kafka is bytes; got string"):
+    with pytest.raises(UnsupportedData, match="column 'value' of records of Kafka must be binary; got string"):
         sk.from_kafka(df.withColumn("value", df.value.cast("string")), value="string")
     with pytest.raises(UnsupportedData, match="these are not records of Kafka on Spark"):
         sk.from_kafka(pa.table({}), value="string")
@@ -137,5 +139,5 @@ def test_only_a_run_on_spark_and_a_number_of_partitions(spark: SparkSession) -> 
     plan = plan.windowed_by(WINDOWS["session"]).count()
     with pytest.raises(InvalidArgument, match="to_kafka writes a run on Spark; got Run"):
         sk.to_kafka(plan.run(table), partitions=1)
-    with pytest.raises(InvalidArgument, match="partitions must be an integer from 1 on; got 0"):
+    with pytest.raises(InvalidArgument, match="partitions must be an integer of 1 or more; got 0"):
         sk.to_kafka(plan.run(spark.createDataFrame(table)), partitions=0)

@@ -95,7 +95,7 @@ def test_folders_that_name_the_partition(spark: SparkSession, tmp_path: Path) ->
     assert_same(run.table(), local.table())
     file = next((tmp_path / "folders").glob("partition=0/*.parquet"))
     pq.write_table(pq.read_table(file).slice(5), file)
-    with pytest.raises(InvalidData, match="a file is not what it was when the run was made"):
+    with pytest.raises(InvalidData, match="a file has changed since the run was created"):
         run.metrics()
     file.unlink()
     assert "shuffled" in repr(plan.run(df))

@@ -90,7 +90,9 @@ def test_a_folder_is_replaced_by_its_own_query_alone(spark: SparkSession, tmp_pa
     start("a")
     written, rows = sorted(path.name for path in (out / "batch=0").iterdir()), spark.read.parquet(str(out)).count()
     assert sorted(path.name for path in out.iterdir()) == ["batch=0"]
-    with pytest.raises(InvalidArgument, match=r"did not write what is in the way; got .*/out/batch=0/"):
+    with pytest.raises(
+        InvalidArgument, match=r"files that sessionkit did not write are in the way; got .*/out/batch=0/"
+    ):
         start("b")
     (tmp_path / "a" / "commits" / "0").unlink()  # as after a kill before Spark noted that the micro-batch was done
     (tmp_path / "a" / "commits" / ".0.crc").unlink()
@@ -112,11 +114,11 @@ def test_what_write_refuses(spark: SparkSession, tmp_path: Path) -> None:
     run = BASE.count().run(read_stream(spark, write_files(records(1).slice(0, 10), tmp_path / "in", [])))
     with pytest.raises(InvalidArgument, match="somewhere to write to"):
         run.write(checkpoint=tmp_path)
-    with pytest.raises(InvalidArgument, match="sends no finals"):
+    with pytest.raises(InvalidArgument, match="sends no final results"):
         run.write(checkpoint=tmp_path, finals=tmp_path / "finals")
     with pytest.raises(InvalidArgument, match=r"every='1s'"):
         run.write(checkpoint=tmp_path, events=tmp_path / "out", every="1s", available_now=True)
-    with pytest.raises(InvalidArgument, match="no query of this run has told anything yet"):
+    with pytest.raises(InvalidArgument, match="no query of this run has reported progress yet"):
         run.metrics()
     before = spark.conf.get("spark.sql.shuffle.partitions")
     spark.conf.set("spark.sql.shuffle.partitions", "200")

@@ -28,15 +28,18 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         "inactivity_gap must be a durat",
     ),
     "a size without its name": (lambda: sk.TimeWindows("1h"), 'sk.TimeWindows(size="1h", grace="5m")'),
-    "no grace of a size": (lambda: sk.TimeWindows(size="1h"), 'grace="5m" or another text, or grace_ms=300000'),
+    "no grace of a size": (lambda: sk.TimeWindows(size="1h"), 'grace="5m" or other text, or grace_ms=300000'),
     "a difference without its name": (lambda: sk.SlidingWindows("1h"), "sk.SlidingWindows(time_difference="),
     "until without a retention": (lambda: sk.SessionWindows.until(inactivity_gap="1h"), 'retention="5m" or another'),
     "grace twice": (
         lambda: sk.SessionWindows(inactivity_gap="1h", grace="5m", grace_ms=300_000),
-        "grace and grace_ms say the same; got grace='5m' and grace_ms=300000; leave one out",
+        "grace and grace_ms cannot both be given; got grace='5m' and grace_ms=300000; leave one out",
     ),
     "grace twice, as 0": (lambda: sk.TimeWindows(size="1h", grace=0, grace_ms=0), "got grace=0 and grace_ms=0; leave"),
-    "grace changed twice": (lambda: PLAN.with_windows(grace="1h", grace_ms=5), "grace and grace_ms say the same"),
+    "grace changed twice": (
+        lambda: PLAN.with_windows(grace="1h", grace_ms=5),
+        "grace and grace_ms cannot both be given",
+    ),
     "milliseconds as a text": (
         lambda: sk.SessionWindows(inactivity_gap_ms="2h", grace=0),
         "inactivity_gap_ms must be an int; got '2h'; whole milliseconds such as inactivity_gap_ms=300000, or "

@@ -226,7 +226,7 @@ def test_runs_that_are_refused(options: dict[str, Any], telling: str) -> None:
         (-1, 0, 'inactivity_gap must be 0 ms or more; got -1; inactivity_gap="0s" is allowed'),
         (0, "-5ms", "grace must be 0 ms or more; got -5 ms ('-5ms'); grace=\"0s\" is allowed"),
         ("soon", 0, "inactivity_gap must be a duration; got 'soon'"),
-        (0, None, 'grace must be given; got neither grace nor grace_ms; grace="5m" or another text'),
+        (0, None, 'grace must be given; got neither grace nor grace_ms; grace="5m" or other text'),
         (7200, 0, 'inactivity_gap needs a unit; got 7200; "7200ms" for milliseconds, "7200s" for seconds'),
         (f"{2**62}ms", "1ms", "inactivity_gap and grace together must be at most 2**62 ms; got 4611686018427387905 ms"),
     ],
@@ -330,7 +330,7 @@ def test_state_goes_from_run_to_run() -> None:
         second = plan.run(CLICKS.assign(o=np.arange(6)).tail(3), store=store)
         logs = pd.concat([first.changelog(), second.changelog()], ignore_index=True)
         assert logs.equals(whole.changelog())
-        assert "came out of the store" in plan.run(
+        assert "was loaded from the store" in plan.run(
             CLICKS.assign(o=np.arange(6, 12)).tail(1).assign(at=1), store=store
         ).explain(offset=11)
 
@@ -409,5 +409,5 @@ def test_one_start_is_named_once() -> None:
         lambda: run.lineage("ada", 0, window_start_ms=0),
         lambda: run.lanes(start=0, first_ms=0),
     ):
-        with pytest.raises(InvalidArgument, match="takes one start"):
+        with pytest.raises(InvalidArgument, match="takes only one start"):
             call()

@@ -41,4 +41,6 @@ def readable(path: str | os.PathLike[str]) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         name = shorten(os.path.basename(path))
-        raise InvalidData(problem("the file cannot be read", shorten(error, 200), f"is {name} whole?")) from error
+        raise InvalidData(
+            problem("the file cannot be read", shorten(error, 200), f"check that {name} is complete")
+        ) from error

@@ -40,7 +40,9 @@ def read_file(
             _check(names_of(file), columns, file)
             return read_csv(file, columns, keys, types or {})
     except (pa.ArrowInvalid, OSError) as error:
-        raise InvalidData(problem("the file cannot be read", shorten(error, 200), f"is {file.name} whole?")) from error
+        raise InvalidData(
+            problem("the file cannot be read", shorten(error, 200), f"check that {file.name} is complete")
+        ) from error
     raise InvalidArgument(problem("the file is of an unknown kind", file.name, "a name that ends in .parquet or .csv"))
 
 

@@ -100,7 +100,7 @@ def _remarks(file: Path, guessed: Mapping[str, pa.DataType]) -> list[str]:
     said = [f"{shorten(name)!r} ({kind})" for name, kind in guessed.items()]
     listed = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
     what = f"type of {listed} was" if len(said) == 1 else f"types of {listed} were"
-    way = f'types={{{literal([*guessed][-1])}: "string"}} in group_by_key would say one'
+    way = f'types={{{literal([*guessed][-1])}: "string"}} in group_by_key would set one'
     return [f"{shorten(file.name)} is text, and the {what} guessed; {way}"]
 
 
@@ -109,9 +109,9 @@ def _refusal(file: Path, error: pa.ArrowException) -> InvalidData:
     if "invalid UTF8" in str(error):
         return _no_utf8(file, told)
     if "conversion" in str(error):
-        what = f"{shorten(file.name)} does not hold what types= says"
-        return InvalidData(problem(what, told, "another type, or values of this one"))
-    return InvalidData(problem("the file cannot be read", told, f"is {file.name} whole?"))
+        what = f"{shorten(file.name)} does not match types="
+        return InvalidData(problem(what, told, "use another type, or values of this one"))
+    return InvalidData(problem("the file cannot be read", told, f"check that {file.name} is complete"))
 
 
 def _no_utf8(file: Path, where: str) -> InvalidData:

@@ -152,11 +152,13 @@ def progress_of(query: Any) -> tuple[Listener, QueryProgress]:
         InvalidArgument: it is no query of Spark's, or it runs no plan of sessionkit.
     """
     if not hasattr(query, "runId"):
-        want = "a query that run.write(…) or writeStream….start() gave"
+        want = "a query that run.write(…) or writeStream….start() returned"
         raise InvalidArgument(problem("watch takes a streaming query", shorten(repr(query)), want))
     for listener in [*_listeners.values()]:
         found = listener.of_query(query)
         if found is not None and (found.run is not None or not found.batches):
             return listener, found
     want = "a query over what plan.run(stream) gives, started in this process"
-    raise InvalidArgument(problem("the query runs no plan of sessionkit", f"query {query.name or query.id}", want))
+    raise InvalidArgument(
+        problem("the query does not run a plan of sessionkit", f"query {query.name or query.id}", want)
+    )

@@ -38,7 +38,8 @@ def _told(view: str, before: Sequence[str], names: Sequence[str]) -> str:
     gone, come = ([name for name in some if name not in others] for some, others in ((before, names), (names, before)))
     return (
         f"the columns of {view} are not those of the earlier micro-batches of this checkpoint: "
-        f"{shorten(', '.join(gone), 200) or 'no column'} went, {shorten(', '.join(come), 200) or 'no column'} came. "
+        f"{shorten(', '.join(gone), 200) or 'no column'} disappeared, "
+        f"{shorten(', '.join(come), 200) or 'no column'} appeared. "
         'Write to a new folder or table, or keep the columns of 0.1 with sk.group_by_key(…, times="ms")'
     )
 

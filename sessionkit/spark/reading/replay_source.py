@@ -29,16 +29,16 @@ _PLACES = {"partition": pa.int32(), "offset": pa.int64()}
 
 
 class ReplaySource(DataSource):
-    """`format("sessionkit.replay")`: plays a Parquet file, whose rows are in order of arrival.
+    """`format("sessionkit.replay")`: replays a Parquet file whose rows are in order of arrival.
 
     Options:
         path: the file. Without the columns `partition` and `offset` it is one partition, numbered by row.
-        rowsPerBatch: at most so many rows a micro-batch, 10,000 if not given.
+        rowsPerBatch: at most this many rows per micro-batch, 10,000 by default.
         rowsPerSecond: how many rows arrive in a second.
-        speed: so many times as fast as it happened, by the times in the column that `arrival` names.
+        speed: how many times as fast as it happened, by the times in the column that `arrival` names.
 
-    Without a speed everything has arrived already. A stopped query goes on where it was; `availableNow` plays all that
-    is left, in micro-batches of `rowsPerBatch`.
+    Without a speed everything has already arrived. A stopped query continues where it was; `availableNow` replays all
+    that is left, in micro-batches of `rowsPerBatch`.
 
     Example:
         >>> spark.dataSource.register(ReplaySource)  # doctest: +SKIP
@@ -143,7 +143,7 @@ def _path(options: Mapping[str, str]) -> str:
             raise InvalidArgument(problem("sessionkit.replay has no such option", repr(name), f"one of {[*_OPTIONS]}"))
     if _option(options, "path") is None:
         raise InvalidArgument(
-            problem("sessionkit.replay plays a file", "no path", '.option("path", "flights.parquet")')
+            problem("sessionkit.replay needs a file", "no path", '.option("path", "flights.parquet")')
         )
     return str(_option(options, "path"))
 

@@ -123,7 +123,7 @@ def _check_types(file: ParquetFile, opened: pq.ParquetFile, wanted: Wanted) -> N
     schema, told = opened.schema_arrow, opened.metadata.metadata or {}
     version = told.get(_VERSION, b"3")
     if any(mark in told for mark in _LEGACY) or int(version.split(b".")[0]) < 3:
-        raise NotApart(f"{_name(file.path)} was written by an old Spark, whose times are not those of today")
+        raise NotApart(f"{_name(file.path)} was written by an old version of Spark, which stored times differently")
     lower = [name.lower() for name in schema.names]  # Spark finds a column in whatever case
     for name in _names_in(file, wanted):
         if name not in schema.names or lower.count(name.lower()) != 1:
@@ -185,7 +185,7 @@ def read(groups: Iterable[RowGroup], wanted: Wanted) -> Iterator[pa.RecordBatch]
     for group in groups:
         if _info(group.path).mtime_ns != group.changed_ns:
             got = f"{_name(group.path)} was written again"
-            raise InvalidData(problem("a file is not what it was when the run was made", got, "make the run again"))
+            raise InvalidData(problem("a file has changed since the run was created", got, "create the run again"))
         table = _records(group, wanted)
         offset = table.column(wanted.offset).to_numpy()
         if not (offset[1:] > offset[:-1]).all():

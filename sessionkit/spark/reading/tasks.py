@@ -46,7 +46,7 @@ class SparkReading(SparkInput):
     parallelism: Parallelism = "partition"
 
     def how(self) -> str:
-        """Which way the records take and why, in words; no job is started for it."""
+        """How the records are read and why, in words; no job is started for it."""
         source = self.plan.source
         layout = self._layout
         way = f"one task a partition ({source.partition}), in order of {source.offset}: "
@@ -170,7 +170,7 @@ class SparkReading(SparkInput):
             row = self.frame.agg(F.count(F.lit(1)), F.count(number), F.min(number), F.max(number)).collect()[0]
         records, given, first, last = (int(value or 0) for value in row)
         if given < records:
-            want = "each record is in one partition, at one offset"
+            want = "a partition and an offset for every record"
             raise InvalidData(problem(f"partition column {name!r} has missing values", f"{records - given:,}", want))
         if first < 0:
             raise InvalidData(problem("a partition number must be 0 or more", first, "Kafka counts from 0"))

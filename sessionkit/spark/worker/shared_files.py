@@ -62,7 +62,9 @@ class SharedFiles:
                 _remove_old(state.partition, folder)
         except NotOurs as error:
             what = "a stream keeps no state in shared memory, and each micro-batch reads Spark's own"
-            warnings.warn(problem(what, error, "a folder of this user's and nobody else's: remove it"), stacklevel=2)
+            warnings.warn(
+                problem(what, error, "a folder that only this user owns and can read; remove this one"), stacklevel=2
+            )
         except OSError:
             pass
 
@@ -110,7 +112,7 @@ def _opened_folder(path: str | Path, parent: int | None, *, make: bool = False) 
     except OSError as error:
         if stat.S_ISDIR(os.lstat(path, dir_fd=parent).st_mode):
             raise
-        raise NotOurs(f"{path}, which is no folder") from error
+        raise NotOurs(f"{path}, which is not a folder") from error
     try:
         _check_ours(folder, str(path))
         yield folder
@@ -140,7 +142,7 @@ def _is_there(name: str, folder: int) -> bool:
 def _name(partition: int, token: str) -> str:
     name = f"{partition}-{token}.arrow"
     if not _FILE.fullmatch(name):
-        raise NotOurs(f"{shorten(name)}, which is no name of a state")
+        raise NotOurs(f"{shorten(name)}, which is not the name of a state")
     return name
 
 

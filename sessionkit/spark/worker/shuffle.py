@@ -184,7 +184,7 @@ def by_partition(
     """The records of each partition, by offset."""
     for name, place in zip(names, (partition, offset), strict=True):
         if batch.column(place).null_count:
-            want = "each record is in one partition, at one offset"
+            want = "a partition and an offset for every record"
             got = f"{batch.column(place).null_count:,}"
             raise InvalidData(problem(f"column {name!r} has missing values", got, want))
     if not batch.num_rows:
@@ -222,7 +222,7 @@ def unpacked(packed: Iterable[Packed], offset: int) -> pa.Table:
     """All records of one partition by rising offset, whatever order the runs came in, and whether or not they overlap.
 
     Raises:
-        InvalidData: an offset is there twice.
+        InvalidData: an offset appears twice.
     """
     runs = sorted(packed, key=lambda run: run.first_offset)
     table = pa.concat_tables(pa.ipc.open_stream(run.data).read_all() for run in runs).combine_chunks()

@@ -178,7 +178,7 @@ class WindowCalls:
     def fetch(
         self, key: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredWindow]:
-        """Windows of `key` that start between the two times, both included, by rising start.
+        """Windows of `key` that start between the two times, both included, in order of start.
 
         Source:
             WindowStore.fetch(key, timeFrom, timeTo).

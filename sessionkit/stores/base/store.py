@@ -51,7 +51,7 @@ class BaseStore(ShownStore, ABC):
     # ---- bound to a plan
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Refuses a plan whose results are called otherwise than those in the store.
+        """Refuses a plan whose results have other names than those in the store.
 
         Raises:
             InvalidData: with the names in it and those in the plan.
@@ -172,7 +172,7 @@ class BaseStore(ShownStore, ABC):
         self._check_open()
         raw, kind = key_bytes(key), self._noted.key_kind
         if kind is not None and kind != kind_of_key(key):
-            want = f"its keys are {kind}: one type of key a store"
+            want = f"its keys are {kind}: use keys of one type in a store"
             raise InvalidArgument(problem(f"store {self.name!r} holds keys of another type", shorten(repr(key)), want))
         if len(raw) > self.longest_key:
             got = f"{len(raw):,} bytes, {shorten(key)}"
@@ -187,7 +187,9 @@ class BaseStore(ShownStore, ABC):
         self._check_open()
         number: Any = partition
         if not isinstance(number, int | np.integer) or isinstance(number, bool) or not 0 <= number < 2**32:
-            raise InvalidArgument(problem("a partition is a number", shorten(repr(partition)), "0 to 4,294,967,295"))
+            raise InvalidArgument(
+                problem("a partition must be a number", shorten(repr(partition)), "0 to 4,294,967,295")
+            )
         return int(partition)
 
     # ---- to look at

@@ -71,7 +71,7 @@ class CachedWindows(WindowStore, CachedStore, Protocol):
     def fetch(
         self, key: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredWindow]:
-        """Windows of `key` that start between the two times, both included, by rising start."""
+        """Windows of `key` that start between the two times, both included, in order of start."""
 
     def backward_fetch(
         self, key: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0

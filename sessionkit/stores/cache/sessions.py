@@ -220,7 +220,7 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
             NotBuilt: always.
         """
         want = "the store itself, or find_sessions of a key"
-        raise NotBuilt(problem("a cached store finds no sessions by end", "find_sessions_by_end", want))
+        raise NotBuilt(problem("a cached store cannot find sessions by end", "find_sessions_by_end", want))
 
     def fetch_session(
         self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0

@@ -27,7 +27,7 @@ CODEC = "typed 1"
 
 def _check_installed() -> None:
     if find_spec("rocksdict") is None:
-        raise StoreUnavailable(problem("a store on disk is made of RocksDB", "no rocksdict", install("rocksdb")))
+        raise StoreUnavailable(problem("a store on disk needs RocksDB", "no rocksdict", install("rocksdb")))
 
 
 class _State(NamedTuple):

@@ -144,7 +144,7 @@ class ChunkedState(ColumnState):
         state.snapshots = {partition: snapshot}
         if windows is not None and len(state) != windows:
             got = f"{len(state):,} windows of partition {partition}, where {windows:,} were written"
-            raise StoreCorrupted(problem("a state is not whole", got, "the chunks that were written with it"))
+            raise StoreCorrupted(problem("a state is incomplete", got, "the chunks that were written with it"))
         return state
 
     def _drop(self, gone: Rows) -> None:
@@ -269,5 +269,5 @@ def _of_bytes(raw: bytes) -> pa.Table:
         return pa.ipc.open_stream(raw).read_all()
     except (pa.ArrowException, OSError) as error:
         raise StoreCorrupted(
-            problem("a chunk of a state cannot be read", shorten(error), "it was written so")
+            problem("a chunk of a state cannot be read", shorten(error), "a chunk as it was written")
         ) from error

@@ -48,7 +48,7 @@ def comparison_figure(comparison: Comparison, *, theme: Theme, most: int) -> go.
     figure = go.Figure([_bars(what, bars[what], least_ms, colours) for what in _STYLES if what in bars])
     notes = comparison.words()
     if any(not low_ms <= start <= high_ms for mine in bars.values() for _, start, _, _ in mine):
-        notes = [*notes, f"shown: of {plural(len(keys), 'key')} the stretch with most changes; table() has all"]
+        notes = [*notes, f"shown: of {plural(len(keys), 'key')} the stretch with the most changes; table() has all"]
     bottom = legend_height(len(bars), PLAIN_WIDTH - 180)
     dress_plain(figure, colours, "What changes", notes, max(len(lanes), 2) * LANE, bottom=bottom, left=170)
     figure.update_layout(barmode="overlay", bargap=0.25)
@@ -92,7 +92,7 @@ def _bars(what: str, bars: list[Bar], least_ms: int, colours: Palette) -> go.Bar
 
 
 def _stretch(bars: dict[str, list[Bar]], lanes: int) -> tuple[int, int]:
-    """(from, to) of the stretch with most changes in which a lane has no more bars than can be seen."""
+    """(from, to) of the stretch with the most changes in which a lane has no more bars than can be seen."""
     every = np.array([bar[1:3] for mine in bars.values() for bar in mine], np.int64).reshape(-1, 2)
     if not len(every):
         return 0, 1
@@ -107,7 +107,7 @@ def _stretch(bars: dict[str, list[Bar]], lanes: int) -> tuple[int, int]:
 
 
 def _keys(comparison: Comparison, most: int) -> list[Any]:
-    """The keys with most windows that are not the same, in the order of their changes."""
+    """The keys with the most windows that are not the same, in the order of their changes."""
     changes = Counter(comparison.key_of(group) for group in comparison.groups if group.what != "same")
     return [key for key, _ in sorted(changes.items(), key=lambda pair: (-pair[1], str(pair[0])))[:most]]
 

@@ -60,7 +60,7 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme) -> go.Figure:
             showlegend=False,
         )
     )
-    title = "No gap is clear" if suggestion.gap_ms is None else f"A gap of {show_duration(suggestion.gap_ms)}"
+    title = "No clear gap" if suggestion.gap_ms is None else f"A gap of {show_duration(suggestion.gap_ms)}"
     dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT, bottom=64)
     if len(logs):
         _log_durations(figure, logs[0], logs[-1])
@@ -92,7 +92,9 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme) -> go.Figure:
             font={"size": 12, "color": colours.line if is_chosen else colours.mute},
         )
     figure.update_xaxes(title=axis_title("pause between two records of one key", colours))
-    figure.update_yaxes(title=axis_title("how many are about this long", colours), rangemode="tozero", tickformat=",d")
+    figure.update_yaxes(
+        title=axis_title("how many pauses are about this long", colours), rangemode="tozero", tickformat=",d"
+    )
     return figure
 
 
@@ -208,10 +210,10 @@ def pareto(sweep: Sweep, *, theme: Theme) -> go.Figure:
                 hovertemplate="%{customdata}<extra></extra>",
             )
         )
-    said = ["each mark is one setting, an exact run; grey: another setting drops no more and waits no longer"]
+    said = ["each mark is one setting, an exact run; grey: another setting drops no more records and waits no longer"]
     bottom = legend_height(len(figure.data), PLAIN_WIDTH - 110)
     shares = {share: said for share, said in SHARES.items() if share > nothing}
-    dress_plain(figure, colours, "What waiting buys", said, PLOT_HEIGHT, bottom=bottom)
+    dress_plain(figure, colours, "Fewer drops or shorter waits", said, PLOT_HEIGHT, bottom=bottom)
     figure.update_xaxes(title=axis_title("hours until a result is final, after a window's last moment", colours))
     figure.update_yaxes(
         title=axis_title("records dropped", colours),

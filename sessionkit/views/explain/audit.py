@@ -87,11 +87,11 @@ def _headline(counts: Mapping[str, int], final: str) -> str:
         return f"{which} once, with the right value, {some}late."
     if waiting == expected:
         return (
-            f"{f'all {plural(expected, final)} wait' if expected > 1 else f'the one {final} waits'} for the next look."
+            f"{f'all {plural(expected, final)} wait' if expected > 1 else f'the one {final} waits'} for the next check."
         )
     if counts["sent"] == 0:
         which = f"All {plural(expected, final)} are" if expected > 1 else f"The one {final} is"
-        but = f", but for {waiting:,} that may come yet" if waiting else ""
+        but = f", but for {waiting:,} that may still come" if waiting else ""
         return f"nothing comes out. {which} lost{but}."
     come = f"come with the right value, {late:,} of them later than they could" if late else "come as they should"
     return f"{good + late:,} of {plural(expected, final)} {come}; {_wrong(counts)}."
@@ -107,10 +107,10 @@ def _supposed(settings: Settings, strategy: str) -> str:
         interval_ms = settings.emit_interval_ms
         how_often = f"at most every {show_duration(interval_ms)}" if interval_ms else "at each record"
         default = DEFAULT if "emit_interval" in settings.defaults else ""
-        supposed.append(f"a look for final results {how_often}{default}")
+        supposed.append(f"a check for final results {how_often}{default}")
         timed += interval_ms > 0
     by = f", {'both ' if timed == 2 else ''}by {settings.clock}" if timed else ""
-    return f"This supposes {', '.join(supposed[:-1])}{' and ' if supposed[1:] else ''}{supposed[-1]}{by}."
+    return f"This assumes {', '.join(supposed[:-1])}{' and ' if supposed[1:] else ''}{supposed[-1]}{by}."
 
 
 def _cache(settings: Settings) -> str:
@@ -155,8 +155,8 @@ def _why_counted(settings: Settings, count: int) -> str:
 def _why_waiting(settings: Settings, count: int) -> str:
     interval, wait = show_duration(settings.emit_interval_ms), "waits" if count == 1 else "wait"
     return (
-        f"{plural(count, 'final result')} still {wait} as the records end: they are looked for at most once in "
-        f"{interval} of {settings.clock}, when a record arrives, and none came in time."
+        f"{plural(count, 'final result')} still {wait} when the records end: Kafka looks for them at most once in "
+        f"{interval} of {settings.clock}, when a record arrives, and no record came in time."
     )
 
 
@@ -181,7 +181,7 @@ def _why_twice(counts: Mapping[str, int]) -> str:
 
 def _wrong(counts: Mapping[str, int]) -> str:
     said = {
-        "waiting": "still waiting for a look",
+        "waiting": "still waiting for the next check",
         "lost": "lost",
         "sent_twice": "sent more than once",
         "other_value": "with another value",
@@ -201,7 +201,9 @@ def _why_lost(settings: Settings, counts: Mapping[str, int], windows: WindowKind
     kept = show_duration(settings.retention_ms)
     closes = f"a window closes once stream time is {show_duration(windows.close_lag_ms)} past its end"
     if settings.store == "rocksdb":
-        keeps = "RocksDB drops whole segments of time, and what was in them when final results are looked for is gone"
+        keeps = (
+            "RocksDB drops whole segments of time, and the windows in them are gone when Kafka checks for final results"
+        )
     else:
         one, bound = FORGOTTEN_BY[windows.holds]
         keeps = f"the in-memory store forgets a {one} once the newest {bound} is {kept} past its own"
@@ -209,7 +211,7 @@ def _why_lost(settings: Settings, counts: Mapping[str, int], windows: WindowKind
 
 
 def _why_changed(settings: Settings, counts: Mapping[str, int]) -> str:
-    why = "a record met a window that the store had forgotten already, and began it anew"
+    why = "a record met a window that the store had forgotten already, and started it again"
     if settings.is_cached:
         why += "; with the cache on, entries stay readable that the store has expired"
     if counts["late_but_counted"]:
@@ -221,12 +223,12 @@ def _why_changed(settings: Settings, counts: Mapping[str, int]) -> str:
 def _cure(settings: Settings, safe: Safe, cured: Mapping[str, int] | None) -> list[str]:
     if not safe.intervals and not safe.unknown:
         others = ["the cache"] * settings.is_cached + ["the restarts"] * (len(settings.starts) > 1)
-        return [f"No retention cures it{': look at ' if others else ''}{' and at '.join(others)}."]
+        return [f"No retention prevents this{': look at ' if others else ''}{' and at '.join(others)}."]
     words = _safe(safe)
     if cured is not None and cured["sent_twice"]:
         twice = plural(cured["sent_twice"], "session")
         sent = f"{twice} {_are(cured['sent_twice'])} sent again, larger,"
-        words.append(f"With it {sent} when a late record joins one that was final already.")
+        words.append(f"With this retention {sent} because a late record joins one that was already final.")
     return words
 
 
@@ -235,26 +237,27 @@ def _safe(safe: Safe) -> list[str]:
     intervals, unknown = safe.intervals, safe.unknown
     recommended = intervals[-1][0] if intervals and intervals[-1][1] is None else None
     unsure = "".join(
-        f" Whether one from {_span(each)} does is not known: there are too many ways in which RocksDB's segments can "
-        "lie."
+        f" Whether one from {_span(each)} loses nothing is not known: RocksDB's segments "
+        "can be placed in too many ways."
         for each in unknown
     )
     if recommended is None:
         those = f"Only these lose nothing on these records: {_listed(intervals)}." if intervals else "None was found."
-        return [f"No retention can be recommended, as none loses nothing from it on. {those}{unsure}"]
+        return [f"No retention can be recommended: none is known above which nothing is ever lost. {those}{unsure}"]
     code = f"Materialized.withRetention(Duration.ofMillis({recommended}L))"
     if len(intervals) == 1 and not unknown:
         smallest = f"The smallest retention that loses nothing on these records is {show_duration(recommended)}"
         return [f"{smallest}: {code}. Found by replaying them."]
-    said = f"From a retention of {show_duration(recommended)} on nothing is lost on these records: {code}."
+    said = f"With a retention of {show_duration(recommended)} or more nothing is lost on these records: {code}."
     if len(intervals) > 1:
-        said += f" Of shorter ones only these lose nothing: {_listed(intervals[:-1])}; between them segments lie badly."
+        said += f" Of the shorter ones, only these lose nothing: {_listed(intervals[:-1])}; "
+        said += "between them segments expire too early."
     return [f"{said}{unsure} Found by replaying them."]
 
 
 def _listed(intervals: Sequence[Interval]) -> str:
     listed = ", ".join(map(_span, intervals[:MOST_LISTED]))
-    return listed if len(intervals) <= MOST_LISTED else f"{listed} and {len(intervals) - MOST_LISTED:,} stretches more"
+    return listed if len(intervals) <= MOST_LISTED else f"{listed} and {len(intervals) - MOST_LISTED:,} more ranges"
 
 
 def _span(interval: Interval) -> str:

@@ -57,7 +57,8 @@ def explain_record(trace: SessionTrace, windows: SessionWindows, index: int) -> 
         missing = int(missing_grace_ms(trace, windows, np.array([index]))[0])
         enough = show_duration(windows.grace_ms + missing)
         words.append(
-            f"It came {show_duration(missing)} short: with grace {enough} instead of {grace} it would have been kept."
+            f"It came {show_duration(missing)} too late: with grace {enough} instead of {grace} it would have been "
+            "kept."
         )
     elif code == OPENED:
         words += _gone_near(trace, windows, index)
@@ -75,7 +76,7 @@ def _closed_near(trace: SessionTrace, windows: SessionWindows, index: int) -> li
     """Words for the closed session that a dropped record would have joined."""
     near = _sessions_near(trace, windows, index)
     if not near:
-        return ["No session of its key, open or closed, is within the gap of it."]
+        return ["No session of its key, open or closed, was within the gap."]
     span = span_words(clock(trace), *max(near, key=lambda bounds: bounds[1]))
     return [f"The session {span} would have taken it, but was closed already."]
 
@@ -119,15 +120,17 @@ def who_moved(trace: Trace, index: int) -> str:
     batch, at = trace.batch, clock(trace)
     stream = int(trace.stream_time_ms[index])
     if trace.first_stream_time_ms[batch.partition[index]] >= stream:
-        return f"Stream time {at(stream)} came out of the store, from an earlier run."
+        return f"Stream time {at(stream)} was loaded from the store, from an earlier run."
     records = np.flatnonzero(batch.partition[: index + 1] == batch.partition[index])
     mover = int(records[np.searchsorted(trace.stream_time_ms[records], stream, side="left")])
     if mover == index:
         return f"It moved stream time to {at(stream)} itself."
     same = (
-        "the same key" if batch.key[mover] == batch.key[index] else "another key: stream time belongs to the partition"
+        "of the same key"
+        if batch.key[mover] == batch.key[index]
+        else "of another key: stream time belongs to the partition"
     )
-    return f"What had moved stream time to {at(stream)} was {lower_first(record_name(trace, mover))}, {same}."
+    return f"Stream time had been moved to {at(stream)} by {lower_first(record_name(trace, mover))}, {same}."
 
 
 def far_ahead(trace: Trace) -> list[str]:

@@ -38,8 +38,8 @@ class SlidingWindows:
         trailing_only: KIP-450's first form: only the windows that end with a record, and only final results.
         time_difference_ms, grace_ms: the lengths as numbers, in whole milliseconds.
     Raises:
-        InvalidArgument: a duration is out of its bounds, or the largest of them passes 2**62 ms; or a length is missing
-            or given twice.
+        InvalidArgument: a duration is out of its bounds, or the largest of them exceeds 2**62 ms; or a length is
+            missing or given twice.
     Source:
         KIP-450; SlidingWindows.ofTimeDifferenceAndGrace.
     Example:

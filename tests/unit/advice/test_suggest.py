@@ -75,14 +75,14 @@ def test_bursts_are_no_visits() -> None:
     found = sk.suggest_gap(PLAN, data)
     assert found.gap_ms is None
     assert 1_000 < (found.burst_ms or 0) < 60_000
-    assert "parts bursts of records, not visits: do not take it for a session gap" in repr(found)
+    assert "separates bursts of records, not visits: do not take it for a session gap" in repr(found)
 
 
 @pytest.mark.parametrize("size", [0, 1, 50])
 def test_few_pauses_tell_nothing(size: int) -> None:
     found = sk.suggest_gap(PLAN, visits(lambda rng, size: rng.integers(1, 9, size), size))
     assert found.gap_ms is None
-    assert "too few to tell (at least 100)" in repr(found)
+    assert "too few to judge (at least 100)" in repr(found)
     assert len(found.figure().data[0].x) == 0
 
 
@@ -216,7 +216,7 @@ def test_sweeps_of_other_windows(windows: Any, values: Any) -> None:
         ({}, "a sweep needs values"),
         ({"grace": []}, "a sweep needs values"),
         ({"size": ["1h"]}, "SessionWindows has no such parameter; got 'size'"),
-        ({"grace": range(20_000)}, "these are too many cells; got 20,000; at most 10,000"),
+        ({"grace": range(20_000)}, "the sweep has too many cells; got 20,000; at most 10,000"),
     ],
 )
 def test_sweeps_that_cannot_be(values: Any, telling: str) -> None:

@@ -54,12 +54,15 @@ def test_code_and_columns(aggregation: Any, code: str, columns: tuple[str, ...])
 @pytest.mark.parametrize(
     ("call", "telling"),
     [
-        (lambda: API.sum(5), 'an aggregation names its columns; got 5; a text, such as sk.sum("amount")'),
-        (lambda: API.first(None), "an aggregation names its columns; got None"),
-        (lambda: API.reduce(max, 5), "an aggregation names its columns; got 5"),
-        (lambda: API.reduce(max, ["v", 5]), "an aggregation names its columns; got 5"),
+        (lambda: API.sum(5), 'an aggregation takes names of columns; got 5; text, such as sk.sum("amount")'),
+        (lambda: API.first(None), "an aggregation takes names of columns; got None"),
+        (lambda: API.reduce(max, 5), "an aggregation takes names of columns; got 5"),
+        (lambda: API.reduce(max, ["v", 5]), "an aggregation takes names of columns; got 5"),
         (lambda: API.reduce(max, ()), "reduce needs a value; got (); the column whose values are combined"),
-        (lambda: API.reduce("max", "v"), "function must be a function; got 'max'; def it, or pass a lambda"),
+        (
+            lambda: API.reduce("max", "v"),
+            "function must be a function; got 'max'; define it with def, or pass a lambda",
+        ),
         (lambda: API.aggregation(initializer=0, aggregator=max, merger=max), "initializer must be a function; got 0"),
         (
             lambda: API.aggregation(initializer=int, aggregator=None, merger=max),

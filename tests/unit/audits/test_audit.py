@@ -35,8 +35,8 @@ BARE: dict[str, Any] = {"store": "memory", "caching": False, "commit_interval": 
 
 
 SUPPOSED = {
-    CLOSE: "This supposes no cache and a look for final results at each record.",
-    UPDATE: "This supposes no cache.",
+    CLOSE: "This assumes no cache and a check for final results at each record.",
+    UPDATE: "This assumes no cache.",
 }
 
 
@@ -158,7 +158,7 @@ def test_one_is_said_as_one() -> None:
     again = audit_of(sk.SessionWindows(inactivity_gap_ms=3, grace_ms=2), [*a(10), ("b", 16), *a(13), ("b", 90)])
     assert "holds 1 window that is final" in repr(held)
     assert "1 result comes later than it could" in repr(late)
-    assert "With it 1 session is sent again" in repr(again)
+    assert "With this retention 1 session is sent again" in repr(again)
 
 
 def test_one_final_result_is_not_all_of_them() -> None:
@@ -209,8 +209,8 @@ def test_what_is_sent_again_is_not_lost() -> None:
     assert (
         found(default)["lost"] == default.counts()["expected"] == 3
     )  # 13 is within the gap, but 10 has expired: 3 of one
-    assert default.words()[-1].startswith("With it 1 session ")
-    assert default.words()[-1].endswith(" sent again, larger, when a late record joins one that was final already.")
+    assert default.words()[-1].startswith("With this retention 1 session ")
+    assert default.words()[-1].endswith(" sent again, larger, because a late record joins one that was already final.")
 
 
 def test_updates_of_a_session_that_the_store_has_forgotten() -> None:
@@ -223,7 +223,7 @@ def test_updates_of_a_session_that_the_store_has_forgotten() -> None:
     assert audit.words() == [
         "in-memory store, retention 5 ms (Kafka's default): 1 of 2 last values come as they should; 1 with another value.",
         SUPPOSED[UPDATE],
-        "Why changed (1): a record met a window that the store had forgotten already, and began it anew.",
+        "Why changed (1): a record met a window that the store had forgotten already, and started it again.",
         "The smallest retention that loses nothing on these records is 6 ms: "
         "Materialized.withRetention(Duration.ofMillis(6L)). Found by replaying them.",
     ]
@@ -232,7 +232,7 @@ def test_updates_of_a_session_that_the_store_has_forgotten() -> None:
     assert found(joined) == {"expected": 2, "sent": 3, "as_it_should_be": 1, "lost": 1, "only_in_kafka": 2}
     assert joined.words()[2:4] == [
         "They are lost because the store had expired the window, or refused to keep it, when a record came for it.",
-        "Why changed (2): a record met a window that the store had forgotten already, and began it anew.",
+        "Why changed (2): a record met a window that the store had forgotten already, and started it again.",
     ]
 
 
@@ -280,7 +280,7 @@ def test_late_records_count_after_a_restart(windows: Any, store: str) -> None:
     assert "retention 1 s, restarted once: 3 of 3 last values come as they should" in words[0]
     assert words[2].startswith("2 late records count all the same: Kafka Streams does not restore its stream time")
     assert words[3].startswith("Why changed (2): a late record counted, or a record met a window that the store had")
-    assert words[4] == "No retention cures it: look at the restarts."
+    assert words[4] == "No retention prevents this: look at the restarts."
 
 
 @pytest.mark.parametrize("store", ["memory", "rocksdb"])
@@ -339,7 +339,7 @@ def test_a_cache_makes_updates_late() -> None:
     assert cached.words() == [
         "in-memory store, retention 10 ms (Kafka's default): all 3 last values come once, with the right value, 2 of them "
         "late.",
-        "This supposes a cache without a limit (Kafka's default is 10 MB) and one commit, at the end.",
+        "This assumes a cache without a limit (Kafka's default is 10 MB) and one commit, at the end.",
         "2 results come later than they could: the cache holds them back until a commit.",
     ]
     each = audit_of(TUMBLING_10, rows, UPDATE, caching=True, commit_every=1)
@@ -375,7 +375,7 @@ def test_a_cache_hides_what_the_store_has_forgotten_until_it_evicts_it() -> None
     assert found(one) == {"expected": 2, "sent": 2, "as_it_should_be": 1, "other_value": 1, "dropped_records": 1}
     assert [(row["key"], row["count"], row["kafka_count"]) for row in one.differences().to_pylist()] == [("a", 2, 1)]
     assert one.words()[2].endswith(
-        "and began it anew; with the cache on, entries stay readable that the store has expired."
+        "and started it again; with the cache on, entries stay readable that the store has expired."
     )
 
 
@@ -406,7 +406,7 @@ def test_an_emit_interval_makes_finals_late() -> None:
     assert audit.loses_nothing and not audit.is_clean
     assert audit.words() == [
         "in-memory store, retention 100 ms: all 2 final results come once, with the right value, late.",
-        "This supposes no cache and a look for final results at most every 1 s (Kafka's default), by wall clock.",
+        "This assumes no cache and a check for final results at most every 1 s (Kafka's default), by wall clock.",
         "2 results come later than they could: final results are looked for at most once in 1 s of wall clock, and only "
         "when a record arrives.",
         "At the end the store still holds 2 windows that are final.",
@@ -428,15 +428,15 @@ def test_a_final_that_waits_when_the_records_end_is_no_retentions_fault() -> Non
     assert found(audit) == {"expected": 1, "lost": 1, "waiting": 1, "final_but_kept": 1}
     assert audit.loses_nothing and not audit.is_clean
     assert audit.words() == [
-        "in-memory store, retention 100 ms: the one final result waits for the next look.",
-        "This supposes no cache and a look for final results at most every 20 ms, by stream time.",
-        "1 final result still waits as the records end: they are looked for at most once in 20 ms of stream time, when a "
-        "record arrives, and none came in time.",
+        "in-memory store, retention 100 ms: the one final result waits for the next check.",
+        "This assumes no cache and a check for final results at most every 20 ms, by stream time.",
+        "1 final result still waits when the records end: Kafka looks for them at most once in 20 ms of stream time, when a "
+        "record arrives, and no record came in time.",
         "At the end the store still holds 1 window that is final.",
     ]
     two = audit_of(TUMBLING_10_5, [*a(0), ("b", 3), *a(17)], retention="100ms", emit_interval="20ms")
-    assert two.words()[0].endswith("all 2 final results wait for the next look.")
-    assert two.words()[2].startswith("2 final results still wait as the records end")
+    assert two.words()[0].endswith("all 2 final results wait for the next check.")
+    assert two.words()[2].startswith("2 final results still wait when the records end")
 
 
 def test_a_retention_too_short_for_what_waits_loses_it() -> None:
@@ -727,15 +727,15 @@ def test_what_is_shown_is_escaped() -> None:
 @pytest.mark.parametrize(
     ("options", "telling"),
     [
-        ({"store": "disk"}, 'audit knows two stores; got \'disk\'; "memory" or "rocksdb"'),
-        ({"store": None}, "audit knows two stores; got None"),
+        ({"store": "disk"}, 'audit knows two kinds of store; got \'disk\'; "memory" or "rocksdb"'),
+        ({"store": None}, "audit knows two kinds of store; got None"),
         ({"retention": "9ms"}, "retention must cover the windows; got 9 ms; at least size + grace = 10 ms"),
         ({"retention": "long"}, "retention must be a duration; got 'long'"),
         ({"commit_interval": "-1ms"}, "commit_interval must be 0 ms or more; got -1 ms"),
         ({"commit_interval": "often"}, "commit_interval must be a duration; got 'often'"),
         ({"emit_interval": -1}, "emit_interval must be 0 ms or more; got -1; "),
         ({"commit_every": 0, "caching": True}, "commit_every must be positive; got 0"),
-        ({"restarts": [len(WRONG)]}, f"stopped and started again; got [{len(WRONG)}]; rising numbers from 0 to"),
+        ({"restarts": [len(WRONG)]}, f"stopped and started again; got [{len(WRONG)}]; increasing numbers from 0 to"),
         ({"restarts": [-1]}, "got [-1]"),
         ({"restarts": [1, 1]}, "got [1, 1]"),
         ({"restarts": [0.5]}, "got [0.5]"),

@@ -40,7 +40,7 @@ def test_a_retention_that_cures_it_is_found() -> None:
     rows = [("a", 60_232), ("c", 60_238), ("a", 60_234)]
     audit = audit_of(windows, rows, UPDATE, store="rocksdb", caching=True, commit_every=1)
     assert not audit.loses_nothing
-    assert "No retention cures it" not in repr(audit)
+    assert "No retention prevents this" not in repr(audit)
     assert audit.safe_retentions_ms == [(7, None)]
 
 
@@ -124,9 +124,9 @@ def test_words_say_which_retentions_are_safe() -> None:
     rows = [("a", 258_000), ("b", 980_000)]
     audit = audit_of(windows, rows, store="rocksdb")
     assert audit.words()[-1] == (
-        "From a retention of 10 min 53 s 334 ms on nothing is lost on these records: "
-        "Materialized.withRetention(Duration.ofMillis(653334L)). Of shorter ones only these lose nothing: "
-        "8 min 10 s 1 ms to 8 min 36 s 1 ms; between them segments lie badly. Found by replaying them."
+        "With a retention of 10 min 53 s 334 ms or more nothing is lost on these records: "
+        "Materialized.withRetention(Duration.ofMillis(653334L)). Of the shorter ones, only these lose nothing: "
+        "8 min 10 s 1 ms to 8 min 36 s 1 ms; between them segments expire too early. Found by replaying them."
     )
     lucky = audit_of(windows, rows, store="rocksdb", retention="500000ms")
     assert lucky.is_clean
@@ -142,8 +142,8 @@ def test_what_a_bounded_search_cannot_tell_is_said() -> None:
     (first, last) = audit.unknown_retentions_ms[0]
     assert last is not None
     assert 2 * day < first < last < (audit.recommended_retention_ms or 0) <= 3 * day + 17
-    assert "is not known: there are too many ways in which RocksDB's segments can lie" in repr(audit)
-    assert "No retention cures it" not in repr(audit)
+    assert "is not known: RocksDB's segments can be placed in too many ways" in repr(audit)
+    assert "No retention prevents this" not in repr(audit)
     for start, stop in audit.safe_retentions_ms[:3]:
         assert audit.replay(start).loses_nothing and not audit.replay(start - 1).loses_nothing
         assert audit.replay(stop or start).loses_nothing

@@ -69,12 +69,12 @@ def test_it_names_each_and_says_whose_it_is() -> None:
     rows = [("a", 0), ("a", 12_000), ("a", 25_000)]
     assert audit_of(TUMBLING, rows, CLOSE).words()[:2] == [
         "RocksDB store, retention 10 s (both Kafka's defaults): all 2 final results come once, in time, with the right value.",
-        "This supposes a cache without a limit (Kafka's default is 10 MB), a commit every 30 s (Kafka's default) and a look for final results at most every 1 s (Kafka's default), both by stream time.",
+        "This assumes a cache without a limit (Kafka's default is 10 MB), a commit every 30 s (Kafka's default) and a check for final results at most every 1 s (Kafka's default), both by stream time.",
     ]
     told: dict[str, Any] = {"store": "memory", "retention": "1m", "caching": 3, "commit_interval": "5s"}
     assert audit_of(TUMBLING, rows, CLOSE, **told, emit_interval="2s", wall_clock=[0, 0, 0]).words()[:2] == [
-        "in-memory store, retention 1 min: all 2 final results wait for the next look.",
-        "This supposes a cache of 3 entries, a commit every 5 s and a look for final results at most every 2 s, both by wall clock.",
+        "in-memory store, retention 1 min: all 2 final results wait for the next check.",
+        "This assumes a cache of 3 entries, a commit every 5 s and a check for final results at most every 2 s, both by wall clock.",
     ]
     assert (
         audit_of(TUMBLING, rows, CLOSE, retention="1m")
@@ -91,8 +91,8 @@ def test_it_names_each_and_says_whose_it_is() -> None:
 @pytest.mark.parametrize(
     ("windows", "emit", "options", "supposed"),
     [
-        (SESSIONS, CLOSE, {}, "no cache (Kafka turns it off for these windows on close) and a look for final results at most every 1 s (Kafka's default), by stream time"),
-        (SLIDING, CLOSE, {"caching": False, "emit_interval": None}, "no cache and a look for final results at each record"),
+        (SESSIONS, CLOSE, {}, "no cache (Kafka turns it off for these windows on close) and a check for final results at most every 1 s (Kafka's default), by stream time"),
+        (SLIDING, CLOSE, {"caching": False, "emit_interval": None}, "no cache and a check for final results at each record"),
         (SESSIONS, UPDATE, {}, "a cache without a limit (Kafka's default is 10 MB) and a commit every 30 s (Kafka's default), by stream time"),
         (SESSIONS, UPDATE, {"caching": False}, "no cache"),
         (SESSIONS, UPDATE, {"caching": 1, "commit_interval": None}, "a cache of 1 entry and one commit, at the end"),
@@ -101,20 +101,20 @@ def test_it_names_each_and_says_whose_it_is() -> None:
         (SESSIONS, UPDATE, {"commit_every": [1]}, "a cache without a limit (Kafka's default is 10 MB) and a commit after 1 record that is given"),
         (SESSIONS, UPDATE, {"commit_every": [0, 1]}, "a cache without a limit (Kafka's default is 10 MB) and a commit after 2 records that are given"),
         (SESSIONS, UPDATE, {"wall_clock": [0, 1]}, "a cache without a limit (Kafka's default is 10 MB) and a commit every 30 s (Kafka's default), by wall clock"),
-        (TUMBLING, CLOSE, {"emit_interval": "0s"}, "a cache without a limit (Kafka's default is 10 MB), a commit every 30 s (Kafka's default) and a look for final results at each record, by stream time"),
+        (TUMBLING, CLOSE, {"emit_interval": "0s"}, "a cache without a limit (Kafka's default is 10 MB), a commit every 30 s (Kafka's default) and a check for final results at each record, by stream time"),
     ],
 )  # fmt: skip
 def test_what_has_no_effect_is_not_supposed(windows: Any, emit: str, options: dict[str, Any], supposed: str) -> None:
-    assert audit_of(windows, [("a", 0), ("a", 1)], emit, **options).words()[1] == f"This supposes {supposed}."
+    assert audit_of(windows, [("a", 0), ("a", 1)], emit, **options).words()[1] == f"This assumes {supposed}."
 
 
 def test_the_figure_and_the_page_say_it_too() -> None:
     audit = audit_of(SESSIONS, [("a", 1_000), ("a", 5_000), ("a", 10_000)], CLOSE)
     texts = html.unescape(str(audit.figure().to_dict()))
     assert "RocksDB store, retention 1 s (both Kafka's defaults)" in texts
-    assert "This supposes no cache" in texts
-    assert "<li>This supposes no cache" in audit._repr_html_()
-    assert "This supposes no cache" in repr(audit)
+    assert "This assumes no cache" in texts
+    assert "<li>This assumes no cache" in audit._repr_html_()
+    assert "This assumes no cache" in repr(audit)
 
 
 def test_the_headline_is_that_of_kafkas_own_store() -> None:
@@ -183,7 +183,7 @@ def test_commits_go_by_a_wall_clock_that_is_given() -> None:
     assert commits_of(by_clock) == {5, 7}
     ticking = count(5, 10_001)
     assert commits_of(audit_of(long, BY_HAND, wall_clock=lambda: next(ticking))) == {3, 6, 7}
-    with pytest.raises(InvalidArgument, match="wall_clock has a time for each record; got 1 for 8"):
+    with pytest.raises(InvalidArgument, match="wall_clock must have one time for each record; got 1 for 8"):
         audit_of(long, BY_HAND, wall_clock=[0])
 
 

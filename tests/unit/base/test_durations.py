@@ -149,10 +149,10 @@ def test_a_length_has_two_spellings(given: Any, ms: int) -> None:
     [
         (
             (None, None),
-            'got neither grace nor grace_ms; grace="5m" or another text, or grace_ms=300000 in milliseconds',
+            'got neither grace nor grace_ms; grace="5m" or other text, or grace_ms=300000 in milliseconds',
         ),
-        (("5m", 300_000), "grace and grace_ms say the same; got grace='5m' and grace_ms=300000; leave one out"),
-        ((0, 0), "grace and grace_ms say the same; got grace=0 and grace_ms=0"),
+        (("5m", 300_000), "grace and grace_ms cannot both be given; got grace='5m' and grace_ms=300000; leave one out"),
+        ((0, 0), "grace and grace_ms cannot both be given; got grace=0 and grace_ms=0"),
         ((5, None), NEEDS.format("grace", 5, 5)),
         (
             (None, "5m"),
@@ -220,7 +220,7 @@ def test_of_numpy_and_pandas(given_as: Any, ms: int) -> None:
         ("1.0000000001s", "gap must be a whole number of milliseconds"),
         (dt.timedelta(microseconds=1), "gap must be a whole number of milliseconds"),
         (pd.Timedelta(1_000_001, "ns"), "gap must be a whole number of milliseconds"),
-        (None, "gap must be a duration; got None; give a text such as"),
+        (None, "gap must be a duration; got None; give text such as"),
         (True, "gap must be a duration; got True"),
         (pd.NaT, "gap must be a duration; got NaT"),
         (b"30s", "gap must be a duration; got b'30s'"),

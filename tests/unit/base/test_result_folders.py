@@ -52,7 +52,7 @@ def test_a_file_of_the_users_among_them_is_refused(tmp_path: Path, place: str) -
     (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / place).write_text("mine", encoding="utf-8")
     before = tree(tmp_path)
-    with pytest.raises(InvalidArgument, match="did not write what is in the way") as refused:
+    with pytest.raises(InvalidArgument, match="files that sessionkit did not write are in the way") as refused:
         write(tmp_path, "second")
     assert str(tmp_path / place) in str(refused.value)
     assert tree(tmp_path) == before
@@ -84,7 +84,9 @@ def test_links_and_empty_folders_are_the_users(tmp_path: Path) -> None:
 
 def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine", encoding="utf-8")
-    with pytest.raises(InvalidArgument, match=r"not sessionkit's; got .*thesis\.tex; .*--overwrite"):
+    with pytest.raises(
+        InvalidArgument, match=r"holds files that sessionkit did not write; got .*thesis\.tex; .*--overwrite"
+    ):
         write(tmp_path, "first")
     with Results(tmp_path, NAMES) as made:  # asked to write beside it
         for name in NAMES:

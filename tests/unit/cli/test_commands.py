@@ -215,8 +215,14 @@ def test_csv(calls: list[Call], tmp_path: Path, ending: str) -> None:
 @pytest.mark.parametrize(
     ("options", "telling"),
     [
-        (["--key", "user", "--partition", "site"], "--partition and --offset go together; got 'site' and None; both"),
-        (["--key", "user", "--offset", "site"], "--partition and --offset go together; got None and 'site'; both"),
+        (
+            ["--key", "user", "--partition", "site"],
+            "--partition and --offset must be given together; got 'site' and None; give both",
+        ),
+        (
+            ["--key", "user", "--offset", "site"],
+            "--partition and --offset must be given together; got None and 'site'; give both",
+        ),
         (["--key", ","], "a plan groups by one column or more"),
         (["--key", "user,site", "--sep", ""], "several key columns need a separator"),
         (["--key", "user", "--gap", "soon"], "inactivity_gap must be a duration; got 'soon'; a number with a unit"),
@@ -321,7 +327,10 @@ def test_a_folder_that_cannot_be_made(no_spark: None, tmp_path: Path, capsys: py
     taken = tmp_path / "taken"
     taken.touch()
     said = refusal(capsys, "demo", "--out", str(taken))
-    assert said == (f"the results cannot go there; got {taken} (File exists); a folder that can be made and written")
+    assert said == (
+        f"the results cannot be written to this folder; got {taken} (File exists); "
+        "a folder that can be created and written to"
+    )
 
 
 @pytest.mark.parametrize("place", ["table/mine.csv", "trace/records/notes.txt", "report.html", "thesis.tex"])
@@ -333,10 +342,14 @@ def test_files_of_the_users_are_refused(
     mine.parent.mkdir(parents=True, exist_ok=True)
     mine.write_text("mine", encoding="utf-8")
     refused = refusal(capsys, "demo", "--out", str(tmp_path))
-    assert refused.startswith(f"the folder is not sessionkit's; got {tmp_path / Path(place).parts[0]}; ")
+    assert refused.startswith(
+        f"the folder holds files that sessionkit did not write; got {tmp_path / Path(place).parts[0]}; "
+    )
     if place != "thesis.tex":
         refused = refusal(capsys, "demo", "--out", str(tmp_path), "--overwrite")
-        assert refused.startswith(f"sessionkit did not write what is in the way; got {mine}; another folder")
+        assert refused.startswith(
+            f"files that sessionkit did not write are in the way; got {mine}; choose another folder"
+        )
     assert mine.read_text(encoding="utf-8") == "mine"
 
 

@@ -28,15 +28,15 @@ def test_a_task_commits_after_every_so_many_records(every: Any, rows: Any) -> No
 @pytest.mark.parametrize(
     ("given", "telling"),
     [
-        ({"caching": -1}, "caching is a choice or a size; got -1"),
-        ({"caching": "yes"}, "caching is a choice or a size; got 'yes'"),
+        ({"caching": -1}, "caching must be True, False or a size; got -1"),
+        ({"caching": "yes"}, "caching must be True, False or a size; got 'yes'"),
         ({"commit_every": 0}, "commit_every must be positive; got 0"),
         ({"commit_every": -3}, "commit_every must be positive; got -3"),
         ({"wall_clock": 5}, "wall_clock"),
-        ({"wall_clock": [1] * 9}, "wall_clock has a time for each record; got 9 for 10"),
-        ({"wall_clock": [1] * 11}, "wall_clock has a time for each record; got 11 for 10"),
-        ({"wall_clock": [1.5] * 10}, "wall_clock tells whole milliseconds; got 1.5"),
-        ({"wall_clock": [True] * 10}, "wall_clock tells whole milliseconds; got True"),
+        ({"wall_clock": [1] * 9}, "wall_clock must have one time for each record; got 9 for 10"),
+        ({"wall_clock": [1] * 11}, "wall_clock must have one time for each record; got 11 for 10"),
+        ({"wall_clock": [1.5] * 10}, "wall_clock must give whole milliseconds; got 1.5"),
+        ({"wall_clock": [True] * 10}, "wall_clock must give whole milliseconds; got True"),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, Any], telling: str) -> None:
@@ -58,7 +58,7 @@ def test_a_clock_may_be_a_function_whose_answers_are_checked() -> None:
     clock = told(wall_clock=iter([7, "late"]).__next__).wall_clock
     assert callable(clock)
     assert clock() == 7
-    with pytest.raises(InvalidArgument, match="wall_clock tells whole milliseconds; got 'late'"):
+    with pytest.raises(InvalidArgument, match="wall_clock must give whole milliseconds; got 'late'"):
         clock()
 
 
@@ -90,7 +90,7 @@ def test_lives_begin_behind_the_rows_of_restarts() -> None:
 
 @pytest.mark.parametrize("rows", [[-1], [10], [3, 3], [4, 2], [1.5], ["a"]])
 def test_restarts_are_rising_rows(rows: list[Any]) -> None:
-    with pytest.raises(InvalidArgument, match=r"restarts names the rows .* rising numbers from 0 to 9"):
+    with pytest.raises(InvalidArgument, match=r"restarts must list the rows .* increasing numbers from 0 to 9"):
         starts_of(rows, 10)
 
 

@@ -302,12 +302,12 @@ def test_what_flink_and_spark_cannot_window() -> None:
             {"types": {"amount": "string"}},
             "sum cannot be exported over column 'amount'; got type string; one of bigint",
         ),
-        ({"types": {"other": "bigint"}}, "types names columns that are aggregated; got 'other'"),
+        ({"types": {"other": "bigint"}}, "types may only name columns that are aggregated; got 'other'"),
         ({"key_type": "float"}, "key_type must be a known choice; got 'float'"),
-        ({"input_topic": "a b"}, "input_topic must be a name that Kafka takes; got 'a b'"),
-        ({"output_topic": ".."}, "output_topic must be a name that Kafka takes"),
-        ({"output_topic": "x\n"}, "output_topic must be a name that Kafka takes"),
-        ({"output_topic": None}, "output_topic must be a name that Kafka takes"),
+        ({"input_topic": "a b"}, "input_topic must be a name that Kafka accepts; got 'a b'"),
+        ({"output_topic": ".."}, "output_topic must be a name that Kafka accepts"),
+        ({"output_topic": "x\n"}, "output_topic must be a name that Kafka accepts"),
+        ({"output_topic": None}, "output_topic must be a name that Kafka accepts"),
     ],
 )
 @pytest.mark.parametrize("target", TARGETS)
@@ -323,9 +323,9 @@ def test_joined_keys_are_text() -> None:
 
 
 def test_a_name_that_is_no_text_is_in_no_plan_to_export() -> None:
-    with pytest.raises(InvalidArgument, match="this cannot name a result"):
+    with pytest.raises(InvalidArgument, match="this cannot be the name of a result"):
         _plan(**{"\ud800": sk.count()})
-    with pytest.raises(InvalidArgument, match="this cannot name a column"):
+    with pytest.raises(InvalidArgument, match="this cannot be the name of a column"):
         sk.last("\ud800")
 
 
@@ -333,13 +333,13 @@ def test_a_name_that_is_no_text_is_in_no_plan_to_export() -> None:
 @pytest.mark.parametrize("target", ["to_ksql", "to_flink_sql"])
 def test_names_that_no_sql_takes(target: str, name: str) -> None:
     for plan in (_plan(**{name: sk.count()}), _plan(x=sk.last(name))):
-        with pytest.raises(InvalidArgument, match="cannot take this name"):
+        with pytest.raises(InvalidArgument, match="cannot use this name"):
             getattr(plan, target)()
 
 
 @pytest.mark.parametrize(("target", "name"), [("to_ksql", "rowtime"), ("to_flink_sql", "window_time")])
 def test_names_that_are_kept(target: str, name: str) -> None:
-    with pytest.raises(InvalidArgument, match="keeps this name for itself"):
+    with pytest.raises(InvalidArgument, match="reserves this name"):
         getattr(_plan(x=sk.last(name)), target)()
 
 

@@ -86,7 +86,7 @@ def test_composed_and_decomposed_letters_are_two_keys() -> None:
         (
             [1.0],
             pa.float64(),
-            "key column 'u' is of a type that is no key; got double; text, integers or bytes; cast it",
+            "key column 'u' has a type that cannot be a key; got double; text, integers or bytes; cast it",
         ),
         ([float("nan"), -0.0], pa.float32(), "got float"),
         ([True], pa.bool_(), "got bool"),
@@ -105,8 +105,11 @@ def test_types_that_are_none(values: list[Any], kind: pa.DataType, telling: str)
 @pytest.mark.parametrize(
     ("bad", "telling"),
     [
-        (pa.array([2**63], pa.uint64()), "key column 'u' holds what is no key; got Integer value 9223372036854775808"),
-        (pa.array([2**63], pa.uint64()).dictionary_encode(), "key column 'u' holds what is no key"),
+        (
+            pa.array([2**63], pa.uint64()),
+            "key column 'u' holds a value that cannot be a key; got Integer value 9223372036854775808",
+        ),
+        (pa.array([2**63], pa.uint64()).dictionary_encode(), "key column 'u' holds a value that cannot be a key"),
         (pa.array([b"\xed\xa0\x80"]).view(pa.string()), "valid UTF-8, without lone surrogates"),
         (pa.array(["a", "x" * (MAX_KEY_BYTES + 1)]), "a key of u is too long; got 32,769 bytes, xxxx"),
         (pa.array([b"x" * 2**20]), "a key of u is too long; got 1,048,576 bytes, b'xxx"),
@@ -198,7 +201,7 @@ NO_KEYS = [
 @pytest.mark.parametrize("key", NO_KEYS, ids=[type(key).__name__ for key in NO_KEYS])
 def test_what_has_no_key_bytes(key: Any) -> None:
     with pytest.raises(
-        InvalidArgument, match=r"this is no key; got .*; text \(valid Unicode\), an integer of 64 bits or bytes"
+        InvalidArgument, match=r"this cannot be a key; got .*; text \(valid Unicode\), an integer of 64 bits or bytes"
     ):
         key_bytes(key)
 

@@ -94,9 +94,9 @@ def test_the_last_times_of_each_unit() -> None:
         assert read([LAST_S], pa.int64(), unit="s")[0].tolist() == [LAST_S * 1000]
         assert read([INT64_MAX], pa.int64(), unit="ms")[0].tolist() == [INT64_MAX]
         refused(InvalidData, f"a time in seconds is too large; got {LAST_S + 1}", [LAST_S + 1], pa.int64(), unit="s")
-        refused(InvalidData, "column 'at' has a time too large", [2**63], pa.uint64(), unit="ms")
-        refused(InvalidData, "column 'at' has a time too large", [float("inf")], unit="ms")
-        refused(InvalidData, "column 'at' has a time too large", [1e300], unit="ms")
+        refused(InvalidData, "column 'at' has a time that is too large", [2**63], pa.uint64(), unit="ms")
+        refused(InvalidData, "column 'at' has a time that is too large", [float("inf")], unit="ms")
+        refused(InvalidData, "column 'at' has a time that is too large", [1e300], unit="ms")
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_an_unknown_zone(timezone: str) -> None:
 def test_a_time_that_a_change_of_the_clocks_skipped() -> None:
     times = [dt.datetime(2013, 3, 10, 1, 30), dt.datetime(2013, 3, 10, 3, 30), dt.datetime(2013, 3, 10, 2, 30)]
     telling = 'nonexistent="earliest" or "latest" choose one'
-    refused(InvalidData, "column 'at' has a time that its zone cannot place; got row 2: ", times, timezone=NEW_YORK)
+    refused(InvalidData, "column 'at' has a time that its zone cannot resolve; got row 2: ", times, timezone=NEW_YORK)
     refused(InvalidData, telling, times, timezone=NEW_YORK)
     earliest, _ = read(times, timezone=NEW_YORK, nonexistent="earliest")
     latest, _ = read(times, timezone=NEW_YORK, nonexistent="latest")

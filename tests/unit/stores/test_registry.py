@@ -98,7 +98,7 @@ def test_a_kind_of_ones_own() -> None:
             InvalidArgument, match="a plan cannot keep sessions in such a store; got 'half'; one of 'mem"
         ):
             open_store("half", "mine")
-        with pytest.raises(InvalidArgument, match="this is no name for a store"):
+        with pytest.raises(InvalidArgument, match="this cannot be the name of a store"):
             open_store("half", "a/b", of="windows")
         with pytest.raises(InvalidArgument, match="has no such option; got retention='1h'"):
             open_store("half", "mine", of="windows", retention="1h")

@@ -145,7 +145,7 @@ def test_what_has_no_bytes_is_refused(value: Any) -> None:
         with pytest.raises(UnsupportedData) as caught:
             pack_value(offered)
         assert "an aggregate cannot be written to a store on disk; got " in str(caught.value)
-        assert "encode= and decode= for other types are not there for it" in str(caught.value)
+        assert "this aggregation has no encode= and decode= for other types" in str(caught.value)
         assert "\n" not in str(caught.value)
 
 
@@ -229,7 +229,9 @@ def test_bytes_with_a_right_checksum_and_a_wrong_content(body: bytes) -> None:
     [(b"s\0\0\0\2a", "2 parts in 1 byte"), (b"l\0\0\0\3NN", "3 parts in 2 bytes"), (b"x", "type byte b'x'")],
 )
 def test_what_cannot_be_read_is_named(body: bytes, telling: str) -> None:
-    with pytest.raises(StoreCorrupted, match=f"a stored value cannot be read; got {telling}; it was written so"):
+    with pytest.raises(
+        StoreCorrupted, match=f"a stored value cannot be read; got {telling}; a value as it was written"
+    ):
         unpack_value(zlib.crc32(body).to_bytes(4) + body)
 
 

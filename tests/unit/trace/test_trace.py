@@ -184,7 +184,7 @@ def test_index_of(tuesday: SessionTrace) -> None:
 @pytest.mark.parametrize(
     ("offset", "partition", "telling"),
     [
-        (8, None, "an offset is known only with its partition; got offset 8; partition= one of [0, 7]"),
+        (8, None, "an offset needs its partition as well; got offset 8; partition= one of [0, 7]"),
         (99, 0, "this record is not in the run; got partition 0, offset 99; an offset from 1 to 11"),
         (8, 3, "this record is not in the run; got partition 3, offset 8; a partition of this run"),
     ],

@@ -192,9 +192,7 @@ def test_closes_are_by_record_then_start_then_key_bytes() -> None:
 def test_index_of(tuesday: sk.Run) -> None:
     assert tuesday.trace.index_of(8, 0) == 7
     assert tuesday.trace.index_of(2, 7) == 10
-    with pytest.raises(
-        UnknownRecord, match=r"an offset is known only with its partition; got offset 2; partition= one"
-    ):
+    with pytest.raises(UnknownRecord, match=r"an offset needs its partition as well; got offset 2; partition= one"):
         tuesday.trace.index_of(2)
 
 

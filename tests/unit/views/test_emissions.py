@@ -194,7 +194,7 @@ def test_any_later_time_closes_it() -> None:
 def test_what_closes_much_later_stands_at_the_edge() -> None:
     found = run("on_window_close", sk.SessionWindows(inactivity_gap="1m", grace="9h"), [("ana", 0)]).emissions("ana")
     figure = found.figure()
-    assert "→ closes later than the picture goes" in figure.layout.title.text
+    assert "→ closes after the end of the chart" in figure.layout.title.text
     assert "→ closes after 9 h 1 min<br>9 h 1 min of stream time to go" in [n.text for n in figure.layout.annotations]
     assert figure.layout.xaxis.range[1] < 9 * 60 * MINUTE
 

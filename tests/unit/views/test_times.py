@@ -320,7 +320,9 @@ def test_a_key_is_named_by_its_values_or_joined() -> None:
     assert repr(run.emissions(("ada", 1))) == repr(run.emissions("ada/1"))
     assert run.plane(("ada", 1)).to_json() == run.plane("ada/1").to_json()
     assert run.lanes(keys=[("ada", 1)]).to_json() == run.lanes(keys=["ada/1"]).to_json()
-    with pytest.raises(InvalidArgument, match=r"another number of values.*a value for each of user, shop"):
+    with pytest.raises(
+        InvalidArgument, match=r"must have one value for each key column.*a value for each of user, shop"
+    ):
         run.emissions(("ada",))
 
 

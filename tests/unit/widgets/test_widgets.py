@@ -115,7 +115,7 @@ class TestTune:
         board._keep.click()
         assert board.snapshot is not None
         board.set(grace="10m")
-        assert "against the snapshot" in board._counts.value
+        assert "compared with the snapshot" in board._counts.value
         expected = board.snapshot.compare(board.run).words()
         assert all(sentence in text_of(board._change._words) for sentence in expected)
 

@@ -77,7 +77,7 @@ def counts(run: sk.Run) -> dict[int, int]:
         ({"size_ms": -1}, "size_ms must be 0 ms or more; got -1 ms; size_ms=0 is allowed"),
         ({"size": 7200}, 'size needs a unit; got 7200; "7200ms" for milliseconds, "7200s" for seconds'),
         ({"size": "soon"}, "size must be a duration; got 'soon'"),
-        ({"size": None}, 'size must be given; got neither size nor size_ms; size="5m" or another text'),
+        ({"size": None}, 'size must be given; got neither size nor size_ms; size="5m" or other text'),
         ({"size_ms": 10, "advance_ms": 11}, "advance must fit into size; got 11 ms; more than 0 and at most the size"),
         ({"size_ms": 10, "advance": 0}, "advance must fit into size; got 0 s; more than 0"),
         ({"size_ms": 10, "advance_ms": -1}, "advance_ms must be 0 ms or more; got -1 ms"),

@@ -309,7 +309,7 @@ class Database:
         self._rdict = None
 
     def _closed(self) -> StoreClosed:
-        refuse_after_fork(f"store {self.folder.name!r} is of the process that opened it")
+        refuse_after_fork(f"store {self.folder.name!r} belongs to the process that opened it")
         return StoreClosed(problem(f"store {self.folder.name!r} is closed", "a call", "open it again"))
 
     @property

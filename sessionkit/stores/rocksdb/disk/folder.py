@@ -56,7 +56,9 @@ def store_path(name: str, directory: str | os.PathLike[str]) -> Path:
     if stat.S_ISLNK(mode) or path.resolve() != path:
         raise InvalidArgument(problem(f"store {name!r} is a link", str(path), "a folder: links are not followed"))
     if not stat.S_ISDIR(mode):
-        raise InvalidArgument(problem(f"store {name!r} is no folder", str(path), "another name, or another directory"))
+        raise InvalidArgument(
+            problem(f"store {name!r} is not a folder", str(path), "another name, or another directory")
+        )
     return path
 
 
@@ -150,7 +152,7 @@ class StoreFolder:
 
     def failed(self, what: str, error: BaseException) -> StoreFailed:
         """What the disk refused."""
-        want = f"room, rights and a sound disk at {self.path}"
+        want = f"check the free space, the permissions and the disk at {self.path}"
         return StoreFailed(problem(f"store {self.name!r} {what}", shorten(error, 300), want))
 
     def locked(self) -> StoreLocked:
@@ -183,16 +185,16 @@ class StoreFolder:
         known = re.fullmatch(re.escape(IDENTITY) + b"([0-9a-f]{32})\n", identity or b"")
         if known is None:
             got = "no file STORE" if identity is None else f"file STORE: {identity[:60]!r}"
-            raise self.corrupted(f"{got}; it is no store of this version of sessionkit")
+            raise self.corrupted(f"{got}; it is not a store of this version of sessionkit")
         self.id = bytes.fromhex(known[1].decode())
 
     def _check_files(self) -> None:
         for folder in (self.path, self.rows):
             if folder.is_symlink() or not folder.is_dir():
-                raise self.corrupted(f"{folder.name} is no folder")
+                raise self.corrupted(f"{folder.name} is not a folder")
             for entry in os.scandir(folder):
                 if entry.is_symlink() or not (entry.is_file() or entry.name == ROWS):
-                    raise self.corrupted(f"{entry.name} is no plain file")
+                    raise self.corrupted(f"{entry.name} is not a plain file")
 
     def _seal_holds(self) -> bool:
         """True if the folder was closed whole and is as it was then; False after a crash."""
@@ -201,7 +203,7 @@ class StoreFolder:
             return False
         sealed = _listed(body)
         if sealed is None:
-            raise self.corrupted(f"file CLOSED is no list of files: {body[:60]!r}")
+            raise self.corrupted(f"file CLOSED is not a list of files: {body[:60]!r}")
         there = dict(_fingerprints(self.rows))
         for file in sorted(sealed.keys() | there.keys()):
             if sealed.get(file) != there.get(file):

@@ -76,7 +76,7 @@ def _gap_in(rows: Path, logs: dict[int, _Log], first_row: bytes) -> str:
     if first not in logs:
         return f"{_name(first)} is missing"
     if live[0] != first:
-        return f"{_name(live[0])} is none of its logs"
+        return f"{_name(live[0])} is not one of its logs"
     return _gap_between([(_name(number), logs[number]) for number in live], manifest.last_sequence + 1, first_row)
 
 
@@ -88,13 +88,13 @@ def _gap_between(logs: list[tuple[str, _Log]], latest_start: int, first_row: byt
     expected, ended = 0, ""
     for name, log in logs:
         if ended and log.heads:
-            return f"{ended} lacks its end, as {name} goes on behind it"
+            return f"{ended} lacks its end, as {name} continues after it"
         for at, head in log.heads:
             if len(head) < 12:
                 continue  # RocksDB says so itself
             sequence, count = int.from_bytes(head[:8], "little"), int.from_bytes(head[8:12], "little")
             if sequence != expected and (expected or sequence > latest_start):
-                return f"{name} goes on with change {sequence:,} at byte {at:,}, not {expected or latest_start:,}"
+                return f"{name} continues with change {sequence:,} at byte {at:,}, not {expected or latest_start:,}"
             if count and not head[12:].startswith(first_row):
                 return f"{name} has changes of another store at byte {at:,}"
             expected = sequence + count

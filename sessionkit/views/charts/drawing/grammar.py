@@ -61,7 +61,7 @@ def checked_width(width: int) -> int:
         InvalidArgument: words would not fit into it.
     """
     if width < LEAST_WIDTH:
-        raise InvalidArgument(problem("a picture needs room for its words", width, f"{LEAST_WIDTH} pixels or more"))
+        raise InvalidArgument(problem("a chart needs room for its labels", width, f"{LEAST_WIDTH} pixels or more"))
     return width
 
 

@@ -91,9 +91,9 @@ class Scene:
             said.append(f"above a mark: {named}{rest}")
         hidden = len(part.rows) - len({(found.lane[r], found.what[r], self.mark_x(r)) for r in part.rows.tolist()})
         if hidden:
-            said.append(f"{hidden:,} marks are hidden by others of the same moment: over='arrival' parts them")
+            said.append(f"{hidden:,} marks are hidden by others of the same moment: over='arrival' separates them")
         if any(part.closes_beyond(int(found.lane[row])) for row in part.marked("pending")):
-            said.append("→ closes later than the picture goes")
+            said.append("→ closes after the end of the chart")
         return [*said, *left_out(part)]
 
     def value_shift(self, what: str) -> float:

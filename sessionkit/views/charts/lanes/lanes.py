@@ -80,8 +80,8 @@ def lane_scene(
         keys: which; all of them (at most `most`, those with most to see) if it is not given.
         sort: order of the lanes, top first: by "drops", "merges", "activity" (records) or "key". Keys that were asked
             for stay in the order given unless this is too; otherwise "drops".
-        first_ms, last_ms: the span of event time; without them all, or the part with most to see. What lies beyond the
-            data is cut off, so that `start=0` shows all of it. A span of more records than can be drawn one by
+        first_ms, last_ms: the span of event time; without them all, or the part with the most to see. What lies beyond
+            the data is cut off, so that `start=0` shows all of it. A span of more records than can be drawn one by
             one is shown as density; drops, merges and rescues keep their marks.
         clock: name of the clock that the times were read from, for the axis.
         width: of the picture, in pixels; 700 or more.

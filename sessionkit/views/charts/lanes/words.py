@@ -33,7 +33,7 @@ def lanes_subtitle(scene: Lanes) -> list[str]:
         return [*said, "the run holds no records"]
     notes = []
     if board.is_part:
-        why = ", the part with most to see" if board.was_chosen else ""
+        why = ", the part with the most to see" if board.was_chosen else ""
         notes.append(
             f"shown: {scene.axis.show(board.first_ms)} to {scene.axis.show(board.last_ms)}{why}"
             f" ({', '.join(scene.counted(board))})"

@@ -50,11 +50,13 @@ def plane_subtitle(scene: Plane) -> list[str]:
         here = f"partition {trace.batch.partitions[history.partition]}"
         if len(others):
             where = ", ".join(str(trace.batch.partitions[p]) for p in others[:5]) + (", …" if len(others) > 5 else "")
-            here += f" only: the key is in {where} too (partition= shows it)"
+            here += f" only: the key is also in {where} (partition= shows it)"
         notes.append(here)
     without_place = int((trace.decision[history.own] > LATE).sum())
     if without_place:
-        notes.append(f"{without_place:,} of the dropped have no usable time, or came a second time: not drawn")
+        notes.append(
+            f"{without_place:,} of the dropped records are not drawn: they have no usable time, or came a second time"
+        )
     return [*said, *flow(notes, scene.width - 40)]
 
 

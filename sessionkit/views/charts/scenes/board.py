@@ -150,7 +150,7 @@ def choose(
     first_ms: int | None,
     last_ms: int | None,
 ) -> Board[T]:
-    """The lanes to show and the span: what was asked for, or the part with most to see.
+    """The lanes to show and the span: what was asked for, or the part with the most to see.
 
     Raises:
         InvalidArgument: an unknown sort, less than one lane, a span that ends before it starts.

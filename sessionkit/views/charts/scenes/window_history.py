@@ -52,7 +52,7 @@ class WindowHistory(KeyRows):
 
     @cached_property
     def partly_late(self) -> Rows:
-        """Records that came too late for some of their windows, and count in others."""
+        """Records that came too late for some of their windows, and still count in others."""
         rows = np.unique(self.trace.missed.record[self.missed])
         return self._where(rows, self.trace.accepted[rows])
 

@@ -72,7 +72,9 @@ def test_a_flipped_bit_is_refused_where_a_file_has_checksums(tmp_path: Path, way
     assert way(file) is not None
     whole = file.read_bytes()
     flip(file)
-    with pytest.raises(InvalidData, match=r"the file cannot be read; got .*CRC checksum.*; is clicks.parquet whole\?"):
+    with pytest.raises(
+        InvalidData, match=r"the file cannot be read; got .*CRC checksum.*; check that clicks.parquet is complete"
+    ):
         way(file)
     file.write_bytes(whole)
     assert way(file) is not None

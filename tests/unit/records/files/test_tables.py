@@ -91,7 +91,7 @@ def test_a_kind_that_is_not_read(tmp_path: Path, name: str) -> None:
 )
 def test_a_file_that_is_not_whole(tmp_path: Path, name: str, content: bytes) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(InvalidData, match=f"the file cannot be read; got .*; is {name} whole?"):
+    with pytest.raises(InvalidData, match=f"the file cannot be read; got .*; check that {name} is complete"):
         read_file(tmp_path / name, ["user"], [])
 
 

@@ -76,7 +76,7 @@ def test_what_is_guessed_is_remarked(tmp_path: Path) -> None:
     run = steps.run(file)
     telling = (
         "clicks.csv is text, and the types of 'at' (int64) and 'code' (int64) were guessed; "
-        'types={"code": "string"} in group_by_key would say one'
+        'types={"code": "string"} in group_by_key would set one'
     )
     assert run.remarks() == [telling]
     assert telling in repr(run)
@@ -94,9 +94,9 @@ def test_types_are_part_of_the_code_of_a_plan() -> None:
 @pytest.mark.parametrize(
     ("types", "telling"),
     [
-        ({"user": "integer"}, "types names a type that is not known; got user: 'integer'; such as"),
-        ({"user": int}, "types names a type that is not known; got user: <class 'int'>"),
-        ("int64", "types maps columns to types; got 'int64'"),
+        ({"user": "integer"}, "types names an unknown type; got user: 'integer'; such as"),
+        ({"user": int}, "types names an unknown type; got user: <class 'int'>"),
+        ("int64", "types must map columns to types; got 'int64'"),
         ({"usr": "int64"}, "types names a column that the plan does not read; got 'usr'; one of ['user', 'at']"),
     ],
 )
@@ -108,9 +108,9 @@ def test_types_that_cannot_be(types: Any, telling: str) -> None:
 
 def test_a_value_that_is_not_of_the_type_said(tmp_path: Path) -> None:
     file = written(tmp_path, "user,at\n1,1\nada,2\n")
-    with pytest.raises(InvalidData, match=r"does not hold what types= says.*invalid value 'ada'.*another type"):
+    with pytest.raises(InvalidData, match=r"does not match types=.*invalid value 'ada'.*another type"):
         plan(types={"user": "int64"}).run(file)
-    with pytest.raises(UnsupportedData, match="key column 'user' is of a type that is no key; got double"):
+    with pytest.raises(UnsupportedData, match="key column 'user' has a type that cannot be a key; got double"):
         plan(types={"user": "float64"}).run(written(tmp_path, "user,at\n1,1\n"))
 
 

@@ -71,8 +71,8 @@ def test_row_groups_come_by_partition_and_offset(tmp_path: Path) -> None:
         ([table(0, 1, at=pa.array([0], pa.timestamp("us")))], {}, "column 'at' is timestamp"),
         ([table(0, 1, at=pa.array([0], pa.timestamp("ns", "UTC")))], {}, "column 'at' is timestamp"),
         ([table(0, 1)], {"use_deprecated_int96_timestamps": True}, "column 'at' is timestamp"),
-        ([table(0, 1).replace_schema_metadata({"org.apache.spark.legacyDateTime": ""})], {}, "an old Spark"),
-        ([table(0, 1).replace_schema_metadata({"org.apache.spark.version": "2.4.8"})], {}, "an old Spark"),
+        ([table(0, 1).replace_schema_metadata({"org.apache.spark.legacyDateTime": ""})], {}, "an old version of Spark"),
+        ([table(0, 1).replace_schema_metadata({"org.apache.spark.version": "2.4.8"})], {}, "an old version of Spark"),
     ],
 )
 def test_anything_else_is_left_to_spark(
@@ -120,7 +120,7 @@ def test_a_file_that_changed_is_not_read(tmp_path: Path) -> None:
     with pytest.raises(NotApart, match="changed since Spark listed it"):
         row_groups([files[0]._replace(size=1)], WANTED)
     groups = row_groups(files, WANTED)
-    with pytest.raises(InvalidData, match=r"not what it was when the run was made; got 0.parquet was written again"):
+    with pytest.raises(InvalidData, match=r"has changed since the run was created; got 0.parquet was written again"):
         list(read([groups[0]._replace(changed_ns=1)], WANTED))
     with pytest.raises(InvalidData, match="statistics of a Parquet file are wrong"):
         list(read([groups[0]._replace(last=1)], WANTED))

@@ -185,19 +185,19 @@ def test_it_is_found_again(shelf: Shelf) -> None:
     assert [tuple(s) for s in again.all(partition=3)] == [(1, 25, {"n": 1}, "a", 4, 5)]
     assert (again.snapshot(3), again.partitions) == (Snapshot(7, 25, 9), [3])
     assert not again.put("b", 1, 15, 1, partition=3)  # its time was committed with the position
-    with pytest.raises(StoreMismatch, match="windows 'these' in it, 'others' asked for"):
+    with pytest.raises(StoreMismatch, match="windows 'these', not 'others'"):
         again.bind({"windows": "others"})
     with pytest.raises(
-        StoreMismatch, match="store 'shelf' was made for something else; got retention 10 ms in it, none"
+        StoreMismatch, match="store 'shelf' was made with other settings; got retention 10 ms, not none"
     ):
         Sessions(shelf)
-    with pytest.raises(StoreMismatch, match="it holds sessions in it, windows asked for"):
+    with pytest.raises(StoreMismatch, match="it holds sessions, not windows"):
         Windows(shelf, retention="10ms")
 
 
 def test_an_empty_store_is_bound_to_its_settings(shelf: Shelf) -> None:
     Sessions(shelf)
-    with pytest.raises(StoreMismatch, match="it holds sessions in it, windows asked for"):
+    with pytest.raises(StoreMismatch, match="it holds sessions, not windows"):
         Windows(shelf)
 
 
@@ -237,9 +237,9 @@ def test_a_read_step_by_step_sees_what_is_written_ahead_of_it(shelf: Shelf) -> N
 def test_partitions_are_numbers(shelf: Shelf) -> None:
     sessions = Sessions(shelf)
     for partition in (-1, 2**32, "0", True, 1.0):
-        with pytest.raises(InvalidArgument, match="a partition is a number"):
+        with pytest.raises(InvalidArgument, match="a partition must be a number"):
             sessions.put("a", 1, 5, 1, partition=partition)  # type: ignore[arg-type]
-        with pytest.raises(InvalidArgument, match="a partition is a number"):
+        with pytest.raises(InvalidArgument, match="a partition must be a number"):
             list(sessions.all(partition=partition))  # type: ignore[arg-type]
 
 

@@ -249,7 +249,7 @@ def test_numpy_integers_are_integers() -> None:
 def test_what_is_no_key(key: Any) -> None:
     store = MemorySessionStore()
     for call in (lambda: store.put(key, 5, 9, 1), lambda: store.fetch(key), lambda: store.remove(key, 5, 9)):
-        with pytest.raises(InvalidArgument, match="this is no key"):
+        with pytest.raises(InvalidArgument, match="this cannot be a key"):
             call()
 
 
@@ -421,7 +421,7 @@ def test_names(name: str) -> None:
     "name", ["", ".", "..", "a/b", "../x", "a\\b", "a b", "é", "a\0", "a\n", "x" * 250, None, 5, b"a"]
 )
 def test_names_that_are_refused(name: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"this is no name for a store; got .*; letters, digits, "):
+    with pytest.raises(InvalidArgument, match=r"this cannot be the name of a store; got .*; letters, digits, "):
         sk.open_store("memory", name)
 
 

@@ -298,7 +298,7 @@ def test_several_aggregations_are_one_stored_value() -> None:
         ):
             PLAN.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).count().run(clicks(("ada", 7, 0, 2)), store=store)
         with pytest.raises(
-            StoreMismatch, match=r"store 'hourly' was made for something else; got windows 'TimeWindows"
+            StoreMismatch, match=r"store 'hourly' was made with other settings; got windows 'TimeWindows"
         ):
             plan.with_windows(size_ms=20, advance_ms=10).run(clicks(("ada", 7, 0, 2)), store=store)
 
@@ -434,7 +434,7 @@ def test_a_closed_store_takes_no_commit() -> None:
 def test_what_is_no_key(key: Any) -> None:
     store = filled([("ada", 5)])
     for call in (lambda: store.put(key, 5, 1, 9), lambda: store.fetch(key, 0, 9), lambda: store.fetch_window(key, 5)):
-        with pytest.raises(InvalidArgument, match="this is no key"):
+        with pytest.raises(InvalidArgument, match="this cannot be a key"):
             call()
     assert starts_of(store.all()) == [("ada", 5)]
 

@@ -221,7 +221,7 @@ def test_partitions_are_apart(directory: Path) -> None:
         store.remove("ada", 0, 5, partition=3)
         assert len(store) == 2
         for partition in (-1, 2**32, "0", True, 1.0):
-            with pytest.raises(InvalidArgument, match="a partition is a number; got "):
+            with pytest.raises(InvalidArgument, match="a partition must be a number; got "):
                 store.put("ada", 0, 5, 1, partition=partition)  # type: ignore[arg-type]
 
 
@@ -654,15 +654,15 @@ def test_a_plan_goes_on_where_it_stopped(directory: Path) -> None:
 def test_other_settings_are_refused_by_name(directory: Path) -> None:
     filled(directory, [("ada", 5, 9)], retention="1h").close()
     others: dict[str, dict[str, Any]] = {
-        "retention 1 h in it, 2 h asked for; segment_interval 30 min in it, 1 h asked for": {"retention": "2h"},
-        "retention 1 h in it, none asked for; segment_interval 30 min in it, 1 min asked for": {},
-        "segment_interval 30 min in it, 5 s asked for": {"retention": "1h", "segment_interval": "5s"},
-        "time_ordered False in it, True asked for; index False in it, True": {"retention": "1h", "time_ordered": True},
+        "retention 1 h, not 2 h; segment_interval 30 min, not 1 h": {"retention": "2h"},
+        "retention 1 h, not none; segment_interval 30 min, not 1 min": {},
+        "segment_interval 30 min, not 5 s": {"retention": "1h", "segment_interval": "5s"},
+        "time_ordered False, not True; index False, not True": {"retention": "1h", "time_ordered": True},
     }
     for telling, options in others.items():
         with pytest.raises(StoreMismatch) as caught:
             opened(directory, **options)
-        assert f"store 'clicks' was made for something else; got {telling}" in str(caught.value)
+        assert f"store 'clicks' was made with other settings; got {telling}" in str(caught.value)
         assert "open it as it was made, or use another name" in str(caught.value)
     with opened(directory, retention="1h") as store:
         assert len(store) == 1
@@ -676,9 +676,9 @@ def test_windows_with_other_parameters_are_refused(directory: Path) -> None:
         store.bind(parameters)
         store.bind(parameters)
     with opened(directory) as store:
-        with pytest.raises(StoreMismatch, match="got grace_ms 5 in it, 7 asked for; open it as it was made"):
+        with pytest.raises(StoreMismatch, match="got grace_ms 5, not 7; open it as it was made"):
             store.bind({**parameters, "grace_ms": 7})
-        with pytest.raises(StoreMismatch, match="got grace_ms 5 in it, None asked for"):
+        with pytest.raises(StoreMismatch, match="got grace_ms 5, not None"):
             store.bind({"kind": "SessionWindows", "inactivity_gap_ms": 10})
         store.bind(parameters)
 
@@ -710,7 +710,7 @@ def test_a_store_whose_lock_another_holds_is_not_opened(directory: Path) -> None
     "name", ["", ".", "..", "../x", "a/b", "/etc", "a\0b", "é", "a b", "x" * 250, "~", "a\n", None, 7, b"a", Path("a")]
 )
 def test_names_that_lead_elsewhere(directory: Path, name: Any) -> None:
-    with pytest.raises(InvalidArgument, match="this is no name for a store; got "):
+    with pytest.raises(InvalidArgument, match="this cannot be the name of a store; got "):
         opened(directory, name=name)
     assert not directory.exists()
 
@@ -727,10 +727,12 @@ def test_a_directory_that_is_none(tmp_path: Path) -> None:
         with pytest.raises(InvalidArgument, match="directory cannot be used"):
             opened(directory)  # type: ignore[arg-type]
     (tmp_path / "clicks").write_text("mine")
-    with pytest.raises(InvalidArgument, match="store 'clicks' is no folder"):
+    with pytest.raises(InvalidArgument, match="store 'clicks' is not a folder"):
         opened(tmp_path)
     assert (tmp_path / "clicks").read_text() == "mine"
-    with pytest.raises(StoreFailed, match=r"store '\w+' cannot be made; got .*; room, rights and a sound disk at "):
+    with pytest.raises(
+        StoreFailed, match=r"store '\w+' cannot be made; got .*; check the free space, the permissions and the disk at "
+    ):
         opened(Path("/proc"))
 
 
@@ -762,7 +764,7 @@ def test_links_are_not_followed(directory: Path, tmp_path: Path) -> None:
 def test_a_folder_of_somebody_else_is_left_alone(directory: Path) -> None:
     (directory / "clicks").mkdir(parents=True)
     (directory / "clicks" / "diary.txt").write_text("dear diary")
-    with pytest.raises(StoreCorrupted, match="no file STORE; it is no store of this version of sessionkit"):
+    with pytest.raises(StoreCorrupted, match="no file STORE; it is not a store of this version of sessionkit"):
         opened(directory)
     assert os.listdir(directory / "clicks") == ["diary.txt"]
     (directory / "empty").mkdir()
@@ -872,7 +874,7 @@ def test_a_store_that_was_not_closed_is_tried_elsewhere_first(directory: Path) -
 @pytest.mark.parametrize("aggregate", [object(), {1: 2}, 2**63, "\ud800", np.array([1])])
 def test_what_cannot_be_written_is_refused_and_nothing_is_changed(directory: Path, aggregate: Any) -> None:
     with filled(directory, [("ada", 5, 9)], retention="10ms") as store:
-        with pytest.raises(UnsupportedData, match="encode= and decode= for other types are not there for it"):
+        with pytest.raises(UnsupportedData, match="this aggregation has no encode= and decode= for other types"):
             store.put("ada", 5, 100, aggregate)
         assert [s.aggregate for s in store.all()] == ["ada5-9"]
 
@@ -898,7 +900,7 @@ def test_spans_that_cannot_be(directory: Path, start: Any, end: Any, telling: st
 def test_what_is_no_key(directory: Path, key: Any) -> None:
     with opened(directory) as store:
         for call in (lambda: store.put(key, 5, 9, 1), lambda: store.find_sessions(key, 0, 9)):
-            with pytest.raises(InvalidArgument, match=r"this is no key|a key is too long"):
+            with pytest.raises(InvalidArgument, match=r"this cannot be a key|a key is too long"):
                 call()
 
 
@@ -1176,7 +1178,7 @@ def test_files_in_the_place_of_folders(directory: Path) -> None:
         else:
             there.unlink()
             there.mkdir()
-        with pytest.raises(StoreCorrupted, match=r"rows is no folder|no file STORE|CLOSED is no plain file"):
+        with pytest.raises(StoreCorrupted, match=r"rows is not a folder|no file STORE|CLOSED is not a plain file"):
             opened(directory, name=place)
 
 
@@ -1189,7 +1191,7 @@ def test_a_seal_with_a_right_checksum_and_other_content(directory: Path, body: s
     filled(directory, [("ada", 5, 9)]).close()
     raw = body.encode("utf-8", errors="surrogatepass")
     (directory / "clicks" / "CLOSED").write_bytes(b"%08x " % zlib.crc32(raw) + raw)
-    with pytest.raises(StoreCorrupted, match=r"CLOSED is no list of files|since the store was closed"):
+    with pytest.raises(StoreCorrupted, match=r"CLOSED is not a list of files|since the store was closed"):
         opened(directory)
 
 
@@ -1210,7 +1212,9 @@ def test_a_new_store_that_the_disk_refuses_is_not_called_damaged(
     for said in (NO_ROOM, "Corruption: half of a file was written", "File too large (os error 27)"):
         with monkeypatch.context() as patch:
             patch.setattr(strict, "open_strictly", refuses(said))
-            with pytest.raises(StoreFailed, match=f"store 'clicks' cannot be made; got {re.escape(said)}; room, "):
+            with pytest.raises(
+                StoreFailed, match=f"store 'clicks' cannot be made; got {re.escape(said)}; check the free space,"
+            ):
                 opened(directory)
         assert os.listdir(directory) == []
     filled(directory, [("ada", 5, 9)]).close()

@@ -341,7 +341,7 @@ def test_plane_of_one_of_several_partitions() -> None:
     ]
     trace = run(rows)
     usual = plane(trace, WINDOWS, "ana")
-    assert "partition 1 only: the key is in 0, 2 too" in usual.layout.title.text
+    assert "partition 1 only: the key is also in 0, 2" in usual.layout.title.text
     other = plane(trace, WINDOWS, "ana", partition=2)
     mine = np.flatnonzero(trace.batch.partitions[trace.batch.partition] == 2)
     assert stair_at(named(other, "stream time"), len(mine) - 1) == trace.stream_time_ms[mine[-1]]
@@ -387,7 +387,7 @@ def test_plane_leaves_unusable_records_out_and_says_so() -> None:
     figure = plane(plan.run(data).trace, WINDOWS, "ana")
     assert len(named(figure, "record").x) == 2 and len(named(figure, "dropped").x) == 0
     assert len(named(figure, "other keys").x) == 0
-    assert "1 of the dropped have no usable time" in figure.layout.title.text
+    assert "1 of the dropped records are not drawn: they have no usable time" in figure.layout.title.text
     first = pd.DataFrame({"key": [None, "ana"], "at": [MINUTE, MINUTE]}).astype({"key": "string", "at": "int64"})
     plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(WINDOWS).count()
     late_start = plane(plan.run(first).trace, WINDOWS, "ana")

@@ -138,7 +138,7 @@ def test_a_span_beyond_the_data_shows_all_of_it(runs: dict[str, sk.Run]) -> None
 
 def test_a_part_that_nobody_asked_for_is_drawn_record_by_record(runs: dict[str, sk.Run]) -> None:
     figure = runs["session"].lanes()
-    assert not is_density(figure) and "the part with most to see" in figure.layout.title.text
+    assert not is_density(figure) and "the part with the most to see" in figure.layout.title.text
 
 
 @pytest.mark.slow

@@ -347,7 +347,7 @@ def test_lanes_of_several_partitions_have_no_common_clock() -> None:
     assert not named(figure, "close line").x
     assert list(figure.layout.yaxis.ticktext) == ["<b>ana · 0</b>", "<b>ana · 1</b>"]
     plane = run.plane("ana", partition=1)
-    assert "partition 1 only: the key is in 0 too" in plane.layout.title.text
+    assert "partition 1 only: the key is also in 0" in plane.layout.title.text
 
 
 # ---- sorting windows into places ----------------------------------------------------------------------------------

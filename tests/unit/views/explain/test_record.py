@@ -60,39 +60,39 @@ def run() -> sk.Run:
         (
             2,
             "Record 2 (key ada), event time 11 min, joined the session 10 min to 12 min, inside its bounds. "
-            "What had moved stream time to 12 min was record 1 (key ada), the same key.",
+            "Stream time had been moved to 12 min by record 1 (key ada), of the same key.",
         ),
         (
             3,
             "Record 3 (key ada), event time 8 min, joined the session 10 min to 12 min: its start moved from 10 min to 8 min. "
-            "What had moved stream time to 12 min was record 1 (key ada), the same key.",
+            "Stream time had been moved to 12 min by record 1 (key ada), of the same key.",
         ),
         (
             6,
             "Record 6 (key ada), event time 15 min, is a bridge: it is within the gap of 5 min of two sessions, "
             "8 min to 12 min and at 18 min, which became one, 8 min to 18 min. "
-            "What had moved stream time to 18 min was record 4 (key bob), another key: stream time belongs to the partition.",
+            "Stream time had been moved to 18 min by record 4 (key bob), of another key: stream time belongs to the partition.",
         ),
         (
             7,
             "Record 7 (key ada), event time 6 min, joined the session 8 min to 18 min: its start moved from 8 min to 6 min. "
             "It was late, 5 min behind the close line: sessions that ended before 11 min were closed (18 min − gap 5 min − grace "
-            "2 min). But it was kept, as it touches a session that was still open. What had moved stream time to 18 min was record 4 (key bob), another key: "
+            "2 min). But it was kept, as it touches a session that was still open. Stream time had been moved to 18 min by record 4 (key bob), of another key: "
             "stream time belongs to the partition.",
         ),
         (
             9,
             "Record 9 (key ada), event time 20 min, was dropped: too late. It arrived when stream time was 40 min, so sessions that "
             "ended before 33 min were closed (40 min − gap 5 min − grace 2 min). The session 6 min to 18 min would have taken it, "
-            "but was closed already. It came 13 min short: with grace 15 min instead of 2 min it would have been kept. "
-            "What had moved stream time to 40 min was record 8 (key bob), another key: stream time belongs to the partition.",
+            "but was closed already. It came 13 min too late: with grace 15 min instead of 2 min it would have been kept. "
+            "Stream time had been moved to 40 min by record 8 (key bob), of another key: stream time belongs to the partition.",
         ),
         (
             10,
             "Record 10 (key eve), event time 30 min, was dropped: too late. It arrived when stream time was 40 min, so sessions that "
-            "ended before 33 min were closed (40 min − gap 5 min − grace 2 min). No session of its key, open or closed, is within "
-            "the gap of it. It came 3 min short: with grace 5 min instead of 2 min it would have been kept. "
-            "What had moved stream time to 40 min was record 8 (key bob), another key: stream time belongs to the partition.",
+            "ended before 33 min were closed (40 min − gap 5 min − grace 2 min). No session of its key, open or closed, was within "
+            "the gap. It came 3 min too late: with grace 5 min instead of 2 min it would have been kept. "
+            "Stream time had been moved to 40 min by record 8 (key bob), of another key: stream time belongs to the partition.",
         ),
         (
             11,
@@ -201,7 +201,8 @@ def test_a_record_that_opens_tells_what_had_been_near() -> None:
     assert "would have" not in found.explain(offset=3)
     assert (
         "opened a new session, as it found none of its key to join within the gap of 5 min. The session at 10 min would "
-        "have taken it, but was closed already: what ended before 11 min was. What had moved" in found.explain(offset=2)
+        "have taken it, but was closed already: what ended before 11 min was. Stream time had been moved"
+        in found.explain(offset=2)
     )
     still_open = [("ada", 10), ("bob", 17), ("ada", 15)]
     assert "joined the session at 10 min" in toy(still_open).explain(offset=2)
@@ -214,7 +215,7 @@ def test_a_partition_is_named_where_there_are_several() -> None:
     plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="partition", times="ms")
     run = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1)).count().run(table)
     assert run.explain(offset=0, partition=4).startswith("Record 0 (partition 4, key ada), event time 6 ms, opened")
-    with pytest.raises(UnknownRecord, match="an offset is known only with its partition"):
+    with pytest.raises(UnknownRecord, match="an offset needs its partition as well"):
         run.explain(offset=0)
     with pytest.raises(UnknownRecord, match="this record is not in the run"):
         run.explain(offset=7, partition=4)
@@ -240,11 +241,9 @@ def test_state_of_an_earlier_run() -> None:
     )
     assert run.explain(offset=2) == (
         "Record 2 (key ada), event time 12 min, joined the session at 10 min: its end moved from 10 min to 12 min. "
-        "Stream time 14 min came out of the store, from an earlier run."
+        "Stream time 14 min was loaded from the store, from an earlier run."
     )
-    assert "No session of its key, open or closed, is within the gap of it. It came 6 min short" in run.explain(
-        offset=3
-    )
+    assert "No session of its key, open or closed, was within the gap. It came 6 min too late" in run.explain(offset=3)
     assert run.trace.bounds_before(int(run.trace.window[1]), 1) == (10 * MINUTE, 10 * MINUTE)
 
 

@@ -17,7 +17,7 @@ from sessionkit.errors import UnknownRecord
 MINUTE = 60_000
 PLAN = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop", times="ms")
 BOB_MOVED = (
-    "What had moved stream time to 18 min was record 4 (key bob), another key: stream time belongs to the partition."
+    "Stream time had been moved to 18 min by record 4 (key bob), of another key: stream time belongs to the partition."
 )
 
 
@@ -106,7 +106,7 @@ LATE_FOR_ONE = (
         (
             8,
             "Record 8 (key bob), event time 13 min, counts in 1 window: 10 min to 20 min. "
-            f"{LATE_FOR_ONE} What had moved stream time to 18 min was record 4 (key bob), the same key.",
+            f"{LATE_FOR_ONE} Stream time had been moved to 18 min by record 4 (key bob), of the same key.",
         ),
         (
             9,
@@ -177,7 +177,7 @@ def sliding() -> sk.Run:
 
 
 BOB_AT_43 = (
-    "What had moved stream time to 43 min was record 4 (key bob), another key: stream time belongs to the partition."
+    "Stream time had been moved to 43 min by record 4 (key bob), of another key: stream time belongs to the partition."
 )
 CUT = "cut out of what later records had left there; the record itself is before it."
 
@@ -202,14 +202,14 @@ CUT = "cut out of what later records had left there; the record itself is before
             "Record 2 (key ada), event time 29 min, counts in 3 windows: 19 min to 29 min, 20 min to 30 min and "
             "20 min 1 ms to 30 min 1 ms. It opened 19 min to 29 min. "
             f"It also makes the window 29 min 1 ms to 39 min 1 ms, {CUT} "
-            "What had moved stream time to 30 min was record 1 (key ada), the same key.",
+            "Stream time had been moved to 30 min by record 1 (key ada), of the same key.",
         ),
         (
             3,
             "Record 3 (key ada), event time 20 min, counts in 2 windows: 19 min to 29 min and 20 min to 30 min. "
             "It came too late for 1 window, 10 min to 20 min: stream time was 30 min, so windows that ended before 28 min were "
             "closed (− grace 2 min); with grace 10 min it would have counted in it. "
-            "What had moved stream time to 30 min was record 1 (key ada), the same key.",
+            "Stream time had been moved to 30 min by record 1 (key ada), of the same key.",
         ),
         (
             5,
@@ -237,7 +237,7 @@ def test_a_record_that_is_dropped_can_leave_a_window_behind() -> None:
         f"It also makes the window 38 min 1 ms to 48 min 1 ms, {CUT} "
         "It came too late for 2 windows, 28 min to 38 min and 34 min to 44 min: stream time was 47 min, so windows that ended "
         "before 47 min were closed (− grace 0 s); with grace 9 min it would have counted in all of them. "
-        "What had moved stream time to 47 min was record 1 (key bob), another key: stream time belongs to the partition."
+        "Stream time had been moved to 47 min by record 1 (key bob), of another key: stream time belongs to the partition."
     )
 
 
@@ -333,7 +333,7 @@ def test_a_partition_is_named_where_there_are_several(windows: Any) -> None:
     assert run.explain(offset=0, partition=4).startswith(
         "Record 0 (partition 4, key ada), event time 16 ms, counts in 1 "
     )
-    with pytest.raises(UnknownRecord, match="an offset is known only with its partition"):
+    with pytest.raises(UnknownRecord, match="an offset needs its partition as well"):
         run.explain(offset=0)
     with pytest.raises(UnknownRecord, match="this record is not in the run"):
         run.explain(offset=7, partition=4)
@@ -350,7 +350,7 @@ def test_state_of_an_earlier_run() -> None:
     assert run.explain(offset=1) == (
         "Record 1 (key bob) was skipped: the store had read up to a later offset already, so this is a replay."
     )
-    out_of_the_store = "Stream time 14 min came out of the store, from an earlier run."
+    out_of_the_store = "Stream time 14 min was loaded from the store, from an earlier run."
     assert run.explain(offset=2) == (
         f"Record 2 (key bob), event time 12 min, counts in 1 window: 10 min to 20 min. It was late, 2 min behind "
         f"the close line (14 min − grace 0 s), but its window was still open. {out_of_the_store}"
@@ -398,7 +398,7 @@ def test_a_late_record_that_counts_tells_how_late_it_was() -> None:
     done = run_of(sk.TimeWindows(size="10m", grace="3m"), [("ada", 2), ("bob", 11), ("ada", 4)])
     assert done.explain(offset=2) == (
         "Record 2 (key ada), event time 4 min, counts in 1 window: 0 s to 10 min. It was late, 4 min behind the close line "
-        "(11 min − grace 3 min), but its window was still open. What had moved stream time to 11 min was record 1 (key bob), "
-        "another key: stream time belongs to the partition."
+        "(11 min − grace 3 min), but its window was still open. Stream time had been moved to 11 min by record 1 (key bob), "
+        "of another key: stream time belongs to the partition."
     )
     assert "late" not in done.explain(offset=1)

@@ -140,7 +140,7 @@ def test_a_forked_process_closes_and_writes_nothing(tmp_path: Path, monkeypatch:
     database.close()
     monkeypatch.setattr(_RocksDBUse, "before_fork", True)
     for call in (lambda: database.get(b"first"), database.cursor, database.check_open):
-        with pytest.raises(StoreLocked, match="store 'rows' is of the process that opened it; got process "):
+        with pytest.raises(StoreLocked, match="store 'rows' belongs to the process that opened it; got process "):
             call()
     assert rdict.get(b"first") == b"1" and rdict.get(b"a") is None
     assert not (tmp_path / "rows" / "CLOSED").exists()

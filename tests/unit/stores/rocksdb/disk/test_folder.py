@@ -126,7 +126,7 @@ def test_what_is_no_plain_file_is_not_read(made: StoreFolder, tmp_path: Path, na
         assert not made._seal_holds()
         return
     handles = len(os.listdir("/proc/self/fd"))
-    said = "no file STORE; it is no store of this version" if name == "STORE" else "CLOSED is no plain file"
+    said = "no file STORE; it is not a store of this version" if name == "STORE" else "CLOSED is not a plain file"
     with pytest.raises(StoreCorrupted, match=f"store 'clicks' is damaged; got {said}"):
         made.hold()
     assert not made._seal_holds() or name == "STORE"

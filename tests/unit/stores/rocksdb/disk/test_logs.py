@@ -170,9 +170,9 @@ def test_an_older_log_without_its_end_is_damage(two: Path, tmp_path: Path, left:
     raw = older.read_bytes()
     cut = {"all but a byte": len(raw) - 1, "a record less": headers(raw)[-1]}.get(left, 0)
     older.write_bytes(raw[:cut])
-    said = f"{older.name} lacks its end, as {newer.name} goes on behind it"
+    said = f"{older.name} lacks its end, as {newer.name} continues after it"
     if left == "a record less":
-        said = f"{newer.name} goes on with change "
+        said = f"{newer.name} continues with change "
     if left == "no file":
         older.unlink()
         said = f"{older.name} is missing"
@@ -208,7 +208,7 @@ def test_a_log_that_lacks_a_record_in_its_middle_is_found(two: Path, tmp_path: P
         starts = headers(raw)
         for at, behind in itertools.pairwise(starts):
             file.write_bytes(raw[:at] + raw[behind:])
-            assert " goes on with change " in damage_in_logs(rows_of(tmp_path / "it")), (file, at)
+            assert " continues with change " in damage_in_logs(rows_of(tmp_path / "it")), (file, at)
         file.write_bytes(raw)
 
 
@@ -326,13 +326,13 @@ TEN, ELEVEN, TWELVE = batch(10, 1), batch(11, 1), batch(12, 1)  # 23 bytes each 
     ("logs", "said"),
     [
         ({4: log_of(batch(10, 2), TWELVE)}, ""),
-        ({4: log_of(batch(10, 2), batch(13, 1))}, "000004.log goes on with change 13 at byte 23, not 12"),
+        ({4: log_of(batch(10, 2), batch(13, 1))}, "000004.log continues with change 13 at byte 23, not 12"),
         ({4: log_of(TEN), 5: log_of(ELEVEN)}, ""),
-        ({4: log_of(TEN), 5: log_of(TWELVE)}, "000005.log goes on with change 12 at byte 0, not 11"),
-        ({4: log_of(TEN), 5: log_of(TEN)}, "000005.log goes on with change 10 at byte 0, not 11"),
-        ({4: log_of(ELEVEN)}, "000004.log goes on with change 11 at byte 0, not 10"),
+        ({4: log_of(TEN), 5: log_of(TWELVE)}, "000005.log continues with change 12 at byte 0, not 11"),
+        ({4: log_of(TEN), 5: log_of(TEN)}, "000005.log continues with change 10 at byte 0, not 11"),
+        ({4: log_of(ELEVEN)}, "000004.log continues with change 11 at byte 0, not 10"),
         ({4: log_of(batch(7, 1), batch(8, 1))}, ""),  # some of it is in tables already
-        ({4: log_of(batch(1_000, 1))}, "000004.log goes on with change 1,000 at byte 0, not 10"),
+        ({4: log_of(batch(1_000, 1))}, "000004.log continues with change 1,000 at byte 0, not 10"),
     ],
 )
 def test_changes_follow_each_other(tmp_path: Path, logs: dict[int, bytes], said: str) -> None:
@@ -346,8 +346,8 @@ def test_changes_follow_each_other(tmp_path: Path, logs: dict[int, bytes], said:
         ((TEN, batch(11, 1, b"min")), "000004.log has changes of another store at byte 23"),
         ((TEN, batch(11, 1, b"mine and more")), ""),
         ((TEN, batch(11, 0, b"")), ""),  # no changes, so there is no row in front of them
-        ((TEN, batch(12, 0, b"")), "000004.log goes on with change 12 at byte 23, not 11"),
-        ((TEN, b"too short", TWELVE), "000004.log goes on with change 12 at byte 39, not 11"),
+        ((TEN, batch(12, 0, b"")), "000004.log continues with change 12 at byte 23, not 11"),
+        ((TEN, b"too short", TWELVE), "000004.log continues with change 12 at byte 39, not 11"),
         ((TEN, b"too short", ELEVEN), ""),
     ],
 )
@@ -360,13 +360,16 @@ def test_changes_are_of_the_store(tmp_path: Path, batches: tuple[bytes, ...], sa
     [
         ({4: log_of(TEN), 5: b"", 6: b""}, ""),
         ({4: log_of(TEN, ELEVEN)[:-1], 5: b""}, ""),
-        ({4: log_of(TEN, ELEVEN)[:-1], 5: log_of(ELEVEN)}, "000004.log lacks its end, as 000005.log goes on behind it"),
+        (
+            {4: log_of(TEN, ELEVEN)[:-1], 5: log_of(ELEVEN)},
+            "000004.log lacks its end, as 000005.log continues after it",
+        ),
         ({4: log_of(TEN) + bytes(9), 5: b""}, ""),
-        ({4: log_of(TEN) + bytes(9), 5: log_of(ELEVEN)}, "000004.log lacks its end, as 000005.log goes on behind it"),
-        ({4: log_of(TEN), 5: b"", 6: log_of(ELEVEN)}, "000005.log lacks its end, as 000006.log goes on behind it"),
+        ({4: log_of(TEN) + bytes(9), 5: log_of(ELEVEN)}, "000004.log lacks its end, as 000005.log continues after it"),
+        ({4: log_of(TEN), 5: b"", 6: log_of(ELEVEN)}, "000005.log lacks its end, as 000006.log continues after it"),
         (
             {4: log_of(TEN) + record(ELEVEN, 2), 5: log_of(ELEVEN)},
-            "000004.log lacks its end, as 000005.log goes on behind it",
+            "000004.log lacks its end, as 000005.log continues after it",
         ),
     ],
 )
@@ -384,7 +387,7 @@ def test_only_the_last_log_may_lack_its_end(tmp_path: Path, logs: dict[int, byte
         (0, 5, [4], ""),  # whoever opens a store makes log 4, and then manifest 5
         (0, 5, [4, 6], ""),
         (0, 5, [3], "000004.log is missing"),
-        (0, 5, [3, 4], "000003.log is none of its logs"),
+        (0, 5, [3, 4], "000003.log is not one of its logs"),
         (2, 9, [7], "000008.log is missing"),
         (2, 9, [8], ""),
         (300, 3, [300], ""),
@@ -417,7 +420,7 @@ COMPARATOR = number(1) + number(4) + b"\2\3\4\5"
         ([WHOLE + edit(7, 1) + edit(LOG, 5)], ""),
         ([edit(LOG, 2, NEXT, 9, SEQUENCE, 5), edit(SEQUENCE, 9), edit(LOG, 4)], ""),
         ([WHOLE, edit(LOG, 5)], "000005.log is missing"),
-        ([edit(LOG, 4, NEXT, 9, SEQUENCE, 8)], "000004.log goes on with change 10 at byte 0, not 9"),
+        ([edit(LOG, 4, NEXT, 9, SEQUENCE, 8)], "000004.log continues with change 10 at byte 0, not 9"),
         ([edit(LOG, 4, NEXT, 9, SEQUENCE, 2**40)], ""),
     ],
 )
@@ -444,6 +447,6 @@ def test_a_record_of_several_parts_is_one(tmp_path: Path, parts: tuple[int, ...]
 
     whole, torn = record(TEN) + split(ELEVEN) + record(TWELVE), record(TEN) + split(TWELVE)
     assert gap(tmp_path / "whole", {4: whole}) == ""
-    assert gap(tmp_path / "torn", {4: torn}) == "000004.log goes on with change 12 at byte 23, not 11"
+    assert gap(tmp_path / "torn", {4: torn}) == "000004.log continues with change 12 at byte 23, not 11"
     theirs = record(TEN) + split(batch(11, 1, b"theirs"))
     assert gap(tmp_path / "theirs", {4: theirs}) == "000004.log has changes of another store at byte 23"
