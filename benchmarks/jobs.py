@@ -188,7 +188,7 @@ def _sweep(plan: Any, data: Any) -> int:
     """20 gaps by 20 graces."""
     import sessionkit as sk
 
-    gaps, graces = ([round(step * 60_000 * 1.35**i) for i in range(20)] for step in (1.0, 0.5))
+    gaps, graces = ([f"{round(step * 60_000 * 1.35**i)}ms" for i in range(20)] for step in (1.0, 0.5))
     return len(sk.sweep(plan, data, inactivity_gap=gaps, grace=graces).cells)
 
 
