@@ -186,7 +186,7 @@ class Run:
         """What a call that takes a window's start was given under its name or its old one."""
         if start is not None and start_ms is not None:
             got = f"window_start={start!r}, window_start_ms={start_ms!r}"
-            raise InvalidArgument(problem(f"{call} takes one start", got, "window_start= alone"))
+            raise InvalidArgument(problem(f"{call} takes only one start", got, "window_start= alone"))
         given = start_ms if start is None else start
         return None if given is None else moment_ms(given, "window_start", self.timezone)
 

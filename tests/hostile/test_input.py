@@ -370,7 +370,7 @@ def test_offsets_that_were_read_before_are_skipped(rules: str) -> None:
         (
             pd.array([0, None], "Int64"),
             None,
-            "offset column 'offset' has missing values; got 1 (rows [1]); each record is in one",
+            "offset column 'offset' has missing values; got 1 (rows [1]); a partition and an offset",
         ),
         (["0", "1"], None, "offset column 'offset' must hold integers; got string"),
         (np.array([0, 2**63], np.uint64), None, "offset column 'offset' has a number that is too large; got"),
@@ -780,5 +780,5 @@ def test_parameters(call: Callable[[], Any], telling: str) -> None:
 def test_keys_times_partitions_are_more_than_32_bits_can_number() -> None:
     """A slot is a 32-bit number: better refused than two keys in one slot."""
     data = pa.table({"user": np.arange(5_000), "at": np.arange(5_000)})
-    telling = "one run cannot hold so many keys and partitions; got 5,000 keys in 1,000,000 partitions; run some"
+    telling = "one run cannot hold so many keys and partitions; got 5,000 keys in 1,000,000 partitions; run a few"
     refused(InvalidData, telling, lambda: plan(unit="ms", partitions=1_000_000).run(data))

@@ -30,7 +30,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a size without its name": (lambda: sk.TimeWindows("1h"), 'sk.TimeWindows(size="1h", grace="5m")'),
     "no grace of a size": (lambda: sk.TimeWindows(size="1h"), 'grace="5m" or other text, or grace_ms=300000'),
     "a difference without its name": (lambda: sk.SlidingWindows("1h"), "sk.SlidingWindows(time_difference="),
-    "until without a retention": (lambda: sk.SessionWindows.until(inactivity_gap="1h"), 'retention="5m" or another'),
+    "until without a retention": (lambda: sk.SessionWindows.until(inactivity_gap="1h"), 'retention="5m" or other text'),
     "grace twice": (
         lambda: sk.SessionWindows(inactivity_gap="1h", grace="5m", grace_ms=300_000),
         "grace and grace_ms cannot both be given; got grace='5m' and grace_ms=300000; leave one out",

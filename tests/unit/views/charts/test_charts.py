@@ -345,7 +345,7 @@ def test_plane_of_one_of_several_partitions() -> None:
     other = plane(trace, WINDOWS, "ana", partition=2)
     mine = np.flatnonzero(trace.batch.partitions[trace.batch.partition] == 2)
     assert stair_at(named(other, "stream time"), len(mine) - 1) == trace.stream_time_ms[mine[-1]]
-    assert "the key is in 0, 1 too" in other.layout.title.text
+    assert "the key is also in 0, 1" in other.layout.title.text
     with pytest.raises(InvalidArgument, match=r"no such partition.*got 7"):
         plane(trace, WINDOWS, "ana", partition=7)
     empty = plane(trace, WINDOWS, "bo", partition=0)
