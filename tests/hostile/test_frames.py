@@ -194,7 +194,11 @@ def test_names_that_are_no_text() -> None:
         lambda: sk.group_by_key(half, timestamp="at", times="ms"),
     )
     refused(InvalidArgument, "timestamp is not valid text", lambda: sk.group_by_key("user", timestamp=half, times="ms"))
-    refused(InvalidArgument, "sep is not valid text", lambda: sk.group_by_key("a", "b", timestamp="at", sep=half, times="ms"))
+    refused(
+        InvalidArgument,
+        "sep is not valid text",
+        lambda: sk.group_by_key("a", "b", timestamp="at", sep=half, times="ms"),
+    )
     refused(
         InvalidArgument, "this cannot be the name of a column; got '\\ud800'", lambda: plan(it=sk.first(half)).run(data)
     )

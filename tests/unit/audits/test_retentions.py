@@ -130,7 +130,7 @@ def test_words_say_which_retentions_are_safe() -> None:
     )
     lucky = audit_of(windows, rows, store="rocksdb", retention="500000ms")
     assert lucky.is_clean
-    assert any(said.startswith("A longer retention can lose results here. From a ") for said in lucky.words())
+    assert any(said.startswith("A longer retention can lose results here. With a ") for said in lucky.words())
     assert "A longer retention" not in repr(audit_of(windows, rows, store="rocksdb", retention="653334ms"))
 
 
