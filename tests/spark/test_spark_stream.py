@@ -82,7 +82,7 @@ def test_what_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Pat
         run.finals()
     with pytest.raises(NotBuilt, match='rules="kafka"'):
         BASE.count().run(stream, rules="kafka")
-    with pytest.raises(UnsupportedData, match=r"are declared.*with_types\(longest="):
+    with pytest.raises(UnsupportedData, match=r"must be declared.*with_types\(longest="):
         FUNCTIONS.run(stream).events()
     assert "state by partition, in order of offset" in repr(run)
     assert "<code>.events()</code>" in run._repr_html_()

@@ -172,7 +172,7 @@ def test_a_stream_whose_columns_change_says_so_at_its_next_start(spark: SparkSes
         return [str(each.message) for each in caught if "columns of" in str(each.message)]
 
     (said,) = go_on(new, "new")
-    assert "key, window_start_ms, window_end_ms, timestamp_ms went, user, key_status, window_start" in said
+    assert "key, window_start_ms, window_end_ms, timestamp_ms disappeared, user, key_status, window_start" in said
     assert 'times="ms"' in said
     assert go_on(new, "new") == []
     (back,) = go_on(old, "old again")
