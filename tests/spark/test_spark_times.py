@@ -176,7 +176,7 @@ def test_a_stream_whose_columns_change_says_so_at_its_next_start(spark: SparkSes
     assert 'times="ms"' in said
     assert go_on(new, "new") == []
     (back,) = go_on(old, "old again")
-    assert "user, key_status, window_start, window_end, timestamp went, key, window_start_ms" in back
+    assert "user, key_status, window_start, window_end, timestamp disappeared, key, window_start_ms" in back
     sent = pq.read_table(tmp_path / "new" / "batch=1")
     expected = new.run(in_order(table, "part", "place")).changelog()
     later = expected.filter(pa.compute.greater_equal(expected["offset"], 200))
