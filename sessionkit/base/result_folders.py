@@ -229,7 +229,7 @@ def save(rows: DataFrame, path: Path) -> None:
     save_at(rows, f"file://{path.absolute()}")  # Hadoop takes it as it is, unescaped
 
 
-def save_at(rows: DataFrame, place: str, mode: str = "errorifexists") -> None:
+def save_at(rows: DataFrame, place: str, mode: str = "error") -> None:
     """Has Spark write Parquet to a place of its own file systems, with times of a kind that every reader knows."""
     conf, name = rows.sparkSession.conf, "spark.sql.parquet.outputTimestampType"
     before = conf.get(name, None)
