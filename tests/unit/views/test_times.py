@@ -403,3 +403,26 @@ def test_a_zone_that_is_an_offset(zone: str, known: str) -> None:
     (start,) = run.table()["window_start"].to_pylist()
     assert start.timestamp() == 1_700_000_000
     assert run.explain(key="ada", window_start=start) == run.explain(key="ada", window_start=1_700_000_000_000)
+
+
+def test_the_day_with_the_most_to_see_is_a_day_of_the_zone() -> None:
+    """Many sessions over weeks, and one day full of records that came too late; in UTC it would be parts of two."""
+    rng = np.random.default_rng(2)
+    day = ms_of(dt.datetime(2024, 7, 10, tzinfo=ZoneInfo("America/New_York")))
+    calm = day + np.sort(rng.integers(-20 * 86_400_000, 20 * 86_400_000, 3_000))
+    busy = day + np.repeat(np.arange(24) * 3_600_000 + 1_800_000, 2)
+    at = np.sort(np.concatenate([calm, busy]))
+    late = np.flatnonzero((at >= day) & (at < day + 86_400_000))[10::7]
+    at[late] -= 3 * 3_600_000
+    users = np.array([f"user {number}" for number in range(5)])[rng.integers(0, 5, len(at))]
+    data = pa.table({"user": users, "at": pa.array(at, pa.timestamp("ms", "America/New_York"))})
+    run = (
+        sk.group_by_key("user", timestamp="at")
+        .windowed_by(sk.SessionWindows(inactivity_gap="5m", grace="0s"))
+        .count()
+        .run(data)
+    )
+    low, high = (on_the_axis(place) for place in run.lanes().layout.xaxis.range)
+    assert high - low < dt.timedelta(hours=30)
+    assert (low + (high - low) / 2).date() == dt.date(2024, 7, 10)
+    assert abs(low - dt.datetime(2024, 7, 10)) < dt.timedelta(hours=2)
