@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from tests import sentences
 from tests.interpreted import INTERPRETED, let_loops_run_as_python
 
 if TYPE_CHECKING:
@@ -39,16 +38,19 @@ if INTERPRETED:
 
 
 @pytest.fixture(scope="session")
-def _watched_sentences() -> None:
+def _wrong_sentences() -> list[str]:
+    from tests import sentences  # loads the package, after the loops were told how to run
+
     sentences.watch_all()
+    return sentences.found
 
 
 @pytest.fixture(autouse=True)
-def _sentences(_watched_sentences: None) -> Iterator[None]:
+def _sentences(_wrong_sentences: list[str]) -> Iterator[None]:
     """Every sentence that a test makes is looked at."""
-    sentences.found.clear()
+    _wrong_sentences.clear()
     yield
-    assert not sentences.found, "\n".join(sentences.found)
+    assert not _wrong_sentences, "\n".join(_wrong_sentences)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
