@@ -38,3 +38,9 @@ def plan_of(
     """The aggregations that are named, or else a count, over these windows; `source` is of `group_by_key`."""
     grouped = sk.group_by_key(key, timestamp=timestamp, **{"unit": "ms"} | source, times="ms")
     return grouped.windowed_by(windows).emit(strategy).aggregate(**(named or {"count": sk.count()}))
+
+
+def flights_by_route(**more: Any) -> sk.Plan:
+    """The start of a plan over the sample of flights: airline at airport, in order of departure."""
+    places = {"partition": "partition", "offset": "offset"}
+    return sk.group_by_key("carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC", **places, **more)

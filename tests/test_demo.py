@@ -18,6 +18,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import SparkUnavailable
 from sessionkit.spark.java_home import use_java
+from tests.kinds import flights_by_route
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -56,15 +57,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
 @pytest.fixture(scope="module")
 def local() -> sk.Run:
     """The demo's plan, run in this process."""
-    plan = sk.group_by_key(
-        "carrier",
-        "origin",
-        sep="@",
-        timestamp="scheduled",
-        timezone="UTC",
-        partition="partition",
-        offset="offset",
-    ).windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
+    plan = flights_by_route().windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
     run: sk.Run = plan.aggregate(count=sk.count(), mean_delay=sk.mean("dep_delay")).run(sk.load_sample("flights"))
     return run
 

@@ -31,6 +31,7 @@ from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.explain.record import Explanation
 from sessionkit.windows.contract import WINDOW_KINDS
+from tests.kinds import flights_by_route
 
 PACKAGE = Path(sk.__file__).parent
 ROOT = PACKAGE.parent
@@ -175,17 +176,7 @@ def names() -> dict[str, Any]:
         "tuesday": monday.assign(at=times + pd.Timedelta("1d")),
         "store": store,
         "flights": sk.load_sample("flights"),
-        "waves": sk.group_by_key(
-            *("carrier", "origin"),
-            sep="@",
-            timestamp="scheduled",
-            timezone="UTC",
-            partition="partition",
-            offset="offset",
-            times="ms",
-        )
-        .windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
-        .count(),
+        "waves": flights_by_route(times="ms").windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count(),
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -114,6 +115,12 @@ class WallClock:
         lost = np.where(slow_from >= 0, (times - slow_from) / 2, 0.0)
         return np.asarray(times + self.offsets_ms[piece] - lost, np.float64)
 
+    def along(self, times_ms: Iterable[int | None]) -> list[float | None]:
+        """`places` of times of which some may be missing."""
+        given = list(times_ms)
+        places = iter(self.places([ms for ms in given if ms is not None]).tolist())
+        return [None if ms is None else next(places) for ms in given]
+
     def ms_at(self, place: float) -> int:
         """The moment at a place; of a stretch that no clock shows, its beginning."""
         low, high = int(place) - 2 * _DAY_MS, int(place) + 2 * _DAY_MS
@@ -124,9 +131,9 @@ class WallClock:
 
 
 @lru_cache(maxsize=64)
-def wall_clock(timezone: str, first_ms: int, last_ms: int) -> WallClock | None:
-    """The clock of a zone over a span of time; None where it is that of UTC."""
-    if timezone == "UTC" or not 0 <= first_ms <= last_ms <= _LAST_MS:
+def wall_clock(timezone: str, last_ms: int) -> WallClock | None:
+    """The clock of a zone from 1970 up to a time; None where it is that of UTC."""
+    if timezone == "UTC" or not 0 <= last_ms <= _LAST_MS:
         return None
     zone = zone_of(timezone)
 
@@ -134,8 +141,8 @@ def wall_clock(timezone: str, first_ms: int, last_ms: int) -> WallClock | None:
         ahead = (_EPOCH + ms * _MILLISECOND).astimezone(zone).utcoffset()
         return (ahead or dt.timedelta()) // _MILLISECOND
 
-    changes, offsets, slow = [], [offset(first_ms)], [-1]
-    at, now = first_ms, offset(first_ms)
+    at, now = 0, offset(0)
+    changes, offsets, slow = [], [now], [-1]
     while at < last_ms:
         behind = min(at + _WEEK_MS, last_ms)
         if offset(behind) != now:
@@ -177,10 +184,14 @@ def known_zone(timezone: str) -> str:
     try:
         ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:  # OSError: a folder of the database
-        want = 'a name such as "UTC" or "America/New_York"'
-        what = "timezone must be a zone of the IANA database"
-        raise InvalidArgument(problem(what, shorten(repr(timezone)), want)) from error
+        raise no_such_zone(timezone) from error
     return timezone
+
+
+def no_such_zone(timezone: str) -> InvalidArgument:
+    """The error for a zone that is not known."""
+    want = 'a name such as "UTC" or "America/New_York"'
+    return InvalidArgument(problem("timezone must be a zone of the IANA database", shorten(repr(timezone)), want))
 
 
 def zone_of(timezone: str) -> dt.tzinfo:

@@ -14,7 +14,8 @@ import pyarrow.compute as pc
 
 from sessionkit.base.calls import level_of_user
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
+from sessionkit.base.moments import no_such_zone
+from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
 from sessionkit.records.source import TIME_UNITS, Source
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
@@ -64,8 +65,7 @@ def _aware(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
     if source.timezone == "UTC":
         return column
     if not _is_known(source.timezone):
-        want = 'a name such as "UTC" or "America/New_York"'
-        raise InvalidArgument(problem("timezone must be a zone of the IANA database", repr(source.timezone), want))
+        raise no_such_zone(source.timezone)
     try:
         return pc.assume_timezone(column, source.timezone, ambiguous=source.ambiguous, nonexistent=source.nonexistent)
     except pa.ArrowInvalid as error:

@@ -116,7 +116,7 @@ class SparkInput:
         plan = self.plan
         return job.Job(
             columns=self.columns,
-            source=dataclasses.replace(plan.source, times="ms"),  # views are shown once they are DataFrames
+            source=self.empty.plan.source,  # times in ms: views are shown once they are DataFrames
             windows=plan.complete_windows,
             aggregations=plan.aggregations,
             strategy=plan.strategy,

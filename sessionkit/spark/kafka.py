@@ -9,7 +9,7 @@ import pyarrow as pa
 from sessionkit.errors import InvalidArgument, MissingColumn, UnsupportedData, problem
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.partitioner import partition_of_keys
-from sessionkit.spark.types import column
+from sessionkit.spark.types import column, raised
 from sessionkit.windows.session import SessionWindows
 
 if TYPE_CHECKING:
@@ -146,14 +146,12 @@ def _read(name: str, form: str) -> Column:
 
 
 def _refusal(name: str, want: str) -> Column:
-    """Raises for the row, with its place; `readable_errors` knows the form."""
+    """Raises for the row, with its place."""
     from pyspark.sql import functions as F
 
     place = F.format_string("offset %d of partition %d", column("offset"), column("partition"))
-    # in two: Spark shows its plan with errors of any kind, and there it must not look like this one
-    what = F.concat(F.lit("sessionkit.errors"), F.lit(f".InvalidData: the {name} of a record of Kafka cannot be read"))
-    how = f"; {want}; to go on without the record, leave it out before from_kafka: df.where(…)\n"
-    return F.raise_error(F.concat(what, F.lit("; got "), place, F.lit(how)))
+    how = f"{want}; to go on without the record, leave it out before from_kafka: df.where(…)"
+    return raised("InvalidData", f"the {name} of a record of Kafka cannot be read", place, how)
 
 
 def _schema(name: str, form: str) -> StructType:

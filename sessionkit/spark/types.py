@@ -122,11 +122,21 @@ class SparkForm(NamedTuple):
         from pyspark.sql import functions as F
 
         ms = column(name)
-        # in two: Spark shows its plan with errors of any kind, and there it must not look like this one
-        what = F.concat(F.lit("sessionkit.errors"), F.lit(f".NumberOverflow: {TIMES[name]} has a time after the year"))
-        want = ' ms; sk.group_by_key(…, times="ms"), which gives times as integers\n'
-        told = F.concat(what, F.lit(" 9999; got "), ms.cast("string"), F.lit(want))
-        return F.when(ms > last_shown_ms(self.timezone), F.raise_error(told)).otherwise(F.timestamp_millis(ms))
+        what, want = (
+            f"{TIMES[name]} has a time after the year 9999",
+            'sk.group_by_key(…, times="ms"), which gives times as integers',
+        )
+        refused = raised("NumberOverflow", what, F.concat(ms.cast("string"), F.lit(" ms")), want)
+        return F.when(ms > last_shown_ms(self.timezone), refused).otherwise(F.timestamp_millis(ms))
+
+
+def raised(kind: str, what: str, got: Column, want: str) -> Column:
+    """Ends the job with our own error of this kind where the column is computed; `readable_errors` knows the form."""
+    from pyspark.sql import functions as F
+
+    # in two: Spark shows its plan with errors of any kind, and there it must not look like this one
+    begin = F.concat(F.lit("sessionkit.errors"), F.lit(f".{kind}: {what}"))
+    return F.raise_error(F.concat(begin, F.lit("; got "), got, F.lit(f"; {want}\n")))
 
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")

@@ -18,26 +18,14 @@ from sessionkit.errors import InvalidArgument, MissingColumn
 from sessionkit.records.samples import sample_path
 from sessionkit.spark.reading import replay_source
 from sessionkit.spark.reading.replay_source import ReplayReader, ReplaySource, Stretch
+from tests.kinds import flights_by_route
 from tests.spark.common import assert_events, collected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FLIGHTS = str(sample_path("flights"))
-PLAN = (
-    sk.group_by_key(
-        "carrier",
-        "origin",
-        sep="@",
-        timestamp="scheduled",
-        timezone="UTC",
-        partition="partition",
-        offset="offset",
-        times="ms",
-    )
-    .windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
-    .count()
-)
+PLAN = flights_by_route(times="ms").windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count()
 
 
 @pytest.mark.spark

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import sessionkit as sk
 from sessionkit.audits.verdicts import Sent, verdict_on
 from sessionkit.errors import InvalidArgument
-from tests.kinds import in_ms
+from tests.kinds import flights_by_route, in_ms
 
 VERDICTS = ("as_it_should_be", "lost", "sent_twice", "other_value", "only_in_kafka", "late")
 CLOSE, UPDATE = "on_window_close", "on_window_update"
@@ -551,16 +551,7 @@ def test_finals_are_compared_window_by_window(
 
 
 FLIGHTS = sk.load_sample("flights").head(3_000)
-DEPARTURES = sk.group_by_key(
-    "carrier",
-    "origin",
-    timestamp="scheduled",
-    timezone="UTC",
-    sep="@",
-    offset="offset",
-    partition="partition",
-    times="ms",
-)
+DEPARTURES = flights_by_route(times="ms")
 
 
 @pytest.fixture(scope="module")

@@ -78,9 +78,7 @@ class TimeAxis:
     def at(self, times_ms: Iterable[int | None]) -> Coordinates:
         """Positions on the axis; None parts one line or polygon from the next."""
         if self.wall is not None:
-            given = list(times_ms)
-            places = iter(self.wall.places([ms for ms in given if ms is not None]).tolist())
-            return [None if ms is None else next(places) for ms in given]
+            return [*self.wall.along(times_ms)]
         if self.unit_ms == 1:
             return list(times_ms)
         return [None if ms is None else ms / self.unit_ms for ms in times_ms]
@@ -106,7 +104,7 @@ def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:
     if latest_ms > LAST_DATE_MS:
         return TimeAxis(1, False, f"{name}, ms since 1970", show)
     if latest_ms >= SHORT_HISTORY_MS:
-        wall = wall_clock(trace.batch.timezone, 0, latest_ms + _MOST_AHEAD_MS)
+        wall = wall_clock(trace.batch.timezone, latest_ms + _MOST_AHEAD_MS)
         return TimeAxis(1, True, name, lambda ms: _WHOLE_MINUTE.sub(r"\1", show(ms)), wall)
     longest_ms = min(max(latest_ms, window.reach_ms), SHORT_HISTORY_MS)
     unit_ms, unit = next((unit_ms, unit) for most_ms, unit_ms, unit in _ELAPSED if longest_ms <= most_ms)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from sessionkit.base.moments import wall_clock
 from sessionkit.base.text import escape_label
@@ -43,25 +45,21 @@ def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str
     kind = axis_type(newest_ms)
     zone = f", {escape_label(timezone)}" if kind == "date" else ""
     figure.update_xaxes(title=axis_title(f"{title}{zone}", colours), type=kind)
-    wall = wall_clock(timezone, 0, newest_ms) if kind == "date" else None
+    wall = wall_clock(timezone, newest_ms) if kind == "date" else None
     if wall is None:
         return
-
-    def placed(times: Iterable[Any]) -> list[float | None]:
-        return [None if ms is None else float(wall.places(int(ms))) for ms in times]
-
     for trace in figure.data:
         if trace.type == "bar" and trace.orientation == "h":
-            ends = placed(start + length for start, length in zip(trace.base, trace.x, strict=True))
-            trace.base = placed(trace.base)
-            trace.x = [end - start for start, end in zip(trace.base, ends, strict=True)]
+            starts, lengths = np.asarray(trace.base, np.int64), np.asarray(trace.x, np.int64)
+            trace.base = wall.places(starts)
+            trace.x = wall.places(starts + lengths) - trace.base
         else:
-            trace.x = placed(trace.x)
+            trace.x = wall.along(trace.x)
     for note in figure.layout.annotations:
         if note.xref in (None, "x"):
-            note.x = placed([note.x])[0]
+            note.x = float(wall.places(note.x))
     if figure.layout.xaxis.range is not None:
-        figure.layout.xaxis.range = placed(figure.layout.xaxis.range)
+        figure.layout.xaxis.range = wall.along(figure.layout.xaxis.range)
 
 
 def axis_type(newest_ms: int) -> str:

@@ -206,7 +206,7 @@ def _most_eventful(board: Board[T]) -> tuple[int, int]:
     if wanted >= last - first:
         return first, last
     span = max((each for each in _SPANS if each <= wanted), default=max(wanted, 1))
-    trace, clock = board.trace, wall_clock(board.trace.batch.timezone, 0, last)
+    trace, clock = board.trace, wall_clock(board.trace.batch.timezone, last)
 
     def local(times_ms: npt.ArrayLike) -> npt.NDArray[np.int64]:  # a day is one of the zone
         return np.asarray(times_ms if clock is None else clock.places(times_ms), np.int64)

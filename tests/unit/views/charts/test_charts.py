@@ -25,6 +25,7 @@ from sessionkit.views.charts.drawing.labels import flow, text_size, text_width
 from sessionkit.views.charts.drawing.palettes import PALETTES
 from sessionkit.views.charts.scenes.key_rows import MOST_ROWS
 from sessionkit.views.charts.scenes.session_history import SessionHistory
+from tests.kinds import flights_by_route
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -66,16 +67,7 @@ def toy() -> SessionTrace:
 
 @pytest.fixture(scope="module")
 def flights() -> sk.Run:
-    plan = sk.group_by_key(
-        "carrier",
-        "origin",
-        sep="@",
-        timestamp="scheduled",
-        timezone="UTC",
-        partition="partition",
-        offset="offset",
-        times="ms",
-    )
+    plan = flights_by_route(times="ms")
     windows = sk.SessionWindows(inactivity_gap="1h", grace="30m")
     return plan.windowed_by(windows).count().run(sk.load_sample("flights"))
 

@@ -18,6 +18,7 @@ from sessionkit.errors import InvalidArgument, UnknownRecord
 from sessionkit.views.charts.drawing.palettes import PALETTES
 from sessionkit.views.charts.scenes.key_rows import MOST_ROWS
 from sessionkit.views.charts.scenes.window_history import depth, every_nth, places
+from tests.kinds import flights_by_route
 from tests.unit.views.charts.test_charts import (
     HOSTILE,
     MINUTE,
@@ -383,16 +384,7 @@ def test_hostile_keys_are_text(windows: Any) -> None:
 
 
 def test_flights() -> None:
-    plan = sk.group_by_key(
-        "carrier",
-        "origin",
-        sep="@",
-        timestamp="scheduled",
-        timezone="UTC",
-        partition="partition",
-        offset="offset",
-        times="ms",
-    )
+    plan = flights_by_route(times="ms")
     run = plan.windowed_by(sk.TimeWindows(size="1h", grace="10m")).count().run(sk.load_sample("flights"))
     figure = run.plane()
     assert "shown: offsets" in figure.layout.title.text

@@ -14,6 +14,7 @@ import sessionkit as sk
 from sessionkit.base.decisions import LATE
 from sessionkit.errors import UnknownRecord
 from sessionkit.views.words import clock, short_reason
+from tests.kinds import flights_by_route
 
 MINUTE = 60_000
 PLAN = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop", times="ms").windowed_by(
@@ -133,16 +134,7 @@ def test_one_line(run: sk.Run, offset: int, line: str) -> None:
 def test_a_record_far_ahead_of_all_others_is_remarked() -> None:
     """A mistyped year closes everything; nothing in the run's summary gave a hint."""
     flights = sk.load_sample("flights").head(900)
-    plan = sk.group_by_key(
-        "carrier",
-        "origin",
-        timestamp="scheduled",
-        timezone="UTC",
-        sep="@",
-        offset="offset",
-        partition="partition",
-        times="ms",
-    )
+    plan = flights_by_route(times="ms")
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count()
     assert plan.run(flights).remarks() == []
     mistyped = flights.copy()
@@ -172,16 +164,7 @@ def test_the_flights_of_a_month_give_no_false_alarm(gap: str, grace: str, partit
 
 def test_dates_are_said_as_dates() -> None:
     flights = sk.load_sample("flights").head(50)
-    plan = sk.group_by_key(
-        "carrier",
-        "origin",
-        timestamp="scheduled",
-        timezone="UTC",
-        sep="@",
-        offset="offset",
-        partition="partition",
-        times="ms",
-    )
+    plan = flights_by_route(times="ms")
     run = plan.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count().run(flights)
     assert clock(run.trace)(1_372_655_700_000) == "2013-07-01 05:15:00"
     assert run.explain(offset=0).startswith("Record 0 (key ")
