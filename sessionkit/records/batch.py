@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -18,19 +17,18 @@ import pyarrow.compute as pc
 from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY
 from sessionkit.base.moments import known_zone
 from sessionkit.base.result_columns import ResultForm
-from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData, problem, shorten
+from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
 from sessionkit.records.frames import FrameKind
+from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.keys import encode_keys
 from sessionkit.records.loops import implicit_offsets, offsets_rise, partition_codes
 from sessionkit.records.offsets import not_after
 from sessionkit.records.partitioner import partition_of_keys
-from sessionkit.records.plain_columns import check_polars, check_text, plain_table
+from sessionkit.records.plain_columns import check_text, plain_table
 from sessionkit.records.source import Source
-from sessionkit.records.times import refuse_mixed_zones, to_milliseconds
+from sessionkit.records.times import to_milliseconds
 
-_NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError)
 SMALL_PARTITION_NUMBER = 4096  # coded without a sort
-SHOWN_NAMES = 400  # characters of a list of columns in an error
 
 
 class PythonObjects:
@@ -132,10 +130,11 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         )
         raise InvalidArgument(problem("this needs local records, in order", "a Spark DataFrame", want))
     wanted = list(dict.fromkeys([*source.columns(), *value_columns]))
-    objects: dict[str, list[Any]] = {}
-    remarks: list[str] = []
-    table, frame = _open(data, wanted, source, objects, remarks)
-    table = plain_table(table)
+    return _batch_of(open_table(data, wanted, source), source, value_columns)
+
+
+def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...]) -> RecordBatch:
+    table = plain_table(opened.table)
     if source.sort:
         table = _sorted(table, source)
     with ThreadPoolExecutor(max_workers=1) as aside:  # Arrow and the compiled loops let two columns go side by side
@@ -146,7 +145,7 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
     partition, partitions = _placed(source, keys, key) if named is None else named
     offset = _offsets(table, source, partition, partitions)
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
-    key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
+    key_types = [_shown_type(table[name].type, opened.frame, keys) for name in source.keys]
     form = ResultForm(tuple(zip(source.keys, key_types, strict=True)), source.sep, zone)
     return RecordBatch(
         keys=keys,
@@ -156,9 +155,9 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         partitions=partitions,
         rejected=_rejections(key, timestamp_ms, bad_time),
         given_offset=offset,
-        values={name: _value_column(table[name], name, objects.get(name)) for name in value_columns},
-        frame=frame,
-        remarks=tuple(remarks),
+        values={name: _value_column(table[name], name, opened.objects.get(name)) for name in value_columns},
+        frame=opened.frame,
+        remarks=opened.remarks,
         timezone=zone,
         form=None if source.times == "ms" else form,
     )
@@ -185,74 +184,6 @@ def _rejections(
         rejected[timestamp_ms < 0] = NEGATIVE_TIME
         rejected[bad_time] = BAD_TIME
     return rejected
-
-
-def _open(
-    data: Any, wanted: list[str], source: Source, objects: dict[str, list[Any]], remarks: list[str]
-) -> tuple[pa.Table, FrameKind]:
-    """The wanted columns; what Arrow cannot hold goes into `objects`, what is to be said of it into `remarks`."""
-    if isinstance(data, str | os.PathLike):
-        from sessionkit.records.files.tables import read_file
-
-        table, said = read_file(data, wanted, source.keys, dict(source.types))
-        remarks.extend(said)
-        return table, "arrow"
-    kind = type(data).__module__.partition(".")[0]
-    if not hasattr(data, "__arrow_c_stream__") or (kind in ("pandas", "polars") and not hasattr(data, "columns")):
-        want = "a frame with the Arrow stream protocol (pandas, polars, pyarrow, DuckDB) or the path of a Parquet file"
-        raise UnsupportedData(problem("these are not records", type(data).__name__, want))
-    if kind == "pandas":
-        check_columns(list(data.columns), wanted)
-        return pa.table({name: _from_series(data[name], name, source, objects) for name in wanted}), "pandas"
-    if kind == "polars":
-        check_columns(data.columns, wanted)
-        check_polars(data, wanted)
-        data = data[wanted]
-    try:  # what is Arrow's already does not go through its C interface, where a NUL ends a name
-        data = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
-        table = data if isinstance(data, pa.Table) else pa.table(data)
-    except _NOT_ARROW as error:
-        want = "columns of one type each; text must be valid Unicode, without lone surrogates"
-        raise UnsupportedData(problem("the frame cannot be read as columns", shorten(error, 200), want)) from error
-    check_columns(table.column_names, wanted)
-    return table.select(wanted), "polars" if kind == "polars" else "arrow"
-
-
-def check_columns(names: list[str], wanted: list[str]) -> None:
-    """Refuses data in which a wanted column is not there, or there twice."""
-    for name in wanted:
-        if names.count(name) == 0:
-            have = shorten(", ".join(repr(shorten(other)) for other in names), SHOWN_NAMES) or "no columns"
-            raise MissingColumn(problem(f"column {name!r} is not in the data", have, "name one of these in the plan"))
-        if names.count(name) > 1:
-            got = shorten(names)
-            raise InvalidData(problem(f"column {name!r} appears {names.count(name)} times", got, "rename all but one"))
-
-
-def _from_series(series: Any, name: str, source: Source, objects: dict[str, list[Any]]) -> pa.Array | pa.ChunkedArray:
-    """A pandas column in Arrow; what Arrow would refuse or change goes into `objects`, its places into the column."""
-    refusal = ""
-    try:
-        column = pa.array(series, from_pandas=True)
-        if (
-            series.dtype == object
-            and pa.types.is_binary(column.type)
-            and any(isinstance(value, str) for value in series)
-        ):
-            refusal = "bytes beside text"  # Arrow makes bytes of both, so that two keys would be one
-    except _NOT_ARROW as error:
-        column = None
-        refusal = shorten(", ".join(map(str, error.args)) if isinstance(error, pa.ArrowException) else error, 200)
-    if name in source.columns():
-        if refusal:
-            want = "values of one type; a key is text (valid Unicode), an integer of 64 bits or bytes"
-            raise UnsupportedData(problem(f"column {name!r} cannot be read", refusal, want))
-        if name == source.timestamp and series.dtype == object:
-            refuse_mixed_zones(series, name)
-    elif refusal or (series.dtype == object and pa.types.is_nested(column.type)):
-        objects[name] = [None if null else value for value, null in zip(series, series.isna(), strict=True)]
-        return pa.array(np.arange(len(series)))
-    return column
 
 
 def _sorted(table: pa.Table, source: Source) -> pa.Table:

@@ -17,8 +17,8 @@ from sessionkit.aggregations import built_ins as agg
 from sessionkit.base.result_folders import Results, save
 from sessionkit.errors import InvalidArgument, InvalidData, problem
 from sessionkit.plan import Plan, group_by_key
-from sessionkit.records.batch import check_columns
 from sessionkit.records.files.tables import parquet_schema, read_file
+from sessionkit.records.inputs.opened import check_columns
 from sessionkit.records.samples import sample_path
 from sessionkit.report.page import Findings, page
 from sessionkit.run import Run

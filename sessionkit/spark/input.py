@@ -16,7 +16,7 @@ from sessionkit.base.durations import Duration
 from sessionkit.base.moments import known_zone
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.plan import Plan
-from sessionkit.records.batch import check_columns
+from sessionkit.records.inputs.opened import check_columns
 from sessionkit.run import Run
 from sessionkit.spark.types import SparkForm, arrow_schema, column, declared_types
 from sessionkit.steps import job
