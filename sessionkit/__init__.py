@@ -9,6 +9,7 @@ from sessionkit.plan import Plan, group_by_key
 from sessionkit.records.partitioner import partition_for
 from sessionkit.records.samples import load_sample
 from sessionkit.run import Run
+from sessionkit.sessionize import sessionize
 from sessionkit.spark.checkpoint import read_state
 from sessionkit.spark.kafka import from_kafka, to_kafka
 from sessionkit.stores import open_store
@@ -44,6 +45,7 @@ __all__ = [
     "play",
     "read_state",
     "reduce",
+    "sessionize",
     "suggest_gap",
     "suggest_grace",
     "sum",

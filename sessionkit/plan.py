@@ -69,6 +69,9 @@ def group_by_key(
         >>> sk.group_by_key("user", timestamp="at")
         sk.group_by_key("user", timestamp="at")
     """
+    if len(keys) > 1 and not sep:
+        want = 'sep="@" (or any text that is in none of the values) joins them into one key'
+        raise InvalidArgument(problem("several key columns need a separator", list(keys), want))
     return Plan(
         Source(
             keys=keys,

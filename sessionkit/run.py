@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,25 +10,24 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from sessionkit.base.calls import called_as, not_offered
-from sessionkit.base.decisions import LATE, REPLAYED
+from sessionkit.base.decisions import LATE
 from sessionkit.base.moments import Moment, Timezone, moment_ms
 from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
 from sessionkit.engine.processor_run import Deployed
 from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem, shorten
 from sessionkit.stores.contract import Store
-from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.trace.trace import Trace
-from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views import tables
 from sessionkit.views.comparison import Comparison, compare
 from sessionkit.views.dropped import dropped_table
 from sessionkit.views.emissions import Emissions, emissions_of
+from sessionkit.views.explain.decision import explain_decision
 from sessionkit.views.explain.life import explain_life
-from sessionkit.views.explain.record import MANY_LATE, Explanation, explain_record, far_ahead
-from sessionkit.views.explain.touches import explain_touches
+from sessionkit.views.explain.record import MANY_LATE, Explanation, far_ahead
 from sessionkit.views.kafka_metrics import kafka_metrics
-from sessionkit.views.lineage import Lineage, lineage_of
+from sessionkit.views.membership.assignment import assign
+from sessionkit.views.membership.lineage import Lineage, lineage_of
+from sessionkit.views.membership.merges import TIMES_OF_MERGES, merges_table
 from sessionkit.views.over_time import Latency, OpenWindows
 from sessionkit.windows.contract import WindowKind
 
@@ -36,11 +35,6 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
 Theme = Literal["light", "dark"]
-# What a record did, in words.
-EXPLAINED: dict[type[Trace], Callable[..., Explanation]] = {
-    SessionTrace: explain_record,
-    WindowTrace: explain_touches,
-}
 
 
 @not_offered("all_lanes", "changelog_columns", "deployed", "outcome", "store")
@@ -129,7 +123,7 @@ class Run:
                 of the record's key each.
         """
         table = dropped_table(self.trace, self._windows, missing_grace=missing_grace)
-        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch)
+        return tables.frame_of(table, self.outcome.batch)
 
     @called_as("run.losses(10)")
     def losses(self, most: int | None = None) -> Any:
@@ -140,12 +134,34 @@ class Run:
         Args:
             most: at most this many keys; all by default.
         """
-        table = tables.losses(self.trace, most)
-        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch)
+        return tables.frame_of(tables.losses(self.trace, most), self.outcome.batch)
 
-    @property
-    def _refused(self) -> tuple[int, ...]:
-        return () if self.deployed is None else self.deployed.refused
+    @called_as("run.assign(data)")
+    def assign(self, data: Any) -> Any:
+        """The rows of `data`, which the run was made of, with the session or tumbling window that each is in.
+
+        The columns of `sk.sessionize` come behind its own; those of tumbling windows have "window" in their names. All
+        but `late` are null where a record counts in no window.
+
+        Raises:
+            InvalidArgument: these are not its rows, they have such a column already, or the windows overlap.
+        Example:
+            >>> plan.run(monday).assign(monday)["session_id"].tolist()
+            [0, 0, 1]
+        """
+        return assign(data, self.trace, self._windows, self.plan.source)
+
+    def merges(self) -> Any:
+        """Which records joined two sessions: a row for each merge, in order of arrival.
+
+        With the record (partition, offset, the key columns, timestamp), the bounds of the two sessions before it
+        (earlier_start, earlier_end, later_start, later_end), and those of the session that they are part of at the end
+        (window_start, window_end), which `run.lineage` takes.
+
+        Raises:
+            InvalidArgument: the windows of this run do not merge.
+        """
+        return tables.frame_of(merges_table(self.trace), self.outcome.batch, TIMES_OF_MERGES)
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names (`dropped-records-total`, `window-aggregate-final-emit-total`, …) and our own."""
@@ -154,7 +170,8 @@ class Run:
             kept = self.outcome.kept_trace is not None
             finals = len(self._changelog["offset"]) if kept else tables.closed_count(self.outcome)
         drops_null = not self._windows.takes_null_values
-        return tables.metrics(self.outcome, finals, len(self._refused), null_values=drops_null)
+        refused = 0 if self.deployed is None else len(self.deployed.refused)
+        return tables.metrics(self.outcome, finals, refused, null_values=drops_null)
 
     def kafka_metrics(self, *, level: str = "info") -> Any:
         """What Kafka Streams would count of this run: a row for each metric of each task (here: each partition).
@@ -167,12 +184,8 @@ class Run:
         Source:
             StreamsMetricsImpl; TaskMetrics, ProcessorNodeMetrics; KIP-825.
         """
-        at = self.trace.dropped_at
-        at = at[self.trace.decision[at] != REPLAYED]
-        dropped = np.concatenate([at, np.asarray(self._refused, np.intp)])
         finals = np.asarray(self._changelog["partition"] if self.plan.strategy == "on_window_close" else [])
-        table = kafka_metrics(self.outcome.batch, dropped, finals, self.deployed, level)
-        return tables.frame_of({name: table[name] for name in table.column_names}, self.outcome.batch)
+        return tables.frame_of(kafka_metrics(self.trace, finals, self.deployed, level), self.outcome.batch)
 
     @property
     def timezone(self) -> Timezone:
@@ -223,7 +236,7 @@ class Run:
             raise InvalidArgument(problem("explain takes a record or a window", got, want))
         if offset is None:
             return explain_life(trace, self._windows, self._key(key), int(start_ms or 0), partition)
-        return EXPLAINED[type(trace)](trace, self._windows, trace.index_of(offset, partition))
+        return explain_decision(trace, self._windows, trace.index_of(offset, partition))
 
     @called_as('run.lineage("ada", "2024-07-01 00:10")')
     def lineage(

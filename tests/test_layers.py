@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "sessionkit"
 
 ORDER = (
     "errors < base < records < trace | stores < windows < aggregations < engine | exports < views < steps < run < plan "
-    "< advice < audits < spark < widgets < report < cli < replay_source | __main__ | __init__"
+    "< advice < audits < spark < sessionize < widgets < report < cli < replay_source | __main__ | __init__"
 )
 PLACE = {name: place for place, names in enumerate(ORDER.split(" < ")) for name in names.split(" | ")}
 # The two doors upward: `Plan.run` hands a Spark DataFrame to what knows Spark and loads it only then, and the registry

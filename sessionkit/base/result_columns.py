@@ -33,6 +33,7 @@ _TAKEN_FOR_KEYS = frozenset(
         *("closed_by", "delay_ms", "waited_ms", "records", "late", "share", "merges"),
         *("start", "end", "before_count", "after_count", "before_bounds", "after_bounds"),
         *("verdict", "sent_count"),
+        *("earlier_start", "earlier_end", "later_start", "later_end"),
     }
 )
 _MOST_TEXT = 2**31  # bytes in one column of Arrow's plain text
@@ -78,7 +79,7 @@ class ResultForm:
             if name == "key":
                 found.update(self._key_columns(_arrow(column)))
             elif name in times:
-                found[times[name]] = self._timestamps(_arrow(column), times[name])
+                found[times[name]] = timestamps(_arrow(column), times[name], self.timezone)
             else:
                 found[name] = column
         return found
@@ -105,17 +106,6 @@ class ResultForm:
             found[shown_key(name)] = _typed(part, kind, name).take(coded.indices)
         return found
 
-    def _timestamps(self, column: pa.Array | pa.ChunkedArray, name: str) -> pa.Array | pa.ChunkedArray:
-        kind, last = pa.timestamp("ms", self.timezone), last_shown_ms(self.timezone)
-        leaves = column
-        while pa.types.is_list(leaves.type):  # of bounds
-            kind, leaves = pa.list_(kind), leaves.flatten()
-        latest = pc.max(leaves).as_py()
-        if latest is not None and latest > last:
-            want = 'sk.group_by_key(…, times="ms"), which gives times as integers'
-            raise NumberOverflow(problem(f"{name} has a time after the year 9999", f"{latest} ms", want))
-        return column.cast(kind)
-
 
 def _arrow(column: Any) -> pa.Array | pa.ChunkedArray:
     return column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
@@ -131,3 +121,20 @@ def _typed(column: pa.Array | pa.ChunkedArray, kind: pa.DataType, name: str) -> 
     except pa.ArrowInvalid as error:  # from a store that another plan wrote
         got, want = shorten(error, 120), 'sk.group_by_key(…, times="ms"), which gives the key as it is stored'
         raise UnsupportedData(problem(f"a key does not fit into the type of column {name!r}", got, want)) from error
+
+
+def timestamps(column: pa.Array | pa.ChunkedArray, name: str, timezone: str) -> pa.Array | pa.ChunkedArray:
+    """Milliseconds since the epoch, or lists of them, as timestamps in the zone.
+
+    Raises:
+        NumberOverflow: a time after the year 9999; `name` is the column's.
+    """
+    kind, last = pa.timestamp("ms", timezone), last_shown_ms(timezone)
+    leaves = column
+    while pa.types.is_list(leaves.type):  # of bounds
+        kind, leaves = pa.list_(kind), leaves.flatten()
+    latest = pc.max(leaves).as_py()
+    if latest is not None and latest > last:
+        want = 'sk.group_by_key(…, times="ms"), which gives times as integers'
+        raise NumberOverflow(problem(f"{name} has a time after the year 9999", f"{latest} ms", want))
+    return column.cast(kind)

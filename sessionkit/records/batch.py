@@ -130,13 +130,18 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         )
         raise InvalidArgument(problem("this needs local records, in order", "a Spark DataFrame", want))
     wanted = list(dict.fromkeys([*source.columns(), *value_columns]))
-    return _batch_of(open_table(data, wanted, source), source, value_columns)
+    return batch_of(open_table(data, wanted, source), source, value_columns)
 
 
-def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...]) -> RecordBatch:
+def batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...] = ()) -> RecordBatch:
+    """The opened records as one checked batch.
+
+    Raises:
+        UnsupportedData, InvalidData: as `read_records` does.
+    """
     table = plain_table(opened.table)
-    if source.sort:
-        table = _sorted(table, source)
+    if (order := arrival_order(table, source)) is not None:
+        table = table.take(order)
     with ThreadPoolExecutor(max_workers=1) as aside:  # Arrow and the compiled loops let two columns go side by side
         encoding = aside.submit(encode_keys, [table[name] for name in source.keys], source.keys, source.sep)
         timestamp_ms, bad_time = to_milliseconds(table[source.timestamp], source)
@@ -186,9 +191,12 @@ def _rejections(
     return rejected
 
 
-def _sorted(table: pa.Table, source: Source) -> pa.Table:
+def arrival_order(table: pa.Table, source: Source) -> pa.Array | None:
+    """The rows of `table` in the order in which they arrive; None where they stand in it."""
+    if not source.sort:
+        return None
     order = [(name, "ascending") for name in (source.partition, source.offset) if name is not None]
-    return table.take(pc.sort_indices(table, sort_keys=order))
+    return pc.sort_indices(table, sort_keys=order)
 
 
 def _value_column(column: pa.ChunkedArray, name: str, objects: list[Any] | None) -> pa.Array | PythonObjects:

@@ -20,6 +20,9 @@ def encode_keys(
 ) -> tuple[pa.Array, npt.NDArray[np.int32]]:
     """(distinct keys, code of each record; -1 for a null key). Several columns are joined by `sep`.
 
+    Without `sep` several columns stay apart: the keys are then the numbers of the sets of values that occur, in the
+    order of their bytes.
+
     Raises:
         UnsupportedData: a key column that holds neither text, integers nor bytes.
         InvalidData: a key above 32 KiB or beyond 64 bits, invalid UTF-8, or two different sets of values that would
@@ -28,8 +31,11 @@ def encode_keys(
     parts = [_encode(column, name) for column, name in zip(columns, names, strict=True)]
     keys, codes = parts[0]
     for place in range(1, len(parts)):
-        _check_separator(parts[place - 1][0], str(sep), names[place - 1])
-        keys, codes = _join(keys, codes, *parts[place], str(sep))
+        if sep is None:
+            keys, codes = _numbered(keys, codes, *parts[place])
+            continue
+        _check_separator(parts[place - 1][0], sep, names[place - 1])
+        keys, codes = _join(keys, codes, *parts[place], sep)
     _check_text(keys, " + ".join(names))
     return keys, codes
 
@@ -114,6 +120,18 @@ def _join(
     left, right = (pa.array(part) for part in np.divmod(coded.dictionary.to_numpy(), max(len(more_keys), 1)))
     joined = pc.binary_join_element_wise(keys.take(left), more_keys.take(right), pa.scalar(sep, pa.large_string()))
     return joined, _codes(coded)
+
+
+def _numbered(
+    keys: pa.Array, codes: npt.NDArray[np.int32], more_keys: pa.Array, more_codes: npt.NDArray[np.int32]
+) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    """The pairs that occur, numbered by the bytes of the first value and then of the second, and codes of them."""
+    first, second = np.append(key_ranks(keys), -1)[codes], np.append(key_ranks(more_keys), -1)[more_codes]
+    pair = first * max(len(more_keys), 1) + second
+    coded = pa.array(pair, mask=(codes < 0) | (more_codes < 0)).dictionary_encode()
+    number = np.empty(len(coded.dictionary), np.int32)
+    number[np.argsort(coded.dictionary.to_numpy())] = np.arange(len(number))
+    return pa.array(np.arange(len(number))), np.append(number, np.int32(-1))[_codes(coded)]
 
 
 def _as_text(keys: pa.Array) -> pa.Array:

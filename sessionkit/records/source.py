@@ -24,7 +24,7 @@ class Source:
 
     keys: tuple[str, ...]
     timestamp: str
-    sep: str | None = None
+    sep: str | None = None  # joins several keys; without it they stay apart, and results show none of them
     unit: str | None = None
     timezone: str | None = None
     ambiguous: str = "raise"
@@ -41,9 +41,6 @@ class Source:
         if not self.keys:
             raise InvalidArgument(problem("a plan groups by one column or more", "none", 'group_by_key("user", …)'))
         self._check_types()
-        if len(self.keys) > 1 and not self.sep:
-            want = 'sep="@" (or any text that is in none of the values) joins them into one key'
-            raise InvalidArgument(problem("several key columns need a separator", list(self.keys), want))
         shown = [shown_key(name) for name in self.keys]
         if self.times != "ms" and len(set(shown)) < len(shown):
             want = 'columns of different names, or times="ms", which shows the joined key alone'

@@ -79,7 +79,7 @@ class SparkForm(NamedTuple):
             if name == "key":
                 columns += self._key_columns()
             elif name in TIMES:
-                columns.append(self._timestamp(name).alias(TIMES[name]))
+                columns.append(shown_timestamp(name, TIMES[name], self.timezone))
             else:
                 columns.append(column(name))
         return df.select(*columns)
@@ -118,16 +118,16 @@ class SparkForm(NamedTuple):
         parts = F.split(key, quoted, len(self.keys))
         return [parts.getItem(place).cast(kind).alias(shown_key(name)) for place, (name, kind) in enumerate(self.keys)]
 
-    def _timestamp(self, name: str) -> Column:
-        from pyspark.sql import functions as F
 
-        ms = column(name)
-        what, want = (
-            f"{TIMES[name]} has a time after the year 9999",
-            'sk.group_by_key(…, times="ms"), which gives times as integers',
-        )
-        refused = raised("NumberOverflow", what, F.concat(ms.cast("string"), F.lit(" ms")), want)
-        return F.when(ms > last_shown_ms(self.timezone), refused).otherwise(F.timestamp_millis(ms))
+def shown_timestamp(name: str, shown: str, timezone: str) -> Column:
+    """A column of milliseconds as timestamps, under the name that is shown: the instant, in the session's zone."""
+    from pyspark.sql import functions as F
+
+    ms = column(name)
+    what = f"{shown} has a time after the year 9999"
+    want = 'sk.group_by_key(…, times="ms"), which gives times as integers'
+    refused = raised("NumberOverflow", what, F.concat(ms.cast("string"), F.lit(" ms")), want)
+    return F.when(ms > last_shown_ms(timezone), refused).otherwise(F.timestamp_millis(ms)).alias(shown)
 
 
 def raised(kind: str, what: str, got: Column, want: str) -> Column:

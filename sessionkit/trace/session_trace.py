@@ -44,6 +44,11 @@ class SessionTrace(Trace):
     loaded_start_ms: npt.NDArray[np.int64]  # bounds of the windows that came from a store, as they came
     loaded_end_ms: npt.NDArray[np.int64]
 
+    @property
+    def last_window(self) -> npt.NDArray[np.int32]:
+        """The session that each record came to; -1 for a dropped one."""
+        return self.window
+
     @cached_property
     def survivor(self) -> npt.NDArray[np.int64]:
         """The session that each record is in at the end, after every merge; -1 for a dropped one."""

@@ -133,6 +133,11 @@ class Trace:
 
     @property
     @abstractmethod
+    def last_window(self) -> npt.NDArray[np.int32]:
+        """The window that each record came to, the last one where it came to several; -1 for none."""
+
+    @property
+    @abstractmethod
     def closes(self) -> Closes:
         """Each time that a window became final in this run."""
 

@@ -46,6 +46,13 @@ class WindowTrace(Trace):
     loaded_timestamp_ms: npt.NDArray[np.int64]  # of the windows that came from a store, as they came
     noted_newest_ms: npt.NDArray[np.int64] | None = None  # a processor notes it: it may delete windows, and begin anew
 
+    @property
+    def last_window(self) -> npt.NDArray[np.int32]:
+        """The last window that each record came to; -1 for none."""
+        window = np.full(len(self), -1, np.int32)
+        window[self.touches.record] = self.touches.window
+        return window
+
     @cached_property
     def touches(self) -> Touches:
         """Every window that a record met."""

@@ -9,9 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.decisions import REPLAYED
 from sessionkit.base.text import one_of
 from sessionkit.engine.processor_run import Deployed, Look
-from sessionkit.records.batch import RecordBatch
+from sessionkit.trace.trace import Trace
 
 LEVELS = ("info", "debug")
 THREAD = "sessionkit-StreamThread-1"
@@ -32,15 +33,12 @@ class Metric(NamedTuple):
     value: float | None
 
 
-def kafka_metrics(
-    batch: RecordBatch,
-    dropped: npt.NDArray[np.intp],
-    finals: npt.NDArray[np.int64],
-    deployed: Deployed | None,
-    level: str,
-) -> pa.Table:
-    """A row for each metric of each task, from the record of each drop and the partition of each final result."""
+def kafka_metrics(trace: Trace, finals: npt.NDArray[np.int64], deployed: Deployed | None, level: str) -> pa.Table:
+    """A row for each metric of each task, from a run's decisions and the partition of each final result."""
     one_of("level", level, LEVELS)
+    batch, at = trace.batch, trace.dropped_at
+    refused = () if deployed is None else deployed.refused
+    dropped = np.concatenate([at[trace.decision[at] != REPLAYED], np.asarray(refused, np.intp)])
     found: list[Metric] = []
     times = None if deployed is None or deployed.clock_ms is None else np.array(deployed.clock_ms, np.int64)
     for code, number in enumerate(batch.partitions.tolist()):

@@ -121,5 +121,5 @@ def order_by_place(places_of: npt.NDArray[np.int64], places: int, time: npt.NDAr
     order, unsorted = order_within(places_of, places, time)
     for begin, end in unsorted:
         mine = order[begin:end]
-        mine[:] = mine[np.argsort(time[mine])]
+        mine[:] = mine[np.argsort(time[mine], kind="stable")]
     return order

@@ -27,11 +27,13 @@ Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 NO_VALUE = -2  # where a row replaces no value
 
 
-def frame_of(columns: Mapping[str, Column], batch: RecordBatch, times: Mapping[str, str] = TIMES) -> Any:
+def frame_of(columns: Mapping[str, Column] | pa.Table, batch: RecordBatch, times: Mapping[str, str] = TIMES) -> Any:
     """The columns as the user's own kind of frame, with keys and times as the plan shows them.
 
     `times` are the columns that hold milliseconds since the epoch, and their names as timestamps.
     """
+    if isinstance(columns, pa.Table):
+        columns = dict(zip(columns.column_names, columns.columns, strict=True))
     return _framed(columns if batch.form is None else batch.form.shown(columns, times), batch.frame)
 
 

@@ -13,7 +13,7 @@ from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plai
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.lineage import Lineage
+    from sessionkit.views.membership.lineage import Lineage
 
 LEVEL = 62
 MOST_LEVELS = 14

@@ -48,8 +48,8 @@ class Lineage:
 
     Example:
         >>> run = waves.run(flights)
-        >>> row = run.trace.windows().to_pandas().query("parents.str.len() > 1 and status != 'merged'").iloc[0]
-        >>> lineage = run.lineage(row.key, row.window_start_ms)
+        >>> merge = run.merges().iloc[0]
+        >>> lineage = run.lineage(merge.key, merge.window_start_ms)
         >>> lineage.nodes[-1].total == len(lineage.records())
         True
     """
@@ -63,7 +63,7 @@ class Lineage:
         trace = self.trace
         mine = pa.array(trace.survivor == self.row)
         table = trace.records().filter(mine).drop_columns(["reason"])
-        return frame_of({name: table[name] for name in table.column_names}, trace.batch)
+        return frame_of(table, trace.batch)
 
     def figure(self, *, theme: Theme = "light") -> go.Figure:
         """The tree: bars over event time, those below became the one above."""
@@ -102,10 +102,20 @@ def lineage_of(trace: Trace, key: Any, start_ms: int, partition: int | None) -> 
         UnknownRecord: the run has no such session.
         InvalidArgument: its windows do not merge.
     """
+    sessions = as_sessions(trace)
+    row = find_window(sessions, key, start_ms, partition)
+    return Lineage(sessions, row, tuple(_nodes(sessions, row)))
+
+
+def as_sessions(trace: Trace) -> SessionTrace:
+    """The trace of windows that merge.
+
+    Raises:
+        InvalidArgument: these do not.
+    """
     if not isinstance(trace, SessionTrace):
         raise InvalidArgument(problem("only sessions merge", "time or sliding windows", "a plan with SessionWindows"))
-    row = find_window(trace, key, start_ms, partition)
-    return Lineage(trace, row, tuple(_nodes(trace, row)))
+    return trace
 
 
 def _nodes(trace: SessionTrace, root: int) -> list[Node]:

@@ -1,0 +1,80 @@
+"""`sessionize`: which session each row belongs to, in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sessionkit.base.calls import called_as
+from sessionkit.base.durations import Duration, duration_ms
+from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.plan import Plan
+from sessionkit.records.batch import batch_of, is_spark_frame
+from sessionkit.records.inputs.whole import open_whole
+from sessionkit.records.source import Source
+from sessionkit.views.membership.assignment import assigned, beside
+from sessionkit.windows.session import SessionWindows
+
+NEVER_LATE_MS = 2**61  # the longest grace that leaves room for any gap
+
+
+@called_as('sk.sessionize(df, by="user", at="time", gap="30 minutes")')
+def sessionize(
+    data: Any,
+    by: str | Sequence[str],
+    at: str,
+    gap: Duration,
+    grace: Duration | None = None,
+    *,
+    timezone: str | None = None,
+    unit: str | None = None,
+    partition: str | None = None,
+    offset: str | None = None,
+    on_bad_time: str = "refuse",
+) -> Any:
+    """The rows of `data` with the session that each belongs to: the same rows, order, index and columns, and six more.
+
+    `session_id` (unique; from 0 by the bytes of the key, then by start), `session_start` and `session_end` (of its
+    first and last row), `session_rows`, `position_in_session` (from 1, by time, then by row) and `late`. A row joins
+    a session if the pause between them is at most `gap`. The first five are null for a row with a null key, without
+    a time (`on_bad_time="drop"`), or that was late.
+
+    Args:
+        data: pandas, polars, pyarrow, the path of a file, or a Spark DataFrame.
+        by: the column whose values have sessions of their own, such as a user; or a list of columns.
+        at: the column of times.
+        gap: the longest pause within a session, such as "30 minutes".
+        grace: None takes the rows as they are, in any order, and nothing is late. With a grace rows arrive in the order
+            in which they stand, and one that comes later than gap and grace allow is late, as in `plan.run`.
+        timezone, unit, on_bad_time: as in `sk.group_by_key`.
+        partition, offset: sessions do not cross partitions, and offsets are the order of arrival in one. A Spark
+            DataFrame needs both with a grace; without, they only order rows of equal time, and ids have gaps.
+    Raises:
+        InvalidArgument, MissingColumn, UnsupportedData, InvalidData: as `plan.run`, or a column has such a name.
+    Source:
+        KIP-94, KIP-633; KStreamSessionWindowAggregate.
+    Example:
+        >>> sk.sessionize(monday, by="user", at="at", gap="30s")["session_id"].tolist()
+        [0, 0, 1]
+    """
+    if not isinstance(by, str | Sequence):
+        raise InvalidArgument(problem("by must be a column or a list of columns", shorten(repr(by)), 'by="user"'))
+    names = (by,) if isinstance(by, str) else tuple(by)
+    grace_ms = NEVER_LATE_MS if grace is None else duration_ms(grace, "grace")
+    windows = SessionWindows(inactivity_gap_ms=duration_ms(gap, "gap"), grace_ms=grace_ms)
+    source = Source(
+        keys=names,
+        timestamp=at,
+        timezone=timezone,
+        unit=unit,
+        partition=partition,
+        offset=None if grace is None else offset,
+        on_bad_time=on_bad_time,
+    )
+    if is_spark_frame(data):
+        from sessionkit.spark.sessionized import sessionized
+
+        return sessionized(Plan(source, windows), data, offset, in_order=grace is not None)
+    opened = open_whole(data, source)
+    run = Plan(source, windows).run_batch(batch_of(opened, source))
+    return beside(opened, assigned(run.trace, windows, str(run.timezone)))

@@ -1,0 +1,40 @@
+"""`sessionize` in a task: all rows of its keys, or of its source partitions, with the session of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.plan import Plan
+from sessionkit.records.batch import batch_of
+from sessionkit.records.inputs.opened import open_table
+from sessionkit.steps.partition_run import BATCH_RECORDS
+from sessionkit.views.membership.assignment import assigned
+
+IDS_OF_A_TASK = 2**40
+
+
+def sessions_of_rows(
+    batches: Iterator[pa.RecordBatch], plan: Plan, order: tuple[str, ...], task: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows, with six columns behind their own.
+
+    Args:
+        order: the columns by which rows are put in order first.
+        task: its number, which makes ids unique.
+    """
+    held = list(batches)
+    if not held:
+        return
+    rows = pa.Table.from_batches(held)
+    if order:
+        rows = rows.sort_by([(name, "ascending") for name in order])
+    source, windows = plan.source, plan.complete_windows
+    run = plan.run_batch(batch_of(open_table(rows, source.columns(), source), source))
+    added = assigned(run.trace, windows, None)
+    added = added.set_column(0, added.field(0), pc.add(added[0], task * IDS_OF_A_TASK))
+    for name in added.column_names:
+        rows = rows.append_column(name, added[name])
+    yield from rows.to_batches(max_chunksize=BATCH_RECORDS)

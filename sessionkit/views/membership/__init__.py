@@ -1,0 +1,1 @@
+"""Which window each record is in, and which sessions became one."""

@@ -1,0 +1,139 @@
+"""The rows of a frame with the window that each is in beside them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.decisions import LATE
+from sessionkit.base.result_columns import timestamps
+from sessionkit.base.text import plural
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.records.batch import arrival_order
+from sessionkit.records.inputs.opened import Opened
+from sessionkit.records.inputs.whole import open_whole
+from sessionkit.records.keys import ranks_of
+from sessionkit.records.plain_columns import plain_table
+from sessionkit.records.source import Source
+from sessionkit.records.times import to_milliseconds
+from sessionkit.trace.trace import Trace
+from sessionkit.views.loops import order_by_place
+from sessionkit.views.membership.loops import count_rows, order_rows, tell_rows
+from sessionkit.windows.contract import WindowKind
+
+Numbers = npt.NDArray[np.int64]
+
+
+def assigned_names(windows: WindowKind, *, times: str = "timestamp") -> list[str]:
+    """The names of the columns that `assigned` gives."""
+    noun, end = windows.noun, "_ms" if times == "ms" else ""
+    bounds = [f"{noun}_start{end}", f"{noun}_end{end}"]
+    return [f"{noun}_id", *bounds, f"{noun}_rows", f"position_in_{noun}", "late"]
+
+
+def assign(data: Any, trace: Trace, windows: WindowKind, source: Source) -> Any:
+    """The rows that a run was made of, with the window that each is in: see `Run.assign`."""
+    opened = open_whole(data, source)
+    table = plain_table(opened.table)
+    order = arrival_order(table, source)
+    column = table[source.timestamp] if order is None else table[source.timestamp].take(order)
+    if len(column) != len(trace) or not np.array_equal(to_milliseconds(column, source)[0], trace.batch.timestamp_ms):
+        got, want = plural(len(column), "row"), f"the data that plan.run was given ({plural(len(trace), 'row')})"
+        raise InvalidArgument(problem("these are not the rows of this run", got, want))
+    added = assigned(trace, windows, None if source.times == "ms" else trace.batch.timezone)
+    return beside(opened, added if order is None else added.take(pc.sort_indices(order)))
+
+
+def assigned(trace: Trace, windows: WindowKind, timezone: str | None) -> pa.Table:
+    """A row for each record: its window's number, bounds and rows, its own position in it, and whether it was late.
+
+    All but `late` are null where a record is in no window. Windows are numbered from 0 by the bytes of their key, then
+    by start; positions count from 1 by time, then by arrival.
+
+    Args:
+        timezone: in which bounds are told; None tells them in milliseconds.
+    Raises:
+        InvalidArgument: windows of this kind overlap, so that a record can be in several.
+    """
+    window, columns = _window_of_records(trace, windows), trace.window_columns
+    size, count = len(columns.key), len(trace)
+    found, position = np.empty(count, np.int32), np.empty(count, np.int64)
+    newest_ms, rows, steps_back = np.full(size, -1, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_)
+    times = trace.batch.timestamp_ms
+    if count_rows(window, trace.ended_in, times, found, position, newest_ms, rows, steps_back):
+        order_rows(found, rows, times, steps_back, position)
+    told = [np.empty(count, np.int64) for _ in range(4)]
+    tell_rows(found, _numbers(trace, rows), columns.start_ms, columns.end_ms, rows, *told)
+    none = found < 0
+    mask = none if none.any() else None
+    number, start_ms, end_ms, count_of, place = (pa.array(column, mask=mask) for column in (*told, position))
+    names = assigned_names(windows, times="ms" if timezone is None else "timestamp")
+    if timezone is not None:
+        start_ms, end_ms = (
+            timestamps(each, name, timezone) for each, name in zip((start_ms, end_ms), names[1:3], strict=True)
+        )
+    return pa.table([number, start_ms, end_ms, count_of, place, pa.array(trace.decision == LATE)], names=names)
+
+
+def _window_of_records(trace: Trace, windows: WindowKind) -> npt.NDArray[np.int32]:
+    """The window that each record came to, -1 for none."""
+    if windows.holds == "windows" and (windows.advance_ms is None or windows.advance_ms < windows.reach_ms):
+        want = 'sessions, or windows that do not overlap: sk.TimeWindows(size="1h", grace="5m")'
+        raise InvalidArgument(problem("a record can be in several of these windows", windows.code(), want))
+    return trace.last_window
+
+
+def _numbers(trace: Trace, rows: Numbers) -> Numbers:
+    """The number of each window that has rows: its place by key bytes, start and partition, then by its opening."""
+    columns = trace.window_columns
+    own = np.flatnonzero(rows)
+    rank, start_ms = ranks_of(trace.keys, columns.key)[own], columns.start_ms[own]
+    if len(trace.batch.partitions) > 1:
+        order = np.lexsort((columns.partition[own], start_ms, rank))
+    else:
+        order = order_by_place(rank, max(1, len(trace.keys)), start_ms)
+    number = np.empty(len(rows), np.int64)
+    number[own[order]] = np.arange(len(own))
+    return number
+
+
+def beside(opened: Opened, added: pa.Table) -> Any:
+    """The user's frame as it is, with these columns behind its own.
+
+    Raises:
+        InvalidArgument: it has a column of such a name.
+    """
+    data = opened.original
+    names = data.column_names if opened.frame == "arrow" else list(data.columns)
+    for name in added.column_names:
+        if name in names:
+            raise taken(name)
+    if opened.frame == "pandas":
+        return _beside_pandas(data, added)
+    if opened.frame == "polars":
+        import polars
+
+        return data.hstack(polars.from_arrow(added))
+    for name in added.column_names:
+        data = data.append_column(name, added[name])
+    return data
+
+
+def taken(name: str) -> InvalidArgument:
+    """The data has a column that is to be added."""
+    want = "rename it or leave it out, as a column of this name is added"
+    return InvalidArgument(problem("the data has a column of this name already", repr(name), want))
+
+
+def _beside_pandas(data: Any, added: pa.Table) -> Any:
+    import pandas as pd
+
+    data = data.copy()
+    for name, column in zip(added.column_names, added.columns, strict=True):
+        kinds = {pa.int64(): pd.Int64Dtype()} if column.null_count else {}  # integers stay integers beside missing ones
+        data[name] = column.to_pandas(types_mapper=kinds.get).array
+    return data
