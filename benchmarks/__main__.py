@@ -17,7 +17,20 @@ from benchmarks.data import kept_apart, one_busy_key, shuffled, steady, visits
 from benchmarks.jobs import run
 
 ROUNDS = 3
-WHAT = ["finals", "trace", "busy-key", "windows", "sliding", "state", "sweep", "widgets", "spark", "stream", "start"]
+WHAT = [
+    "finals",
+    "trace",
+    "rows",
+    "busy-key",
+    "windows",
+    "sliding",
+    "state",
+    "sweep",
+    "widgets",
+    "spark",
+    "stream",
+    "start",
+]
 
 
 def _pair(one: str, other: str, path: str, rounds: int, repeats: int) -> list[dict[str, Any]]:
@@ -103,6 +116,10 @@ def main() -> None:
     if "trace" in what:
         sides = _pair("sessionkit_trace", "polars_sessions", path, ROUNDS, 3)
         _show("Parquet to final sessions, with every record's decision kept", sides)
+    if "rows" in what:
+        for idiom in ("polars_rows_over", "polars_rows_taken"):
+            sides = _pair("sessionize_rows", idiom, path, ROUNDS, 3)
+            _show("Each row of a polars frame with its session (six columns more)", sides)
     if "busy-key" in what:
         count = options.records // 10
         sides = _pair("sessionkit_finals", "sessionkit_never_late", str(visits(count)), 1, 3)

@@ -72,6 +72,59 @@ def polars_sessions(path: str) -> int:
     return int(query.collect().height)
 
 
+@functools.cache
+def _rows(path: str) -> Any:
+    import polars as pl
+
+    return pl.read_parquet(path)
+
+
+@job
+def sessionize_rows(path: str) -> int:
+    """Each row of a polars frame with its session; the rows stay in their order."""
+    import sessionkit as sk
+
+    return len(sk.sessionize(_rows(path), by="key", at="ts", gap=f"{GAP_MS}ms"))
+
+
+@job
+def polars_rows_over(path: str) -> int:
+    """The idiom: sort, shift, cumulative sum, and the same columns over the sessions. The rows stay sorted."""
+    import polars as pl
+
+    session = pl.col("session_id")
+    return len(
+        _polars_session_ids(_rows(path)).with_columns(
+            session_start=pl.col("ts").min().over(session),
+            session_end=pl.col("ts").max().over(session),
+            session_rows=pl.len().over(session),
+            position_in_session=pl.int_range(1, pl.len() + 1).over(session),
+            late=pl.lit(False),
+        )
+    )
+
+
+@job
+def polars_rows_taken(path: str) -> int:
+    """The same with less work: a group-by over the sorted sessions, of which each row takes its own."""
+    import polars as pl
+
+    rows = _polars_session_ids(_rows(path)).with_row_index("row")
+    first = pl.col("row").first().alias("first")
+    bounds = [pl.col("ts").first().alias("session_start"), pl.col("ts").last().alias("session_end")]
+    of_each = rows.group_by("session_id", maintain_order=True).agg(*bounds, pl.len().alias("session_rows"), first)
+    taken = of_each[rows["session_id"]].drop("session_id")
+    found = rows.hstack(taken).with_columns(position_in_session=pl.col("row") - pl.col("first") + 1, late=pl.lit(False))
+    return len(found.drop("row", "first"))
+
+
+def _polars_session_ids(rows: Any) -> Any:
+    import polars as pl
+
+    begins = (pl.col("key") != pl.col("key").shift()) | (pl.col("ts").diff() > pl.duration(milliseconds=GAP_MS))
+    return rows.sort("key", "ts").with_columns(session_id=begins.fill_null(False).cum_sum())
+
+
 TUMBLING = {"size": "5m"}
 HOPPING = {"size": "5m", "advance": "1m"}
 

@@ -62,10 +62,11 @@ def assigned(trace: Trace, windows: WindowKind, timezone: str | None) -> pa.Tabl
     window, columns = _window_of_records(trace, windows), trace.window_columns
     size, count = len(columns.key), len(trace)
     found, position = np.empty(count, np.int32), np.empty(count, np.int64)
-    newest_ms, rows, steps_back = np.full(size, -1, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_)
+    before, newest = np.empty(count, np.int32), np.full(size, -1, np.int64)
+    rows, spent, unordered = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_)
     times = trace.batch.timestamp_ms
-    if count_rows(window, trace.ended_in, times, found, position, newest_ms, rows, steps_back):
-        order_rows(found, rows, times, steps_back, position)
+    if count_rows(window, trace.ended_in, times, found, position, before, newest, rows, spent, unordered):
+        order_rows(found, rows, times, unordered, position)
     told = [np.empty(count, np.int64) for _ in range(4)]
     tell_rows(found, _numbers(trace, rows), columns.start_ms, columns.end_ms, rows, *told)
     none = found < 0

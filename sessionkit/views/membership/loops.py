@@ -6,22 +6,27 @@ import numpy as np
 
 from sessionkit.base.compiled import compiled, compiled_loop
 
-FEW = 32  # rows that are sorted faster by moving them one by one
+FEW, FEW_EACH = 64, 8  # steps, and more for each row, in which rows are put in order faster than by a sort
 
 
 @compiled_loop
-def count_rows(window, ended_in, timestamp_ms, found, position, newest_ms, rows, steps_back):  # type: ignore[no-untyped-def]
-    """Numbers the rows of each window in the order of arrival; returns how many windows have rows that step back.
+def count_rows(window, ended_in, timestamp_ms, found, position, before, newest, rows, spent, unordered):  # type: ignore[no-untyped-def]
+    """Numbers the rows of each window by time, then by arrival; returns how many windows have rows that are far off.
+
+    The rows of a window are a list from the newest to the oldest. A row that steps back is put into its place, and
+    those after it move on; a window where that takes long is left to `order_rows`.
 
     Args:
         window: int32, one a record: the window it came to, -1 for none; `ended_in` (int64, one a window) what became
             of that.
         found: int32, to be filled: the window that each record ended up in.
         position: int64, to be filled: its number among the records of that window, 0 for none.
-        newest_ms, rows: int64, one a window, holding -1 and 0: filled with its newest time and how many rows it has.
-        steps_back: bool, one a window, holding False: True where a row is older than one before it.
+        before: int32, one a record, to be filled: the row before it in time in the same window, -1 for none.
+        newest, rows, spent: int64, one a window, holding -1, 0 and 0: filled with its newest row, how many rows it has,
+            and how many steps it took to put them in order.
+        unordered: bool, one a window, holding False: True where it is left to `order_rows`.
     """
-    unsorted = 0
+    left = 0
     for i in range(window.shape[0]):
         w = window[i]
         if w < 0:
@@ -31,54 +36,56 @@ def count_rows(window, ended_in, timestamp_ms, found, position, newest_ms, rows,
         w = ended_in[w]
         found[i] = w
         rows[w] += 1
-        position[i] = rows[w]
-        if timestamp_ms[i] >= newest_ms[w]:
-            newest_ms[w] = timestamp_ms[i]
-        elif not steps_back[w]:
-            steps_back[w] = True
-            unsorted += 1
-    return unsorted
+        later = np.int64(-1)
+        row = newest[w]
+        steps = 0
+        if not unordered[w]:
+            while row >= 0 and timestamp_ms[row] > timestamp_ms[i]:
+                position[row] += 1
+                later = row
+                row = before[row]
+                steps += 1
+            spent[w] += steps
+            if spent[w] > FEW + FEW_EACH * rows[w]:
+                unordered[w] = True
+                left += 1
+        position[i] = rows[w] - steps
+        before[i] = row
+        if later >= 0:
+            before[later] = i
+        else:
+            newest[w] = i
+    return left
 
 
 @compiled
-def order_rows(found, rows, timestamp_ms, steps_back, position):  # type: ignore[no-untyped-def]
-    """Numbers the rows of those windows that step back anew: by time, then by arrival. Arguments as in `count_rows`."""
+def order_rows(found, rows, timestamp_ms, unordered, position):  # type: ignore[no-untyped-def]
+    """Numbers the rows of unordered windows anew: by time, then by arrival. Arguments as in `count_rows`."""
     first = np.empty(rows.shape[0], np.int64)
     total = 0
     longest = 0
     for w in range(rows.shape[0]):
         first[w] = total
-        if steps_back[w]:
+        if unordered[w]:
             total += rows[w]
             longest = max(longest, rows[w])
     members = np.empty(total, np.int64)
     following = first.copy()
     for i in range(found.shape[0]):
         w = found[i]
-        if w >= 0 and steps_back[w]:
+        if w >= 0 and unordered[w]:
             members[following[w]] = i
             following[w] += 1
     times = np.empty(longest, np.int64)
     for w in range(rows.shape[0]):
-        if not steps_back[w]:
+        if not unordered[w]:
             continue
         own = members[first[w] : following[w]]
-        if own.shape[0] > FEW:
-            for at in range(own.shape[0]):
-                times[at] = timestamp_ms[own[at]]
-            order = np.argsort(times[: own.shape[0]], kind="mergesort")
-            for at in range(own.shape[0]):
-                position[own[order[at]]] = at + 1
-            continue
-        for at in range(1, own.shape[0]):
-            row = own[at]
-            to = at
-            while to > 0 and timestamp_ms[own[to - 1]] > timestamp_ms[row]:
-                own[to] = own[to - 1]
-                to -= 1
-            own[to] = row
         for at in range(own.shape[0]):
-            position[own[at]] = at + 1
+            times[at] = timestamp_ms[own[at]]
+        order = np.argsort(times[: own.shape[0]], kind="mergesort")
+        for at in range(own.shape[0]):
+            position[own[order[at]]] = at + 1
 
 
 @compiled_loop
