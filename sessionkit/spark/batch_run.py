@@ -23,6 +23,7 @@ from sessionkit.spark.types import column, readable_errors, spark_schema
 from sessionkit.spark.worker.by_key import row_number_name
 from sessionkit.spark.worker.dropped_by_key import add_missing_grace
 from sessionkit.spark.worker.task_wrapper import worker_task
+from sessionkit.spark.worker_python import settle_worker_python
 from sessionkit.steps.declared_types import type_of
 from sessionkit.views.explain.record import Explanation
 from sessionkit.views.tables import table_rows
@@ -51,8 +52,10 @@ def start(
     Raises:
         InvalidArgument: the plan does not name a partition and an offset column, or a stream is to run by key.
         NotBuilt: rules="kafka", or a store.
+        SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
     check_built(df, rules, store)
+    settle_worker_python(df.sparkSession)
     if not df.isStreaming:
         return dataclasses.replace(SparkRun.of(plan, df, retention), parallelism=parallelism)
     if parallelism != "partition":
