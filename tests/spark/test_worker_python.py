@@ -7,14 +7,17 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from sessionkit.errors import SparkUnavailable
 from sessionkit.spark.java_home import find_java
 from sessionkit.spark.types import readable_errors
+from sessionkit.spark.worker_python import settle_worker_python
 from tests.spark.common import BASE, records, shuffled
+from tests.spark.session import OPTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,14 +30,14 @@ JOB = """
 import json, sys
 from pyspark.sql import SparkSession
 
-spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+folder, settings = sys.argv[1], json.loads(sys.argv[2])
+spark = SparkSession.builder.master("local[1]").config(map=settings).getOrCreate()
 spark.sparkContext.setLogLevel("OFF")
 
 import pyarrow.parquet as pq
 import sessionkit as sk
 from sessionkit.replay_source import ReplaySource
 
-folder = sys.argv[1]
 kafka = spark.sql(
     "SELECT encode(string(id % 2), 'UTF-8') AS key, encode('{\\"amount\\": 2}', 'UTF-8') AS value, "
     "int(0) AS partition, id AS offset, timestamp_millis(id * 1000) AS timestamp FROM range(4)"
@@ -49,7 +52,8 @@ pq.write_table(frame.toArrow(), folder + "/records.parquet")
 spark.dataSource.register(ReplaySource)
 
 run = plan.run(frame)
-found = {"batch": run.table().toPandas()["amount"].tolist(), "to_kafka": sk.to_kafka(run, partitions=3).count()}
+found = {"batch": run.table().toPandas()["amount"].tolist()}
+found["to_kafka"] = [row["partition"] for row in sk.to_kafka(run, partitions=1).collect()]
 stream = spark.readStream.format("sessionkit.replay").option("path", folder + "/records.parquet").load()
 query = plan.run(stream).write(checkpoint=folder + "/state", changelog=folder + "/out", available_now=True)
 query.awaitTermination()
@@ -79,13 +83,14 @@ def test_a_job_from_an_environment_that_is_not_activated(other_python: Path, tmp
         "PYTHONPATH": str(ROOT),
         "SPARK_LOCAL_IP": "127.0.0.1",
     }
-    command = [sys.executable, "job.py", str(tmp_path)]
+    quick = {name: value for name, value in OPTIONS.items() if name != "spark.sql.shuffle.partitions"}
+    command = [sys.executable, "job.py", str(tmp_path), json.dumps(quick)]
     done = subprocess.run(
         command, check=False, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr[-3_000:]
     found = json.loads(done.stdout.partition("found ")[2])
-    assert found == {"batch": [4, 4], "to_kafka": 6, "stream": 6, "read_state": [4, 4]}
+    assert found == {"batch": [4, 4], "to_kafka": [0] * 6, "stream": 6, "read_state": [4, 4]}
 
 
 # ---- what the user set
@@ -133,6 +138,19 @@ def test_on_a_cluster_the_python_to_set_is_told(spark: SparkSession, monkeypatch
     assert context.pythonExec == "python3"
     monkeypatch.setenv("PYSPARK_PYTHON", "python3")
     BASE.count().run(frame)  # says nothing: warnings are errors here
+
+
+def test_a_server_of_spark_connect_started_by_this_process_is_checked(
+    other_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session: Any = SimpleNamespace()  # one of Spark Connect has no SparkContext
+    settle_worker_python(session)  # of a server elsewhere nothing is known
+    monkeypatch.setenv("SPARK_LOCAL_REMOTE", "1")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    settle_worker_python(session)
+    monkeypatch.setenv("PYSPARK_PYTHON", str(other_python))
+    with pytest.raises(SparkUnavailable, match="which lacks sessionkit"):
+        settle_worker_python(session)
 
 
 def test_an_error_of_another_pythons_version_is_one_line() -> None:
