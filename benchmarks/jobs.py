@@ -313,7 +313,7 @@ def _duckdb(query: str, path: str) -> int:
 
 def _spark(memory: str = "6g") -> Any:
     from sessionkit.spark.batch_run import BATCH_SETTINGS
-    from sessionkit.spark.java_home import use_java
+    from sessionkit.spark.environment.java_home import use_java
 
     use_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable  # the workers' Python is this one

@@ -17,7 +17,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import SparkUnavailable
-from sessionkit.spark.java_home import use_java
+from sessionkit.spark.environment.java_home import use_java
 from tests.kinds import flights_by_route
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]

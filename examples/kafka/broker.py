@@ -17,7 +17,7 @@ from pathlib import Path
 
 from examples.kafka.jars import Missing, broker_jars
 from sessionkit.errors import SparkUnavailable
-from sessionkit.spark.java_home import find_java
+from sessionkit.spark.environment.java_home import find_java
 
 HOST = "127.0.0.1"
 START_TIMEOUT_S = 60

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import sql_literal, sql_name
-from sessionkit.errors import InvalidArgument, NotBuilt, problem
+from sessionkit.errors import NotBuilt, problem
 from sessionkit.exports.export import Export
+from sessionkit.exports.lengths import flink_interval
 from sessionkit.exports.request import Request, Result, check_sql_names, lateness
 from sessionkit.exports.target import Target
 from sessionkit.windows.hopping import TimeWindows
@@ -19,8 +20,6 @@ _TYPES = {"bigint": "BIGINT", "double": "DOUBLE", "string": "STRING", "boolean":
 _RESERVED = ("WINDOW_START", "WINDOW_END", "WINDOW_TIME")
 _EVENT_TIMES = {None: "{}", "s": "TO_TIMESTAMP_LTZ({}, 0)", "ms": "TO_TIMESTAMP_LTZ({}, 3)"}
 _EVENT_TIMES |= {"us": "TO_TIMESTAMP_LTZ({} / 1000, 3)", "ns": "TO_TIMESTAMP_LTZ({} / 1000000, 3)"}
-_DAY_MS = 86_400_000
-_MOST_DAYS = 999_999
 
 
 def to_flink_sql(request: Request) -> Export:
@@ -59,7 +58,7 @@ class _Windows(NamedTuple):
 def _sessions(windows: SessionWindows, key: str, time: str) -> _Windows:
     if windows.inactivity_gap_ms == 0:
         raise NotBuilt(problem("Flink has no sessions without a gap", repr(windows), "a gap of 1 ms or more"))
-    gap = _interval(windows.inactivity_gap_ms)
+    gap = flink_interval(windows.inactivity_gap_ms)
     return _Windows(
         function=f"SESSION(TABLE `records` PARTITION BY {key}, DESCRIPTOR({time}), {gap})",
         end=f"window_end - {gap}",
@@ -69,26 +68,14 @@ def _sessions(windows: SessionWindows, key: str, time: str) -> _Windows:
 
 def _time_windows(windows: TimeWindows, key: str, time: str) -> _Windows:
     over, delay_ms = f"TABLE `records`, DESCRIPTOR({time})", windows.grace_ms + 1
-    size = _interval(windows.size_ms)
+    size = flink_interval(windows.size_ms)
     if windows.advance_ms == windows.size_ms:
         return _Windows(f"TUMBLE({over}, {size})", "window_end", delay_ms)
     if windows.size_ms % windows.advance_ms:
         want = "a size that is a multiple of the advance"
         raise NotBuilt(problem("Flink's HOP takes whole numbers of advances", repr(windows), want))
     first = "Flink also has the windows that start before 1970; the plan's start at 0."
-    return _Windows(f"HOP({over}, {_interval(windows.advance_ms)}, {size})", "window_end", delay_ms, (first,))
-
-
-def _interval(ms: int) -> str:
-    days, rest = divmod(ms, _DAY_MS)
-    if days > _MOST_DAYS:
-        want = f"at most {_MOST_DAYS:,} days"
-        raise InvalidArgument(problem("a duration is too long for Flink's intervals", show_duration(ms), want))
-    hours, rest = divmod(rest, 3_600_000)
-    minutes, rest = divmod(rest, 60_000)
-    seconds, milliseconds = divmod(rest, 1000)
-    text = f"{days} {hours:02}:{minutes:02}:{seconds:02}.{milliseconds:03}"
-    return f"INTERVAL '{text}' DAY({len(str(days))}) TO SECOND(3)"
+    return _Windows(f"HOP({over}, {flink_interval(windows.advance_ms)}, {size})", "window_end", delay_ms, (first,))
 
 
 # ---- aggregations
@@ -161,11 +148,16 @@ def _records(request: Request, windows: _Windows, key: str, time: str) -> str:
     source = request.source
     lines = [f"  {key} {_TYPES[request.key_type]}"]
     for name, kind in request.value_types().items():
-        is_clock = name == source.timestamp and source.unit is None
+        is_clock = request.reads_time and name == source.timestamp and source.unit is None
         lines.append(f"  {sql_name(name)} {'TIMESTAMP_LTZ(3)' if is_clock else _TYPES[kind]}")
-    made = _EVENT_TIMES[source.unit].format("\0").replace("\0", sql_name(source.timestamp))  # a name may hold braces
-    lines.append(f"  {time} AS {made}")
-    lines.append(f"  WATERMARK FOR {time} AS {time} - {_interval(windows.watermark_delay_ms)}")
+    if request.reads_time:
+        made = (
+            _EVENT_TIMES[source.unit].format("\0").replace("\0", sql_name(source.timestamp))
+        )  # a name may hold braces
+        lines.append(f"  {time} AS {made}")
+    else:
+        lines.append(f"  {time} TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL")
+    lines.append(f"  WATERMARK FOR {time} AS {time} - {flink_interval(windows.watermark_delay_ms)}")
     options = {
         "connector": "kafka",
         "topic": request.input_topic,
@@ -228,8 +220,9 @@ def _differences(request: Request, windows: _Windows) -> list[str]:
         "(table.exec.source.idle-timeout).",
         "SQL has no allowed lateness: the grace is in the watermark, and later records are dropped silently.",
         "It needs Flink 2.0 or newer (SESSION and ARRAY_AGG) and its Kafka connector.",
-        "A record without a time stops the job; one before 1970 counts, which the plan refuses or drops.",
     ]
+    if request.reads_time:
+        words.append("A record without a time stops the job; one before 1970 counts, which the plan refuses or drops.")
     if not request.is_final:
         words.append(
             "Flink's windows send one final result each; the plan's updates on every record do not exist there."

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from sessionkit.base.durations import Duration, duration_code, show_duration
 from sessionkit.base.text import java_literal, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export
-from sessionkit.exports.java_parts import COMBINERS, IMPORTS, JSON, MAIN, READERS, SERDE
+from sessionkit.exports.java_parts import COMBINERS, IMPORTS, JSON, MAIN, MILLISECONDS, READERS, SERDE
+from sessionkit.exports.lengths import java_duration
 from sessionkit.exports.request import Request, Result
 from sessionkit.exports.target import Target
 from sessionkit.windows.hopping import TimeWindows
@@ -29,10 +30,6 @@ _NEEDS = {  # helpers that other helpers call
 }
 
 
-def _duration(ms: int) -> str:
-    return f"Duration.ofMillis({ms}L)"
-
-
 # ---- windows
 
 
@@ -48,7 +45,7 @@ class _Windows(NamedTuple):
 
 
 def _sessions(windows: SessionWindows) -> _Windows:
-    lengths = f"{_duration(windows.inactivity_gap_ms)}, {_duration(windows.grace_ms)}"
+    lengths = f"{java_duration(windows.inactivity_gap_ms)}, {java_duration(windows.grace_ms)}"
     return _Windows(
         name="Session",
         code=f"SessionWindows.ofInactivityGapAndGrace({lengths})",
@@ -61,23 +58,23 @@ def _sessions(windows: SessionWindows) -> _Windows:
 
 def _time_windows(windows: TimeWindows) -> _Windows:
     is_tumbling = windows.advance_ms == windows.size_ms
-    code = f"TimeWindows.ofSizeAndGrace({_duration(windows.size_ms)}, {_duration(windows.grace_ms)})"
+    code = f"TimeWindows.ofSizeAndGrace({java_duration(windows.size_ms)}, {java_duration(windows.grace_ms)})"
     return _Windows(
         name="Tumbling" if is_tumbling else "Hopping",
-        code=code if is_tumbling else f"{code}.advanceBy({_duration(windows.advance_ms)})",
+        code=code if is_tumbling else f"{code}.advanceBy({java_duration(windows.advance_ms)})",
         store="WindowStore",
-        serde=f"TimeWindowedSerde<>(KEYS, {windows.size_ms}L)",
+        serde=f"TimeWindowedSerde<>(KEYS, {java_duration(windows.size_ms)}.toMillis())",
         smallest_retention_ms=windows.retention_ms(None),
     )
 
 
 def _sliding_windows(windows: SlidingWindows) -> _Windows:
-    lengths = f"{_duration(windows.time_difference_ms)}, {_duration(windows.grace_ms)}"
+    lengths = f"{java_duration(windows.time_difference_ms)}, {java_duration(windows.grace_ms)}"
     return _Windows(
         name="Sliding",
         code=f"SlidingWindows.ofTimeDifferenceAndGrace({lengths})",
         store="WindowStore",
-        serde=f"TimeWindowedSerde<>(KEYS, {windows.time_difference_ms}L)",
+        serde=f"TimeWindowedSerde<>(KEYS, {java_duration(windows.time_difference_ms)}.toMillis())",
         smallest_retention_ms=windows.retention_ms(None) + windows.time_difference_ms + 1,  # three differences
     )
 
@@ -97,13 +94,13 @@ class _Field(NamedTuple):
 
 
 class _Aggregate(NamedTuple):
-    """What is written for an aggregation.
+    """What is written for an aggregation: its fields, by what follows the result's name in theirs.
 
-    Its fields, by what follows the number of the result in their names; and what is sent of them, by that number.
+    One field alone is what is sent; of several `function` makes it.
     """
 
     fields: Callable[[Result], dict[str, _Field]]
-    sent: Callable[[int], str] = lambda place: f'aggregate.get("{place}")'
+    function: str = ""
 
 
 def _value(result: Result) -> str:
@@ -122,7 +119,7 @@ def _sum(result: Result) -> dict[str, _Field]:
 
 def _mean(result: Result) -> dict[str, _Field]:
     sums = _Field(_REAL_0, f"asDouble({_number(result)})", "total")
-    return {"": sums, " count": _Field(_WHOLE_0, f"one({_value(result)})", "total")}
+    return {" sum": sums, " count": _Field(_WHOLE_0, f"one({_value(result)})", "total")}
 
 
 def _one_value(combiner: str) -> _Aggregate:
@@ -135,7 +132,7 @@ JAVA: Target[_Windows, _Aggregate] = Target(
     aggregations={
         "count": _Aggregate(lambda result: {"": _Field(_WHOLE_0, "LongNode.valueOf(1)", "total")}),
         "sum": _Aggregate(_sum),
-        "mean": _Aggregate(_mean, lambda place: f'mean(aggregate.get("{place}"), aggregate.get("{place} count"))'),
+        "mean": _Aggregate(_mean, "mean"),
         "min": _one_value("least"),
         "max": _one_value("greatest"),
         "first": _one_value("earliest"),
@@ -172,11 +169,7 @@ def to_java(request: Request, *, class_name: str, store: str, retention: Duratio
 
 def _body(request: Request, windows: _Windows, class_name: str, store: str, retention_ms: int) -> str:
     key_class, key_serde = _KEYS[request.key_type]
-    fields = {
-        f"{place}{suffix}": field
-        for place, result in enumerate(request.results)
-        for suffix, field in JAVA.aggregations[result.built_in].fields(result).items()
-    }
+    fields = _fields(request)
     blocks = [
         f"/** {windows.name} windows over a topic, as planned in sessionkit. */\n",
         f"public final class {class_name} {{\n",
@@ -186,12 +179,12 @@ def _body(request: Request, windows: _Windows, class_name: str, store: str, rete
         JSON,
         f"\n    private {class_name}() {{ }}\n",
         MAIN,
-        _topology(request, windows, class_name, store, retention_ms),
-        _event_time(request),
+        _topology(request, windows, class_name, store, retention_ms, is_made=_is_made(fields)),
+        _event_time(request) if request.reads_time else "",
         _start(fields),
         _add(fields, key_class),
         _merge(fields, key_class) if windows.merges else "",
-        _result(request),
+        _result(fields) if _is_made(fields) else "",
     ]
     code = "".join(blocks) + SERDE
     return code + _helpers(code) + "}\n"
@@ -208,19 +201,22 @@ def _helpers(code: str) -> str:
 # ---- the topology
 
 
-def _topology(request: Request, windows: _Windows, class_name: str, store: str, retention_ms: int) -> str:
+def _topology(
+    request: Request, windows: _Windows, class_name: str, store: str, retention_ms: int, *, is_made: bool
+) -> str:
     key_class = _KEYS[request.key_type][0]
     merger = f", {class_name}::merge" if windows.merges else ""
     empty = ""
     if not request.windows.takes_null_values and request.types:
         nulls = " && ".join(f"column(row, {java_literal(name)}).isNull()" for name in request.types)
         empty = f"\n                .mapValues(row -> {nulls} ? null : row)"
+    made = f"\n                .mapValues({class_name}::result)" if is_made else ""
     emit = "onWindowClose" if request.is_final else "onWindowUpdate"
     return f"""
     /** From INPUT to OUTPUT: the key of a result is the windowed key, its value a JSON object; null withdraws it. */
     public static Topology topology() {{
         final StreamsBuilder builder = new StreamsBuilder();
-        builder.stream(INPUT, Consumed.with(KEYS, ROWS).withTimestampExtractor({class_name}::eventTime)){empty}
+        builder.stream(INPUT, Consumed.with(KEYS, ROWS){_extractor(request, class_name)}){empty}
                 .groupByKey()
                 .windowedBy({windows.code})
                 .emitStrategy(EmitStrategy.{emit}())
@@ -229,10 +225,9 @@ def _topology(request: Request, windows: _Windows, class_name: str, store: str, 
                                 .withKeySerde(KEYS)
                                 .withValueSerde(ROWS)
                                 .withStoreType(BuiltInDslStoreSuppliers.{STORES[store]})
-                                .withRetention({_duration(retention_ms)})
+                                .withRetention({java_duration(retention_ms)})
                                 .withCachingDisabled())
-                .toStream()
-                .mapValues({class_name}::result)
+                .toStream(){made}
                 .to(OUTPUT, Produced.with(new WindowedSerdes.{windows.serde}, ROWS));
         return builder.build();
     }}
@@ -240,6 +235,14 @@ def _topology(request: Request, windows: _Windows, class_name: str, store: str, 
 
 
 # ---- event time
+
+
+def _extractor(request: Request, class_name: str) -> str:
+    """Kafka's own takes the record's timestamp, and stops at one before 1970."""
+    if request.reads_time:
+        return f".withTimestampExtractor({class_name}::eventTime)"
+    skips = request.source.on_bad_time == "drop"
+    return ".withTimestampExtractor(new LogAndSkipOnInvalidTimestamp())" if skips else ""
 
 
 def _event_time(request: Request) -> str:
@@ -253,7 +256,7 @@ def _event_time(request: Request) -> str:
         return ms >= 0 ? ms : {without}
     }}
 """
-    code += _milliseconds(source.unit)
+    code += MILLISECONDS[source.unit]
     if source.on_bad_time == "refuse":
         code += """
     private static long refused(final JsonNode time) {
@@ -263,37 +266,43 @@ def _event_time(request: Request) -> str:
     return code
 
 
-def _milliseconds(unit: str | None) -> str:
-    if unit is None:
-        return """
-    private static long milliseconds(final JsonNode time) {
-        try {
-            return time.isTextual() ? OffsetDateTime.parse(time.textValue()).toInstant().toEpochMilli() : -1;
-        } catch (final DateTimeException e) {
-            throw new SerializationException("not a time of ISO 8601 with an offset: " + time, e);
-        }
-    }
-"""
-    scaled = {
-        "s": "Math.multiplyExact(time.longValue(), 1000L)",
-        "ms": "time.longValue()",
-        "us": "Math.floorDiv(time.longValue(), 1_000L)",
-        "ns": "Math.floorDiv(time.longValue(), 1_000_000L)",
-    }[unit]
-    return f"""
-    private static long milliseconds(final JsonNode time) {{
-        return time.isIntegralNumber() && time.canConvertToLong() ? {scaled} : -1;
-    }}
-"""
-
-
 # ---- the aggregation
 
 
-def _start(fields: dict[str, _Field]) -> str:
-    lines = "\n".join(f'        aggregate.set("{name}", {field.start});' for name, field in fields.items())
+_Fields: TypeAlias = "dict[str, tuple[str, dict[str, _Field]]]"  # by result: what makes it of them; by their names
+
+
+def _fields(request: Request) -> _Fields:
+    """The fields of the aggregate: called as their result, or, where it takes several, as no result is."""
+    taken = {result.name for result in request.results}
+    fields: _Fields = {}
+    for result in request.results:
+        aggregate, named = JAVA.aggregations[result.built_in], {}
+        for suffix, field in aggregate.fields(result).items():
+            name = result.name + suffix
+            while suffix and name in taken:
+                name += "_"
+            taken.add(name)
+            named[name] = field
+        fields[result.name] = (aggregate.function, named)
+    return fields
+
+
+def _is_made(fields: _Fields) -> bool:
+    """True if a result is not simply its field."""
+    return any(function for function, _ in fields.values())
+
+
+def _lines(fields: _Fields, line: Callable[[str, _Field], str]) -> str:
+    return "\n".join(
+        f"        {line(java_literal(name), field)};" for _, named in fields.values() for name, field in named.items()
+    )
+
+
+def _start(fields: _Fields) -> str:
+    lines = _lines(fields, lambda name, field: f"aggregate.set({name}, {field.start})")
     return f"""
-    /** The aggregate of an empty window: a field for each result, by its number. */
+    /** The aggregate of an empty window. */
     static JsonNode start() {{
         final ObjectNode aggregate = JSON.createObjectNode();
 {lines}
@@ -302,12 +311,11 @@ def _start(fields: dict[str, _Field]) -> str:
 """
 
 
-def _add(fields: dict[str, _Field], key_class: str) -> str:
-    lines = "\n".join(
-        f'        after.set("{name}", {field.combiner}(before.get("{name}"), {field.value}));'
-        for name, field in fields.items()
+def _add(fields: _Fields, key_class: str) -> str:
+    lines = _lines(
+        fields, lambda name, field: f"after.set({name}, {field.combiner}(before.get({name}), {field.value}))"
     )
-    can_be_null = all(field.start == _NULL for field in fields.values())
+    can_be_null = all(field.start == _NULL for _, named in fields.values() for field in named.values())
     return f"""
     /** The aggregate with one more record. */
     static JsonNode add(final {key_class} key, final JsonNode row, final JsonNode before) {{
@@ -318,10 +326,9 @@ def _add(fields: dict[str, _Field], key_class: str) -> str:
 """
 
 
-def _merge(fields: dict[str, _Field], key_class: str) -> str:
-    lines = "\n".join(
-        f'        after.set("{name}", {field.combiner}(older.get("{name}"), newer.get("{name}")));'
-        for name, field in fields.items()
+def _merge(fields: _Fields, key_class: str) -> str:
+    lines = _lines(
+        fields, lambda name, field: f"after.set({name}, {field.combiner}(older.get({name}), newer.get({name})))"
     )
     return f"""
     /** The aggregates of two sessions as one. */
@@ -333,19 +340,21 @@ def _merge(fields: dict[str, _Field], key_class: str) -> str:
 """
 
 
-def _result(request: Request) -> str:
-    lines = "\n".join(
-        f"        row.set({java_literal(result.name)}, {JAVA.aggregations[result.built_in].sent(place)});"
-        for place, result in enumerate(request.results)
-    )
+def _result(fields: _Fields) -> str:
+    lines = []
+    for result, (function, named) in fields.items():
+        parts = ", ".join(f"aggregate.get({java_literal(name)})" for name in named)
+        made = f"{function}({parts})" if function else parts
+        lines.append(f"        row.set({java_literal(result)}, {made});")
+    written = "\n".join(lines)
     return f"""
-    /** What is sent for an aggregate, under the names of the results. */
+    /** What is sent for an aggregate. */
     static JsonNode result(final JsonNode aggregate) {{
         if (aggregate == null) {{
             return null;
         }}
         final ObjectNode row = JSON.createObjectNode();
-{lines}
+{written}
         return row;
     }}
 """

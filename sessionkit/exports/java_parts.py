@@ -36,6 +36,7 @@ IMPORTS = (
     "org.apache.kafka.streams.kstream.SlidingWindows",
     "org.apache.kafka.streams.kstream.TimeWindows",
     "org.apache.kafka.streams.kstream.WindowedSerdes",
+    "org.apache.kafka.streams.processor.LogAndSkipOnInvalidTimestamp",
     "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers",
     "org.apache.kafka.streams.state.SessionStore",
     "org.apache.kafka.streams.state.WindowStore",
@@ -91,6 +92,32 @@ SERDE = """
         return value;
     }
 """
+
+# How an event time in a record's value is read, by its unit; without one it is text.
+_SCALED = {
+    "s": "Math.multiplyExact(time.longValue(), 1000L)",
+    "ms": "time.longValue()",
+    "us": "Math.floorDiv(time.longValue(), 1_000L)",
+    "ns": "Math.floorDiv(time.longValue(), 1_000_000L)",
+}
+MILLISECONDS = {
+    unit: f"""
+    private static long milliseconds(final JsonNode time) {{
+        return time.isIntegralNumber() && time.canConvertToLong() ? {scaled} : -1;
+    }}
+"""
+    for unit, scaled in _SCALED.items()
+} | {
+    None: """
+    private static long milliseconds(final JsonNode time) {
+        try {
+            return time.isTextual() ? OffsetDateTime.parse(time.textValue()).toInstant().toEpochMilli() : -1;
+        } catch (final DateTimeException e) {
+            throw new SerializationException("not a time of ISO 8601 with an offset: " + time, e);
+        }
+    }
+"""
+}
 
 # How a column of a type is read, by the type and whether it is counted as a number.
 READERS = {

@@ -9,6 +9,7 @@ from sessionkit.base.durations import Duration, show_duration
 from sessionkit.base.text import sql_literal, sql_name
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export
+from sessionkit.exports.lengths import ksql_length
 from sessionkit.exports.request import Request, Result, check_sql_names
 from sessionkit.exports.target import Target
 from sessionkit.windows.hopping import TimeWindows
@@ -53,18 +54,14 @@ class _Windows(NamedTuple):
 
 def _sessions(windows: SessionWindows) -> _Windows:
     withdrawn = "A session that grew is withdrawn by a null value for its old bounds, as in the plan."
-    return _Windows("SESSION", _ms(windows.inactivity_gap_ms), windows.retention_ms(None) + 1, (withdrawn,))
+    return _Windows("SESSION", ksql_length(windows.inactivity_gap_ms), windows.retention_ms(None) + 1, (withdrawn,))
 
 
 def _time_windows(windows: TimeWindows) -> _Windows:
-    size, retention_ms = f"SIZE {_ms(windows.size_ms)}", windows.retention_ms(None)
+    size, retention_ms = f"SIZE {ksql_length(windows.size_ms)}", windows.retention_ms(None)
     if windows.advance_ms == windows.size_ms:
         return _Windows("TUMBLING", size, retention_ms)
-    return _Windows("HOPPING", f"{size}, ADVANCE BY {_ms(windows.advance_ms)}", retention_ms)
-
-
-def _ms(ms: int) -> str:
-    return f"{ms} MILLISECONDS"
+    return _Windows("HOPPING", f"{size}, ADVANCE BY {ksql_length(windows.advance_ms)}", retention_ms)
 
 
 # ---- aggregations
@@ -126,18 +123,22 @@ def _settings() -> str:
 
 
 def _streams(request: Request, key: str) -> list[str]:
-    """The stream over the topic; where times are not milliseconds, a second one in which they are."""
+    """The stream over the topic; where it has times that are not milliseconds, a second one in which they are.
+
+    Without a TIMESTAMP ksqlDB takes the record's own.
+    """
     source, unit = request.source, request.source.unit
     columns = [f"  {key} {_TYPES[request.key_type]} KEY"]
-    columns += [f"  {sql_name(name)} {_TYPES[kind]}" for name, kind in request.value_types().items()]
+    values = request.value_types() or {request.free_name("value"): "string"}  # it takes no source without any
+    columns += [f"  {sql_name(name)} {_TYPES[kind]}" for name, kind in values.items()]
     options = [f"KAFKA_TOPIC = {sql_literal(request.input_topic)}", "KEY_FORMAT = 'KAFKA'", "VALUE_FORMAT = 'JSON'"]
     time = f"TIMESTAMP = {sql_literal(sql_name(source.timestamp))}"
-    if unit in (None, "ms"):
+    if request.reads_time and unit in (None, "ms"):
         options.append(time)
-    if unit is None:
+    if request.reads_time and unit is None:
         options.append(f"TIMESTAMP_FORMAT = '{_ISO}'")
     first = f"CREATE STREAM `records` (\n{_listed(columns)}\n) WITH ({', '.join(options)});"
-    if unit in (None, "ms"):
+    if not _needs_ms(request):
         return [first]
     ms = sql_name(request.free_name("event_time_ms"))
     second = "\n".join(
@@ -149,13 +150,17 @@ def _streams(request: Request, key: str) -> list[str]:
     return [first, second]
 
 
+def _needs_ms(request: Request) -> bool:
+    return request.reads_time and request.source.unit not in (None, "ms")
+
+
 def _listed(lines: list[str]) -> str:
     return ",\n".join(lines)
 
 
 def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> str:
-    kept = f"RETENTION {_ms(retention_ms)}, GRACE PERIOD {_ms(request.windows.grace_ms)}"
-    stream = "`records`" if request.source.unit in (None, "ms") else "`records_in_ms`"
+    kept = f"RETENTION {ksql_length(retention_ms)}, GRACE PERIOD {ksql_length(request.windows.grace_ms)}"
+    stream = "`records_in_ms`" if _needs_ms(request) else "`records`"
     start, end = (sql_name(request.free_name(name)) for name in ("window_start_ms", "window_end_ms"))
     written = [KSQL.aggregations[result.built_in].write(result) for result in request.results]
     results = [f"    {code} AS {sql_name(result.name)}" for code, result in zip(written, request.results, strict=True)]
@@ -177,7 +182,7 @@ def _differences(request: Request, windows: _Windows, retention_ms: int) -> list
         "A record without a time, or with one before 1970, is logged and left out; the plan refuses it or counts it.",
         "A record whose whole value is null is skipped, and does not move stream time.",
     ]
-    if request.source.unit not in (None, "ms"):
+    if _needs_ms(request):
         words.append("Times become milliseconds in a second stream, which writes every record to a topic of its own.")
     if request.is_final:
         words.append(

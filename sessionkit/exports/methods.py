@@ -17,7 +17,9 @@ class Exports:
     """What `Plan` inherits: itself as code for Kafka Streams, ksqlDB, Flink and Spark.
 
     All take `types`, what the aggregated columns hold: "bigint", "double", "string" or "boolean" (left out: "double"
-    where they are summed or compared, else "string"), and `key_type`, "string", "bigint" or "bytes". All raise
+    where they are summed or compared, else "string"), `key_type`, "string", "bigint" or "bytes", and `timestamp`:
+    "column" takes the event time from the plan's timestamp column in the record's value, as the plan does; "record"
+    takes the record's own timestamp, as Kafka Streams does where nothing else is said. All raise
     `NotBuilt` for what has no counterpart there, such as Python functions, and `InvalidArgument` for a name, a type or
     a topic that cannot be written.
     """
@@ -30,6 +32,7 @@ class Exports:
         retention: Duration | None = None,
         types: Mapping[str, str] | None = None,
         key_type: str = "string",
+        timestamp: str = "column",
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
@@ -41,9 +44,9 @@ class Exports:
                 day more for final results.
         Example:
             >>> print(plan.to_java().code.partition("windowedBy(")[2].splitlines()[0])
-            SessionWindows.ofInactivityGapAndGrace(Duration.ofMillis(30000L), Duration.ofMillis(10000L)))
+            SessionWindows.ofInactivityGapAndGrace(Duration.ofSeconds(30), Duration.ofSeconds(10)))
         """
-        request = request_of(JAVA, self, types, key_type, input_topic, output_topic)
+        request = request_of(JAVA, self, types, key_type, timestamp, input_topic, output_topic)
         return to_java(request, class_name=class_name, store=store, retention=retention)
 
     def to_ksql(
@@ -52,6 +55,7 @@ class Exports:
         retention: Duration | None = None,
         types: Mapping[str, str] | None = None,
         key_type: str = "string",
+        timestamp: str = "column",
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
@@ -59,15 +63,18 @@ class Exports:
 
         Example:
             >>> print(plan.to_ksql().code.partition("WINDOW ")[2].splitlines()[0])
-            SESSION (30000 MILLISECONDS, RETENTION 40001 MILLISECONDS, GRACE PERIOD 10000 MILLISECONDS)
+            SESSION (30 SECONDS, RETENTION 40001 MILLISECONDS, GRACE PERIOD 10 SECONDS)
         """
-        return to_ksql(request_of(KSQL, self, types, key_type, input_topic, output_topic), retention=retention)
+        return to_ksql(
+            request_of(KSQL, self, types, key_type, timestamp, input_topic, output_topic), retention=retention
+        )
 
     def to_flink_sql(
         self: Exportable,
         *,
         types: Mapping[str, str] | None = None,
         key_type: str = "string",
+        timestamp: str = "column",
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
@@ -77,20 +84,21 @@ class Exports:
             >>> "SESSION(TABLE `records` PARTITION BY `key`" in plan.to_flink_sql().code
             True
         """
-        return to_flink_sql(request_of(FLINK, self, types, key_type, input_topic, output_topic))
+        return to_flink_sql(request_of(FLINK, self, types, key_type, timestamp, input_topic, output_topic))
 
     def to_spark(
         self: Exportable,
         *,
         types: Mapping[str, str] | None = None,
         key_type: str = "string",
+        timestamp: str = "column",
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
         """A Python module for Structured Streaming, with Spark's own windows; only `plan.run` is exact.
 
         Example:
-            >>> 'F.session_window("event_time", "30000 milliseconds")' in plan.to_spark().code
+            >>> 'F.session_window("event_time", "30 seconds")' in plan.to_spark().code
             True
         """
-        return to_spark(request_of(SPARK, self, types, key_type, input_topic, output_topic))
+        return to_spark(request_of(SPARK, self, types, key_type, timestamp, input_topic, output_topic))

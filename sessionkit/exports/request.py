@@ -20,6 +20,7 @@ from sessionkit.windows.contract import WindowKind
 
 TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
 KEY_TYPES = ("string", "bigint", "bytes")
+TIMESTAMPS = ("column", "record")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _READ_AS = {
     "bigint": "integers of 64 bits",
@@ -79,6 +80,7 @@ class Request:
     types: Mapping[str, str]  # of the columns that the aggregations read
     assumed: tuple[str, ...]  # of these, the ones whose type was not given
     key_type: str
+    timestamp: str
     input_topic: str
     output_topic: str
 
@@ -103,13 +105,19 @@ class Request:
         return self.plan.strategy == "on_window_close"
 
     @property
+    def reads_time(self) -> bool:
+        """True if a record's value holds the event time, False if it is the record's own timestamp."""
+        return self.timestamp == "column"
+
+    @property
     def time_type(self) -> str:
         """The type of the event time in a record's value."""
         return "string" if self.source.unit is None else "bigint"
 
     def value_types(self) -> dict[str, str]:
-        """What a record's value holds: the event time and the columns that are read, with their types."""
-        return {self.source.timestamp: self.time_type, **self.types}
+        """What a record's value holds: its event time, unless it is its own, and the columns that are read."""
+        time = {self.source.timestamp: self.time_type} if self.reads_time else {}
+        return {**time, **self.types}
 
     def free_name(self, name: str) -> str:
         """`name`, or something like it that no column and no result is called, in any case of letters."""
@@ -135,23 +143,33 @@ class Request:
         what = f"the {_KEY_WORDS[self.key_type]} in column {keys[0]}"
         if len(keys) > 1:
             what = f"the text of columns {', '.join(keys)}, joined by {quoted(str(self.source.sep))}"
-        columns = ", ".join(f"{quoted(name)} ({_READ_AS[kind]})" for name, kind in self.types.items())
-        time = quoted(self.source.timestamp)
-        clock = "ISO 8601 text with its offset from UTC, such as 2024-01-01T09:00:00.000Z"
-        if self.source.unit is not None:
-            clock = f"an integer in {self.source.unit} since 1970"
-        others = f", and the columns {columns}; one that is left out counts as null" if columns else ""
-        words = [
-            f"The key of each record of topic {quoted(self.input_topic)} is {what}.",
-            f"Its value is a JSON object with the event time {time} ({clock}){others}.",
-        ]
-        if self.source.timezone is not None and self.source.timezone != "UTC" and self.source.unit is None:
-            zone = quoted(self.source.timezone)
+        words = [f"The key of each record of topic {quoted(self.input_topic)} is {what}.", *self._value_and_time()]
+        is_clock = self.reads_time and self.source.unit is None
+        if is_clock and self.source.timezone not in (None, "UTC"):
+            zone = quoted(str(self.source.timezone))
             words.append(f"The plan reads clock times of {zone}; the topic must hold them with their offset.")
         if self.assumed:
             names = ", ".join(quoted(name) for name in self.assumed)
             words.append(f"The plan holds no data: the types of {names} are guesses; types= sets them.")
         return words
+
+    def _value_and_time(self) -> list[str]:
+        time = quoted(self.source.timestamp)
+        columns = ", ".join(f"{quoted(name)} ({_READ_AS[kind]})" for name, kind in self.types.items())
+        missing = "; one that is left out counts as null" if columns else ""
+        if not self.reads_time:
+            return [
+                f"Its value is a JSON object with the columns {columns}{missing}." if columns else "Its value is JSON.",
+                f"The event time is the record's own timestamp; the plan reads it from column {time}.",
+            ]
+        clock = "ISO 8601 text with its offset from UTC, such as 2024-01-01T09:00:00.000Z"
+        if self.source.unit is not None:
+            clock = f"an integer in {self.source.unit} since 1970"
+        others = f", and the columns {columns}{missing}" if columns else ""
+        return [
+            f"Its value is a JSON object with the event time {time} ({clock}){others}.",
+            "With timestamp=\"record\" the event time is the record's own timestamp, Kafka's default, instead.",
+        ]
 
     def ordering(self) -> str:
         """Where the topic's order may not be the plan's."""
@@ -171,6 +189,7 @@ def request_of(
     plan: Exportable,
     types: Mapping[str, str] | None,
     key_type: str,
+    timestamp: str,
     input_topic: str,
     output_topic: str,
 ) -> Request:
@@ -184,6 +203,7 @@ def request_of(
     _refuse_own_forms(plan)
     target.check(plan.complete_windows, plan.aggregations)
     one_of("key_type", key_type, KEY_TYPES)
+    one_of("timestamp", timestamp, TIMESTAMPS)
     if len(plan.source.keys) > 1 and key_type != "string":
         raise InvalidArgument(problem("several key columns are joined as text", f"key_type={key_type!r}", '"string"'))
     topics: dict[str, object] = {"input_topic": input_topic, "output_topic": output_topic}
@@ -198,6 +218,7 @@ def request_of(
         types=known,
         assumed=assumed,
         key_type=key_type,
+        timestamp=timestamp,
         input_topic=input_topic,
         output_topic=output_topic,
     )

@@ -9,6 +9,7 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.text import literal
 from sessionkit.errors import NotBuilt, problem
 from sessionkit.exports.export import Export
+from sessionkit.exports.lengths import spark_interval
 from sessionkit.exports.request import Request, Result, lateness
 from sessionkit.exports.target import Target
 from sessionkit.windows.hopping import TimeWindows
@@ -103,7 +104,7 @@ def _sessions(windows: SessionWindows) -> _Windows:
     if windows.inactivity_gap_ms == 0:
         raise NotBuilt(problem("Spark has no sessions without a gap", repr(windows), "a gap of 1 ms or more"))
     return _Windows(
-        code=f'F.session_window("event_time", "{windows.inactivity_gap_ms} milliseconds")',
+        code=f'F.session_window("event_time", "{spark_interval(windows.inactivity_gap_ms)}")',
         end=f"({_END} - {windows.inactivity_gap_ms})",
         watermark_delay_ms=windows.grace_ms + 1,
         update_mode="append",  # Spark refuses session windows in update mode
@@ -117,10 +118,10 @@ def _sessions(windows: SessionWindows) -> _Windows:
 
 def _time_windows(windows: TimeWindows) -> _Windows:
     is_tumbling = windows.advance_ms == windows.size_ms
-    advance = "" if is_tumbling else f', "{windows.advance_ms} milliseconds"'
+    advance = "" if is_tumbling else f', "{spark_interval(windows.advance_ms)}"'
     first = "Spark also has the windows that start before 1970; the plan's start at 0."
     return _Windows(
-        code=f'F.window("event_time", "{windows.size_ms} milliseconds"{advance})',
+        code=f'F.window("event_time", "{spark_interval(windows.size_ms)}"{advance})',
         end=_END,
         watermark_delay_ms=windows.grace_ms,
         update_mode="update",
@@ -203,7 +204,7 @@ def to_spark(request: Request) -> Export:
         key=_KEYS[request.key_type],
         time=_time(request),
         columns=_lines(8, [f"value.getField({literal(n)}).alias({literal(c)})" for n, c in column_of.items()]),
-        delay=literal(f"{windows.watermark_delay_ms} milliseconds"),
+        delay=literal(spark_interval(windows.watermark_delay_ms)),
         window=windows.code,
         results=_lines(
             8, [f"{_written(r, column_of)}.alias({literal(_place(p))})" for p, r in enumerate(request.results)]
@@ -231,6 +232,8 @@ def _field(name: str, kind: str) -> str:
 
 
 def _time(request: Request) -> str:
+    if not request.reads_time:
+        return 'raw["timestamp"]'
     column = f"value.getField({literal(request.source.timestamp)})"
     if request.source.unit is None:
         return f'F.date_trunc("millisecond", F.to_timestamp({column}))'

@@ -16,6 +16,7 @@ from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRec
 from sessionkit.plan import Plan
 from sessionkit.records.batch import read_records
 from sessionkit.run import Run, Theme
+from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.input import check_built
 from sessionkit.spark.reading.tasks import Parallelism, SparkReading
 from sessionkit.spark.stream_run import StreamRun
@@ -51,8 +52,10 @@ def start(
     Raises:
         InvalidArgument: the plan does not name a partition and an offset column, or a stream is to run by key.
         NotBuilt: rules="kafka", or a store.
+        SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
     check_built(df, rules, store)
+    settle_worker_python(df.sparkSession)
     if not df.isStreaming:
         return dataclasses.replace(SparkRun.of(plan, df, retention), parallelism=parallelism)
     if parallelism != "partition":

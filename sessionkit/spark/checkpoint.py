@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from sessionkit.errors import InvalidArgument, SparkUnavailable, problem, shorten
 from sessionkit.spark.checkpoint_damage import damage_told
+from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.types import spark_schema
 from sessionkit.stores.contract import Snapshot, read_only_kind
 from sessionkit.stores.read_only import ReadOnlyStore
@@ -57,13 +58,14 @@ def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) 
     Raises:
         InvalidArgument: there is no such checkpoint or micro-batch, or it is of another kind of query.
         StoreCorrupted: a file is damaged or missing; the error names it if Spark does.
-        SparkUnavailable: no Spark session runs in this process.
+        SparkUnavailable: no Spark session runs in this process, or its workers' Python cannot run sessionkit.
     Example:
         >>> sk.read_state("state").groupBy("partition").count().show()  # doctest: +SKIP
     """
     from pyspark.sql import functions as F
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    settle_worker_python(_session())
     heads, chunks = _heads(checkpoint, batch), _chunks(checkpoint, batch)
     largest = _collected(chunks.orderBy(F.length("rows").desc()).limit(1), checkpoint)
     state_of = {head.slot: (head.holds, head.partition) for head in heads}

@@ -29,7 +29,7 @@ def start_spark(more: Mapping[str, str]) -> SparkSession:
         SparkUnavailable: there is no pyspark, or no such Java.
     """
     from sessionkit.spark.batch_run import BATCH_SETTINGS
-    from sessionkit.spark.java_home import use_java
+    from sessionkit.spark.environment.java_home import use_java
 
     if find_spec("pyspark") is None:
         want = f"{install('spark')}, which also brings a Java"

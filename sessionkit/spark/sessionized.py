@@ -13,6 +13,7 @@ from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.plan import Plan
 from sessionkit.records.inputs.opened import check_columns
 from sessionkit.records.source import Source
+from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.types import column, shown_timestamp, spark_schema
 from sessionkit.spark.worker.sessions_of_rows import sessions_of_rows
 from sessionkit.spark.worker.task_wrapper import worker_task
@@ -30,6 +31,7 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     Raises:
         InvalidArgument: they arrive in order, and the columns that say which are not named.
         NotBuilt: a stream.
+        SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
     source = plan.source
     if df.isStreaming:
@@ -41,6 +43,7 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
         raise InvalidArgument(
             problem("with a grace, the order of arrival counts, and rows on Spark have none", got, want)
         )
+    settle_worker_python(df.sparkSession)
     check_columns(df.columns, [*source.columns(), *([offset] if offset else [])])
     windows = plan.complete_windows
     names, inner_names = assigned_names(windows), assigned_names(windows, times="ms")

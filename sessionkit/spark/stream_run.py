@@ -5,21 +5,20 @@ from __future__ import annotations
 import atexit
 import os
 import uuid
-import warnings
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 import pyarrow as pa
 
-from sessionkit.base.calls import level_of_user
 from sessionkit.base.durations import Duration, duration_ms
-from sessionkit.base.text import escape_html, html_block
+from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.spark.input import SparkInput
 from sessionkit.spark.query.output_columns import tell_changes
 from sessionkit.spark.query.progress import OBSERVED, QueryProgress
 from sessionkit.spark.query.result_folders import BatchFolder, local_path
+from sessionkit.spark.query.state_partitions import chosen_for_start, is_chosen, suggested, warn_of_default
 from sessionkit.spark.types import SparkForm, column, spark_schema
 from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack
@@ -34,7 +33,6 @@ _PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 # What a query keeps for a micro-batch is what changed in it, not a copy of all.
 _CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
-_TASKS, _SPARKS_TASKS = "spark.sql.shuffle.partitions", "200"
 Write: TypeAlias = "Callable[[DataFrame, int], None]"
 Sink: TypeAlias = "str | os.PathLike[str] | Write"
 
@@ -52,7 +50,7 @@ class StreamRun(SparkInput):
 
         "update", "tombstone" and "final" rows are those of `changelog()`, "dropped" ones those of `dropped()`.
         """
-        return self.shown(self._events())
+        return self._view("events")
 
     def _events(self) -> DataFrame:
         from pyspark.sql import functions as F
@@ -77,7 +75,7 @@ class StreamRun(SparkInput):
 
     def changelog(self) -> DataFrame:
         """What goes downstream: updates and tombstones, or finals, by the plan's emit strategy."""
-        return self.shown(_select(self._events(), *self._rows_of("changelog")))
+        return self._view("changelog")
 
     def finals(self) -> DataFrame:
         """Each window once, when it is final.
@@ -93,7 +91,7 @@ class StreamRun(SparkInput):
 
         The grace that a late record of a session lacked is not given, as it takes the history of its key.
         """
-        return self.shown(_select(self._events(), *self._rows_of("dropped")))
+        return self._view("dropped")
 
     def table(self) -> NoReturn:
         """Not offered: a stream has no final table.
@@ -130,7 +128,7 @@ class StreamRun(SparkInput):
             available_now: processes what is there now, in as many micro-batches as the source decides, and ends.
             name: the name of the query.
         Returns:
-            Spark's query, which runs in the background.
+            Spark's query, which runs in the background; a new one has as many state partitions as `repr(run)` says.
         Raises:
             InvalidArgument: no view is sent anywhere, `finals` of a plan that emits updates, or a folder that holds
                 micro-batches of another query. What else is in the way stops the query, with its name.
@@ -146,9 +144,8 @@ class StreamRun(SparkInput):
         if not sinks:
             raise InvalidArgument(problem("write needs somewhere to write to", "no view", 'changelog="sessions"'))
         if every is not None and available_now:
-            raise InvalidArgument(
-                problem("a query that ends by itself has no interval", f"every={every!r}", "leave one out")
-            )
+            got, want = f"every={every!r}", "leave one out"
+            raise InvalidArgument(problem("a query that ends by itself has no interval", got, want))
         if finals is not None:
             self._check_finals()
         spark, place = self.frame.sparkSession, os.fspath(checkpoint)
@@ -161,7 +158,8 @@ class StreamRun(SparkInput):
             writer = writer.trigger(processingTime=f"{duration_ms(every, 'every')} milliseconds")
         if available_now:
             writer = writer.trigger(availableNow=True)
-        query = (writer if name is None else writer.queryName(name)).start()
+        with chosen_for_start(spark):
+            query = (writer if name is None else writer.queryName(name)).start()
         listener_of(spark).note(query, self._name, place)
         return query
 
@@ -204,11 +202,15 @@ class StreamRun(SparkInput):
 
     def summary(self) -> str:
         """What will run and how, in a line."""
-        windows, source = self.plan.complete_windows, self.plan.source
-        return (
+        windows, source, spark = self.plan.complete_windows, self.plan.source, self.frame.sparkSession
+        said = (
             f"{windows.noun}s on a stream · {windows.in_words()} · emit {self.plan.strategy.replace('_', ' ')} · "
             f"state by {source.partition}, in order of {source.offset}"
         )
+        if not is_chosen(spark):
+            number, why = suggested(spark)
+            said += f" · a new query started by write() keeps it in {plural(number, 'state partition')}, {why}"
+        return said
 
     def __repr__(self) -> str:
         return f"StreamRun: {self.summary()}"
@@ -246,6 +248,11 @@ class StreamRun(SparkInput):
         atexit.register(SharedFiles(name).remove)
         return name
 
+    def _view(self, view: str) -> DataFrame:
+        """Some rows and columns of the events, for a query that the user starts."""
+        warn_of_default(self.frame.sparkSession)
+        return self.shown(_select(self._events(), *self._rows_of(view)))
+
     def _rows_of(self, view: str) -> tuple[str, list[str]]:
         """Which rows of the events a view has, as SQL, and which columns."""
         if view == "events":
@@ -273,13 +280,6 @@ class StreamRun(SparkInput):
             spark.conf.set(_PROVIDER, _ROCKSDB)
             spark.conf.set(_CHANGELOG, "true")
         listener_of(spark).plans[self._name] = self.zoned_plan
-        if spark.conf.get(_TASKS) == _SPARKS_TASKS:
-            text = (
-                f"{_TASKS} is {_SPARKS_TASKS}, Spark's default: a new stream will keep its state in that many parts "
-                "for ever, each with its own files. The number of source partitions is enough; set it before the first "
-                "start"
-            )
-            warnings.warn(text, stacklevel=level_of_user())
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         want = f'.with_types({names[0]}="string"), with any type of Spark\'s'

@@ -15,12 +15,16 @@ from sessionkit import errors
 from sessionkit.base.result_columns import TIMES, last_shown_ms, shown_key
 from sessionkit.errors import SessionkitError, SparkUnavailable, problem
 from sessionkit.spark.checkpoint_damage import damage_told
+from sessionkit.spark.environment.worker_python import WANT
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-_OTHER_PYTHON = re.compile(r"No module named '(sessionkit|pyarrow|numba|numpy|sortedcontainers)[\w.]*'")
+_OTHER_PYTHON = re.compile(
+    r"No module named '(?:sessionkit|pyspark|pyarrow|pandas|numba|numpy|sortedcontainers)[\w.]*'"
+    r"|Python in worker has different version: [\d.]+ than that in driver: [\d.]+"
+)
 _OURS = re.compile(r"sessionkit\.errors\.(\w+): (.+)")
 
 
@@ -51,8 +55,7 @@ def readable_errors() -> Iterator[None]:
 def _ours(text: str) -> SessionkitError | None:
     """The error of sessionkit that a worker's traceback ends with."""
     if other := _OTHER_PYTHON.search(text):
-        want = 'os.environ["PYSPARK_PYTHON"] = sys.executable before Spark starts (on a cluster: install it there)'
-        return SparkUnavailable(problem("Spark's workers run a Python that lacks sessionkit", other[0], want))
+        return SparkUnavailable(problem("Spark's workers run a Python that cannot run sessionkit", other[0], WANT))
     found = _OURS.findall(text)
     kind = getattr(errors, found[-1][0], None) if found else None
     return None if kind is None else kind(found[-1][1].strip())

@@ -19,7 +19,7 @@ ROWS, BATCH = 4_000, 500
 HEAD = """import os, sys, warnings
 os.environ["PYSPARK_PYTHON"] = sys.executable
 import sessionkit as sk
-from sessionkit.spark.java_home import use_java
+from sessionkit.spark.environment.java_home import use_java
 from sessionkit.replay_source import ReplaySource
 from pyspark.sql import SparkSession
 use_java()

@@ -26,14 +26,27 @@ class Sent(NamedTuple):
     timestamp_ms: int
 
 
-def job(export: Export, rows: Sequence[Row], key: str, class_name: str = "WindowedAggregation") -> dict[str, Any]:
-    """What the oracle is asked: the class as it is printed, and the records as bytes."""
-    records = [{"key": _base64(row[key], is_key=True), "value": _base64(_value(row, key))} for row in rows]
+def job(
+    export: Export, rows: Sequence[Row], key: str, class_name: str = "WindowedAggregation", timestamp: str = ""
+) -> dict[str, Any]:
+    """What the oracle is asked: the class as it is printed, and the records as bytes.
+
+    Args:
+        timestamp: the column that is the timestamp of a record itself, and not in its value.
+    """
+    records = [
+        {
+            "key": _base64(row[key], is_key=True),
+            "value": _base64(_value(row, key, timestamp)),
+            "timestamp": row.get(timestamp, 0),
+        }
+        for row in rows
+    ]
     return {"id": 1, "class_name": class_name, "source": str(export), "records": records}
 
 
-def _value(row: Row, key: str) -> str:
-    return json.dumps({name: value for name, value in row.items() if name != key})
+def _value(row: Row, *not_in_it: str) -> str:
+    return json.dumps({name: value for name, value in row.items() if name not in not_in_it})
 
 
 def _base64(value: Any, *, is_key: bool = False) -> str | None:

@@ -33,7 +33,7 @@ def start_spark(master: str = "local[2]", *, remote: bool = False, **options: st
     """A local session, or one of a local server. Raises SparkUnavailable where there is no Java."""
     from pyspark.sql import SparkSession
 
-    from sessionkit.spark.java_home import use_java
+    from sessionkit.spark.environment.java_home import use_java
 
     use_java()
     os.environ["PYSPARK_PYTHON"] = sys.executable

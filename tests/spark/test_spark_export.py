@@ -70,6 +70,21 @@ def test_a_batch_query_gives_the_plans_windows(spark: SparkSession, kind: str, u
     assert _sorted([{name: row[name] for name in names} for row in own]) == _sorted(found)
 
 
+@pytest.mark.filterwarnings("ignore:column .* read as")
+def test_the_records_own_timestamp_gives_the_plans_windows(spark: SparkSession) -> None:
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").windowed_by(WINDOWS["session"]).count()
+    module: dict[str, Any] = {"__name__": "exported"}
+    exec(compile(str(plan.to_spark(key_type="bigint", timestamp="record")), "exported.py", "exec"), module)  # noqa: S102
+    rows = [{"user": row["user"], "at": row["at"]} for row in _rows()]
+    raw = [(row["user"].to_bytes(8, "big", signed=True), b"{}", row["at"]) for row in rows]
+    frame = spark.createDataFrame(raw, "key binary, value binary, at bigint")
+    frame = frame.selectExpr("key", "value", "timestamp_millis(at) AS timestamp")
+    found = module["windowed"](module["records"](frame)).toArrow().to_pylist()
+    own = plan.run(pa.Table.from_pylist(rows)).table().to_pylist()
+    names = ("key", "window_start_ms", "window_end_ms", "count")
+    assert _sorted([{name: row[name] for name in names} for row in own]) == _sorted(found)
+
+
 def _value(row: dict[str, Any], unit: str | None) -> dict[str, Any]:
     at = row["at"]
     time: Any = {"ms": at, "us": at * 1000 + 999}.get(str(unit))

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
+import os
+import warnings
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 
 from sessionkit.errors import InvalidArgument
+from sessionkit.spark.query.state_partitions import SETTING, suggested
 from tests.spark.common import BASE, WINDOWS, plan_of, read_stream, records, write_files
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -120,10 +126,69 @@ def test_what_write_refuses(spark: SparkSession, tmp_path: Path) -> None:
         run.write(checkpoint=tmp_path, events=tmp_path / "out", every="1s", available_now=True)
     with pytest.raises(InvalidArgument, match="no query of this run has reported progress yet"):
         run.metrics()
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", "200")
-    try:
-        with pytest.warns(UserWarning, match=r"shuffle\.partitions is 200"):
-            run.events()
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+@pytest.fixture
+def unset(spark: SparkSession) -> Iterator[SparkSession]:
+    """A session whose user has not said in how many partitions a shuffle ends."""
+    before = spark.conf.get(SETTING)
+    spark.conf.unset(SETTING)
+    yield spark
+    spark.conf.set(SETTING, str(before))
+
+
+def partitions_of(checkpoint: Path, batch: int) -> tuple[str, int]:
+    """What the checkpoint says of its state: by the offsets of a micro-batch, and by its folders."""
+    told = json.loads((checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[1])
+    return told["conf"][SETTING], sum(path.name.isdigit() for path in (checkpoint / "state" / "0").iterdir())
+
+
+def test_write_chooses_the_state_partitions_of_a_new_query(unset: SparkSession, tmp_path: Path) -> None:
+    table = records(3).slice(0, 60)
+    run = BASE.count().run(read_stream(unset, write_files(table.slice(0, 40), tmp_path / "in", [])))
+    assert repr(run).endswith("a new query started by write() keeps it in 2 state partitions, for 2 cores")
+
+    def write(checkpoint: str) -> Path:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            place = {"checkpoint": tmp_path / checkpoint, "events": tmp_path / f"{checkpoint} events"}
+            run.write(**place, available_now=True).awaitTermination()
+        return tmp_path / checkpoint
+
+    unset.conf.set(SETTING, "3")
+    assert "state partition" not in repr(run)
+    assert partitions_of(write("mine"), 0) == ("3", 3), "what the user set stays"
+    unset.conf.unset(SETTING)
+    later = write_files(table.slice(40), tmp_path / "more", []) / "00000.parquet"
+    os.utime(later, (1_700_000_009,) * 2)
+    later.rename(tmp_path / "in" / "later.parquet")
+    assert partitions_of(write("mine"), 1) == ("3", 3), "a checkpoint keeps its number"
+    assert partitions_of(write("new"), 0) == ("2", 2)
+    assert SETTING not in unset.conf.getAll and unset.conf.get(SETTING) == "200", "the session is as it was"
+
+
+def test_a_query_of_the_users_own_is_told_what_to_set(unset: SparkSession, tmp_path: Path) -> None:
+    run = BASE.count().run(read_stream(unset, write_files(records(1).slice(0, 10), tmp_path / "in", [])))
+    for view in (run.events, run.changelog, run.dropped):
+        with pytest.warns(UserWarning, match=r"in 200 partitions for ever[^\n]+\n.+partitions', 2\) \(for 2 cores\)"):
+            view()
+    unset.conf.set(SETTING, "200")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run.events()
+
+
+@pytest.mark.parametrize(
+    ("master", "cores", "number"),
+    [
+        ("local[1]", 1, 1),
+        ("local[*]", 12, 16),
+        ("local[*]", 500, 128),
+        ("yarn", 2, 16),
+        ("k8s://https://host", 40, 64),
+    ],
+)
+def test_the_number_of_state_partitions_is_a_power_of_two_for_the_cores(master: str, cores: int, number: int) -> None:
+    context = SimpleNamespace(master=master, defaultParallelism=cores)
+    session: Any = SimpleNamespace(_sc=context)
+    assert suggested(session)[0] == number

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyspark import SparkContext
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
@@ -22,6 +23,7 @@ from pyspark.sql.types import StructType
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.files.parquet import open_parquet, read_parquet, readable
 from sessionkit.records.inputs.opened import check_columns
+from sessionkit.spark.environment.worker_python import settle_python_of
 
 ROWS_PER_BATCH = 10_000
 _OPTIONS = ("path", "rowsPerBatch", "rowsPerSecond", "speed", "arrival")
@@ -48,6 +50,9 @@ class ReplaySource(DataSource):
     @classmethod
     def name(cls) -> str:
         """What `format` takes."""
+        context = SparkContext._active_spark_context
+        if context is not None:  # Spark registers the source, with the Python that is to load it
+            settle_python_of(context)
         return "sessionkit.replay"
 
     def schema(self) -> StructType:

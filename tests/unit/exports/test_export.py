@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import sessionkit as sk
 from sessionkit.base.text import comment, is_visible, java_literal, sql_literal, sql_name
 from sessionkit.errors import InvalidArgument, NotBuilt
+from sessionkit.exports.lengths import flink_interval, java_duration, ksql_length, spark_interval
 
 SESSIONS = sk.SessionWindows(inactivity_gap="30s", grace="10s")
 TUMBLING = sk.TimeWindows(size="5m", grace="30s")
@@ -91,11 +92,10 @@ def test_a_plan_gives_the_same_text_again(target: str, strategy: str, windows: A
 def test_java_says_the_plan_in_kafkas_words() -> None:
     code = _plan(HOPPING, "on_window_close").to_java(store="memory", retention="1h").code
     for part in (
-        "TimeWindows.ofSizeAndGrace(Duration.ofMillis(300000L), Duration.ofMillis(30000L))"
-        ".advanceBy(Duration.ofMillis(60000L))",
+        "TimeWindows.ofSizeAndGrace(Duration.ofMinutes(5), Duration.ofSeconds(30)).advanceBy(Duration.ofMinutes(1))",
         "EmitStrategy.onWindowClose()",
         "BuiltInDslStoreSuppliers.IN_MEMORY",
-        ".withRetention(Duration.ofMillis(3600000L))",
+        ".withRetention(Duration.ofHours(1))",
         'record.value(), "at")',
     ):
         assert part in code
@@ -103,17 +103,17 @@ def test_java_says_the_plan_in_kafkas_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("windows", "strategy", "retention_ms"),
+    ("windows", "strategy", "retention"),
     [
-        (SESSIONS, "on_window_update", 40_001),
-        (SESSIONS, "on_window_close", 40_001 + 86_400_000),
-        (TUMBLING, "on_window_update", 330_000),
-        (HOPPING, "on_window_close", 330_000 + 86_400_000),
-        (SLIDING, "on_window_update", 31_001),
+        (SESSIONS, "on_window_update", "ofSeconds(40).plusMillis(1)"),
+        (SESSIONS, "on_window_close", "ofDays(1).plusSeconds(40).plusMillis(1)"),
+        (TUMBLING, "on_window_update", "ofMinutes(5).plusSeconds(30)"),
+        (HOPPING, "on_window_close", "ofDays(1).plusMinutes(5).plusSeconds(30)"),
+        (SLIDING, "on_window_update", "ofSeconds(31).plusMillis(1)"),
     ],
 )
-def test_the_retention_is_long_enough_for_the_plan(windows: Any, strategy: str, retention_ms: int) -> None:
-    assert f".withRetention(Duration.ofMillis({retention_ms}L))" in _plan(windows, strategy).to_java().code
+def test_the_retention_is_long_enough_for_the_plan(windows: Any, strategy: str, retention: str) -> None:
+    assert f".withRetention(Duration.{retention})" in _plan(windows, strategy).to_java().code
 
 
 def test_finals_come_with_their_risks() -> None:
@@ -143,10 +143,9 @@ def test_java_refuses_what_kafka_would() -> None:
 def test_ksql_windows() -> None:
     said = [_plan(windows).to_ksql().code.partition("WINDOW ")[2].splitlines()[0] for windows in WINDOWS]
     assert said == [
-        "SESSION (30000 MILLISECONDS, RETENTION 40001 MILLISECONDS, GRACE PERIOD 10000 MILLISECONDS)",
-        "TUMBLING (SIZE 300000 MILLISECONDS, RETENTION 330000 MILLISECONDS, GRACE PERIOD 30000 MILLISECONDS)",
-        "HOPPING (SIZE 300000 MILLISECONDS, ADVANCE BY 60000 MILLISECONDS, RETENTION 330000 MILLISECONDS, "
-        "GRACE PERIOD 30000 MILLISECONDS)",
+        "SESSION (30 SECONDS, RETENTION 40001 MILLISECONDS, GRACE PERIOD 10 SECONDS)",
+        "TUMBLING (SIZE 5 MINUTES, RETENTION 330 SECONDS, GRACE PERIOD 30 SECONDS)",
+        "HOPPING (SIZE 5 MINUTES, ADVANCE BY 1 MINUTE, RETENTION 330 SECONDS, GRACE PERIOD 30 SECONDS)",
     ]
     assert "EMIT CHANGES;" in _plan().to_ksql().code
     assert "EMIT FINAL;" in _plan(SESSIONS, "on_window_close").to_ksql().code
@@ -179,16 +178,18 @@ def test_flink_windows_close_where_kafka_closes_them() -> None:
     ]
     long = sk.TimeWindows(size="100d", grace=0)
     assert "INTERVAL '100 00:00:00.000' DAY(3) TO SECOND(3)" in _plan(long).to_flink_sql().code
+    hop = "HOP(TABLE `records`, DESCRIPTOR(`event_time`), INTERVAL '1' MINUTE, INTERVAL '5' MINUTE)"
+    assert hop in _plan(HOPPING).to_flink_sql().code
 
 
 def test_spark_windows() -> None:
     codes = [_plan(windows).to_spark().code for windows in WINDOWS]
-    assert 'F.session_window("event_time", "30000 milliseconds")' in codes[0]
-    assert 'F.window("event_time", "300000 milliseconds")' in codes[1]
-    assert 'F.window("event_time", "300000 milliseconds", "60000 milliseconds")' in codes[2]
+    assert 'F.session_window("event_time", "30 seconds")' in codes[0]
+    assert 'F.window("event_time", "5 minutes")' in codes[1]
+    assert 'F.window("event_time", "5 minutes", "1 minute")' in codes[2]
     assert [re.findall(r'outputMode\("(\w+)"\)', code) for code in codes] == [["append"], ["update"], ["update"]]
-    assert 'withWatermark("event_time", "10001 milliseconds")' in codes[0]
-    assert 'withWatermark("event_time", "30000 milliseconds")' in codes[1]
+    assert 'withWatermark("event_time", "10 seconds 1 millisecond")' in codes[0]
+    assert 'withWatermark("event_time", "30 seconds")' in codes[1]
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -218,10 +219,81 @@ def test_what_the_topic_must_hold_is_told() -> None:
         told[0]
         == 'The key of each record of topic "flights" is the text of columns "carrier", "origin", joined by "@".'
     )
-    assert told[2] == 'The plan reads clock times of "Europe/Oslo"; the topic must hold them with their offset.'
-    assert told[3] == 'The plan holds no data: the types of "delay" are guesses; types= sets them.'
-    assert told[4].startswith('Topic "flights" has 4 partitions')
+    assert told[2].startswith('With timestamp="record" the event time is the record\'s own timestamp')
+    assert told[3] == 'The plan reads clock times of "Europe/Oslo"; the topic must hold them with their offset.'
+    assert told[4] == 'The plan holds no data: the types of "delay" are guesses; types= sets them.'
+    assert told[5].startswith('Topic "flights" has 4 partitions')
     assert "guesses" not in " ".join(plan.to_java(types={"delay": "bigint"}).differences)
+
+
+# ---- the record's own timestamp
+
+
+@pytest.mark.parametrize(
+    ("target", "own", "field"),
+    [
+        ("to_java", "Consumed.with(KEYS, ROWS))", "::eventTime"),
+        ("to_ksql", "KEY_FORMAT = 'KAFKA', VALUE_FORMAT = 'JSON')", "TIMESTAMP"),
+        ("to_flink_sql", "`event_time` TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL", "TO_TIMESTAMP"),
+        ("to_spark", 'raw["timestamp"].alias("event_time")', 'getField("at")'),
+    ],
+)
+@pytest.mark.parametrize("unit", [None, "ms", "us"])
+def test_the_event_time_is_the_records_own_on_request(target: str, own: str, field: str, unit: str | None) -> None:
+    plan = sk.group_by_key("user", timestamp="at", unit=unit).windowed_by(SESSIONS).aggregate(spent=sk.sum("amount"))
+    by_column, by_record = getattr(plan, target)(), getattr(plan, target)(timestamp="record")
+    assert by_column == getattr(plan, target)(timestamp="column"), "the default is what the plan computes"
+    assert "at" in re.findall(r"\w+", by_column.code)
+    assert own in by_record.code and field not in by_record.code.replace("TIMESTAMP_LTZ", "")
+    assert "at" not in re.findall(r"\w+", by_record.code)
+    assert by_record.differences[2] == (
+        'The event time is the record\'s own timestamp; the plan reads it from column "at".'
+    )
+    counted = getattr(plan.count(), target)(timestamp="record")
+    assert counted.differences[1] == "Its value is JSON."
+    assert ("  `value` VARCHAR\n)" in counted.code) == (target == "to_ksql"), "ksqlDB takes no stream without a value"
+
+
+def test_a_record_without_a_timestamp_of_its_own_is_dropped_where_the_plan_drops_it() -> None:
+    plan = sk.group_by_key("user", timestamp="at", on_bad_time="drop").windowed_by(SESSIONS).count()
+    assert "withTimestampExtractor(new LogAndSkipOnInvalidTimestamp())" in plan.to_java(timestamp="record").code
+
+
+# ---- names and lengths as the plan has them
+
+
+def test_fields_of_the_aggregate_are_called_as_the_results() -> None:
+    code = _plan(visits=sk.count(), spent=sk.sum("amount")).to_java().code
+    assert re.findall(r'aggregate\.set\("(.*?)"', code) == ["visits", "spent"]
+    assert "::result" not in code, "what is kept is what is sent"
+    averaged = _plan(**{"paid": sk.mean("amount"), "paid sum": sk.count(), "paid_": sk.mean("page")})
+    code = averaged.to_java(types={"page": "bigint"}).code
+    names = ["paid sum_", "paid count", "paid sum", "paid_ sum", "paid_ count"]
+    assert re.findall(r'aggregate\.set\("(.*?)"', code) == names
+    assert re.findall(r'row\.set\("(.*?)"', code) == ["paid", "paid sum", "paid_"]
+
+
+@pytest.mark.parametrize(
+    ("ms", "java", "ksql", "flink", "spark"),
+    [
+        (0, "ofSeconds(0)", "0 SECONDS", "INTERVAL '0' SECOND", "0 seconds"),
+        (1, "ofMillis(1)", "1 MILLISECOND", "INTERVAL '0 00:00:00.001' DAY(1) TO SECOND(3)", "1 millisecond"),
+        (300_000, "ofMinutes(5)", "5 MINUTES", "INTERVAL '5' MINUTE", "5 minutes"),
+        (3_600_000, "ofHours(1)", "1 HOUR", "INTERVAL '1' HOUR", "1 hour"),
+        (5_400_000, "ofHours(1).plusMinutes(30)", "90 MINUTES", "INTERVAL '90' MINUTE", "1 hour 30 minutes"),
+        (172_800_000, "ofDays(2)", "2 DAYS", "INTERVAL '2' DAY", "48 hours"),
+        (
+            360_000_000_000 + 1_500,
+            "ofDays(4166).plusHours(16).plusSeconds(1).plusMillis(500)",
+            "360000001500 MILLISECONDS",
+            "INTERVAL '4166 16:00:01.500' DAY(4) TO SECOND(3)",
+            "100000 hours 1 second 500 milliseconds",
+        ),
+    ],
+)
+def test_lengths_of_time_as_a_person_writes_them(ms: int, java: str, ksql: str, flink: str, spark: str) -> None:
+    written = (java_duration(ms), ksql_length(ms), flink_interval(ms), spark_interval(ms))
+    assert written == (f"Duration.{java}", ksql, flink, spark)
 
 
 # ---- what is refused
@@ -303,6 +375,7 @@ def test_what_flink_and_spark_cannot_window() -> None:
             "sum cannot be exported over column 'amount'; got type string; one of bigint",
         ),
         ({"types": {"other": "bigint"}}, "types may only name columns that are aggregated; got 'other'"),
+        ({"timestamp": "at"}, "timestamp must be a known choice; got 'at'"),
         ({"key_type": "float"}, "key_type must be a known choice; got 'float'"),
         ({"input_topic": "a b"}, "input_topic must be a name that Kafka accepts; got 'a b'"),
         ({"output_topic": ".."}, "output_topic must be a name that Kafka accepts"),

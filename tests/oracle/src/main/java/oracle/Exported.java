@@ -81,7 +81,8 @@ final class Exported {
             final TestOutputTopic<byte[], byte[]> output = driver.createOutputTopic(
                     (String) written.getField("OUTPUT").get(null), new ByteArrayDeserializer(), new ByteArrayDeserializer());
             for (final JsonNode r : records) {
-                input.pipeInput(new TestRecord<>(bytes(r.get("key")), bytes(r.get("value")), new RecordHeaders(), 0L));
+                final long timestamp = r.path("timestamp").asLong(0);
+                input.pipeInput(new TestRecord<>(bytes(r.get("key")), bytes(r.get("value")), new RecordHeaders(), timestamp));
                 final ArrayNode now = sent.addArray();
                 for (final TestRecord<byte[], byte[]> out : output.readRecordsToList()) {
                     now.addObject().put("key", out.key()).put("value", out.value()).put("timestamp", out.timestamp());

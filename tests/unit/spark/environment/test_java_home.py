@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from sessionkit.errors import SparkUnavailable
-from sessionkit.spark.java_home import JavaRuntime, find_java, is_accepted, parse_version, use_java
+from sessionkit.spark.environment.java_home import JavaRuntime, find_java, is_accepted, parse_version, use_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPARK_JOB = """
 import os, sys
-from sessionkit.spark.java_home import use_java
+from sessionkit.spark.environment.java_home import use_java
 java = use_java()
 os.environ["PYSPARK_PYTHON"] = sys.executable
 from pyspark.sql import SparkSession
@@ -193,7 +193,7 @@ def test_a_cache_that_cannot_be_written_is_named(no_system_java, tmp_path, monke
 
 
 def run_spark_job() -> list[str]:
-    root = str(Path(__file__).parents[3])
+    root = str(Path(__file__).parents[4])
     command = [sys.executable, "-c", SPARK_JOB]
     job = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=root, check=False)
     answers = [line.split()[1:] for line in job.stdout.splitlines() if line.startswith("ANSWER")]

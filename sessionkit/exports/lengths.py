@@ -1,0 +1,92 @@
+"""Lengths of time as a person writes them in the language of each export, exact to the millisecond."""
+
+from __future__ import annotations
+
+from sessionkit.base.durations import show_duration
+from sessionkit.errors import InvalidArgument, problem
+
+_UNITS_MS = {"day": 86_400_000, "hour": 3_600_000, "minute": 60_000, "second": 1_000, "millisecond": 1}
+_JAVA = {"day": "Days", "hour": "Hours", "minute": "Minutes", "second": "Seconds", "millisecond": "Millis"}
+_LARGEST_INT = 2**31 - 1
+_MOST_FLINK_DAYS = 999_999
+
+
+def java_duration(ms: int) -> str:
+    """A `java.time.Duration`.
+
+    Example:
+        >>> java_duration(300_000), java_duration(40_001)
+        ('Duration.ofMinutes(5)', 'Duration.ofSeconds(40).plusMillis(1)')
+    """
+    (first, unit), *more = _in_units(ms, "day")
+    plus = "".join(f".plus{_JAVA[unit]}({_java_number(count)})" for count, unit in more)
+    return f"Duration.of{_JAVA[unit]}({_java_number(first)}){plus}"
+
+
+def _java_number(count: int) -> str:
+    return str(count) if count <= _LARGEST_INT else f"{count}L"
+
+
+def ksql_length(ms: int) -> str:
+    """A length in the largest unit of ksqlDB that divides it, as it takes one unit only.
+
+    Example:
+        >>> ksql_length(5_400_000), ksql_length(40_001)
+        ('90 MINUTES', '40001 MILLISECONDS')
+    """
+    count, unit = _in_one_unit(ms)
+    return _counted(count, unit).upper()
+
+
+def flink_interval(ms: int) -> str:
+    """An INTERVAL of Flink SQL.
+
+    Raises:
+        InvalidArgument: it is too long for Flink.
+    Example:
+        >>> flink_interval(300_000), flink_interval(10_002)
+        ("INTERVAL '5' MINUTE", "INTERVAL '0 00:00:10.002' DAY(1) TO SECOND(3)")
+    """
+    count, unit = _in_one_unit(ms)
+    if count < 100 and unit != "millisecond":  # two digits, unless a precision is given
+        return f"INTERVAL '{count}' {unit.upper()}"
+    days, rest = divmod(ms, _UNITS_MS["day"])
+    if days > _MOST_FLINK_DAYS:
+        want = f"at most {_MOST_FLINK_DAYS:,} days"
+        raise InvalidArgument(problem("a duration is too long for Flink's intervals", show_duration(ms), want))
+    hours, rest = divmod(rest, _UNITS_MS["hour"])
+    minutes, rest = divmod(rest, _UNITS_MS["minute"])
+    seconds, milliseconds = divmod(rest, _UNITS_MS["second"])
+    text = f"{days} {hours:02}:{minutes:02}:{seconds:02}.{milliseconds:03}"
+    return f"INTERVAL '{text}' DAY({len(str(days))}) TO SECOND(3)"
+
+
+def spark_interval(ms: int) -> str:
+    """The text of an interval of Spark; without days, as one of those follows the clock of the session's zone.
+
+    Example:
+        >>> spark_interval(5_400_000), spark_interval(10_001), spark_interval(172_800_000)
+        ('1 hour 30 minutes', '10 seconds 1 millisecond', '48 hours')
+    """
+    return " ".join(_counted(count, unit) for count, unit in _in_units(ms, "hour"))
+
+
+def _in_units(ms: int, largest: str) -> list[tuple[int, str]]:
+    """The parts that make it up, the longest first."""
+    parts, units = [], list(_UNITS_MS)
+    for unit in units[units.index(largest) :]:
+        count, ms = divmod(ms, _UNITS_MS[unit])
+        if count:
+            parts.append((count, unit))
+    return parts or [(0, "second")]
+
+
+def _in_one_unit(ms: int) -> tuple[int, str]:
+    """The whole of it in the largest unit that divides it."""
+    if ms == 0:
+        return 0, "second"
+    return next((ms // length, unit) for unit, length in _UNITS_MS.items() if ms % length == 0)
+
+
+def _counted(count: int, unit: str) -> str:
+    return f"{count} {unit}" if count == 1 else f"{count} {unit}s"

@@ -1,0 +1,1 @@
+"""What Spark runs on: a Java, and a Python for its workers."""
