@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, NoReturn, TypeAlias
 import pyarrow as pa
 
 from sessionkit.base.durations import Duration, duration_ms
-from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.spark.input import SparkInput
 from sessionkit.spark.query.output_columns import tell_changes
 from sessionkit.spark.query.progress import OBSERVED, QueryProgress
 from sessionkit.spark.query.result_folders import BatchFolder, local_path
-from sessionkit.spark.query.state_partitions import chosen_for_start, is_chosen, suggested, warn_of_default
+from sessionkit.spark.query.state_partitions import choice_in_words, chosen_for_start, warn_of_default
 from sessionkit.spark.types import SparkForm, column, spark_schema
 from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack
@@ -202,15 +202,11 @@ class StreamRun(SparkInput):
 
     def summary(self) -> str:
         """What will run and how, in a line."""
-        windows, source, spark = self.plan.complete_windows, self.plan.source, self.frame.sparkSession
-        said = (
+        windows, source = self.plan.complete_windows, self.plan.source
+        return (
             f"{windows.noun}s on a stream · {windows.in_words()} · emit {self.plan.strategy.replace('_', ' ')} · "
-            f"state by {source.partition}, in order of {source.offset}"
+            f"state by {source.partition}, in order of {source.offset}{choice_in_words(self.frame.sparkSession)}"
         )
-        if not is_chosen(spark):
-            number, why = suggested(spark)
-            said += f" · a new query started by write() keeps it in {plural(number, 'state partition')}, {why}"
-        return said
 
     def __repr__(self) -> str:
         return f"StreamRun: {self.summary()}"

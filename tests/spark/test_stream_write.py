@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from sessionkit.errors import InvalidArgument
-from sessionkit.spark.query.state_partitions import SETTING, suggested
+from sessionkit.spark.query.state_partitions import SETTING, choice_in_words, suggested
 from tests.spark.common import BASE, WINDOWS, plan_of, read_stream, records, write_files
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -170,7 +170,7 @@ def test_write_chooses_the_state_partitions_of_a_new_query(unset: SparkSession, 
 def test_a_query_of_the_users_own_is_told_what_to_set(unset: SparkSession, tmp_path: Path) -> None:
     run = BASE.count().run(read_stream(unset, write_files(records(1).slice(0, 10), tmp_path / "in", [])))
     for view in (run.events, run.changelog, run.dropped):
-        with pytest.warns(UserWarning, match=r"in 200 partitions for ever[^\n]+\n.+partitions', 2\) \(for 2 cores\)"):
+        with pytest.warns(UserWarning, match=r'in 200 partitions for ever[^\n]+\n.+partitions", 2\) \(for 2 cores\)'):
             view()
     unset.conf.set(SETTING, "200")
     with warnings.catch_warnings():
@@ -192,3 +192,8 @@ def test_the_number_of_state_partitions_is_a_power_of_two_for_the_cores(master: 
     context = SimpleNamespace(master=master, defaultParallelism=cores)
     session: Any = SimpleNamespace(_sc=context)
     assert suggested(session)[0] == number
+
+
+def test_a_run_can_be_shown_after_spark_has_stopped() -> None:
+    stopped: Any = SimpleNamespace(_sc=SimpleNamespace(_jsc=None))
+    assert choice_in_words(stopped) == ""

@@ -71,13 +71,13 @@ def _warn_of_cluster() -> None:
     warnings.warn(text, stacklevel=level_of_user())
 
 
+@cache  # of those that can; one that cannot is asked again
 def _check(python: str) -> None:
     wrong = _wrong_with(python)
     if wrong:
         raise SparkUnavailable(problem("Spark's workers would run a Python that cannot run sessionkit", wrong, WANT))
 
 
-@cache
 def _wrong_with(python: str) -> str:
     """What keeps this Python from running sessionkit, in words; nothing if it can."""
     path = shutil.which(python)

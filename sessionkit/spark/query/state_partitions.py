@@ -38,6 +38,16 @@ def suggested(spark: SparkSession) -> tuple[int, str]:
     return min(MOST, max(fewest, 1 << (cores - 1).bit_length())), f"for {plural(cores, 'core')}"
 
 
+def choice_in_words(spark: SparkSession) -> str:
+    """The end of `repr(run)`: what `write` will choose; nothing where the user chose, or where Spark has stopped."""
+    context: Any = getattr(spark, "_sc", None)
+    is_stopped = context is not None and context._jsc is None
+    if is_stopped or is_chosen(spark):
+        return ""
+    number, why = suggested(spark)
+    return f" · a new query started by write() keeps it in {plural(number, 'state partition')}, {why}"
+
+
 @contextmanager
 def chosen_for_start(spark: SparkSession) -> Iterator[None]:
     """A query that is started herein has the suggested number, unless the user set one or its checkpoint has one."""
@@ -58,8 +68,8 @@ def warn_of_default(spark: SparkSession) -> None:
         return
     number, why = suggested(spark)
     text = (
-        f"a new query would keep its state in {SPARKS_OWN} partitions for ever, Spark's default, at some cost for each "
-        f"in every micro-batch.\nBefore its first start set spark.conf.set({SETTING!r}, {number}) ({why}), or start it "
-        "with run.write(…), which does this."
+        f"a new query would keep its state in {SPARKS_OWN} partitions for ever, Spark's default, and each costs time "
+        f'in every micro-batch.\nBefore its first start call spark.conf.set("{SETTING}", {number}) ({why}), or start '
+        "it with run.write(…), which does this."
     )
     warnings.warn(text, stacklevel=level_of_user())
