@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
+from sessionkit.exports.lengths import java_duration
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
@@ -244,7 +245,7 @@ def _safe(safe: Safe) -> list[str]:
     if recommended is None:
         those = f"Only these lose nothing on these records: {_listed(intervals)}." if intervals else "None was found."
         return [f"No retention can be recommended: none is known above which nothing is ever lost. {those}{unsure}"]
-    code = f"Materialized.withRetention(Duration.ofMillis({recommended}L))"
+    code = f"Materialized.withRetention({java_duration(recommended)})"
     if len(intervals) == 1 and not unknown:
         smallest = f"The smallest retention that loses nothing on these records is {show_duration(recommended)}"
         return [f"{smallest}: {code}. Found by replaying them."]

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import sessionkit as sk
 from sessionkit.audits.verdicts import Sent, verdict_on
 from sessionkit.errors import InvalidArgument
+from sessionkit.exports.lengths import java_duration
 from tests.kinds import flights_by_route, in_ms
 
 VERDICTS = ("as_it_should_be", "lost", "sent_twice", "other_value", "only_in_kafka", "late")
@@ -89,7 +90,7 @@ def test_in_memory_tumbling_windows_without_grace_are_never_final() -> None:
         "Why lost: a window closes once stream time is 0 s past its end; the in-memory store forgets a window once the "
         "newest start is 10 ms past its own. Final results are read from the store: what is gone by then is never sent.",
         "The smallest retention that loses nothing on these records is 11 ms: "
-        "Materialized.withRetention(Duration.ofMillis(11L)). Found by replaying them.",
+        "Materialized.withRetention(Duration.ofMillis(11)). Found by replaying them.",
     ]
 
 
@@ -225,7 +226,7 @@ def test_updates_of_a_session_that_the_store_has_forgotten() -> None:
         SUPPOSED[UPDATE],
         "Why changed (1): a record met a window that the store had forgotten already, and started it again.",
         "The smallest retention that loses nothing on these records is 6 ms: "
-        "Materialized.withRetention(Duration.ofMillis(6L)). Found by replaying them.",
+        "Materialized.withRetention(Duration.ofMillis(6)). Found by replaying them.",
     ]
     joined = audit_of(windows, [*a(0), ("b", 5), *a(1)], UPDATE)
     # [0, 1] should be there, with both; Kafka has [0, 0] and [1, 1]
@@ -580,7 +581,7 @@ def test_the_cure_of_the_flights(sessions: sk.Audit) -> None:
     smallest = sessions.smallest_retention_ms
     assert smallest is not None
     assert sessions.replay(smallest - 1).counts()["lost"] > 0
-    assert f"Materialized.withRetention(Duration.ofMillis({smallest}L))" in repr(sessions)
+    assert f"Materialized.withRetention({java_duration(smallest)})" in repr(sessions)
 
 
 def test_tumbling_windows_of_the_flights() -> None:
