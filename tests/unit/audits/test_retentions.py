@@ -125,7 +125,8 @@ def test_words_say_which_retentions_are_safe() -> None:
     audit = audit_of(windows, rows, store="rocksdb")
     assert audit.words()[-1] == (
         "With a retention of 10 min 53 s 334 ms or more nothing is lost on these records: "
-        "Materialized.withRetention(Duration.ofMinutes(10).plusSeconds(53).plusMillis(334)). Of the shorter ones, only these lose nothing: "
+        "Materialized.withRetention(Duration.ofMinutes(10).plusSeconds(53).plusMillis(334)). "
+        "Of the shorter ones, only these lose nothing: "
         "8 min 10 s 1 ms to 8 min 36 s 1 ms; between them segments expire too early. Found by replaying them."
     )
     lucky = audit_of(windows, rows, store="rocksdb", retention="500000ms")
