@@ -30,6 +30,8 @@ HOMES = {
     "anywidget": "widgets/",
     "plotly": "views/charts/",
     "rocksdict": "stores/rocksdb/",
+    "typer": "cli/",
+    "rich": "cli/",
 }
 NEVER = {"pickle", "marshal", "shelve", "dill", "cloudpickle"}
 

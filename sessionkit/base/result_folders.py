@@ -44,8 +44,10 @@ class Results:
     A manifest lists what was written, by name, size and checksum. What it does not list, or lists otherwise, is the
     user's: it is refused with its name before anything is written, and again when the places are taken.
 
+    What an earlier run wrote and this one does not write is removed, unless somebody changed it since.
+
     Args:
-        names: the files and folders that will be in `folder`.
+        names: the files and folders that may be written to `folder`.
         manifest: where in it the manifest lies: in one of these, or beside them.
         owner: whose results they are; those of another are not replaced.
         alone: True to refuse a folder that has anything else in it and no manifest.
@@ -79,7 +81,7 @@ class Results:
 
     def __enter__(self) -> Self:
         self.check()
-        self._made = not self.folder.exists()
+        self._made = [path for path in (self.folder, *self.folder.parents) if not path.exists()]
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             self._sweep()
@@ -100,9 +102,9 @@ class Results:
         shutil.rmtree(self._aside, ignore_errors=True)  # made a moment ago; the former results were ours to the byte
         if self._lock is not None:
             os.close(self._lock)
-        if self._made:
-            with contextlib.suppress(OSError):
-                self.folder.rmdir()  # where nothing came of it
+        with contextlib.suppress(OSError):  # where something came of it
+            for path in self._made:
+                path.rmdir()
 
     def write(self, name: str, write: Write) -> None:
         """Has `write` make `name`, a path below the names, where nobody looks yet.
@@ -139,47 +141,59 @@ class Results:
             WriteFailed.
         """
         new, inside = self._aside / "new", self._manifest.split("/")[0] in self._names
+        written = [name for name in self._names if os.path.lexists(new / name)]
         with self.writing(self.folder / self._manifest):
-            files = [self._file(path, name) for each in self._names for name, path in _leaves(new / each, each)]
+            files = [self._file(path, name) for each in written for name, path in _leaves(new / each, each)]
             self.check()
             former = [] if inside else self._files()
             self._write_manifest(files if inside else [*former, *files], new if inside else self.folder)
+        names = [*self._names, *self._outdated(former)]
         try:
-            for name in self._names:
+            for name in names:
                 with self.writing(self.folder / name):
-                    self._swap(name)
+                    self._swap(name, is_written=name in written)
             if not inside:
                 with self.writing(self.folder / self._manifest):
                     self._write_manifest(files, self.folder)
         except BaseException:
-            self._put_back()
+            self._put_back(names, written)
             raise
 
-    def _swap(self, name: str) -> None:
+    def _outdated(self, former: Sequence[File]) -> list[str]:
+        """What an earlier run wrote under names that are not used any more, where it is as it was."""
+        names = dict.fromkeys(name.split("/")[0] for name, _, _ in former)
+        return [name for name in names if name not in self._names and not self._strangers(self.folder / name, name)]
+
+    def _swap(self, name: str, *, is_written: bool) -> None:
         place, former = self.folder / name, self._aside / "former" / name
         if os.path.lexists(place):
             allowed = self._files()
             os.rename(place, former)
             self._refuse_strangers(former, name, allowed)  # now that nobody can add to it by this name
-        os.rename(self._aside / "new" / name, place)
+        if is_written:
+            os.rename(self._aside / "new" / name, place)
 
-    def _put_back(self) -> None:
+    def _put_back(self, names: Sequence[str], written: Sequence[str]) -> None:
         """Moves the former results back; the manifest may go on listing what is not there any more."""
-        for name in self._names:
+        for name in names:
             place, former, new = self.folder / name, self._aside / "former" / name, self._aside / "new" / name
-            if not os.path.lexists(new):
+            if name in written and not os.path.lexists(new):
                 os.rename(place, new)
             if os.path.lexists(former):
                 os.rename(former, place)
 
-    def _refuse_strangers(self, path: Path, name: str, allowed: Sequence[File] | None = None) -> None:
+    def _strangers(self, path: Path, name: str, allowed: Sequence[File] | None = None) -> list[str]:
+        """What is below `path` and is not as a manifest lists it."""
         if not os.path.lexists(path):
-            return
+            return []
         known = set(self._files() if allowed is None else allowed)
         own = {self._manifest} if known else set()
-        strangers = [
+        return [
             inner for inner, leaf in _leaves(path, name) if inner not in own and self._file(leaf, inner) not in known
         ]
+
+    def _refuse_strangers(self, path: Path, name: str, allowed: Sequence[File] | None = None) -> None:
+        strangers = self._strangers(path, name, allowed)
         if strangers:
             shown = ", ".join(shorten(self.folder / inner, 500) for inner in strangers[:_MOST_NAMED])
             more = f" and {len(strangers) - _MOST_NAMED:,} more" if len(strangers) > _MOST_NAMED else ""

@@ -143,7 +143,7 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
         raise UnsupportedData(problem(f"column {source.timestamp!r} has plain numbers as times", column.type, want))
     rows = pa.array(range(0, len(column), max(1, len(column) // _SAMPLE)), pa.int64())
     typical = pc.approximate_median(pc.cast(column.take(rows), pa.float64(), safe=False)).as_py()
-    fits = [] if typical is None else [unit for unit in TIME_UNITS if _plausible(typical, unit)]
+    fits = [] if typical is None else [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
     if fits and source.unit not in fits:
         warnings.warn(
             f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100; as {fits[0]} it would not",
@@ -152,7 +152,7 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     return source.unit
 
 
-def _plausible(value: float, unit: str) -> bool:
+def is_plausible(value: float, unit: str) -> bool:
     return _PLAUSIBLE_S[0] <= value / _PER_SECOND[unit] <= _PLAUSIBLE_S[1]
 
 

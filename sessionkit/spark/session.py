@@ -22,6 +22,17 @@ QUICK_START = {
 }
 
 
+def check_pyspark() -> None:
+    """Refuses to go on where there is no Spark.
+
+    Raises:
+        SparkUnavailable: there is no pyspark.
+    """
+    if find_spec("pyspark") is None:
+        want = f"{install('spark')}, which also brings a Java"
+        raise SparkUnavailable(problem("this job runs on Spark", "no package pyspark", want))
+
+
 def start_spark(more: Mapping[str, str]) -> SparkSession:
     """A quiet local Spark on a Java that it accepts.
 
@@ -31,9 +42,7 @@ def start_spark(more: Mapping[str, str]) -> SparkSession:
     from sessionkit.spark.batch_run import BATCH_SETTINGS
     from sessionkit.spark.environment.java_home import use_java
 
-    if find_spec("pyspark") is None:
-        want = f"{install('spark')}, which also brings a Java"
-        raise SparkUnavailable(problem("this job runs on Spark", "no package pyspark", want))
+    check_pyspark()
     use_java()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # the workers' Python is this one
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

@@ -1,0 +1,130 @@
+"""What a table holds: its columns, what could be the key and the event time, and the order of its rows."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.text import percent, plural
+from sessionkit.errors import SessionkitError
+from sessionkit.records.source import TIME_UNITS, Source
+from sessionkit.records.times import is_plausible, to_milliseconds
+
+_OF_A_KEY = re.compile(
+    r"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|(^|_)(id|ip|name)$", re.I
+)
+_FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Column:
+    """A column, and what it could be: "key" or "event time", with the reason, or "" for neither."""
+
+    name: str
+    type: str
+    missing: int
+    distinct: int | None  # None where values of this type cannot be counted
+    could_be: str = ""
+    why: str = ""
+    unit: str | None = None  # of times that are numbers
+    times_ms: npt.NDArray[np.int64] | None = None  # of an event time: those that are usable, in order of the rows
+    steps_back: int = 0  # rows whose time lies before that of the row above
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileColumns:
+    """The columns of a table, and those that look most like a key and an event time."""
+
+    rows: int
+    columns: list[Column]
+    key: Column | None
+    time: Column | None
+
+    @property
+    def step_back_share(self) -> float:
+        """The share of rows that lie before the row above them in time."""
+        if self.time is None or self.time.times_ms is None or len(self.time.times_ms) < 2:
+            return 0.0
+        return self.time.steps_back / (len(self.time.times_ms) - 1)
+
+
+def file_columns(table: pa.Table) -> FileColumns:
+    """Looks at every column of a table; nothing about a column is taken for sure."""
+    columns = [_described(table[name], name) for name in table.column_names]
+    times = [column for column in columns if column.could_be == "event time"]
+    keys = [column for column in columns if column.could_be == "key"]
+    return FileColumns(
+        rows=len(table),
+        columns=columns,
+        key=min(keys, key=_rank_of_key, default=None),
+        time=min(times, key=_rank_of_time, default=None),
+    )
+
+
+def _rank_of_key(column: Column) -> tuple[bool, bool, int]:
+    return (not _OF_A_KEY.search(column.name), "string" not in column.type, -(column.distinct or 0))
+
+
+def _rank_of_time(column: Column) -> tuple[bool, int, int]:
+    return (column.unit is not None, column.missing, column.steps_back)
+
+
+def _described(column: pa.ChunkedArray, name: str) -> Column:
+    kind = column.type
+    distinct = _distinct(column)
+    plain = Column(name=name, type=str(kind), missing=column.null_count, distinct=distinct)
+    unit = _unit(column) if pa.types.is_integer(kind) else None
+    if not pa.types.is_integer(kind) or unit is not None:
+        time = _as_time(column, plain, unit)
+        if time is not None:
+            return time
+    return _as_key(plain, kind, len(column))
+
+
+def _distinct(column: pa.ChunkedArray) -> int | None:
+    try:
+        return int(pc.count_distinct(column).as_py())
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid):
+        return None
+
+
+def _unit(column: pa.ChunkedArray) -> str | None:
+    """The unit in which the typical number is a time between 1990 and 2100; None if there is none."""
+    typical = pc.approximate_median(column.cast(pa.float64(), safe=False)).as_py()
+    return next((unit for unit in TIME_UNITS if typical is not None and is_plausible(typical, unit)), None)
+
+
+def _as_time(column: pa.ChunkedArray, plain: Column, unit: str | None) -> Column | None:
+    if plain.missing == len(column) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
+        return None
+    zone = None if getattr(column.type, "tz", None) else "UTC"
+    source = Source(keys=("key",), timestamp=plain.name, unit=unit, timezone=zone, on_bad_time="drop",
+                    ambiguous="earliest", nonexistent="earliest")  # fmt: skip
+    try:
+        ms, bad = to_milliseconds(column, source)
+    except SessionkitError:
+        return None
+    usable = ms[ms >= 0] if bad is None else ms[(ms >= 0) & ~bad]
+    back = int((np.diff(usable) < 0).sum())
+    why = f"times; {percent(back / (len(usable) - 1))} of the rows step back" if back else "times in order"
+    if unit is not None:
+        why = f"could be {unit} since 1970: {why}"
+    return dataclasses.replace(plain, could_be="event time", why=why, unit=unit, times_ms=usable, steps_back=back)
+
+
+def _as_key(plain: Column, kind: pa.DataType, rows: int) -> Column:
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    takes = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if not takes or not plain.distinct or rows < _FEWEST_ROWS_A_KEY:
+        return plain
+    per_value = (rows - plain.missing) / plain.distinct
+    if per_value < _FEWEST_ROWS_A_KEY:
+        return plain
+    why = f"{plural(plain.distinct, 'value')}, {per_value:,.1f} rows each"
+    return dataclasses.replace(plain, could_be="key", why=why)

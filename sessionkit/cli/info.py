@@ -1,0 +1,101 @@
+"""`info`: what is in a file, and how to go on."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from sessionkit.cli import options as of
+from sessionkit.cli.opening import say, zone_for
+from sessionkit.errors import shorten
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sessionkit.advice.file_columns import FileColumns
+
+DEFAULT_GAP = "30m"
+NAME_LENGTH = 24
+
+
+def info(file: of.File, types: of.Types = None) -> None:
+    """Say what is in a file: columns, keys, times, how to go on.
+
+    \b
+    Example:
+      sessionkit info clicks.csv
+    """
+    from sessionkit.advice.file_columns import file_columns
+    from sessionkit.base.text import plural
+    from sessionkit.records.files.tables import read_file
+
+    table, remarks = read_file(file, None, (), of.types_of(types))
+    found = file_columns(table)
+    print(f"{shorten(file, 500)}: {plural(found.rows, 'row')}, {plural(len(found.columns), 'column')}")
+    print(*_listed(found), sep="\n")
+    print(*_order(table, found), sep="\n")
+    print(*_next(file, table, found), sep="\n")
+    say(*remarks)
+
+
+def _listed(found: FileColumns) -> list[str]:
+    rows = [("column", "type", "missing", "could be")]
+    for column in found.columns:
+        could_be = f"{column.could_be}: {column.why}" if column.could_be else ""
+        rows.append((shorten(column.name, NAME_LENGTH), shorten(column.type, 20), f"{column.missing:,}", could_be))
+    widths = [max(len(row[at]) for row in rows) for at in range(3)]
+    return [
+        f"  {name:<{widths[0]}}  {kind:<{widths[1]}}  {missing:>{widths[2]}}  {words}".rstrip()
+        for name, kind, missing, words in rows
+    ]
+
+
+def _order(table: pa.Table, found: FileColumns) -> list[str]:
+    from sessionkit.base.durations import show_duration
+    from sessionkit.base.moments import show_time
+    from sessionkit.base.text import percent
+
+    if found.time is None or found.time.times_ms is None or not len(found.time.times_ms):
+        return ["No column holds times, so there is no order to speak of."]
+    ms, name = found.time.times_ms, shorten(found.time.name)
+    zone = getattr(table.schema.field(found.time.name).type, "tz", None) or zone_for(table, name, None)[0] or "UTC"
+    first, last = int(ms.min()), int(ms.max())
+    share = found.step_back_share
+    said = f"{percent(share)} of the rows step back in time" if share else "no row steps back in time"
+    return [
+        f"Order by {name}: {said}{': newest first?' if share > 0.5 else ''}",
+        f"Span: {show_time(first, zone)} to {show_time(last, zone)} ({show_duration(last - first)}), in {zone}",
+    ]
+
+
+def _next(file: str, table: pa.Table, found: FileColumns) -> list[str]:
+    """The command that goes on, and why its gap is what it is."""
+    if found.time is None:
+        return ["To go on, sessionkit needs a column of times."]
+    if found.key is None:
+        return ["To go on, sessionkit needs a column whose values repeat, to be the key."]
+    gap, why = _gap(table, found)
+    words = ["sessionkit", "report", file, "--key", found.key.name, "--timestamp", found.time.name]
+    words += ["--unit", found.time.unit] if found.time.unit else []
+    words += ["--gap", gap, *(["--sort"] if found.step_back_share > 0.5 else [])]
+    return [f"To go on ({why}):", f"  {shlex.join(words)}"]
+
+
+def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:
+    from sessionkit.advice.suggest import suggest_gap
+    from sessionkit.base.durations import duration_code
+    from sessionkit.errors import SessionkitError
+    from sessionkit.plan import group_by_key
+
+    assert found.key is not None and found.time is not None
+    zone, _ = zone_for(table, found.time.name, None)
+    source = group_by_key(
+        found.key.name, timestamp=found.time.name, unit=found.time.unit, timezone=zone, on_bad_time="drop"
+    )
+    try:
+        suggested = suggest_gap(source, table).gap_ms
+    except SessionkitError:
+        suggested = None
+    if suggested is None:
+        return DEFAULT_GAP, "the pauses show no clear gap; 30 minutes is only a start"
+    return duration_code(suggested), "the gap lies where pauses are rare"

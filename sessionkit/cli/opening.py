@@ -1,0 +1,150 @@
+"""From options to a plan and the records that it runs over."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sessionkit.advice.round_grace import smallest_round_grace_ms
+from sessionkit.base.durations import duration_code, show_duration
+from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.plan import Plan, group_by_key
+from sessionkit.records.files.tables import parquet_schema, read_file
+from sessionkit.records.inputs.opened import check_columns
+from sessionkit.windows.session import SessionWindows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a file is to be read, as the options have it."""
+
+    file: str
+    key: str
+    timestamp: str
+    sep: str = "@"
+    unit: str | None = None
+    timezone: str | None = None
+    partition: str | None = None
+    offset: str | None = None
+    sort: bool = False
+    types: dict[str, str] = field(default_factory=dict)
+    on_bad_time: str = "refuse"
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns."""
+        return columns_in(self.key)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The records, the start of the plan over them, and what is to be said about how they were read."""
+
+    table: pa.Table
+    plan: Plan
+    remarks: list[str]
+
+
+def columns_in(text: str) -> tuple[str, ...]:
+    """The columns that a text names, separated by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
+    """Reads the columns of keys, times, places and `values`.
+
+    Raises:
+        InvalidArgument: no such file, or only one of the columns of partitions and offsets.
+        MissingColumn: a column that an option names is not in the file.
+    """
+    _check_places(reading)
+    schema = parquet_schema(reading.file)
+    wanted = [*reading.keys, reading.timestamp, reading.partition, reading.offset, *values]
+    named = list(dict.fromkeys(name for name in wanted if name is not None))
+    if schema is not None:
+        check_columns(schema.names, named)
+        places = [name for name in ("partition", "offset") if _lists_places(schema.names)]
+        read = read_file(reading.file, list(dict.fromkeys([*named, *places])), reading.keys, reading.types)
+    else:
+        read = read_file(reading.file, None, reading.keys, reading.types)
+        check_columns(read.table.column_names, named)
+    plan, said = _grouped(reading, read.table)
+    return Opened(read.table, plan, [*read.remarks, *said])
+
+
+def is_read_by_spark(reading: Reading) -> bool:
+    """True for a Parquet file that says where each record stands: Spark reads it by itself."""
+    schema = parquet_schema(reading.file)
+    return schema is not None and (reading.offset is not None or _lists_places(schema.names))
+
+
+def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
+    partition, offset, said = reading.partition, reading.offset, []
+    if offset is None and _lists_places(table.column_names):
+        partition, offset = "partition", "offset"
+        said.append("The columns partition and offset say where each record stands.")
+    timezone, remark = zone_for(table, reading.timestamp, reading.timezone)
+    order: dict[str, Any] = {"sort": "timestamp" if offset is None else True} if reading.sort else {}
+    plan = group_by_key(
+        *reading.keys,
+        timestamp=reading.timestamp,
+        sep=reading.sep if len(reading.keys) > 1 else None,
+        unit=reading.unit,
+        timezone=timezone,
+        partition=partition,
+        offset=offset,
+        on_bad_time=reading.on_bad_time,
+        types=reading.types or None,
+        **order,
+    )
+    return plan, [*said, *remark]
+
+
+def zone_for(table: pa.Table, timestamp: str, given: str | None) -> tuple[str | None, list[str]]:
+    """The zone to read times in, UTC where neither an option nor the column names one, and what to say about it."""
+    place = table.schema.get_field_index(timestamp)
+    kind = table.schema.field(place).type if place >= 0 else pa.null()
+    has_none = pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None)
+    if given is not None or not has_none:
+        return given, []
+    what = shorten(repr(timestamp))
+    return "UTC", [f"The times in {what} have no zone and are read as UTC; --timezone names another."]
+
+
+def _check_places(reading: Reading) -> None:
+    if (reading.partition is None) != (reading.offset is None):
+        got = f"{reading.partition!r} and {reading.offset!r}"
+        want = "give both, or neither: then the order of rows is the order of arrival"
+        raise InvalidArgument(problem("--partition and --offset must be given together", got, want))
+
+
+def _lists_places(names: Sequence[str]) -> bool:
+    return {"partition", "offset"} <= set(names)
+
+
+def with_sessions(opened: Opened, gap: str, grace: str | None) -> tuple[Plan, str | None]:
+    """The plan with session windows; and where no grace is given the one that was taken, in words."""
+    if grace is not None:
+        return opened.plan.windowed_by(SessionWindows(inactivity_gap=gap, grace=grace)), None
+    plan = opened.plan.windowed_by(SessionWindows(inactivity_gap=gap, grace="0s")).count()
+    grace_ms = smallest_round_grace_ms(plan, opened.table)
+    windows = SessionWindows(inactivity_gap=gap, grace=duration_code(grace_ms))
+    shown = show_duration(grace_ms)
+    why = "no record is late in this order" if not grace_ms else "the smallest round one that keeps every record"
+    return opened.plan.windowed_by(windows), f"The grace is {shown}: {why}. --grace sets another."
+
+
+def title_of(file: str) -> str:
+    """What a report is called: the last part of the path."""
+    return Path(file).name or file
+
+
+def say(*lines: str) -> None:
+    """Prints what is to be said beside a result, where it cannot be taken for one."""
+    for line in lines:
+        print(line, file=sys.stderr)

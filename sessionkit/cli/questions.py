@@ -1,0 +1,133 @@
+"""`explain` and `suggest`: questions about the records of a file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pyarrow as pa
+import typer
+
+from sessionkit.cli import options as of
+from sessionkit.cli.opening import Reading, open_file, say, with_sessions
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.windows.session import SessionWindows
+
+OffsetNumber = Annotated[
+    int | None, typer.Option("--offset", metavar="NUMBER", help="The row to explain, counted from 0, or its offset.")
+]
+KeyValue = Annotated[str | None, typer.Option("--key", metavar="VALUE", help="The key of the session to explain.")]
+Start = Annotated[str | None, typer.Option(metavar="TIME", help="Its start, such as '2024-07-01 00:10'.")]
+PartitionNumber = Annotated[int | None, typer.Option("--partition", metavar="NUMBER", help="The partition it is in.")]
+OptionalGap = Annotated[str | None, typer.Option(metavar="LENGTH", help="A gap to suggest the grace for.")]
+Keep = Annotated[float, typer.Option(metavar="SHARE", help="The share of records that the grace should keep.")]
+
+
+def explain(
+    file: of.File,
+    by: of.By,
+    timestamp: of.Timestamp,
+    gap: of.Gap,
+    grace: of.Grace = None,
+    offset: OffsetNumber = None,
+    key: KeyValue = None,
+    window_start: Start = None,
+    partition: PartitionNumber = None,
+    sep: of.Sep = of.SEP,
+    unit: of.Unit = None,
+    timezone: of.Timezone = None,
+    partition_column: of.PartitionColumn = None,
+    offset_column: of.OffsetColumn = None,
+    sort: of.Sort = False,
+    types: of.Types = None,
+    on_bad_time: of.BadTimes = "refuse",
+) -> None:
+    """Say why a record did what it did, or how a session grew.
+
+    \b
+    Examples:
+      sessionkit explain clicks.csv --by user --at at --gap 30m --offset 2
+      sessionkit explain clicks.csv --by user --at at --gap 30m \\
+        --key ada --window-start "2024-07-01 00:10"
+    """
+    reading = Reading(
+        file=file,
+        key=by,
+        timestamp=timestamp,
+        sep=sep,
+        unit=unit,
+        timezone=timezone,
+        partition=partition_column,
+        offset=offset_column,
+        sort=sort,
+        types=of.types_of(types),
+        on_bad_time=on_bad_time,
+    )
+    if (key is None) == (offset is None) or (key is None) != (window_start is None):
+        got = f"--offset {offset}, --key {key}, --window-start {window_start}"
+        want = "--offset 17 for a record, or --key ada --window-start '2024-07-01 00:10' for a session"
+        raise InvalidArgument(problem("explain takes a record or a session", got, want))
+    opened = open_file(reading)
+    plan, said = with_sessions(opened, gap, grace)
+    say(*([said] if said else []))
+    run = plan.count().run(opened.table)
+    if offset is not None:
+        print(run.explain(offset=offset, partition=partition))
+    else:
+        print(run.explain(key=_typed(str(key), run), window_start=window_start, partition=partition))
+
+
+def _typed(key: str, run: Any) -> str | int | bytes:
+    """The key in the type of the keys of a run."""
+    kind = run.trace.keys.type
+    if pa.types.is_integer(kind) and key.lstrip("-").isdecimal():
+        return int(key)
+    return key.encode() if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else key
+
+
+def suggest(
+    file: of.File,
+    key: of.Key,
+    timestamp: of.Timestamp,
+    gap: OptionalGap = None,
+    keep: Keep = 0.999,
+    sep: of.Sep = of.SEP,
+    unit: of.Unit = None,
+    timezone: of.Timezone = None,
+    partition: of.Partition = None,
+    offset: of.Offset = None,
+    sort: of.Sort = False,
+    types: of.Types = None,
+    on_bad_time: of.BadTimes = "refuse",
+) -> None:
+    """Suggest a gap, from the pauses between records, and a grace.
+
+    \b
+    Example:
+      sessionkit suggest clicks.csv --key user --timestamp at --keep 0.99
+    """
+    from sessionkit.advice.suggest import suggest_gap, suggest_grace
+    from sessionkit.base.durations import duration_code
+
+    reading = Reading(
+        file=file,
+        key=key,
+        timestamp=timestamp,
+        sep=sep,
+        unit=unit,
+        timezone=timezone,
+        partition=partition,
+        offset=offset,
+        sort=sort,
+        types=of.types_of(types),
+        on_bad_time=on_bad_time,
+    )
+    opened = open_file(reading)
+    say(*opened.remarks)
+    suggested = suggest_gap(opened.plan, opened.table)
+    print(*suggested.words(), sep="\n")
+    chosen = gap or (None if suggested.gap_ms is None else duration_code(suggested.gap_ms))
+    if chosen is None:
+        print("--gap 30m, or another, would also suggest a grace.")
+        return
+    plan = opened.plan.windowed_by(SessionWindows(inactivity_gap=chosen, grace="0s")).count()
+    print(*suggest_grace(plan, opened.table, keep=keep).words(), sep="\n")

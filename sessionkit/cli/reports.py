@@ -1,0 +1,128 @@
+"""`report` and `demo`: a folder with a page and its tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sessionkit.cli import options as of
+from sessionkit.cli.opening import Reading, is_read_by_spark, open_file, title_of, with_sessions
+from sessionkit.cli.progress import steps
+
+Mean = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Also the mean of this column.")]
+Sum = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Also the sum of this column.")]
+Out = Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for the results.")]
+Format = Annotated[str, typer.Option("--format", metavar="csv|parquet", help="The format of the tables.")]
+OUT = Path("out")
+
+
+def report(
+    file: of.File,
+    key: of.Key,
+    timestamp: of.Timestamp,
+    gap: of.Gap,
+    grace: of.Grace = None,
+    sep: of.Sep = of.SEP,
+    unit: of.Unit = None,
+    timezone: of.Timezone = None,
+    partition: of.Partition = None,
+    offset: of.Offset = None,
+    sort: of.Sort = False,
+    types: of.Types = None,
+    on_bad_time: of.BadTimes = "refuse",
+    mean: Mean = None,
+    sum: Sum = None,
+    emit: of.Emit = of.ON_UPDATE,
+    file_format: Format = "csv",
+    out: Out = OUT,
+    overwrite: of.Overwrite = False,
+    spark: of.Spark = False,
+) -> None:
+    """Write a page and tables about the sessions in a file.
+
+    \b
+    Example:
+      sessionkit report clicks.csv --key user --timestamp at --gap 30m
+    """
+    from sessionkit.aggregations import built_ins as agg
+    from sessionkit.base.text import literal, one_of
+    from sessionkit.report.written import FORMATS
+
+    one_of("--format", file_format, FORMATS)
+    _check(spark)
+    reading = Reading(
+        file=file,
+        key=key,
+        timestamp=timestamp,
+        sep=sep,
+        unit=unit,
+        timezone=timezone,
+        partition=partition,
+        offset=offset,
+        sort=sort,
+        types=of.types_of(types),
+        on_bad_time=on_bad_time,
+    )
+    opened = open_file(reading, [*(mean or []), *(sum or [])])
+    plan, said = with_sessions(opened, gap, grace)
+    results = {f"mean_{name}": agg.mean(name) for name in mean or []}
+    results |= {f"sum_{name}": agg.sum(name) for name in sum or []}
+    plan = plan.emit(emit).aggregate(count=agg.count(), **results)
+    _make(
+        spark,
+        plan=plan,
+        records=Path(file) if spark and is_read_by_spark(reading) else opened.table,
+        data=literal(file),
+        title=title_of(file),
+        remarks=[*opened.remarks, *([said] if said else [])],
+        file_format=file_format,
+        out=out,
+        overwrite=overwrite,
+    )
+
+
+def demo(out: Out = OUT, overwrite: of.Overwrite = False, spark: of.Spark = False) -> None:
+    """Write a report of a month of real flights from New York.
+
+    \b
+    Example:
+      sessionkit demo --out flights
+    """
+    from sessionkit.records.samples import sample_path
+    from sessionkit.report.job import of_flights
+
+    _check(spark)
+    _make(
+        spark,
+        plan=of_flights(),
+        records=sample_path("flights"),
+        data='sk.load_sample("flights")',
+        title="Departures from New York, July 2013",
+        out=out,
+        overwrite=overwrite,
+    )
+
+
+def _check(spark: bool) -> None:
+    if spark:
+        from sessionkit.spark.session import check_pyspark
+
+        check_pyspark()
+
+
+def _make(spark: bool, **about: Any) -> None:
+    from sessionkit.report.job import STEPS, Progress, Report, make_report
+
+    for remark in about.get("remarks", []):
+        print(remark)
+    if spark:
+        from sessionkit.report.spark_job import STEPS_ON_SPARK, make_report_on_spark
+
+        with steps(STEPS_ON_SPARK, Progress()) as progress:
+            said = make_report_on_spark(Report(**about, progress=progress))
+    else:
+        with steps(STEPS, Progress()) as progress:
+            said = make_report(Report(**about, progress=progress))
+    print(said)

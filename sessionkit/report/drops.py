@@ -1,0 +1,116 @@
+"""The sections of the page about dropped records: which, by how much, and how much grace would keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.decisions import LATE, REASONS
+from sessionkit.base.durations import show_duration
+from sessionkit.base.text import plural
+from sessionkit.errors import shorten
+from sessionkit.report.parts import Bar, Cell, Number, link, numbers, section, table
+from sessionkit.run import Run
+from sessionkit.views.words import clock
+
+if TYPE_CHECKING:
+    from sessionkit.report.page import Findings
+
+SHOWN_DROPS = 200
+SHOWN_KEYS = 10
+_MINUTE_MS = 60_000
+GRACE_STEPS_MS = tuple(
+    minutes * _MINUTE_MS for minutes in (1, 2, 5, 10, 15, 30, 45, 60, 90, 120, 180, 240, 360, 720, 1_440, 2_880, 10_080)
+)
+
+
+def dropped_sections(findings: Findings, run: Run) -> str:
+    """The grace that would keep late records, the dropped ones one by one, and the keys that lose the most."""
+    if run.trace.accepted.all():
+        return section("Dropped records", "<p>None.</p>")
+    return section("Dropped records", _grace_curve(findings), _drop_table(findings, run)) + _losers(run)
+
+
+def _grace_curve(findings: Findings) -> str:
+    """What more grace would keep."""
+    windows = findings.windows
+    if not len(findings.late):
+        return ""
+    enough = findings.missing_ms + windows.grace_ms
+    steps = [step for step in GRACE_STEPS_MS if step > windows.grace_ms]
+    useful = [step for step in steps if (enough <= step).any()]
+    kept = [(step, enough <= step) for step in useful[: _enough_steps(useful, enough)]]
+    rows: list[list[Cell]] = [
+        [show_duration(step), Bar(float(mask.mean())), *numbers(int(mask.sum())), Number(f"{mask.mean():.1%}")]
+        for step, mask in kept
+    ]
+    longest = show_duration(int(enough.max()))
+    said = (
+        f"<h3>How much grace would keep them</h3><p>Each late record is judged by itself. All of them are kept with "
+        f"{longest}. More grace also makes every result wait longer.</p>"
+    )
+    return said + (table(["grace", "", "kept", "share"], rows) if rows else "")
+
+
+def _enough_steps(steps: Sequence[int], enough: npt.NDArray[np.int64]) -> int:
+    """How many steps to show: up to the first that keeps all."""
+    return next((i + 1 for i, step in enumerate(steps) if (enough <= step).all()), len(steps))
+
+
+def _drop_table(findings: Findings, run: Run) -> str:
+    trace, at = run.trace, clock(run.trace)
+    windows = findings.windows
+    missing = dict(zip(findings.late.tolist(), findings.missing_ms.tolist(), strict=True))
+    dropped = np.flatnonzero(~trace.accepted)
+    thinned = len(findings.late) < int((trace.decision == LATE).sum())
+    rows = (findings.late if thinned else dropped)[:SHOWN_DROPS]
+    several = len(trace.batch.partitions) > 1
+    body: list[list[Cell]] = []
+    for row in rows.tolist():
+        code = int(trace.batch.key[row])
+        late = row in missing
+        body.append(
+            [
+                *(numbers(int(trace.batch.partitions[trace.batch.partition[row]])) if several else []),
+                *numbers(int(trace.batch.offset[row])),
+                "no key" if code < 0 else shorten(trace.keys[code].as_py()),
+                at(int(trace.batch.timestamp_ms[row])) if late else "",
+                at(int(trace.stream_time_ms[row])),
+                show_duration(missing[row]) if late else REASONS[int(trace.decision[row])].replace("_", " "),
+                show_duration(windows.grace_ms + missing[row]) if late else "",
+            ]
+        )
+    names = ["offset", "key", "event time", "arrived at stream time", "missing grace", "grace that keeps it"]
+    shown = (
+        f"The first {len(rows):,} of {plural(len(dropped), 'dropped record')}" if len(rows) < len(dropped) else "All"
+    )
+    sampled = ", one of several" if thinned else ""
+    return (
+        f"<h3>One by one</h3><p>{shown}{sampled}, in order of arrival. With the grace in the last column the "
+        "record is kept; with a millisecond less it is not.</p>"
+        + table([*(["partition"] if several else []), *names], body, scrolls=len(body) > 15)
+        + link(findings.files.get("dropped"), f"{plural(len(dropped), 'dropped record')} as a file")
+    )
+
+
+def _losers(run: Run) -> str:
+    trace = run.trace
+    known = trace.batch.key >= 0
+    size = len(trace.keys)
+    lost = np.bincount(trace.batch.key[known & ~trace.accepted], minlength=size)
+    total = np.bincount(trace.batch.key[known], minlength=size)
+    worst = [key for key in np.argsort(-lost, kind="stable")[:SHOWN_KEYS].tolist() if lost[key]]
+    if not worst:
+        return ""
+    rows: list[list[Cell]] = [
+        [
+            shorten(trace.keys[key].as_py()),
+            *numbers(int(lost[key]), int(total[key])),
+            Number(f"{lost[key] / total[key]:.1%}"),
+        ]
+        for key in worst
+    ]
+    return section("Keys that lose the most records", table(["key", "dropped", "records", "share"], rows))

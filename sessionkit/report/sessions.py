@@ -1,0 +1,203 @@
+"""The sessions of a run in numbers: how long and how large they are, per key and per day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.result_columns import shown_key
+from sessionkit.report.written import as_arrow
+from sessionkit.run import Run
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.views import tables
+
+Numbers = npt.NDArray[np.int64]
+
+DAY_MS = 86_400_000
+MOST_DAYS = 366  # rows of one table; of a longer time the months are shown, then the years
+SECOND, MINUTE, HOUR = 1_000, 60_000, 3_600_000
+LENGTHS_MS = (
+    *(0, 10, 100, SECOND, 10 * SECOND, MINUTE, 5 * MINUTE, 15 * MINUTE, 30 * MINUTE),
+    *(hours * HOUR for hours in (1, 2, 4, 8)),
+    *(days * DAY_MS for days in (1, 2, 7, 30, 90, 365, 3_650)),
+)
+SIZES = (1, 2, *(step * 10**power for power in range(18) for step in (5, 10, 20)))
+
+
+class Bin(NamedTuple):
+    """How many sessions are above `above` and at most `up_to`; None: no limit."""
+
+    above: int
+    up_to: int | None
+    sessions: int
+
+
+class Group(NamedTuple):
+    """Sessions that belong together, as columns: a row for each group that has a session or a dropped record."""
+
+    code: Numbers
+    sessions: Numbers
+    records: Numbers
+    dropped: Numbers
+    median_ms: Numbers
+    longest_ms: Numbers
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """The sessions of a run as columns, by partition, key and start, as `run.table()` has them."""
+
+    run: Run
+
+    @property
+    def trace(self) -> SessionTrace:
+        """Every decision of the run."""
+        trace: SessionTrace = self.run.trace
+        return trace
+
+    @cached_property
+    def _rows(self) -> npt.NDArray[np.intp]:
+        return tables.table_rows(self.run.outcome)
+
+    @cached_property
+    def key(self) -> Numbers:
+        """The place of each session's key among the keys of the run."""
+        return self.run.outcome.window_columns.key[self._rows].astype(np.int64)
+
+    @cached_property
+    def start_ms(self) -> Numbers:
+        """The time of the first record of each session."""
+        return self.run.outcome.window_columns.start_ms[self._rows]
+
+    @cached_property
+    def end_ms(self) -> Numbers:
+        """The time of the last record of each session."""
+        return self.run.outcome.window_columns.end_ms[self._rows]
+
+    @cached_property
+    def length_ms(self) -> Numbers:
+        """From the first record to the last."""
+        return self.end_ms - self.start_ms
+
+    @cached_property
+    def records(self) -> Numbers:
+        """How many records each session holds."""
+        survivor = self.trace.survivor
+        counts = np.bincount(survivor[survivor >= 0], minlength=len(self.run.outcome.window_columns.key))
+        return counts[self._rows]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def largest(self, by: Numbers, most: int) -> list[int]:
+        """The places of the sessions with the most of something, of equal ones the first."""
+        return np.argsort(-by, kind="stable")[:most].tolist()
+
+    @cached_property
+    def by_key(self) -> Group:
+        """The keys, those with most sessions first; of equal ones those with most records."""
+        trace = self.trace
+        lost = trace.batch.key[(trace.batch.key >= 0) & ~trace.accepted]
+        group = self._grouped(self.key, np.bincount(lost, minlength=len(trace.keys)))
+        order = np.lexsort((group.code, -group.records, -group.sessions))
+        return Group(*(column[order] for column in group))
+
+    @cached_property
+    def by_day(self) -> tuple[list[str], Group]:
+        """The days of the run's zone on which sessions begin, by date, and what is on each."""
+        return self._by_time("D")
+
+    @cached_property
+    def by_period(self) -> tuple[str, list[str], Group]:
+        """("day", "month" or "year"; their names; what is in each): the finest that makes a table to be read."""
+        periods = {"day": "D", "month": "M", "year": "Y"}
+        for word, unit in periods.items():
+            names, group = self.by_day if unit == "D" else self._by_time(unit)
+            if len(names) <= MOST_DAYS or word == "year":
+                return word, names, group
+        raise AssertionError("a year is the last")
+
+    def _by_time(self, unit: str) -> tuple[list[str], Group]:
+        batch, lost = self.trace.batch, ~self.trace.accepted
+        lost &= batch.usable  # what has no usable time lies on no day
+        times = np.concatenate([self.start_ms, batch.timestamp_ms[lost]])
+        days = _local_days(times, batch.timezone).astype(f"datetime64[{unit}]")
+        named, code = np.unique(days, return_inverse=True)
+        dropped = np.bincount(code[len(self) :], minlength=len(named))
+        return np.datetime_as_string(named).tolist(), self._grouped(code[: len(self)], dropped)
+
+    def _grouped(self, code: Numbers, dropped: Numbers) -> Group:
+        size = len(dropped)
+        sessions = np.bincount(code, minlength=size)
+        records = np.bincount(code, weights=self.records, minlength=size).astype(np.int64)
+        in_order = self.length_ms[np.lexsort((self.length_ms, code))]
+        first = np.cumsum(sessions) - sessions
+        there = sessions > 0
+        median, longest = np.zeros(size, np.int64), np.zeros(size, np.int64)
+        median[there] = in_order[(first + (sessions - 1) // 2)[there]]
+        longest[there] = in_order[(first + sessions - 1)[there]]
+        kept = np.flatnonzero(there | (dropped > 0))
+        columns = (np.arange(size), sessions, records, dropped, median, longest)
+        return Group(*(column[kept].astype(np.int64) for column in columns))
+
+    # ---- as files
+
+    def table(self) -> pa.Table:
+        """`run.table()` with the length of each session in milliseconds."""
+        table = as_arrow(self.run.table())
+        return table.append_column(free_name("length_ms", table.column_names), pa.array(self.length_ms))
+
+    def key_table(self) -> pa.Table:
+        """A row a key: its sessions, records, dropped records, and the median and longest length in milliseconds."""
+        group, batch = self.by_key, self.run.outcome.batch
+        taken = [shown_key(name) for name in self.run.plan.source.keys]
+        numbers = {free_name(name, taken): column for name, column in group._asdict().items() if name != "code"}
+        return as_arrow(tables.frame_of({"key": self.trace.keys.take(pa.array(group.code)), **numbers}, batch))
+
+    def day_table(self) -> pa.Table:
+        """A row a day of the run's zone: the sessions that begin on it, and what `key_table` has."""
+        days, group = self.by_day
+        numbers = {name: column for name, column in group._asdict().items() if name != "code"}
+        return pa.table({"day": pa.array(days, pa.string()), **numbers})
+
+
+def at_most(values: Numbers, share: float) -> int:
+    """The smallest of the values that this share of them does not exceed."""
+    return int(np.sort(values)[max(0, int(np.ceil(share * len(values))) - 1)])
+
+
+def bins(values: Numbers, edges: Sequence[int]) -> list[Bin]:
+    """How many of the values, none of which is below the first edge, lie between neighbouring edges.
+
+    From the first that has some to the last; what is empty right behind the first edge itself is left out.
+    """
+    place = np.searchsorted(np.array(edges, np.int64), values)
+    counts = np.bincount(place, minlength=len(edges) + 1)
+    first, last = int(place.min()), int(place.max())
+    rest = int(place[place > 0].min()) if last else 1
+    return [
+        Bin(edges[at - 1] if at else edges[0] - 1, edges[at] if at < len(edges) else None, int(counts[at]))
+        for at in range(first, last + 1)
+        if at == 0 or at >= rest
+    ]
+
+
+def free_name(name: str, taken: Sequence[str]) -> str:
+    """`name`, or one like it that no column has: a file may have an "offset" of its own that is none in a stream."""
+    while name in taken:
+        name += "_"
+    return name
+
+
+def _local_days(times_ms: Numbers, timezone: str) -> npt.NDArray[np.datetime64]:
+    """The day that the clocks of a zone show at each moment."""
+    moments = pa.array(times_ms, pa.timestamp("ms", timezone))
+    local = np.asarray(pc.local_timestamp(moments).cast(pa.int64()))
+    return (local // DAY_MS).astype("datetime64[D]")

@@ -1,0 +1,92 @@
+"""Tables as files that other programs read: CSV, or Parquet."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+from uuid import uuid4
+
+import pyarrow as pa
+
+from sessionkit.errors import InvalidArgument, UnsupportedData, WriteFailed, problem, shorten
+
+FORMATS = ("csv", "parquet")
+
+
+def write_table(table: pa.Table, path: Path) -> None:
+    """Writes a table to a path that ends in .csv or .parquet."""
+    if path.suffix.lower() in (".parquet", ".pq"):
+        import pyarrow.parquet as pq
+
+        pq.write_table(table, path)
+    else:
+        with path.open("wb") as file:
+            write_csv(table, file)
+
+
+def write_csv(table: pa.Table, file: BinaryIO) -> None:
+    """Writes a table as CSV: times with their offset from UTC, lists and structs as JSON, nothing for a missing value.
+
+    Raises:
+        UnsupportedData: a column is of a type that has no text.
+    """
+    from pyarrow import csv
+
+    columns = [_as_plain(column, name) for name, column in zip(table.column_names, table.columns, strict=True)]
+    csv.write_csv(pa.Table.from_arrays(columns, names=table.column_names), file)
+
+
+def _as_plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column, kind = column.cast(kind.value_type), kind.value_type
+    if pa.types.is_nested(kind):
+        texts = [None if value is None else json.dumps(value, default=str) for value in column.to_pylist()]
+        return pa.chunked_array([pa.array(texts, pa.large_string())])
+    if pa.types.is_duration(kind) or pa.types.is_large_binary(kind) or pa.types.is_string_view(kind):
+        try:
+            return column.cast(pa.large_string() if not pa.types.is_duration(kind) else pa.int64())
+        except pa.ArrowException as error:
+            want = "--out with a name that ends in .parquet, which takes it as it is"
+            raise UnsupportedData(problem(f"column {name!r} cannot be written as text", kind, want)) from error
+    return column
+
+
+def write_new_file(path: Path, write: Callable[[Path], object], *, overwrite: bool) -> None:
+    """Has `write` make a file beside `path`, which takes its place once it is whole.
+
+    Raises:
+        InvalidArgument: there is something already, and `overwrite` is not set.
+        WriteFailed: the disk refuses it; nothing is left behind.
+    """
+    check_free(path, overwrite=overwrite)
+    aside = path.with_name(f".sessionkit-{uuid4().hex}{path.suffix}")
+    try:
+        write(aside)
+        os.replace(aside, path)
+    except OSError as error:
+        want = "a folder that exists and can be written to, on a disk with free space"
+        got = f"{shorten(path, 500)} ({error.strerror})"
+        raise WriteFailed(problem("the file cannot be written", got, want)) from error
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def check_free(path: Path, *, overwrite: bool) -> None:
+    """Refuses a path where something is already, and one whose ending says neither CSV nor Parquet."""
+    if path.suffix.lower() not in (".csv", ".parquet", ".pq"):
+        want = "a name that ends in .csv or .parquet"
+        raise InvalidArgument(problem("--out names a file of an unknown kind", shorten(path, 500), want))
+    if path.is_dir() or (os.path.lexists(path) and not overwrite):
+        want = "another name, or --overwrite to replace a file"
+        raise InvalidArgument(problem("there is something of this name already", shorten(path, 500), want))
+
+
+def as_arrow(frame: Any) -> pa.Table:
+    """A frame of any kind as an Arrow table, without the index of pandas."""
+    if isinstance(frame, pa.Table):
+        return frame
+    return pa.Table.from_pandas(frame, preserve_index=False)
