@@ -45,8 +45,7 @@ $(READY): requirements.lock pyproject.toml
 
 .PHONY: demo
 demo: $(READY) ## sessions of a month of flights on Spark, and a report: out/report.html
-	@$(PYTHON) -m sessionkit demo --overwrite
-	@echo "report: out/report.html    Parquet: out/table out/changelog out/trace"
+	@$(PYTHON) -m sessionkit demo --spark --overwrite
 
 # What the tests need beside Python packages: Kafka's jars, the program that asks Kafka Streams, the compiled loops.
 .PHONY: tools

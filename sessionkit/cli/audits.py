@@ -56,7 +56,7 @@ def audit(
     \b
     Example:
       sessionkit audit clicks.csv --key user --timestamp at \\
-        --gap 30m --grace 5m --emit on_window_close --fail-if-lost
+        --gap 30m --grace 5m --fail-if-lost
 
     With --json the object has the fields file, plan, loses_nothing,
     counts, smallest_retention_ms, recommended_retention_ms and words.

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.records.source import is_type
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file or folder of Parquet, CSV, JSON lines and the like.")]
 Key = Annotated[
@@ -64,13 +65,13 @@ def types_of(given: list[str] | None) -> dict[str, str]:
     """The types of columns that were given as COLUMN=TYPE, several of them separated by commas.
 
     Raises:
-        InvalidArgument: one is not of this form.
+        InvalidArgument: one is not of this form, or there is no such type.
     """
     found = {}
     for each in (part.strip() for text in given or [] for part in text.split(",")):
         name, is_there, kind = each.rpartition("=")
-        if not (is_there and name and kind):
-            want = "--types user=int64"
+        if not (is_there and name and is_type(kind.strip())):
+            want = "--types user=int64, by the names of Arrow: string, int64, float64, bool and others"
             raise InvalidArgument(problem("--types takes a column and its type", repr(each), want))
         found[name.strip()] = kind.strip()
     return found

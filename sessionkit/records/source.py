@@ -73,7 +73,7 @@ class Source:
         if not isinstance(self.sort, bool):
             raise InvalidArgument(problem("sort must be True or False", repr(self.sort), "it sorts by offset="))
         for name, kind in self.types:
-            if not _is_type(kind):
+            if not is_type(kind):
                 want = 'such as types={"user": "int64", "amount": "float64"}, by the names of Arrow'
                 got = shorten(f"{name}: {kind!r}")
                 raise InvalidArgument(problem("types names an unknown type", got, want))
@@ -104,7 +104,8 @@ class Source:
         return list(dict.fromkeys(name for name in named if name is not None))
 
 
-def _is_type(name: object) -> bool:
+def is_type(name: object) -> bool:
+    """True for the name of a type of Arrow."""
     try:
         return isinstance(name, str) and pa.type_for_alias(name) is not None
     except ValueError:

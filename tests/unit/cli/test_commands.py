@@ -1,18 +1,19 @@
-"""The command line: what options become, how a file without offsets is numbered, and one line where it cannot go on."""
+"""The command line: what the options of a report become, and one line where it cannot go on."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from sessionkit.cli.commands import main
+from sessionkit.cli.commands import COMMANDS, main
 from sessionkit.records.samples import sample_path
-from sessionkit.report import job as report
+from sessionkit.report import job
+from sessionkit.report.job import Report
+from sessionkit.report.spark_job import for_spark
 
 TIMES = ["--timestamp", "at", "--unit", "ms", "--gap", "30m", "--grace", "5m"]
 CLICKS = pa.table(
@@ -27,33 +28,28 @@ CLICKS = pa.table(
 CSV = "user,site,at,spent,items\nada,a,1000,1.5,1\nbob,b,3000,2.5,2\nada,a,2000,3.5,3\n"
 PLACES = {"partition": pa.array([0, 1, 0], pa.int32()), "offset": pa.array([7, 3, 8])}
 WINDOWED = '.windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="5m"))'
-NUMBERED = 'timestamp="at", unit="ms", timezone="UTC", partition="partition", offset="offset")'
-
-
-class Call(NamedTuple):
-    """What the job was asked to do."""
-
-    plan: Any
-    records: Any
-    out: Path
-    title: str
-    overwrite: bool
+NUMBERED = 'timestamp="at", unit="ms", partition="partition", offset="offset")'
+MERE = 'timestamp="at", unit="ms")'
 
 
 @pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
-    """The jobs that were asked for; none runs."""
-    asked: list[Call] = []
-    monkeypatch.setattr(
-        "sessionkit.report.job.run_job", lambda *arguments, overwrite: asked.append(Call(*arguments, overwrite))
-    )
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Report]:
+    """The reports that were asked for; none is made."""
+    asked: list[Report] = []
+
+    def note(report: Report) -> str:
+        asked.append(report)
+        return ""
+
+    monkeypatch.setattr("sessionkit.report.job.make_report", note)
+    monkeypatch.setattr("sessionkit.report.spark_job.make_report_on_spark", note)
     return asked
 
 
 @pytest.fixture
 def no_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """The real job, in which Spark must not start."""
-    monkeypatch.setattr("sessionkit.report.job.start_spark", lambda more: pytest.fail("Spark was started"))
+    monkeypatch.setattr("sessionkit.report.spark_job.start_spark", lambda more: pytest.fail("Spark was started"))
 
 
 def parquet(folder: Path, **columns: pa.Array) -> Path:
@@ -65,14 +61,14 @@ def parquet(folder: Path, **columns: pa.Array) -> Path:
     return folder / "clicks.parquet"
 
 
-def asked(calls: list[Call], file: Path, *options: str) -> Call:
+def asked(calls: list[Report], file: Path, *options: str) -> Report:
     """The one job that these options ask for."""
     assert main(["report", str(file), *options]) == 0
     (call,) = calls
     return call
 
 
-def code(call: Call) -> list[str]:
+def code(call: Report) -> list[str]:
     """The calls that build the plan, every text in double quotes."""
     return [line.replace("'", '"') for line in call.plan.code()]
 
@@ -89,40 +85,42 @@ def refusal(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 # ---- options
 
 
-def test_options_become_a_plan(calls: list[Call], tmp_path: Path) -> None:
+def test_options_become_a_plan(calls: list[Report], tmp_path: Path) -> None:
     file = parquet(tmp_path, **PLACES)
     call = asked(calls, file, "--key", "user", *TIMES)
     assert repr(call.plan) == (
         f'(\n    sk.group_by_key("user", {NUMBERED}\n    {WINDOWED}\n    .aggregate(count=sk.count())\n)'
     )
-    assert (call.records, call.out, call.title, call.overwrite) == (file, Path("out"), "clicks.parquet", False)
+    assert (call.out, call.title, call.file_format, call.overwrite) == (Path("out"), "clicks.parquet", "csv", False)
 
 
-def test_times_are_read_and_shown_in_the_zone_of_their_column(calls: list[Call], tmp_path: Path) -> None:
+def test_times_are_read_and_shown_in_the_zone_of_their_column(calls: list[Report], tmp_path: Path) -> None:
     at = pa.array([0, 60_000, 120_000], pa.timestamp("ms", "Asia/Kathmandu"))
     file = tmp_path / "clicks.parquet"
     pq.write_table(pa.table({"user": ["ada", "bob", "ada"], "at": at, **PLACES}), file)
     call = asked(calls, file, "--key", "user", "--timestamp", "at", "--gap", "1h", "--grace", "0s")
-    assert call.plan.source.timezone == "Asia/Kathmandu"
-    assert call.plan.run(file).timezone == "Asia/Kathmandu"
+    assert call.plan.run(call.records).timezone == "Asia/Kathmandu"
+    plan, _ = for_spark(call.plan, file)
+    assert plan.source.timezone == "Asia/Kathmandu"  # Spark's type has none
 
 
-def test_every_option(calls: list[Call], tmp_path: Path) -> None:
+def test_every_option(calls: list[Report], tmp_path: Path) -> None:
     file = parquet(tmp_path, shard=PLACES["partition"], place=PLACES["offset"])
     call = asked(
         calls, file, "--key", "user", "--timestamp", "at", "--unit", "s", "--timezone", "America/New_York",
         "--gap", "1h", "--grace", "0s", "--partition", "shard", "--offset", "place", "--emit", "on_window_close",
         "--mean", "spent", "--mean", "items", "--sum", "items", "--out", str(tmp_path / "results"), "--overwrite",
+        "--format", "parquet", "--on-bad-time", "drop", "--sort",
     )  # fmt: skip
     assert code(call) == [
         'sk.group_by_key("user", timestamp="at", unit="s", timezone="America/New_York", partition="shard", '
-        'offset="place")',
+        'offset="place", on_bad_time="drop", sort=True)',
         '.windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="0s"))',
         '.emit("on_window_close")',
         '.aggregate(count=sk.count(), mean_spent=sk.mean("spent"), mean_items=sk.mean("items"), '
         'sum_items=sk.sum("items"))',
     ]
-    assert call.records == file and call.out == tmp_path / "results" and call.overwrite
+    assert call.out == tmp_path / "results" and call.overwrite and call.file_format == "parquet"
 
 
 @pytest.mark.parametrize(
@@ -135,21 +133,21 @@ def test_every_option(calls: list[Call], tmp_path: Path) -> None:
         (["--key", "user", "--sep", "/"], '"user"'),  # one key is never joined
     ],
 )
-def test_lists_of_keys(calls: list[Call], tmp_path: Path, options: list[str], keys: str) -> None:
+def test_lists_of_keys(calls: list[Report], tmp_path: Path, options: list[str], keys: str) -> None:
     plan = asked(calls, parquet(tmp_path, **PLACES), *options, *TIMES).plan
     assert plan.code()[0].startswith(f"sk.group_by_key({keys}, timestamp=")
     several = len(plan.source.keys) > 1
     assert plan.source.sep == (None if not several else "/" if "/" in options else "@")
 
 
-def test_the_plan_runs_over_what_is_handed_on(calls: list[Call], tmp_path: Path) -> None:
+def test_the_plan_runs_over_what_is_handed_on(calls: list[Report], tmp_path: Path) -> None:
     call = asked(calls, parquet(tmp_path), "--key", "user,site", "--sum", "items", *TIMES)
     table = call.plan.run(call.records).table()
     assert (table["user"].to_pylist(), table["site"].to_pylist()) == (["ada", "bob"], ["a", "b"])
     assert table["sum_items"].to_pylist() == [4, 2]
 
 
-def test_the_demo_is_the_flights(calls: list[Call], tmp_path: Path) -> None:
+def test_the_demo_is_the_flights(calls: list[Report], tmp_path: Path) -> None:
     assert main(["demo", "--out", str(tmp_path)]) == 0
     (call,) = calls
     assert code(call) == [
@@ -159,53 +157,99 @@ def test_the_demo_is_the_flights(calls: list[Call], tmp_path: Path) -> None:
         '.aggregate(count=sk.count(), mean_delay=sk.mean("dep_delay"))',
     ]
     assert (call.records, call.out) == (sample_path("flights"), tmp_path)
+    assert call.data == 'sk.load_sample("flights")'
 
 
 # ---- partitions and offsets
 
 
 def test_a_parquet_file_with_both_columns_is_left_to_spark(
-    calls: list[Call], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    calls: list[Report], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = parquet(tmp_path, **PLACES)
-    call = asked(calls, file, "--key", "user", *TIMES)
+    call = asked(calls, file, "--key", "user", *TIMES, "--spark")
     assert call.records == file
-    assert capsys.readouterr().out == "partition and offset: as the columns of these names say\n"
+    assert capsys.readouterr().out.startswith("The columns partition and offset say where each record stands.\n")
 
 
-def test_a_file_without_them_is_one_partition_in_row_order(
-    calls: list[Call], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    call = asked(calls, parquet(tmp_path), "--key", "user", *TIMES)
-    assert call.records.drop_columns(["partition", "offset"]) == CLICKS
-    assert call.records["partition"].to_pylist() == [0, 0, 0]
-    assert call.records["offset"].to_pylist() == [0, 1, 2]
-    assert (call.plan.source.partition, call.plan.source.offset) == ("partition", "offset")
-    assert capsys.readouterr().out == "partition and offset: one partition, in which rows arrive in their order\n"
+def test_a_file_without_them_is_one_partition_in_row_order(calls: list[Report], tmp_path: Path) -> None:
+    call = asked(calls, parquet(tmp_path), "--key", "user", *TIMES, "--spark")
+    assert code(call)[0] == f'sk.group_by_key("user", {MERE}'
+    plan, records = for_spark(call.plan, call.records)
+    assert records["partition"].to_pylist() == [0, 0, 0]
+    assert records["offset"].to_pylist() == [0, 1, 2]
+    assert (plan.source.partition, plan.source.offset, plan.source.timezone) == ("partition", "offset", "UTC")
 
 
 @pytest.mark.parametrize("name", ["offset", "partition"])
-def test_a_lone_column_of_that_name_keeps_its_values(calls: list[Call], tmp_path: Path, name: str) -> None:
+def test_a_lone_column_of_that_name_keeps_its_values(calls: list[Report], tmp_path: Path, name: str) -> None:
     """A column "offset" beside no "partition" may be hours from UTC: its mean is that of the file's numbers."""
     file = parquet(tmp_path, **{name: pa.array([-300, -300, 60])})
-    call = asked(calls, file, "--key", "user", "--mean", name, *TIMES)
-    assert call.records[name].to_pylist() == [-300, -300, 60]
-    assert call.records[f"{name}_"].to_pylist() == ([0, 1, 2] if name == "offset" else [0, 0, 0])
-    assert name not in (call.plan.source.partition, call.plan.source.offset)
-    assert call.plan.run(call.records).table()[f"mean_{name}"].to_pylist() == [-120.0, -300.0]
+    call = asked(calls, file, "--key", "user", "--mean", name, *TIMES, "--spark")
+    plan, records = for_spark(call.plan, call.records)
+    assert records[name].to_pylist() == [-300, -300, 60]
+    assert records[f"{name}_"].to_pylist() == ([0, 1, 2] if name == "offset" else [0, 0, 0])
+    assert name not in (plan.source.partition, plan.source.offset)
+    for each, rows in ((plan, records), (call.plan, call.records)):
+        assert each.run(rows).table()[f"mean_{name}"].to_pylist() == [-120.0, -300.0]
 
 
 @pytest.mark.parametrize("ending", ["", ",partition,offset"])
-def test_csv(calls: list[Call], tmp_path: Path, ending: str) -> None:
+def test_csv(calls: list[Report], tmp_path: Path, ending: str) -> None:
     file = tmp_path / "clicks.csv"
     rows = CSV.splitlines()
     more = [ending, ",0,7", ",1,3", ",0,8"] if ending else [""] * 4
     file.write_text("\n".join(row + cells for row, cells in zip(rows, more, strict=True)), encoding="utf-8")
     call = asked(calls, file, "--key", "user", *TIMES)
     assert call.records.select(CLICKS.column_names) == CLICKS
-    assert call.records["partition"].to_pylist() == ([0, 1, 0] if ending else [0, 0, 0])
-    assert call.records["offset"].to_pylist() == ([7, 3, 8] if ending else [0, 1, 2])
+    assert call.plan.run(call.records).trace.records()["offset"].to_pylist() == ([7, 3, 8] if ending else [0, 1, 2])
     assert call.title == "clicks.csv"
+
+
+@pytest.mark.parametrize(
+    "given", [["--types", "user=int64,amount=float64"], ["--types", "user=int64", "--types", "amount=float64"]]
+)
+def test_types_of_columns(calls: list[Report], tmp_path: Path, given: list[str]) -> None:
+    file = tmp_path / "clicks.csv"
+    types = [word for each in given.split() for word in ("--types", each)]
+    file.write_text("user,at,amount\n007,1000,1\n7,2000,2\n", encoding="utf-8")
+    call = asked(calls, file, "--key", "user", "--sum", "amount", *TIMES, *types)
+    assert call.plan.run(call.records).table().to_pylist()[0]["user"] == 7
+    assert 'types={"user": "int64", "amount": "float64"}' in code(call)[0]
+
+
+# ---- grace
+
+
+def test_without_a_grace_the_smallest_round_one_that_keeps_all_is_taken(
+    calls: list[Report], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "clicks.csv"
+    minutes = [0, 90, 10]  # the last comes 80 minutes late, 50 more than the gap
+    file.write_text("user,at\n" + "".join(f"ada,{60_000 * at}\n" for at in minutes), encoding="utf-8")
+    options = ["--key", "user", "--timestamp", "at", "--unit", "ms", "--gap", "30m"]
+    call = asked(calls, file, *options)
+    assert 'grace="1h"' in repr(call.plan)
+    assert call.plan.run(call.records).metrics()["dropped-records-total"] == 0
+    said = "The grace is 1 h: the smallest round one that keeps every record. --grace sets another."
+    assert said in call.remarks and said in capsys.readouterr().out
+    calls.clear()
+    file.write_text("user,at\nada,0\nada,1000\n", encoding="utf-8")
+    assert (
+        "The grace is 0 s: no record is late in this order. --grace sets another."
+        in asked(calls, file, *options).remarks
+    )
+
+
+def test_times_without_a_zone_are_utc_and_that_is_said(calls: list[Report], tmp_path: Path) -> None:
+    file = tmp_path / "clicks.csv"
+    file.write_text("user,at\nada,2024-07-01 00:10:00\n", encoding="utf-8")
+    options = ["--key", "user", "--at", "at", "--gap", "30m"]
+    said = "The times in 'at' have no zone and are read as UTC; --timezone names another."
+    assert said in asked(calls, file, *options).remarks
+    calls.clear()
+    call = asked(calls, file, *options, "--timezone", "Europe/Berlin")
+    assert said not in call.remarks and call.plan.source.timezone == "Europe/Berlin"
 
 
 # ---- refusals: status 2, one line
@@ -234,18 +278,23 @@ def test_csv(calls: list[Call], tmp_path: Path, ending: str) -> None:
         (["--key", "user", "--mean", "price"], "column 'price' is not in the data"),
         (["--key", "user", "--sum", "price\nand more"], r"column 'price\nand more' is not in the data"),
         (["--key", "user", "--partition", "p", "--offset", "at"], "column 'p' is not in the data"),
+        (["--key", "user", "--types", "user"], "--types takes a column and its type; got 'user'; --types user=int64"),
+        (["--key", "user", "--types", "user=word"], "--types takes a column and its type; got 'user=word'; --types"),
+        (["--key", "user", "--format", "xlsx"], "--format must be a known choice"),
+        (["--key", "user", "--emit", "never"], "emit must be a known choice"),
+        (["--key", "user", "--on-bad-time", "keep"], "on_bad_time must be a known choice"),
     ],
 )
-@pytest.mark.parametrize("kind", ["parquet", "csv"])
-def test_refused_before_spark_starts(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, options: list[str], telling: str
+@pytest.mark.parametrize(("kind", "engine"), [("parquet", ["--spark"]), ("csv", ["--spark"]), ("csv", [])])
+def test_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, engine: list[str], options: list[str], telling: str
 ) -> None:
     file = parquet(tmp_path)
     if kind == "csv":
         file = file.with_suffix(".csv")
         file.write_text(CSV, encoding="utf-8")
     out = tmp_path / "out"
-    line = refusal(capsys, "report", str(file), *TIMES, "--out", str(out), *options)
+    line = refusal(capsys, "report", str(file), *TIMES, "--out", str(out / "deep"), *options, *engine)
     assert line.startswith(telling)
     assert not out.exists()
 
@@ -276,46 +325,35 @@ def test_a_column_that_is_there_twice(tmp_path: Path, capsys: pytest.CaptureFixt
     twice = pa.Table.from_arrays([*CLICKS.columns, CLICKS["user"]], names=[*CLICKS.column_names, "user"])
     pq.write_table(twice, tmp_path / "clicks.parquet")
     line = refusal(capsys, "report", str(tmp_path / "clicks.parquet"), "--key", "user", *TIMES)
-    assert line.startswith("column 'user' is in clicks.parquet more than once")
+    assert line.startswith("column 'user' appears 2 times")
 
 
 @pytest.mark.parametrize(
     ("arguments", "telling"),
     [
-        ([], "the following arguments are required: command"),
-        (["report"], "the following arguments are required: file, --key, --timestamp, --gap, --grace"),
-        (["paint"], "invalid choice: 'paint'"),
-        (["report", "a.csv", "--key", "user", *TIMES, "--emit", "never"], "invalid choice: 'never'"),
+        (["report"], "Missing argument 'FILE'; sessionkit report --help shows what is possible"),
+        (["report", "a.csv"], "Missing option '--key'"),
+        (["paint"], "No such command 'paint'"),
+        (["info", "a.csv", "--key", "user"], "No such option: --key"),
     ],
 )
 def test_what_is_no_command(arguments: list[str], telling: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 2
-    assert telling in capsys.readouterr().err.splitlines()[-1]
+    assert refusal(capsys, *arguments).startswith(telling)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "telling"),
-    [
-        (["--help"], ["demo", "report", "Session windows as Kafka Streams computes them"]),
-        (["demo", "--help"], ["--out"]),
-        (["report", "--help"], ["--key", "--sep", "(default @)", "--partition", "--offset", "--emit", "--out"]),
-    ],
-)
-def test_help(arguments: list[str], telling: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(arguments)
-    assert stopped.value.code == 0
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
+def test_the_commands_are_listed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
     shown = capsys.readouterr().out
-    assert [words for words in telling if words not in shown] == []
+    assert "Session windows as Kafka Streams computes them" in shown
+    assert [name for name in COMMANDS if not re.search(rf"^  {name} +[A-Z].*\.$", shown, re.M)] == []
 
 
 # ---- progress
 
 
 def test_a_step_is_said_when_it_begins(capsys: pytest.CaptureFixture[str]) -> None:
-    progress = report.Progress()
+    progress = job.Progress()
     progress("reading")
     assert re.fullmatch(r"\[ *\d\.\d s\] reading\n", capsys.readouterr().out)
 
@@ -333,7 +371,7 @@ def test_a_folder_that_cannot_be_made(no_spark: None, tmp_path: Path, capsys: py
     )
 
 
-@pytest.mark.parametrize("place", ["table/mine.csv", "trace/records/notes.txt", "report.html", "thesis.tex"])
+@pytest.mark.parametrize("place", ["table/mine.csv", "trace/records/notes", "keys.csv", "report.html", "thesis.tex"])
 def test_files_of_the_users_are_refused(
     no_spark: None, tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str
 ) -> None:
@@ -341,19 +379,23 @@ def test_files_of_the_users_are_refused(
     mine = tmp_path / place
     mine.parent.mkdir(parents=True, exist_ok=True)
     mine.write_text("mine", encoding="utf-8")
-    refused = refusal(capsys, "demo", "--out", str(tmp_path))
+    refused = refusal(capsys, "demo", "--out", str(tmp_path), "--spark")
     assert refused.startswith(
         f"the folder holds files that sessionkit did not write; got {tmp_path / Path(place).parts[0]}; "
     )
     if place != "thesis.tex":
-        refused = refusal(capsys, "demo", "--out", str(tmp_path), "--overwrite")
+        refused = refusal(capsys, "demo", "--out", str(tmp_path), "--overwrite", "--spark")
         assert refused.startswith(
             f"files that sessionkit did not write are in the way; got {mine}; choose another folder"
         )
     assert mine.read_text(encoding="utf-8") == "mine"
 
 
-def test_without_pyspark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", [["demo"], ["report", "none.csv", "--key", "user", *TIMES]], ids=["demo", "report"])
+def test_spark_without_pyspark_is_refused_before_anything_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
     monkeypatch.setattr("sessionkit.spark.session.find_spec", lambda name: None)
-    said = refusal(capsys, "demo", "--out", str(tmp_path / "out"))
+    said = refusal(capsys, *command, "--out", str(tmp_path / "out"), "--spark")
+    assert not (tmp_path / "out").exists()
     assert said.startswith("this job runs on Spark; got no package pyspark; pip install 'sessionkit-streams[spark]'")

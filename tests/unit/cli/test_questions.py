@@ -1,0 +1,170 @@
+"""`explain`, `suggest`, `audit` and `info`: their answers are those of the public calls."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from sessionkit.cli.commands import main
+from tests.unit.cli.clicks import COLUMNS, printed, refused, write_clicks
+
+GAP = ["--gap", "30m", "--grace", "5m"]
+
+
+def plan() -> sk.Plan:
+    """The plan that these options name."""
+    windows = sk.SessionWindows(inactivity_gap="30m", grace="5m")
+    return sk.group_by_key("user", timestamp="at", timezone="UTC").windowed_by(windows).count()
+
+
+# ---- explain
+
+
+def test_explain_a_record_and_a_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_clicks(tmp_path)
+    run = plan().run(file)
+    shown = printed(capsys, "explain", file, *COLUMNS, *GAP, "--offset", 4)
+    assert shown == f"{run.explain(offset=4)}\n" and "dropped" in shown
+    options = ["--key", "ada", "--window-start", "2024-07-01 00:10"]
+    shown = printed(capsys, "explain", file, *COLUMNS, *GAP, *options)
+    assert shown == f"{run.explain(key='ada', window_start='2024-07-01 00:10')}\n"
+
+
+def test_explain_finds_keys_that_are_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "clicks.parquet"
+    pd.DataFrame({"user": [7, 7], "at": [0, 1_000]}).to_parquet(file)
+    options = ["--unit", "ms", *GAP, "--key", 7, "--window-start", "1970-01-01"]
+    assert "7" in printed(capsys, "explain", file, *COLUMNS, *options)
+
+
+@pytest.mark.parametrize("options", [[], ["--offset", 1, "--key", "ada"], ["--key", "ada"]])
+def test_explain_takes_one_thing(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[Any]) -> None:
+    said = refused(capsys, "explain", write_clicks(tmp_path), *COLUMNS, *GAP, *options)
+    assert said.startswith("explain takes a record or a session")
+    assert said.endswith("--offset 17 for a record, or --key ada --window-start '2024-07-01 00:10' for a session")
+
+
+# ---- suggest
+
+
+def test_suggest_a_gap_and_a_grace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    random = np.random.default_rng(5)
+    pauses = np.where(random.random(3_000) < 0.1, 36_000, 20) * random.uniform(0.5, 2, 3_000)
+    records = pd.DataFrame({"user": "ada", "at": (pauses.cumsum() * 1_000).astype(np.int64)})
+    records.to_csv(tmp_path / "clicks.csv", index=False)
+    shown = printed(capsys, "suggest", tmp_path / "clicks.csv", *COLUMNS, "--unit", "ms", "--keep", 1)
+    found = sk.suggest_gap(sk.group_by_key("user", timestamp="at", unit="ms"), records)
+    assert found.gap_ms is not None
+    assert shown.splitlines()[: len(found.words())] == found.words()
+    assert "A grace of 0 s keeps 100%" in shown
+
+
+def test_suggest_without_a_clear_gap(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_clicks(tmp_path)
+    assert printed(capsys, "suggest", file, *COLUMNS).endswith("would also suggest a grace.\n")
+    assert "A grace of 45 min keeps 100%" in printed(capsys, "suggest", file, *COLUMNS, "--gap", "30m")
+
+
+# ---- audit
+
+LOSES = ["--emit", "on_window_close", "--store", "memory"]
+
+
+def test_audit_in_words_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_clicks(tmp_path)
+    found = sk.audit(plan().emit("on_window_close"), file, store="memory")
+    assert printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES).splitlines() == found.words()
+    told = json.loads(printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES, "--json"))
+    assert list(told) == [
+        *("file", "plan", "loses_nothing", "counts", "smallest_retention_ms", "recommended_retention_ms", "words")
+    ]
+    assert told["counts"] == found.counts() and told["loses_nothing"] is found.loses_nothing
+    assert told["recommended_retention_ms"] == found.recommended_retention_ms
+
+
+def test_fail_if_lost_is_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_clicks(tmp_path)
+    assert not sk.audit(plan().emit("on_window_close"), file, store="memory").loses_nothing
+    printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES, "--fail-if-lost", status=1)
+    printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES)
+    printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES, "--retention", "2h", "--fail-if-lost")
+    assert refused(capsys, "audit", file, *COLUMNS, *GAP, "--store", "disk").startswith(
+        "audit knows two kinds of store"
+    )
+
+
+def test_audit_is_told_the_deployment(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[dict[str, Any]] = []
+    real = sk.audit
+
+    def note(plan: sk.Plan, data: Any, **options: Any) -> sk.Audit:
+        asked.append(options)
+        return real(plan, data)
+
+    monkeypatch.setattr("sessionkit.audits.audit.audit", note)
+    options = ["--retention", "3h", "--caching", "100", "--commit-interval", "none", "--emit-interval", "5s"]
+    printed(capsys, "audit", write_clicks(tmp_path), *COLUMNS, *GAP, *options, "--restart", 1, "--restart", 3)
+    assert asked == [
+        {
+            **{"store": "rocksdb", "retention": "3h", "caching": 100, "commit_interval": None},
+            **{"emit_interval": "5s", "restarts": [1, 3]},
+        }
+    ]
+    said = refused(capsys, "audit", tmp_path / "clicks.csv", *COLUMNS, *GAP, "--caching", "10MB")
+    assert said.startswith("--caching must be on, off or a number of entries; got '10MB'")
+
+
+# ---- info
+
+
+def test_info_names_columns_order_span_and_how_to_go_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_clicks(tmp_path)
+    lines = printed(capsys, "info", "clicks.csv").splitlines()
+    assert lines == [
+        "clicks.csv: 5 rows, 3 columns",
+        "  column  type          missing  could be",
+        "  user    string              0  key: 2 values, 2.5 rows each",
+        "  at      timestamp[s]        0  event time: times; 25% of the rows step back",
+        "  amount  int64               0",
+        "Order by at: 25% of the rows step back in time",
+        "Span: 2024-07-01 00:10:00 to 2024-07-01 01:30:00 (1 h 20 min), in UTC",
+        "To go on (the pauses show no clear gap; 30 minutes is only a start):",
+        "  sessionkit report clicks.csv --key user --timestamp at --gap 30m",
+    ]
+    assert main(shlex.split(lines[-1])[1:]) == 0
+
+
+def test_info_goes_on_with_newest_first_and_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "my clicks.csv"
+    rows = "".join(f"{second % 3},{1_720_000_000 - second}\n" for second in range(30))
+    file.write_text(f"visitor id,seen\n{rows}", encoding="utf-8")
+    shown = printed(capsys, "info", file)
+    assert "100% of the rows step back in time: newest first?" in shown
+    assert shown.endswith(f"report '{file}' --key 'visitor id' --timestamp seen --unit s --gap 30m --sort\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "telling"),
+    [
+        ("user,amount\nada,1\nada,2\n", "To go on, sessionkit needs a column of times."),
+        (
+            "user,at\nada,2024-07-01 00:00\nbob,2024-07-02 00:00\n",
+            "To go on, sessionkit needs a column whose values repeat",
+        ),
+        ("user,at\n", "No column holds times"),
+    ],
+)
+def test_info_says_what_is_lacking(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, telling: str) -> None:
+    assert telling in printed(capsys, "info", write_clicks(tmp_path, text))

@@ -1,0 +1,95 @@
+"""`sessionize`: the rows of a file with the session of each."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import sessionkit as sk
+from sessionkit.cli.commands import main
+from tests.unit.cli.clicks import CLICKS, COLUMNS, printed, refused, write_clicks
+
+
+def test_rows_are_printed_with_their_sessions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = printed(capsys, "sessionize", write_clicks(tmp_path), *COLUMNS, "--gap", "30m")
+    found = pd.read_csv(io.StringIO(shown))
+    rows = pd.read_csv(io.StringIO(CLICKS), parse_dates=["at"])
+    expected = sk.sessionize(rows, "user", "at", "30m", timezone="UTC")
+    assert list(found.columns) == list(expected.columns)
+    for name in ("user", "amount", "session_id", "session_rows", "position_in_session", "late"):
+        assert found[name].tolist() == expected[name].tolist()
+    assert pd.to_datetime(found["session_end"]).tolist() == expected["session_end"].tolist()
+
+
+def test_with_a_grace_rows_can_be_late(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--gap", "30m", "--grace", "5m"]
+    found = pd.read_csv(io.StringIO(printed(capsys, "sessionize", write_clicks(tmp_path), *COLUMNS, *options)))
+    assert found["late"].tolist() == [False] * 4 + [True]
+    assert found["session_id"].isna().tolist() == [False] * 4 + [True]
+
+
+@pytest.mark.parametrize("name", ["sessions.csv", "sessions.parquet"])
+def test_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    file, out = write_clicks(tmp_path), tmp_path / name
+    assert printed(capsys, "sessionize", file, *COLUMNS, "--gap", "30m", "--out", out) == ""
+    found = pd.read_csv(out) if out.suffix == ".csv" else pq.read_table(out).to_pandas()
+    assert found["session_rows"].tolist() == [2, 2, 2, 1, 2]
+    before = out.read_bytes()
+    said = refused(capsys, "sessionize", file, *COLUMNS, "--gap", "1h", "--out", out)
+    assert said.startswith("there is something of this name already") and out.read_bytes() == before
+    printed(capsys, "sessionize", file, *COLUMNS, "--gap", "2h", "--out", out, "--overwrite")
+    assert out.read_bytes() != before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clicks.csv", name]
+
+
+@pytest.mark.parametrize(
+    ("out", "options", "telling"),
+    [
+        ("sessions.xlsx", [], "--out names a file of an unknown kind"),
+        ("gone/sessions.csv", [], "the file cannot be written"),
+        ("sessions.csv", ["--unit", "weeks"], "unit must be a known choice"),
+        ("sessions.csv", ["--partition", "nowhere"], "column 'nowhere' is not in"),
+    ],
+)
+def test_a_failure_leaves_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], out: str, options: list[str], telling: str
+) -> None:
+    file = write_clicks(tmp_path)
+    said = refused(capsys, "sessionize", file, *COLUMNS, "--gap", "30m", "--out", tmp_path / out, *options)
+    assert said.startswith(telling)
+    assert [path.name for path in tmp_path.iterdir()] == ["clicks.csv"]
+
+
+def test_columns_that_csv_has_no_text_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    at = pa.array([0, 1_000], pa.timestamp("ms", "UTC"))
+    columns = {"user": pa.array(["ada", "bob"]).dictionary_encode(), "at": at, "pages": [["a", "b"], None]}
+    columns |= {"raw": pa.array([b"x", None], pa.large_binary()), "lasted": pa.array([5, None], pa.duration("ms"))}
+    pq.write_table(pa.table(columns), tmp_path / "clicks.parquet")
+    shown = printed(capsys, "sessionize", tmp_path / "clicks.parquet", *COLUMNS, "--gap", "30m")
+    found = pd.read_csv(io.StringIO(shown), keep_default_na=False)
+    assert found["pages"].tolist() == ['["a", "b"]', ""]
+    assert (found["raw"].tolist(), found["lasted"].tolist()) == (["x", ""], ["5", ""])
+
+
+def test_a_reader_that_has_had_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in `sessionkit sessionize … | head`."""
+
+    class Closed(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, data: object) -> int:
+            raise BrokenPipeError
+
+        def fileno(self) -> int:
+            return spare.fileno()
+
+    with (tmp_path / "spare").open("wb") as spare:
+        monkeypatch.setattr("sys.stdout", io.TextIOWrapper(Closed()))
+        assert main(["sessionize", str(write_clicks(tmp_path)), *COLUMNS, "--gap", "30m"]) == 0
+        monkeypatch.undo()

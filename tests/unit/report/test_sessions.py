@@ -1,0 +1,147 @@
+"""The sessions of a report in numbers: those of the table of the run, for any shape of data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from sessionkit.report.page import Findings, page
+from sessionkit.report.sessions import LENGTHS_MS, SIZES, Sessions, at_most, bins
+from tests.kinds import flights_by_route
+
+MINUTE = 60_000
+DAY = 86_400_000
+
+
+def run_of(records: pd.DataFrame, grace: str = "5m", timezone: str = "UTC", gap: str = "30m") -> sk.Run:
+    """A run over records of "user" and "at" in milliseconds."""
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", timezone=timezone)
+    run: sk.Run = plan.windowed_by(sk.SessionWindows(inactivity_gap=gap, grace=grace)).count().run(records)
+    return run
+
+
+def shapes() -> dict[str, pd.DataFrame]:
+    """Records of very different shapes."""
+    random = np.random.default_rng(7)
+    start = 1_720_000_000_000
+    years = start - random.integers(0, 15 * 365 * DAY, 2_000)
+    near = start + random.integers(0, 3 * DAY, 2_000)
+    keys = np.array(["<b>ada</b>", "bob & co", "日本語"])
+    return {
+        "sparse years": pd.DataFrame({"user": random.integers(0, 5, 2_000), "at": np.sort(years)}),
+        "one key": pd.DataFrame({"user": "ada", "at": np.sort(near)}),
+        "one row a key": pd.DataFrame({"user": np.arange(2_000), "at": np.sort(near)}),
+        "late rows": pd.DataFrame({"user": keys[random.integers(0, 3, 2_000)], "at": near}),
+        "one row": pd.DataFrame({"user": ["ada"], "at": [start]}),
+        "toy times": pd.DataFrame({"user": ["ada", "bob"], "at": [0, 5]}),
+    }
+
+
+@pytest.fixture(scope="module", params=shapes())
+def run(request: pytest.FixtureRequest) -> sk.Run:
+    """A run over each of the shapes."""
+    return run_of(shapes()[request.param], timezone="Asia/Kathmandu")
+
+
+def test_the_sessions_are_those_of_the_table(run: sk.Run) -> None:
+    sessions, table = Sessions(run), run.table()
+    assert sessions.records.tolist() == table["count"].tolist()
+    lengths = (table["window_end"] - table["window_start"]).dt.total_seconds() * 1_000
+    assert sessions.length_ms.tolist() == lengths.round().astype(int).tolist()
+    assert sessions.table().column("length_ms").to_pylist() == sessions.length_ms.tolist()
+
+
+@pytest.mark.parametrize("what", ["key", "day", "month", "year"])
+def test_groups_are_those_of_pandas(run: sk.Run, what: str) -> None:
+    table = run.table().assign(length=Sessions(run).length_ms)
+    lost = run.trace.records().to_pandas()
+    lost = lost[lost["decision"] == "dropped"]
+    found: pd.DataFrame
+    if what == "key":
+        found = Sessions(run).key_table().to_pandas().set_index("user")
+        by, lost_by = table["user"], lost["key"]
+    else:
+        length = {"day": 10, "month": 7, "year": 4}[what]
+        names, group = Sessions(run)._by_time(what[0].upper())
+        found = pd.DataFrame(group._asdict(), index=names)
+        by = table["window_start"].astype(str).str[:length]
+        times = pd.to_datetime(lost["timestamp_ms"], unit="ms", utc=True).dt.tz_convert("Asia/Kathmandu")
+        lost_by = times.astype(str).str[:length]
+    expected = table.groupby(by)["length"].agg(["size", "max"])
+    assert found["sessions"][found["sessions"] > 0].to_dict() == expected["size"].to_dict()
+    assert found["longest_ms"][found["sessions"] > 0].to_dict() == expected["max"].to_dict()
+    assert found["records"][found["sessions"] > 0].to_dict() == table.groupby(by)["count"].sum().to_dict()
+    assert found["dropped"][found["dropped"] > 0].to_dict() == lost_by.value_counts().to_dict()
+    median = table.groupby(by)["length"].agg(lambda lengths: at_most(lengths.to_numpy(), 0.5))
+    assert found["median_ms"][found["sessions"] > 0].to_dict() == median.to_dict()
+
+
+def test_a_long_time_is_shown_by_months() -> None:
+    assert Sessions(run_of(shapes()["one key"])).by_period[0] == "day"
+    word, names, _ = Sessions(run_of(shapes()["sparse years"])).by_period
+    assert word == "month" and 15 * 12 <= len(names) <= 15 * 12 + 1
+    ages = np.arange(800, dtype=np.int64) * 365 * DAY
+    assert Sessions(run_of(pd.DataFrame({"user": "ada", "at": ages}))).by_period[0] == "year"
+
+
+@pytest.mark.parametrize("edges", [LENGTHS_MS, SIZES])
+def test_every_session_is_in_one_bin(run: sk.Run, edges: tuple[int, ...]) -> None:
+    values = Sessions(run).length_ms if edges is LENGTHS_MS else Sessions(run).records
+    found = bins(values, edges)
+    assert sum(each.sessions for each in found) == len(values)
+    for each in found:
+        inside = (values > each.above) & (values <= (each.up_to if each.up_to is not None else values.max()))
+        assert int(inside.sum()) == each.sessions
+    assert found[0].sessions and found[-1].sessions
+
+
+def test_percentiles_are_lengths_that_occur() -> None:
+    values = np.array([5, 1, 1, 9])
+    assert (at_most(values, 0.5), at_most(values, 0.9), at_most(values, 0.25), at_most(values[:1], 0.9)) == (1, 9, 1, 5)
+
+
+# ---- the page
+
+SECTIONS = ["The sessions", "The longest and the largest sessions", "Per key"]
+
+
+def told(run: sk.Run, **more: Any) -> str:
+    """The page, without its scripts."""
+    findings = Findings(title="clicks", plan=run.plan, counts=run.metrics(), local=run, **more)
+    return page(findings).partition("<main>")[2].partition("<script>")[0]
+
+
+def test_the_page_shows_the_sessions(run: sk.Run) -> None:
+    text, sessions = told(run), Sessions(run)
+    assert [name for name in SECTIONS if f"<h2>{name}</h2>" not in text] == []
+    assert f"<h2>Per {sessions.by_period[0]}</h2>" in text and "in Asia/Kathmandu" in text
+    assert f"<b>{int(sessions.records.max()):,}</b><span>largest session</span>" in text
+    assert "<b>ada</b>" not in text  # as markup
+
+
+def test_a_run_without_sessions_has_no_empty_sections() -> None:
+    nothing = run_of(pd.DataFrame({"user": np.array([], str), "at": np.array([], np.int64)}))
+    keyless = run_of(pd.DataFrame({"user": pd.array([None], "string"), "at": [0]}))
+    for run in (nothing, keyless):
+        text = told(run)
+        assert [name for name in SECTIONS if name in text] == []
+        assert "figure" not in text and "<tbody></tbody>" not in text
+
+
+def test_the_tables_of_the_page_are_linked() -> None:
+    run = run_of(shapes()["late rows"])
+    files = {name: f"{name}.csv" for name in ("sessions", "keys", "days", "dropped", "changelog")}
+    text = told(run, files=files)
+    assert [file for file in files.values() if f"<a href='{file}'>" not in text] == []
+    assert "<a " not in told(run)
+
+
+def test_the_numbers_of_the_flights_are_known() -> None:
+    plan = flights_by_route().windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count()
+    text = told(plan.run(sk.load_sample("flights")))
+    for number, name in (("0 s", "median length"), ("2 h 40 min", "nine of ten"), ("18 h 14 min", "longest session")):
+        assert f"<b>{number}</b><span>{name}</span>" in text
