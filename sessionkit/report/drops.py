@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sessionkit.base.decisions import LATE, REASONS
 from sessionkit.base.durations import show_duration
-from sessionkit.base.text import plural
+from sessionkit.base.text import percent, plural
 from sessionkit.errors import shorten
 from sessionkit.report.parts import Bar, Cell, Number, link, numbers, section, table
 from sessionkit.run import Run
@@ -44,7 +44,7 @@ def _grace_curve(findings: Findings) -> str:
     useful = [step for step in steps if (enough <= step).any()]
     kept = [(step, enough <= step) for step in useful[: _enough_steps(useful, enough)]]
     rows: list[list[Cell]] = [
-        [show_duration(step), Bar(float(mask.mean())), *numbers(int(mask.sum())), Number(f"{mask.mean():.1%}")]
+        [show_duration(step), Bar(float(mask.mean())), *numbers(int(mask.sum())), Number(percent(float(mask.mean())))]
         for step, mask in kept
     ]
     longest = show_duration(int(enough.max()))
@@ -109,7 +109,7 @@ def _losers(run: Run) -> str:
         [
             shorten(trace.keys[key].as_py()),
             *numbers(int(lost[key]), int(total[key])),
-            Number(f"{lost[key] / total[key]:.1%}"),
+            Number(percent(lost[key] / total[key])),
         ]
         for key in worst
     ]

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.base.decisions import LATE
 from sessionkit.base.result_folders import Results
+from sessionkit.base.text import percent
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.report.page import WEIGHED_DROPS, Findings, page
 from sessionkit.report.sessions import Sessions
@@ -138,7 +139,7 @@ def write_page(results: Results, findings: Findings) -> None:
 def counted(counts: Mapping[str, int]) -> str:
     """A run's counts in one line."""
     records, dropped = counts["process-total"], counts["dropped-records-total"]
-    share = f" ({dropped / records:.2%})" if records else ""
+    share = f" ({percent(dropped / records)})" if records else ""
     return (
         f"{records:,} records, {counts['windows']:,} sessions ({counts['windows-open']:,} still open), "
         f"{counts['windows-merged']:,} merges, {dropped:,} dropped{share}"

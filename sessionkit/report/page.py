@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sessionkit.base.assets import read_asset
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import show_duration
-from sessionkit.base.text import escape_html, plural
+from sessionkit.base.text import escape_html, percent, plural
 from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.errors import shorten
 from sessionkit.plan import Plan
@@ -148,7 +148,7 @@ def _remarks(findings: Findings) -> str:
 def _tiles(findings: Findings) -> str:
     counts = findings.counts
     records, dropped = counts["process-total"], counts["dropped-records-total"]
-    share = f"{dropped / records:.2%} of all records" if records else ""
+    share = f"{percent(dropped / records)} of all records" if records else ""
     cells = [
         (records, "records", plural(len(findings.local.trace.keys), "key") if findings.local is not None else ""),
         (counts["windows"], "sessions", f"{counts['windows-closed']:,} final, {counts['windows-open']:,} still open"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sessionkit.base.text import plural
+from sessionkit.base.text import percent, plural
 from sessionkit.errors import shorten
 from sessionkit.report.parts import Bar, Cell, Number, link, numbers, section, show_length, table, tiles
 from sessionkit.report.sessions import LENGTHS_MS, SIZES, Bin, Sessions, at_most, bins
@@ -55,7 +55,7 @@ def _distributions(sessions: Sessions) -> str:
 
 def _histogram(name: str, counted: list[tuple[str, int]]) -> str:
     most, total = max(count for _, count in counted), sum(count for _, count in counted)
-    rows = [[words, Bar(count / most), *numbers(count), Number(f"{count / total:.1%}")] for words, count in counted]
+    rows = [[words, Bar(count / most), *numbers(count), Number(percent(count / total))] for words, count in counted]
     return table([name, "", "sessions", "share"], rows)
 
 

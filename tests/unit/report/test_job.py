@@ -56,7 +56,7 @@ def test_the_tables_lie_beside_the_page(tmp_path: Path, capsys: pytest.CaptureFi
     assert read("keys")["dropped"].tolist() == [0, 1]
     assert read("days")["day"].tolist() == ["2024-07-01"]
     assert shown.splitlines()[-3:] == [
-        "5 records, 3 sessions (1 still open), 0 merges, 1 dropped (20.00%)",
+        "5 records, 3 sessions (1 still open), 0 merges, 1 dropped (20%)",
         ", ".join(f"{out / name}.{kind}" for name in ("sessions", "keys", "days", "dropped", "changelog")),
         f"{out / 'report.html'}: open it in a browser",
     ]
