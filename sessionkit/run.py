@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from sessionkit.aggregations.contract import decimal_remarks
 from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.decisions import LATE, REPLAYED
 from sessionkit.base.moments import Moment, Timezone, moment_ms
@@ -16,6 +17,7 @@ from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
 from sessionkit.engine.processor_run import Deployed
 from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem, shorten
+from sessionkit.records.batch import order_remarks
 from sessionkit.stores.contract import Store
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
@@ -371,8 +373,11 @@ class Run:
         return f"{' · '.join(parts)} · {windows.in_words()}"
 
     def remarks(self) -> list[str]:
-        """What may be a mistake: types that were guessed, a record far ahead of all others that made them late."""
-        said = list(self.outcome.batch.remarks)
+        """What may be a mistake: guessed types, rows that step back in time, a record far ahead of the others."""
+        batch = self.outcome.batch
+        types = {name: column.type for name, column in batch.values.items()}
+        floats = decimal_remarks(self.plan.aggregations, types)
+        said = [*batch.remarks, *floats, *order_remarks(batch, self.plan.source)]
         if self.outcome.kept_trace is None or self.outcome.dropped.get(LATE, 0) < MANY_LATE:
             return said
         return [*said, *far_ahead(self.trace)]

@@ -18,7 +18,7 @@ from sessionkit.base.result_folders import Results, save
 from sessionkit.errors import InvalidArgument, InvalidData, problem
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.records.files.tables import parquet_schema, read_file
-from sessionkit.records.inputs.opened import check_columns
+from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.records.samples import sample_path
 from sessionkit.report.page import Findings, page
 from sessionkit.run import Run
