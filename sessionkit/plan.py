@@ -60,7 +60,7 @@ def group_by_key(
         partitions: treat the records as a topic with this many partitions; Kafka's partitioner places the keys.
         on_bad_time: "refuse" raises on null and negative times, "drop" counts them as dropped.
         sort: True sorts by `offset` first instead of refusing records that are out of order; "timestamp" sorts by
-            event time, where there is no `offset`.
+            event time, where there is no `offset`; offsets then count the sorted rows.
         types: types of columns in CSV and JSON, by Arrow's names, such as {"user": "int64"}. Without it keys are
             text as written, an empty field is a missing key, and `run.remarks()` says which other types were guessed.
         times: "timestamp" shows times as timestamps in the zone of the records, and keys as their own columns; "ms"
@@ -185,7 +185,6 @@ class Plan(Exports):
         self,
         data: Any,
         *,
-        frame: FrameKind | None = None,
         rules: str = "sessionkit",
         store: PlanStore | None = None,
         retention: Duration | None = None,
@@ -195,6 +194,7 @@ class Plan(Exports):
         emit_interval: Duration | None = None,
         wall_clock: Clock | None = None,
         parallelism: Literal["partition", "key"] = "partition",
+        frame: FrameKind | None = None,
     ) -> Any:
         """Runs the plan over a frame, a file, or a Spark DataFrame.
 
@@ -203,7 +203,6 @@ class Plan(Exports):
                 stream protocol; a path or URL of a file, folder or glob, or a list of them (Parquet, CSV, TSV, JSON,
                 Feather); an open binary file; a list of dicts; a dict of columns; or a Spark DataFrame (then so are
                 all views of the run).
-            frame: the kind of the results, "pandas", "polars" or "arrow"; by default that of the data, or pandas.
             rules: "sessionkit" loses nothing to a store; "kafka" does what Kafka Streams 4.3.1 does with a store of
                 this kind and retention, also where that forgets results.
             store: keeps the state for the next run; without it a run starts and ends by itself. A run in another
@@ -218,6 +217,7 @@ class Plan(Exports):
             parallelism: for a Spark DataFrame that is not a stream: a task for each source partition, or, for the same
                 results, "key": the records are distributed by key over spark.sql.shuffle.partitions tasks, which helps
                 when Python functions aggregate and there are more cores than partitions.
+            frame: the kind of the results, "pandas", "polars" or "arrow"; by default that of the data, or pandas.
         Returns:
             A `Run`; for a Spark DataFrame a `SparkRun` with the same views, for a streaming one a `StreamRun`.
         """

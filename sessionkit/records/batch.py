@@ -208,7 +208,7 @@ def order_remarks(batch: RecordBatch, source: Source) -> list[str]:
     share = steps_back(batch.partition, batch.timestamp_ms, len(batch.partitions)) / max(len(batch), 1)
     if share <= MOSTLY:
         return []
-    told = f"{percent(round(share, 2))} of the rows step back in time: is the newest row first?"
+    told = f"{percent(int(100 * share) / 100)} of the rows step back in time: is the newest row first?"
     if source.offset is not None:
         return [f"{told} Offsets rise in the order of arrival."]
     return [f'{told} sort="timestamp" in group_by_key sorts them by time.']

@@ -12,11 +12,11 @@ from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.source import Source
 
 _DAY = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
-_CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?"
+_CLOCK = r"(?:[01]\d|2[0-3])(?::[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?)?"
 _OFFSET = r"[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?"
 _ZONE = rf"(?:[Zz]|UTC|GMT|{_OFFSET})"
 _TIME = rf"^\s*{_DAY}(?:[Tt ]\s*{_CLOCK}\s*{_ZONE}?)?\s*$"
-_WITH_ZONE = rf":\d\d(?:[.,]\d+)?\s*{_ZONE}\s*$"
+_WITH_ZONE = rf"[Tt ]\s*{_CLOCK}\s*{_ZONE}\s*$"
 # What people write and Arrow does not read: (what is found, what it becomes).
 _WRITTEN_OTHERWISE = (
     (r"^\s*(\S{10})[Tt ]\s*(\S.*)$", r"\1T\2"),
@@ -46,6 +46,13 @@ def of_text(column: pa.ChunkedArray, source: Source) -> tuple[pa.ChunkedArray | 
     text = pc.if_else(pc.match_substring_regex(text, r"^\s*$"), nothing, text)
     if source.unit is not None and pc.all(pc.match_substring_regex(text, r"^-?\d{1,18}$")).as_py() is not False:
         return text.cast(pa.int64()), None
+    if text.null_count < len(text):
+        for kind in (pa.timestamp("ns", "UTC"), pa.timestamp("ns")):  # most texts are what Arrow reads by itself
+            try:
+                times = text.cast(kind)
+            except pa.ArrowInvalid:
+                continue
+            return (times, None) if kind.tz else (None, times)
     is_time = pc.and_(pc.match_substring_regex(text, _TIME), pc.invert(_on_no_day(text)))
     text = _usable(text, is_time, source)
     is_zoned = pc.match_substring_regex(text, _WITH_ZONE)

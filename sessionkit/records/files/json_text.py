@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.text import literal
+from sessionkit.base.text import is_text, literal
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.content import BYTE_ORDER_MARK, Content
 from sessionkit.records.files.text import BLOCK_BYTES, not_utf8
@@ -101,7 +101,7 @@ def _by_python(
     content: Content, raw: pa.Buffer, columns: Sequence[str] | None, kinds: Mapping[str, pa.DataType]
 ) -> pa.Table:
     rows = _rows(content, raw)
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if is_text(name)]
     wanted = names if columns is None else [name for name in columns if name in names]
     made = {name: _column(content, name, [row.get(name) for row in rows], kinds.get(name)) for name in wanted}
     return pa.table(made | {name: pa.nulls(len(rows)) for name in names if name not in made})

@@ -15,6 +15,7 @@ from sessionkit.records.files.content import Content
 BLOCK_BYTES = (2**20, 2**25, 2**31 - 1)
 _TOO_SMALL = "straddling object"
 _FIRST_LINE = 2**16
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 T = TypeVar("T")
 
 
@@ -39,6 +40,9 @@ def names_of(content: Content) -> list[str]:
         InvalidData: text that is not UTF-8, a file that is torn.
     """
     separator = separator_of(content)
+    with content.stream() as stream:
+        if stream.read(2) in _UTF16_MARKS:
+            raise not_utf8(content, "UTF-16, as its first bytes say")
     return _in_blocks(content, lambda block: _names(content, separator, block))
 
 

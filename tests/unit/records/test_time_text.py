@@ -32,6 +32,7 @@ def read(texts: list[Any], **options: Any) -> list[int]:
         "2024-07-01t03:10:00,5-05",
         " 2024-07-01 08:10:00.500 UTC ",
         "2024-07-01 08:10:00.500GMT",
+        "2024-07-01T08:10:00.500999999999Z",
     ],
 )
 def test_ways_to_write_a_time(text: str) -> None:
@@ -82,6 +83,14 @@ def test_a_text_that_is_no_time(bad: str) -> None:
     assert read(texts, on_bad_time="drop") == [1709164800000, -1, -1, -1]
     with pytest.raises(InvalidData, match=r"column 'at' has missing timestamps; got 2 \(rows 1, 2\)"):
         read(["2024-02-29T00:00Z", None, " "])
+
+
+def test_all_texts_of_one_form_are_read_at_once() -> None:
+    assert read(["2024-07-01T08:10:00.500999Z", "2024-07-01T10+02:00", None, ""], on_bad_time="drop") == [
+        *(1719821400500, 1719820800000, -1, -1)
+    ]
+    assert read(["2024-07-01T08:10:00.500999", "2024-07-01 08"], timezone="UTC") == [1719821400500, 1719820800000]
+    assert read(["2500-01-01T00:00Z"]) == [16725225600000]
 
 
 def test_only_empty_texts_and_no_texts() -> None:

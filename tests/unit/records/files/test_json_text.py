@@ -107,7 +107,9 @@ def test_what_cannot_be_read(tmp_path: Path, text: str | bytes, telling: str) ->
 
 def test_what_nobody_reads_may_be_anything(tmp_path: Path) -> None:
     deep = "[" * 700 + "]" * 700
-    odd = f'{{"user": "a", "at": 1, "x": {deep}, "y": 1}}\n{{"user": "a", "at": 2, "y": "text", "z": "\\ud800"}}\n'
+    odd = (
+        f'{{"user": "a", "at": 1, "x": {deep}, "y": 1}}\n{{"user": "a", "at": 2, "y": "text", "\\ud800": "\\ud800"}}\n'
+    )
     assert plan(unit="ms").run(written(tmp_path, odd)).table()["count"].tolist() == [2]
 
 

@@ -154,3 +154,12 @@ def test_bytes_are_read_where_the_plan_says_so(tmp_path: Path) -> None:
 def test_names_of_columns_that_are_not_utf8(tmp_path: Path) -> None:
     with pytest.raises(InvalidData, match="not UTF-8"):
         plan().run(written(tmp_path, b"us\xebr,user,at\na,b,1\n"))
+
+
+def test_text_of_utf16_is_not_guessed(tmp_path: Path) -> None:
+    file = tmp_path / "clicks.txt"
+    file.write_bytes("user\tat\r\na\t1\r\n".encode("utf-16"))
+    with pytest.raises(
+        InvalidData, match=r"clicks\.txt holds text that is not UTF-8; got UTF-16, as its first bytes say"
+    ):
+        plan().run(file)

@@ -156,6 +156,12 @@ def test_a_csv_path_in_a_pyarrow_table_out_frame_chooses(frame: Any, kind: type,
         API.Plan.run(plan(), ROWS, frame="dask")
 
 
+def test_polars_has_to_be_installed_for_its_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(InvalidArgument, match=r'polars is not installed; got frame="polars"; pip install polars, or'):
+        plan().run(ROWS, frame="polars")
+
+
 def test_keys_that_are_booleans_uuids_dates_and_decimals_become_text() -> None:
     uuid, other = UUID(int=1), UUID(int=2)
     for values, shown in (
@@ -196,7 +202,8 @@ def test_sums_of_decimals_are_floats_with_a_remark_and_extremes_are_exact(rules:
     prices = [Decimal("0.10"), Decimal("12345678901234567.89"), None, Decimal("12345678901234567.88")]
     data = {"user": ["ada"] * 4, "at": [1, 2, 3, 4], "price": prices}
     named: Any = {name: getattr(sk, name)("price") for name in ("sum", "mean", "min", "max", "last")}
-    for frame in (pd.DataFrame(data), pa.table(data), pl.DataFrame(data)):
+    wide = pa.table(data).set_column(2, "price", pa.array(prices, pa.decimal256(40, 2)))
+    for frame in (pd.DataFrame(data), pa.table(data), pl.DataFrame(data), wide):
         steps = plan(unit="ms").aggregate(**named)
         run = steps.run(frame, rules=rules, frame="arrow")
         row = run.table().to_pylist()[0]
@@ -204,6 +211,13 @@ def test_sums_of_decimals_are_floats_with_a_remark_and_extremes_are_exact(rules:
         assert (row["sum"], row["mean"]) == (total, total / 3)
         assert (row["min"], row["max"], row["last"]) == (prices[0], prices[1], prices[3])
         assert run.remarks() == ["Sums and means of the decimals in 'price' are 64-bit floats."]
+
+
+@pytest.mark.parametrize("kind", [pa.decimal32(5, 2), pa.decimal64(5, 2)])
+def test_short_decimals_are_decimals(kind: pa.DataType) -> None:
+    data = pa.table({"user": ["a", "a"], "at": [1, 2], "price": pa.array([Decimal("1.50"), Decimal("0.25")], kind)})
+    run = plan(unit="ms").aggregate(total=sk.sum("price"), least=sk.min("price")).run(data)
+    assert run.table().select(["total", "least"]).to_pylist() == [{"total": 1.75, "least": Decimal("0.25")}]
 
 
 def test_dates_are_midnight_in_the_zone_of_the_plan(tmp_path: Path) -> None:
