@@ -182,7 +182,8 @@ def _column(content: Content, name: str, values: list[Any], kind: pa.DataType | 
 def _text(value: Any, name: str, row: int) -> str | None:
     if isinstance(value, dict | list):
         got = f"row {row}: {shorten(repr(_plain(value)))}"
-        raise InvalidData(problem(f"column {name!r} must hold single values", got, "text, a number or true and false"))
+        want = "text, a number, true or false; for JSON of columns run the plan on pandas.read_json(…)"
+        raise InvalidData(problem(f"column {name!r} must hold single values", got, want))
     if isinstance(value, bool):
         return "true" if value else "false"
     return None if value is None else str(value)
