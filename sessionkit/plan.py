@@ -20,7 +20,8 @@ from sessionkit.engine.processor_run import memory_store, run_processor, without
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.methods import Exports
 from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records
-from sessionkit.records.source import Source
+from sessionkit.records.frames import FrameKind, checked_frame
+from sessionkit.records.source import Source, pairs
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES, RULES, PlanStore, TaskStore
 from sessionkit.stores.locking import alone_with
@@ -42,7 +43,7 @@ def group_by_key(
     offset: str | None = None,
     partitions: int | None = None,
     on_bad_time: str = "refuse",
-    sort: bool = False,
+    sort: bool | Literal["timestamp"] = False,
     types: Mapping[str, str] | None = None,
     times: str = "timestamp",
 ) -> Plan:
@@ -50,16 +51,17 @@ def group_by_key(
 
     Args:
         keys: the key column; several are joined into one text with `sep`.
-        timestamp: the event time: a timestamp column, or integers with `unit`.
+        timestamp: the event time: a column of timestamps, dates or ISO 8601 text, or integers with `unit`.
         unit: the unit of times that are plain numbers: "s", "ms", "us" or "ns".
-        timezone: the zone of timestamps without one, such as "UTC"; `ambiguous` and `nonexistent` ("earliest",
-            "latest") say what to do with times that occur twice or not at all when clocks change.
+        timezone: the zone of timestamps and dates without one, such as "UTC"; `ambiguous` and `nonexistent`
+            ("earliest", "latest") say what to do with times that occur twice or not at all when clocks change.
         partition, offset: columns that say where a record stands; each partition has its own stream time. Without
             them there is one partition and the order of rows is the order of arrival. Spark needs both.
         partitions: treat the records as a topic with this many partitions; Kafka's partitioner places the keys.
         on_bad_time: "refuse" raises on null and negative times, "drop" counts them as dropped.
-        sort: sort by `offset` first instead of refusing records that are out of order.
-        types: types of columns in text files (CSV), by Arrow's names, such as {"user": "int64"}. Without it keys are
+        sort: True sorts by `offset` first instead of refusing records that are out of order; "timestamp" sorts by
+            event time, where there is no `offset`; offsets then count the sorted rows.
+        types: types of columns in CSV and JSON, by Arrow's names, such as {"user": "int64"}. Without it keys are
             text as written, an empty field is a missing key, and `run.remarks()` says which other types were guessed.
         times: "timestamp" shows times as timestamps in the zone of the records, and keys as their own columns; "ms"
             shows times as integers, in columns that end in `_ms`, and the key, joined, in the column `key`.
@@ -86,17 +88,10 @@ def group_by_key(
             partitions=partitions,
             on_bad_time=on_bad_time,
             sort=sort,
-            types=_pairs(types),
+            types=pairs(types),
             times=times,
         )
     )
-
-
-def _pairs(types: object) -> tuple[tuple[str, str], ...]:
-    if not isinstance(types, Mapping | None):
-        want = 'such as types={"user": "int64"}'
-        raise InvalidArgument(problem("types must map columns to types", shorten(repr(types)), want))
-    return tuple((types or {}).items())
 
 
 @not_offered(
@@ -202,12 +197,15 @@ class Plan(Exports):
         emit_interval: Duration | None = None,
         wall_clock: Clock | None = None,
         parallelism: Literal["partition", "key"] = "partition",
+        frame: FrameKind | None = None,
     ) -> Any:
         """Runs the plan over a frame, a file, or a Spark DataFrame.
 
         Args:
-            data: pandas, polars, pyarrow or any frame with the Arrow stream protocol; the path of a Parquet or CSV
-                file; or a Spark DataFrame (then every view of the run is one, too).
+            data: a frame of pandas, polars (also lazy), pyarrow (also a Dataset or ParquetFile) or any with the Arrow
+                stream protocol; a path or URL of a file, folder or glob, or a list of them (Parquet, CSV, TSV, JSON,
+                Feather); an open binary file; a list of dicts; a dict of columns; or a Spark DataFrame (then so are
+                all views of the run).
             rules: "sessionkit" loses nothing to a store; "kafka" does what Kafka Streams 4.3.1 does with a store of
                 this kind and retention, also where that forgets results.
             store: keeps the state for the next run; without it a run starts and ends by itself. A run in another
@@ -220,8 +218,9 @@ class Plan(Exports):
             emit_interval: the task looks for final results at most this often, by `wall_clock`.
             wall_clock: the wall clock (ms) at each record, or a function that returns it, for the throttle and metrics.
             parallelism: for a Spark DataFrame that is not a stream: a task for each source partition, or, for the same
-                results, "key": the records are distributed by key over spark.sql.shuffle.partitions tasks. This
-                helps when Python functions aggregate and more cores are free than there are partitions.
+                results, "key": the records are distributed by key over spark.sql.shuffle.partitions tasks, which helps
+                when Python functions aggregate and there are more cores than partitions.
+            frame: the kind of the results, "pandas", "polars" or "arrow"; by default that of the data, or pandas.
         Returns:
             A `Run`; for a Spark DataFrame a `SparkRun` with the same views, for a streaming one a `StreamRun`.
         """
@@ -231,11 +230,12 @@ class Plan(Exports):
         self._check_store(store)
         options = (commit_every, emit_interval, wall_clock)
         self.check_rules(rules, only_kafka=bool(caching) or any(option is not None for option in options))
+        frame = checked_frame(frame, on_spark=is_spark_frame(data))
         if is_spark_frame(data):
             from sessionkit.spark.batch_run import start
 
             return start(self, data, rules=rules, store=store, retention=retention, parallelism=parallelism)
-        batch = read_records(data, self.source, self.value_columns())
+        batch = read_records(data, self.source, self.value_columns(), frame=frame)
         if rules == "kafka" and store is not None:
             retention = self._store_retention(store, retention)
         retention_ms = self.complete_windows.retention_ms(retention)

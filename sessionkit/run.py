@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from sessionkit.aggregations.contract import decimal_remarks
 from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.decisions import LATE
 from sessionkit.base.moments import Moment, Timezone, moment_ms
@@ -16,6 +17,7 @@ from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
 from sessionkit.engine.processor_run import Deployed
 from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem, shorten
+from sessionkit.records.batch import order_remarks
 from sessionkit.stores.contract import Store
 from sessionkit.views import tables
 from sessionkit.views.comparison import Comparison, compare
@@ -195,13 +197,13 @@ class Run:
     def _key(self, given: Any) -> Any:
         return self.plan.source.key_of(given)
 
-    def _start_ms(self, call: str, start: Moment | None, start_ms: Moment | None) -> int | None:
-        """What a call that takes a window's start was given under its name or its old one."""
-        if start is not None and start_ms is not None:
-            got = f"window_start={start!r}, window_start_ms={start_ms!r}"
-            raise InvalidArgument(problem(f"{call} takes only one start", got, "window_start= alone"))
-        given = start_ms if start is None else start
-        return None if given is None else moment_ms(given, "window_start", self.timezone)
+    def _moment_ms(self, call: str, name: str, given: Moment | None, old: str, by_old: Moment | None) -> int | None:
+        """What a call was given for `name`, or for what that was called before."""
+        if given is not None and by_old is not None:
+            got = f"{name}={given!r}, {old}={by_old!r}"
+            raise InvalidArgument(problem(f"{call} takes only one {name}", got, f"{name}= alone"))
+        either = by_old if given is None else given
+        return None if either is None else moment_ms(either, name, self.timezone)
 
     @called_as('run.explain(offset=13), or run.explain(key="ada", window_start="2024-07-01 00:10")')
     def explain(
@@ -228,7 +230,7 @@ class Run:
             InvalidArgument: neither an offset alone, nor a key and a start.
         """
         trace = self.trace
-        start_ms = self._start_ms("explain", window_start, window_start_ms)
+        start_ms = self._moment_ms("explain", "window_start", window_start, "window_start_ms", window_start_ms)
         of_window = [each for each in (key, start_ms) if each is not None]
         if len(of_window) != (2 if offset is None else 0):
             got = f"offset={offset!r}, key={shorten(repr(key))}, window_start={start_ms!r}"
@@ -255,7 +257,7 @@ class Run:
             UnknownRecord: the run has no such session, or several partitions have one and none is named.
             InvalidArgument: the windows of this run do not merge, or there is no such start.
         """
-        start_ms = self._start_ms("lineage", window_start, window_start_ms)
+        start_ms = self._moment_ms("lineage", "window_start", window_start, "window_start_ms", window_start_ms)
         if start_ms is None:
             want = 'run.lineage("ada", "2024-07-01 00:10")'
             raise InvalidArgument(problem("lineage takes a key and a start", f"key={shorten(repr(key))}", want))
@@ -337,11 +339,7 @@ class Run:
         from sessionkit.views.charts.lanes.lanes import lanes
 
         for name, old, given in (("start", "first_ms", start), ("end", "last_ms", end)):
-            if given is not None:
-                if options.get(old) is not None:
-                    got = f"{name}={given!r}, {old}={options[old]!r}"
-                    raise InvalidArgument(problem(f"lanes takes only one {name}", got, f"{name}= alone"))
-                options[old] = moment_ms(given, name, self.timezone)
+            options[old] = self._moment_ms("lanes", name, given, old, options.get(old))
         if options.get("keys") is not None:
             options["keys"] = [self._key(key) for key in options["keys"]]
         return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **options)
@@ -384,8 +382,11 @@ class Run:
         return f"{' · '.join(parts)} · {windows.in_words()}"
 
     def remarks(self) -> list[str]:
-        """What may be a mistake: types that were guessed, a record far ahead of all others that made them late."""
-        said = list(self.outcome.batch.remarks)
+        """What may be a mistake: guessed types, rows that step back in time, a record far ahead of the others."""
+        batch = self.outcome.batch
+        types = {name: column.type for name, column in batch.values.items()}
+        floats = decimal_remarks(self.plan.aggregations, types)
+        said = [*batch.remarks, *floats, *order_remarks(batch, self.plan.source)]
         if self.outcome.kept_trace is None or self.outcome.dropped.get(LATE, 0) < MANY_LATE:
             return said
         return [*said, *far_ahead(self.trace)]

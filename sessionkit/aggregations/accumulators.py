@@ -209,6 +209,8 @@ class Position:
 def _comparable(pool: pa.Array) -> npt.NDArray[Any]:
     if pa.types.is_floating(pool.type):
         return _numbers(pool, pa.float64())
+    if pa.types.is_decimal(pool.type):  # as exact as they are: their places in order
+        return pc.rank(pool, tiebreaker="dense").to_numpy().astype(np.int64)
     if pa.types.is_temporal(pool.type):
         pool = pool.view(pa.int32() if pool.type.bit_width == 32 else pa.int64())
     return _numbers(pool, pa.int64())

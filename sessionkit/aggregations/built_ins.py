@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from sessionkit.aggregations.contract import Aggregation, Aggregator, Initialize
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, NumberOverflow, problem, shorten
-from sessionkit.records.plain_columns import can_be_taken
+from sessionkit.records.inputs.plain_columns import can_be_taken
 
 
 def _skip_null(function: Callable[[Any, Any], Any]) -> Aggregator:
@@ -29,19 +30,20 @@ def _either(older: Any, newer: Any, function: Callable[[Any, Any], Any]) -> Any:
 
 
 def _checked_sum(older: Any, newer: Any) -> Any:
-    total = older + newer
+    total = older + (float(newer) if isinstance(newer, Decimal) else newer)
     if isinstance(total, int) and not -INT64_MAX - 1 <= total <= INT64_MAX:
         raise NumberOverflow(problem("an integer sum does not fit into 64 bits", total, "cast the column to float"))
     return total
 
 
 def _is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return is_plain or pa.types.is_decimal(kind)
 
 
 def _is_ordered(kind: pa.DataType) -> bool:
     is_time = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or is_time
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or is_time
 
 
 @built_in
@@ -69,7 +71,8 @@ def count() -> Aggregation:
 def sum(column: str) -> Aggregation:
     """Sum of a column of numbers; null values are ignored, and a window with only nulls sums to 0.
 
-    Integers are summed as int64 and an overflow raises `NumberOverflow`; floats are added in the order of arrival.
+    Integers are summed as int64 and an overflow raises `NumberOverflow`; floats are added in the order of arrival, and
+    so are decimals, as floats.
 
     Example:
         >>> plan.aggregate(spent=sk.sum("amount")).run(monday).table()["spent"].tolist()
@@ -82,7 +85,7 @@ def sum(column: str) -> Aggregation:
         aggregator=lambda key, value, aggregate: aggregate if value is None else _checked_sum(aggregate, value),
         merger=lambda key, older, newer: _checked_sum(older, newer),
         built_in="sum",
-        parts=(Part("sum", "sum"),),
+        parts=(Part("sum", "sum", _without_decimals),),
         takes=_is_number,
         wants="a column of numbers",
     )
@@ -161,6 +164,10 @@ def mean(column: str) -> Aggregation:
         takes=_is_number,
         wants="a column of numbers",
     )
+
+
+def _without_decimals(column: pa.Array) -> pa.Array:
+    return _as_floats(column) if pa.types.is_decimal(column.type) else column
 
 
 def _as_floats(column: pa.Array) -> pa.Array:

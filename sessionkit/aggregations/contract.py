@@ -6,7 +6,7 @@ is made of the column first, which together compute the same. `@built_in` regist
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -135,6 +135,15 @@ class Aggregation:
                 raise UnsupportedData(problem(f"{self.code} cannot use column {column!r}", got, want))
             if not (self.takes(kind) or pa.types.is_null(kind)):
                 raise UnsupportedData(problem(f"{self.code} cannot use column {column!r}", kind, self.wants))
+
+
+def decimal_remarks(named: Sequence[tuple[str, Aggregation]], types: Mapping[str, pa.DataType]) -> list[str]:
+    """A sentence where sums or means of decimals are computed as floats."""
+    adding = [each for _, each in named if each.built_in in ("sum", "mean")]
+    names = [name for name in columns_read([("", each) for each in adding]) if pa.types.is_decimal(types[name])]
+    if not names:
+        return []
+    return [f"Sums and means of the decimals in {', '.join(shorten(repr(name)) for name in names)} are 64-bit floats."]
 
 
 def columns_read(named: Sequence[tuple[str, Aggregation]]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from sessionkit.base.durations import duration_code, show_duration
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.records.files.tables import parquet_schema, read_file
-from sessionkit.records.inputs.opened import check_columns
+from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.windows.session import SessionWindows
 
 

@@ -17,17 +17,19 @@ import pyarrow.compute as pc
 from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY
 from sessionkit.base.moments import known_zone
 from sessionkit.base.result_columns import ResultForm
+from sessionkit.base.text import percent
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import Opened, open_table
+from sessionkit.records.inputs.plain_columns import check_text, plain_table
 from sessionkit.records.keys import encode_keys
-from sessionkit.records.loops import implicit_offsets, offsets_rise, partition_codes
+from sessionkit.records.loops import implicit_offsets, offsets_rise, partition_codes, steps_back
 from sessionkit.records.offsets import not_after
 from sessionkit.records.partitioner import partition_of_keys
-from sessionkit.records.plain_columns import check_text, plain_table
 from sessionkit.records.source import Source
 from sessionkit.records.times import to_milliseconds
 
+MOSTLY = 0.5  # of the rows
 SMALL_PARTITION_NUMBER = 4096  # coded without a sort
 
 
@@ -114,11 +116,15 @@ def is_spark_frame(data: Any) -> bool:
     return type(data).__module__.startswith("pyspark.")
 
 
-def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> RecordBatch:
-    """The records of `data` (a frame, or the path of a Parquet or CSV file) as one checked batch.
+def read_records(
+    data: Any, source: Source, value_columns: tuple[str, ...], *, frame: FrameKind | None = None
+) -> RecordBatch:
+    """The records of `data` (a frame, a path, plain values, an open file) as one checked batch.
 
+    Args:
+        frame: the kind of frame of the results; by default that of the data.
     Raises:
-        InvalidArgument: a Spark DataFrame, whose rows are not here and have no order.
+        InvalidArgument: a Spark DataFrame, whose rows are not here and have no order; no such file.
         UnsupportedData: not a frame, or a column is of a type that cannot be what the plan says it is.
         MissingColumn: a column that the plan names is not there.
         InvalidData: null or impossible times, offsets that do not rise, keys that cannot be kept apart.
@@ -130,18 +136,25 @@ def read_records(data: Any, source: Source, value_columns: tuple[str, ...]) -> R
         )
         raise InvalidArgument(problem("this needs local records, in order", "a Spark DataFrame", want))
     wanted = list(dict.fromkeys([*source.columns(), *value_columns]))
-    return batch_of(open_table(data, wanted, source), source, value_columns)
+    return batch_of(open_table(data, wanted, source), source, value_columns, frame)
 
 
-def batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...] = ()) -> RecordBatch:
-    """The opened records as one checked batch.
+def batch_of(
+    opened: Opened, source: Source, value_columns: tuple[str, ...] = (), frame: FrameKind | None = None
+) -> RecordBatch:
+    """The opened records as one checked batch, whose results are of this kind of frame, else of their own.
 
     Raises:
         UnsupportedData, InvalidData: as `read_records` does.
     """
+    batch = _batch_of(opened, source, value_columns, opened.frame if frame is None else frame)
+    return _by_time(batch) if source.sort == "timestamp" else batch
+
+
+def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], frame: FrameKind) -> RecordBatch:
     table = plain_table(opened.table)
-    if (order := arrival_order(table, source)) is not None:
-        table = table.take(order)
+    if source.sort is True:
+        table = table.take(pa.array(_by_offset(table, source)))
     with ThreadPoolExecutor(max_workers=1) as aside:  # Arrow and the compiled loops let two columns go side by side
         encoding = aside.submit(encode_keys, [table[name] for name in source.keys], source.keys, source.sep)
         timestamp_ms, bad_time = to_milliseconds(table[source.timestamp], source)
@@ -150,7 +163,7 @@ def batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...] = ()
     partition, partitions = _placed(source, keys, key) if named is None else named
     offset = _offsets(table, source, partition, partitions)
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
-    key_types = [_shown_type(table[name].type, opened.frame, keys) for name in source.keys]
+    key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
     form = ResultForm(tuple(zip(source.keys, key_types, strict=True)), source.sep, zone)
     return RecordBatch(
         keys=keys,
@@ -161,7 +174,7 @@ def batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...] = ()
         rejected=_rejections(key, timestamp_ms, bad_time),
         given_offset=offset,
         values={name: _value_column(table[name], name, opened.objects.get(name)) for name in value_columns},
-        frame=opened.frame,
+        frame=frame,
         remarks=opened.remarks,
         timezone=zone,
         form=None if source.times == "ms" else form,
@@ -173,6 +186,8 @@ def _shown_type(given: pa.DataType, frame: FrameKind, keys: pa.Array) -> pa.Data
     kind = given.value_type if pa.types.is_dictionary(given) else given
     if pa.types.is_integer(kind):
         return kind
+    if pa.types.is_floating(kind) and not pa.types.is_null(keys.type):
+        return pa.int64()
     if pa.types.is_large_binary(keys.type):
         return keys.type
     return kind if frame == "arrow" and pa.types.is_string(kind) else pa.large_string()
@@ -191,12 +206,48 @@ def _rejections(
     return rejected
 
 
-def arrival_order(table: pa.Table, source: Source) -> pa.Array | None:
-    """The rows of `table` in the order in which they arrive; None where they stand in it."""
-    if not source.sort:
-        return None
+def arrival_order(table: pa.Table, source: Source, timestamp_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.intp] | None:
+    """The rows of `table`, which have these times, in the order in which they arrive; None where they stand in it."""
+    if source.sort == "timestamp":
+        return np.argsort(timestamp_ms, kind="stable")
+    return _by_offset(table, source) if source.sort else None
+
+
+def _by_offset(table: pa.Table, source: Source) -> npt.NDArray[np.intp]:
     order = [(name, "ascending") for name in (source.partition, source.offset) if name is not None]
-    return pc.sort_indices(table, sort_keys=order)
+    return np.asarray(pc.sort_indices(table, sort_keys=order), np.intp)
+
+
+def order_remarks(batch: RecordBatch, source: Source) -> list[str]:
+    """A sentence where more than half of the rows, as they were given, are earlier than the row before them."""
+    if source.sort:
+        return []
+    share = steps_back(batch.partition, batch.timestamp_ms, len(batch.partitions)) / max(len(batch), 1)
+    if share <= MOSTLY:
+        return []
+    told = f"{percent(int(100 * share) / 100)} of the rows step back in time: is the newest row first?"
+    if source.offset is not None:
+        return [f"{told} Offsets rise in the order of arrival."]
+    return [f'{told} sort="timestamp" in group_by_key sorts them by time.']
+
+
+def _by_time(batch: RecordBatch) -> RecordBatch:
+    """The records in the order of their times; those of one time stay in the order of their rows."""
+    order = np.argsort(batch.timestamp_ms, kind="stable")
+    return batch.replace(
+        key=batch.key[order],
+        timestamp_ms=batch.timestamp_ms[order],
+        partition=batch.partition[order],
+        rejected=None if batch.rejected is None else batch.rejected[order],
+        values={name: _taken(column, order) for name, column in batch.values.items()},
+    )
+
+
+def _taken(column: pa.Array | PythonObjects, order: npt.NDArray[np.intp]) -> pa.Array | PythonObjects:
+    if isinstance(column, PythonObjects):
+        objects = column.to_pylist()
+        return PythonObjects([objects[row] for row in order.tolist()])
+    return column.take(pa.array(order))
 
 
 def _value_column(column: pa.ChunkedArray, name: str, objects: list[Any] | None) -> pa.Array | PythonObjects:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from typing import Any, Literal
 
@@ -10,10 +11,30 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.errors import UnsupportedData, problem, shorten
+from sessionkit.base.text import one_of
+from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 
 FrameKind = Literal["pandas", "polars", "arrow"]
+FRAME_KINDS = ("pandas", "polars", "arrow")
 EXACT_FLOATS = 2**53  # integers up to here are floats, too
+
+
+def checked_frame(frame: FrameKind | None, *, on_spark: bool) -> FrameKind | None:
+    """The kind of frame that results are to have, if it can be made here; None leaves it to the data.
+
+    Raises:
+        InvalidArgument: there is no such kind, its package is not installed, or the run is one on Spark.
+    """
+    if frame is None:
+        return None
+    one_of("frame", frame, FRAME_KINDS)
+    if on_spark:
+        want = "leave frame= out; toPandas() of a view gives a pandas frame"
+        raise InvalidArgument(problem("the views of a run on Spark are Spark DataFrames", f"frame={frame!r}", want))
+    if frame == "polars" and importlib.util.find_spec("polars") is None:
+        want = 'pip install polars, or frame="pandas" or "arrow"'
+        raise InvalidArgument(problem("polars is not installed", 'frame="polars"', want))
+    return frame
 
 
 def to_frame(table: pa.Table, frame: FrameKind) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
-from sessionkit.records.plain_columns import with_one_dictionary
+from sessionkit.records.inputs.plain_columns import with_one_dictionary
 
 MAX_KEY_BYTES = 32 * 1024
 
@@ -24,7 +25,7 @@ def encode_keys(
     order of their bytes.
 
     Raises:
-        UnsupportedData: a key column that holds neither text, integers nor bytes.
+        UnsupportedData: a key column that holds floats with a fraction, timestamps, lists or the like.
         InvalidData: a key above 32 KiB or beyond 64 bits, invalid UTF-8, or two different sets of values that would
             give the same joined key.
     """
@@ -42,9 +43,9 @@ def encode_keys(
 
 def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[np.int32]]:
     value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_floating(value_type) and column.null_count == len(column):
-        value_type, column = pa.null(), pa.chunked_array([pa.nulls(len(column))])  # pandas' column without any value
-    plain = _key_type(value_type, name)
+    column = _whole(column, name) if pa.types.is_floating(value_type) else _uuid_text(column)
+    value_type = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    plain = key_type(value_type, name)
     is_coded = pa.types.is_dictionary(column.type)
     if not is_coded:
         column = _cast(column, plain, name).dictionary_encode()
@@ -55,6 +56,32 @@ def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[n
     keys = column.chunk(0).dictionary
     joined = codes[0] if len(codes) == 1 else np.concatenate(codes)
     return _distinct(_cast(keys, plain, name), joined) if is_coded else (keys, joined)
+
+
+def _whole(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Floats as integers: pandas makes floats of integers beside a missing one, which is NaN then."""
+    column = column.cast(pa.float64())
+    column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    if column.null_count == len(column):
+        return pa.chunked_array([pa.nulls(len(column))])  # pandas' column without any value
+    fraction = pc.fill_null(pc.not_equal(pc.floor(column), column), False)
+    if pc.any(fraction).as_py():
+        row = int(np.flatnonzero(np.asarray(fraction))[0])
+        want = f"whole numbers, or text: df[{name!r}].astype(str)"
+        got = f"{column[row].as_py()!r} in row {row}"
+        raise UnsupportedData(problem(f"key column {name!r} has a number with a fraction", got, want))
+    return _cast(column, pa.int64(), name)
+
+
+def _uuid_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    if not (isinstance(column.type, pa.BaseExtensionType) and column.type.extension_name == "arrow.uuid"):
+        return column
+    stored = [chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk for chunk in column.chunks]
+    coded = with_one_dictionary(pa.chunked_array(stored, column.type.storage_type).dictionary_encode())
+    if not coded.num_chunks:
+        return pa.chunked_array([], pa.large_string())
+    texts = pa.array([str(uuid.UUID(bytes=each)) for each in coded.chunk(0).dictionary.to_pylist()], pa.large_string())
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(chunk.indices, texts) for chunk in coded.chunks])
 
 
 def _cast(column: pa.Array | pa.ChunkedArray, plain: pa.DataType, name: str) -> pa.Array | pa.ChunkedArray:
@@ -82,7 +109,14 @@ def _distinct(keys: pa.Array, codes: npt.NDArray[np.int32]) -> tuple[pa.Array, n
     return once.dictionary, np.append(_codes(once), np.int32(-1))[codes]
 
 
-def _key_type(kind: pa.DataType, name: str) -> pa.DataType:
+def key_type(kind: pa.DataType, name: str) -> pa.DataType:
+    """The type that keys of such a column have: text, 64-bit integers or bytes.
+
+    Raises:
+        UnsupportedData: it cannot be a key.
+    """
+    if pa.types.is_boolean(kind) or pa.types.is_date(kind) or pa.types.is_decimal(kind):
+        return pa.large_string()
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.large_string()
     if pa.types.is_integer(kind):
@@ -91,7 +125,7 @@ def _key_type(kind: pa.DataType, name: str) -> pa.DataType:
         return pa.large_binary()
     if pa.types.is_null(kind):
         return pa.large_string()
-    want = "text, integers or bytes; cast it (a pandas column of integers with gaps: astype('Int64'))"
+    want = f"text, integers, bytes, booleans, dates, decimals or UUIDs; cast it, such as df[{name!r}].astype(str)"
     raise UnsupportedData(problem(f"key column {name!r} has a type that cannot be a key", kind, want))
 
 

@@ -18,6 +18,19 @@ def implicit_offsets(partition, following):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def steps_back(partition, timestamp_ms, partition_count):  # type: ignore[no-untyped-def]
+    """How many times are earlier than the one before them in their partition; those below 0 are none."""
+    last = np.full(partition_count, -1, np.int64)
+    found = 0
+    for i in range(timestamp_ms.shape[0]):
+        if timestamp_ms[i] >= 0:
+            if timestamp_ms[i] < last[partition[i]]:
+                found += 1
+            last[partition[i]] = timestamp_ms[i]
+    return found
+
+
+@compiled
 def offsets_rise(partition, offset, partition_count):  # type: ignore[no-untyped-def]
     """(row, offset before it) of the first offset that does not rise within its partition; (-1, -1) if all do."""
     last = np.full(partition_count, -1, np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,7 +34,7 @@ class Source:
     offset: str | None = None
     partitions: int | None = None
     on_bad_time: str = "refuse"
-    sort: bool = False
+    sort: bool | str = False
     types: tuple[tuple[str, str], ...] = ()  # of columns of text files
     times: str = "timestamp"
 
@@ -53,7 +54,11 @@ class Source:
         if self.partitions is not None and (self.partition is not None or not 1 <= self.partitions <= MAX_PARTITIONS):
             want = f"1 to {MAX_PARTITIONS:,}, and without partition=: Kafka's partitioner then places each key"
             raise InvalidArgument(problem("partitions must be a number of partitions", self.partitions, want))
-        if self.sort and self.offset is None:
+        if self.sort == "timestamp" and self.offset is not None:
+            want = 'sort=True for the order of offsets, or sort="timestamp" without offset='
+            got = f"offset={self.offset!r}"
+            raise InvalidArgument(problem('sort="timestamp" makes an order of its own', got, want))
+        if self.sort is True and self.offset is None:
             raise InvalidArgument(problem("sort=True sorts by the offset column", "no offset=", "name the column"))
 
     def _check_types(self) -> None:
@@ -70,8 +75,9 @@ class Source:
             raise InvalidArgument(
                 problem("partitions must be an integer", repr(self.partitions), "such as partitions=4")
             )
-        if not isinstance(self.sort, bool):
-            raise InvalidArgument(problem("sort must be True or False", repr(self.sort), "it sorts by offset="))
+        if not isinstance(self.sort, bool) and self.sort != "timestamp":
+            want = 'True, which sorts by offset=, or "timestamp", which sorts by event time'
+            raise InvalidArgument(problem("sort must be a known choice", shorten(repr(self.sort)), want))
         for name, kind in self.types:
             if not is_type(kind):
                 want = 'such as types={"user": "int64", "amount": "float64"}, by the names of Arrow'
@@ -102,6 +108,18 @@ class Source:
         """The columns that are read besides the values, each once."""
         named = [*self.keys, self.timestamp, self.partition, self.offset]
         return list(dict.fromkeys(name for name in named if name is not None))
+
+
+def pairs(types: object) -> tuple[tuple[str, str], ...]:
+    """What `types=` was given, in a form that can be hashed.
+
+    Raises:
+        InvalidArgument: it is no mapping.
+    """
+    if not isinstance(types, Mapping | None):
+        want = 'such as types={"user": "int64"}'
+        raise InvalidArgument(problem("types must map columns to types", shorten(repr(types)), want))
+    return tuple((types or {}).items())
 
 
 def is_type(name: object) -> bool:

@@ -17,6 +17,7 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import no_such_zone
 from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
 from sessionkit.records.source import TIME_UNITS, Source
+from sessionkit.records.time_text import is_text_type, of_text
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _PLAUSIBLE_S = (631_152_000, 4_102_444_800)  # 1990 to 2100
@@ -32,18 +33,22 @@ def to_milliseconds(
 
     Raises:
         InvalidArgument: there is no such time zone.
-        UnsupportedData: text, dates or floats with a fraction, a unit or a time zone that is not given.
-        InvalidData: missing or negative times, unless `on_bad_time="drop"`.
+        UnsupportedData: no times, floats with a fraction, a unit or a time zone that is not given.
+        InvalidData: missing or negative times and texts that are none, unless `on_bad_time="drop"`.
     """
-    name = source.timestamp
+    name, given = source.timestamp, column.type
     if pa.types.is_null(column.type) or (pa.types.is_floating(column.type) and column.null_count == len(column)):
         column = pa.chunked_array([pa.nulls(len(column), pa.timestamp("ms", "UTC"))])  # not one time tells its type
+    if is_text_type(column.type):
+        column = _of_text(column, source)
+    if pa.types.is_date(column.type):
+        column = column.cast(pa.timestamp("ms"))  # midnight
     if pa.types.is_timestamp(column.type):
-        column, unit = _aware(column, source), column.type.unit
+        column, unit = _aware(column, source, given), column.type.unit
     elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
         column, unit = _whole_numbers(column, name), _given_unit(column, source)
     else:
-        want = _how_to_convert(column.type, name)
+        want = "a column of timestamps, dates or ISO 8601 text, or of integers with unit="
         raise UnsupportedData(problem(f"column {name!r} must hold times", column.type, want))
     missing = np.asarray(column.is_null()) if column.null_count else None
     numbers = _as_int64(column, name)
@@ -56,12 +61,24 @@ def _negative_mask(raw: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
     return np.zeros(len(raw), np.bool_) if len(raw) and raw.min() < 0 else None
 
 
-def _aware(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
+def _of_text(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
+    zoned, local = of_text(column, source)
+    if zoned is None or local is None:
+        return local if zoned is None else zoned
+    if source.timezone is None:
+        row = int(np.flatnonzero(np.asarray(local.is_valid()))[0])
+        got = f"{local[row].as_py()} without a zone in row {row}"
+        want = 'give all of them a zone, or pass timezone="UTC", or the zone of those without one'
+        raise UnsupportedData(problem(f"column {source.timestamp!r} has times with and without a zone", got, want))
+    return pc.coalesce(zoned, _aware(local, source, column.type).cast(zoned.type))
+
+
+def _aware(column: pa.ChunkedArray, source: Source, given: pa.DataType) -> pa.ChunkedArray:
     if column.type.tz is not None:
         return column
     if source.timezone is None:
         want = 'pass timezone="UTC", or the zone of the clock that wrote it, such as "America/New_York"'
-        raise UnsupportedData(problem(f"column {source.timestamp!r} has times without a zone", column.type, want))
+        raise UnsupportedData(problem(f"column {source.timestamp!r} has times without a zone", given, want))
     if source.timezone == "UTC":
         return column
     if not _is_known(source.timezone):
@@ -154,12 +171,6 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
 
 def is_plausible(value: float, unit: str) -> bool:
     return _PLAUSIBLE_S[0] <= value / _PER_SECOND[unit] <= _PLAUSIBLE_S[1]
-
-
-def _how_to_convert(kind: pa.DataType, name: str) -> str:
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
-        return f"parse the text first, such as pandas.to_datetime(df[{name!r}], utc=True)"
-    return "a column of timestamps, or of integers with unit="
 
 
 def _refuse_bad(raw: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None, source: Source) -> None:

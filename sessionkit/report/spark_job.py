@@ -15,7 +15,7 @@ from sessionkit.base.result_folders import Results, save
 from sessionkit.errors import InvalidData, problem
 from sessionkit.plan import Plan
 from sessionkit.records.files.tables import parquet_schema
-from sessionkit.records.inputs.opened import check_columns
+from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.report.job import TABLES, Report, counted, tables_of, write_into, write_page
 from sessionkit.report.page import Findings
 from sessionkit.report.sessions import free_name

@@ -16,7 +16,8 @@ from sessionkit.base.durations import Duration
 from sessionkit.base.moments import known_zone
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.plan import Plan
-from sessionkit.records.inputs.opened import check_columns
+from sessionkit.records.inputs.pandas_columns import check_columns
+from sessionkit.records.source import Source
 from sessionkit.run import Run
 from sessionkit.spark.types import SparkForm, arrow_schema, column, declared_types
 from sessionkit.steps import job
@@ -50,6 +51,9 @@ class SparkInput:
             MissingColumn: a column that it names is not there.
         """
         source = plan.source
+        if source.sort == "timestamp":
+            want = 'partition= and offset= with sort=True, or local records: df.orderBy("at").toPandas()'
+            raise InvalidArgument(problem("rows on Spark have no order to keep", 'sort="timestamp"', want))
         if source.partition is None or source.offset is None:
             want = 'group_by_key(…, partition="partition", offset="offset"): rows on Spark have no order of arrival'
             got = f"partition={source.partition!r}, offset={source.offset!r}"
@@ -59,7 +63,9 @@ class SparkInput:
         # mapInArrow takes columns by name and trips over a dot or a backtick in one
         frame = df.select(*[column(name).alias(f"c{place}") for place, name in enumerate(wanted)])
         inside = dataclasses.replace(plan, source=dataclasses.replace(source, times="ms"))
-        empty = inside.run(arrow_schema(frame, wanted).empty_table(), retention=retention)
+        schema = arrow_schema(frame, wanted)
+        _check_types(schema, source)
+        empty = inside.run(schema.empty_table(), retention=retention)
         return cls(plan, frame, tuple(wanted), plan.complete_windows.retention_ms(retention), empty)
 
     def with_types(self: R, /, **types: str) -> R:
@@ -143,6 +149,24 @@ class SparkInput:
     @abstractmethod
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         """The types of these results, where Python functions make them and none was declared."""
+
+
+def _check_types(schema: pa.Schema, source: Source) -> None:
+    """Refuses what only local records are turned into keys and times of, as other tasks would have other types."""
+    for name in source.keys:
+        kind = schema.field(name).type
+        if (
+            pa.types.is_boolean(kind)
+            or pa.types.is_date(kind)
+            or pa.types.is_decimal(kind)
+            or pa.types.is_floating(kind)
+        ):
+            want = f'a column of text, integers or bytes, such as df[{name!r}].cast("string")'
+            raise UnsupportedData(problem(f"key column {name!r} has a type that cannot be a key on Spark", kind, want))
+    kind = schema.field(source.timestamp).type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind):
+        want = f'a column of timestamps, such as df[{source.timestamp!r}].cast("timestamp")'
+        raise UnsupportedData(problem(f"column {source.timestamp!r} must hold times on Spark", kind, want))
 
 
 def check_built(df: Any, rules: str, store: object) -> None:

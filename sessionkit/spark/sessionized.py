@@ -11,7 +11,7 @@ import pyarrow as pa
 from sessionkit.base.moments import known_zone
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.plan import Plan
-from sessionkit.records.inputs.opened import check_columns
+from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.records.source import Source
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.types import column, shown_timestamp, spark_schema

@@ -251,6 +251,25 @@ def test_refused_before_anything_runs(spark: SparkSession) -> None:
         BASE.count().run(df["key"])
 
 
+def test_what_only_local_records_offer_is_refused_before_anything_runs(spark: SparkSession) -> None:
+    df = spark.sql("SELECT 'a' AS user, true AS yes, 1.5D AS x, date'2024-07-01' AS day, now() AS at, 0 AS p, 1L AS o")
+
+    def run(key: str = "user", at: str = "at", **options: Any) -> Any:
+        steps = sk.group_by_key(key, timestamp=at, **(options or {"partition": "p", "offset": "o"}))
+        return steps.windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="0s")).count()
+
+    for key in ("yes", "x", "day"):
+        with pytest.raises(UnsupportedData, match=f"key column '{key}' has a type that cannot be a key on Spark"):
+            run(key).run(df)
+    for at in ("user", "day"):
+        with pytest.raises(UnsupportedData, match=f"column '{at}' must hold times on Spark; got .*cast"):
+            run(at=at).run(df)
+    with pytest.raises(InvalidArgument, match='rows on Spark have no order to keep; got sort="timestamp"; partition='):
+        run(sort="timestamp").run(df)
+    with pytest.raises(InvalidArgument, match="the views of a run on Spark are Spark DataFrames; got frame='arrow'"):
+        run().run(df, frame="arrow")
+
+
 @pytest.mark.usefixtures("small_steps")
 def test_errors_of_workers_are_one_line(spark: SparkSession) -> None:
     from sessionkit.spark.types import readable_errors

@@ -409,5 +409,5 @@ def test_one_start_is_named_once() -> None:
         lambda: run.lineage("ada", 0, window_start_ms=0),
         lambda: run.lanes(start=0, first_ms=0),
     ):
-        with pytest.raises(InvalidArgument, match="takes only one start"):
+        with pytest.raises(InvalidArgument, match="takes only one"):
             call()

@@ -112,7 +112,7 @@ def test_bounds_are_told_in_the_zone_of_the_times() -> None:
         ({"by": "usr"}, MissingColumn, "column 'usr' is not in the data"),
         ({"by": []}, InvalidArgument, "a plan groups by one column or more"),
         ({"by": 5}, InvalidArgument, r"by must be a column or a list of columns; got 5; by=\"user\""),
-        ({"at": "user"}, UnsupportedData, "must hold times"),
+        ({"at": "user"}, InvalidData, "column 'user' has texts that are no times"),
         ({"gap": 30}, InvalidArgument, "gap"),
         ({"gap": "-5s"}, InvalidArgument, "gap"),
         ({"grace": 5}, InvalidArgument, "grace"),

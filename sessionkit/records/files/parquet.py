@@ -22,16 +22,29 @@ def open_parquet(path: str | os.PathLike[str], **options: Any) -> pq.ParquetFile
     return pq.ParquetFile(path, page_checksum_verification=True, **options)
 
 
-def read_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None, **options: Any) -> pa.Table:
+def parquet_names(file: Any) -> list[str]:
+    """The names of the columns in a Parquet file, which may also be an open one. Arrow's errors stay as they are."""
+    import pyarrow.parquet as pq
+
+    names: list[str] = pq.read_schema(file).names
+    return names
+
+
+def read_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pa.Table:
     """The file, or these columns of it.
 
     Raises:
         InvalidData: it cannot be read, or a page is not what was written.
     """
+    with readable(path):
+        return parquet_table(path, columns)
+
+
+def parquet_table(file: Any, columns: Sequence[str] | None = None, dictionaries: Sequence[str] = ()) -> pa.Table:
+    """The file, which may also be an open one, or these columns of it. Arrow's errors stay as they are."""
     import pyarrow.parquet as pq
 
-    with readable(path):
-        return pq.read_table(path, columns=columns, page_checksum_verification=True, **options)
+    return pq.read_table(file, columns=columns, page_checksum_verification=True, read_dictionary=list(dictionaries))
 
 
 @contextmanager

@@ -1,49 +1,68 @@
-"""Records from a file: only the columns that a plan names, key columns as dictionaries."""
+"""Records from files and buffers as one table: only the columns that a plan names, and what is to be said of them."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, problem, shorten
-from sessionkit.records.files.parquet import read_parquet
-from sessionkit.records.files.text import FromFile, names_of, read_csv
+from sessionkit.base.text import literal
+from sessionkit.errors import InvalidData, MissingColumn, problem, shorten
+from sessionkit.records.files.arrow_ipc import read_arrow
+from sessionkit.records.files.content import Content, content_of_buffer
+from sessionkit.records.files.found import Found, find
+from sessionkit.records.files.json_text import read_json
+from sessionkit.records.files.parquet import parquet_names, parquet_table, readable
+from sessionkit.records.files.text import names_of, not_utf8, read_csv, separator_of
+
+_UNTYPED = ("CSV", "JSON")  # kinds whose types are guessed
+_NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
+_NOT_ONE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
+
+
+class FromFile(NamedTuple):
+    """The columns of files, and what is to be said about how they were read."""
+
+    table: pa.Table
+    remarks: list[str]
 
 
 def read_file(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
     columns: Sequence[str] | None = None,
     keys: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
 ) -> FromFile:
-    """`columns` of a Parquet or CSV file (all of them, if None), in the file's row order.
+    """`columns` of a file, or all of them; of a folder, a glob or a list of files in the order of their names.
 
     Args:
+        path: Parquet, CSV, TSV, JSON lines, JSON or Arrow, also compressed; "~" and URLs are understood.
         keys: the key columns: dictionaries if the file is Parquet, text if it is text.
         types: of columns of a text file, which has none of its own.
     Raises:
-        InvalidArgument: no such file, or one that is neither Parquet nor CSV.
-        MissingColumn: a column is not in the file.
-        InvalidData: the file cannot be read, or has two columns of one name.
+        InvalidArgument: no such file, or one of a kind that is not read.
+        MissingColumn: a column is not in a file.
+        InvalidData: a file cannot be read, has two columns of one name, or other columns than the first.
     """
-    file = Path(path)
-    if not os.path.isfile(path):  # Path.is_file raises where a name is too long, such as the text of a whole file
-        raise InvalidArgument(problem("there is no such file", shorten(path, 200), "the path of a Parquet or CSV file"))
-    endings = [suffix.lower() for suffix in file.suffixes]
-    try:
-        if endings[-1:] in ([".parquet"], [".pq"]):
-            return FromFile(_parquet(file, columns, keys), [])
-        if ".csv" in endings:
-            _check(names_of(file), columns, file)
-            return read_csv(file, columns, keys, types or {})
-    except (pa.ArrowInvalid, OSError) as error:
-        raise InvalidData(
-            problem("the file cannot be read", shorten(error, 200), f"check that {file.name} is complete")
-        ) from error
-    raise InvalidArgument(problem("the file is of an unknown kind", file.name, "a name that ends in .parquet or .csv"))
+    return _read(find(path), columns, keys, types or {})
+
+
+def read_buffer(
+    name: str, buffer: pa.Buffer, columns: Sequence[str] | None, keys: Sequence[str], types: Mapping[str, str]
+) -> FromFile:
+    """`columns` of what is in memory as the bytes of a file; its first bytes tell what it is.
+
+    Raises:
+        InvalidArgument: there is nothing in it, or something that is not read.
+        MissingColumn, InvalidData: as of a file.
+    """
+    with readable(name):
+        content = content_of_buffer(name, buffer)
+    return _read(Found([content], name), columns, keys, types)
 
 
 def parquet_schema(path: str | os.PathLike[str]) -> pa.Schema | None:
@@ -56,21 +75,134 @@ def parquet_schema(path: str | os.PathLike[str]) -> pa.Schema | None:
         return None
 
 
-def _parquet(file: Path, columns: Sequence[str] | None, keys: Sequence[str]) -> pa.Table:
-    import pyarrow.parquet as pq
+def _read(found: Found, columns: Sequence[str] | None, keys: Sequence[str], types: Mapping[str, str]) -> FromFile:
+    kinds = {**dict.fromkeys(keys, pa.string()), **{name: pa.type_for_alias(kind) for name, kind in types.items()}}
+    tables = [_read_one(content, columns, keys, kinds) for content in found.contents]
+    is_untyped = found.contents[0].kind in _UNTYPED
+    in_folders = {name for content in found.contents for name, _ in content.folders}
+    mixed = [name for name in _of_several_types(tables) if is_untyped or name in in_folders]
+    if mixed:  # text, as it would be in one file
+        kinds |= dict.fromkeys((name for name in mixed if name not in kinds), pa.string())
+        tables = [_read_one(content, columns, keys, kinds) for content in found.contents]
+    table = _joined(found.contents, tables)
+    guessed = {
+        field.name: field.type
+        for field in table.schema
+        if field.name not in kinds and not pa.types.is_string(field.type) and (is_untyped or field.name in in_folders)
+    }
+    return FromFile(table, [*found.remarks, *_separated(found.contents[0]), *_remarks(found, guessed)])
 
-    names = pq.read_schema(file).names
-    _check(names, columns, file)
-    return read_parquet(file, names if columns is None else list(columns), read_dictionary=list(keys))
+
+def _read_one(
+    content: Content, columns: Sequence[str] | None, keys: Sequence[str], kinds: Mapping[str, pa.DataType]
+) -> pa.Table:
+    folders = dict(content.folders)
+    inside = None if columns is None else [name for name in columns if name not in folders]
+    with readable(content.name):
+        table = _read_content(content, inside, keys, kinds)
+    for name, value in folders.items():
+        if name not in table.column_names and (columns is None or name in columns):
+            table = table.append_column(name, _folder_column(name, value, len(table), kinds))
+    return table if columns is None else table.select(list(columns))
 
 
-def _check(names: Sequence[str], columns: Sequence[str] | None, file: Path) -> None:
+def _read_content(
+    content: Content, columns: Sequence[str] | None, keys: Sequence[str], kinds: Mapping[str, pa.DataType]
+) -> pa.Table:
+    check = partial(_check, content)
+    if content.kind == "Parquet":
+        names = parquet_names(content.seekable())
+        check(names, columns)
+        chosen = names if columns is None else list(columns)
+        return parquet_table(content.seekable(), chosen, keys)
+    if content.kind == "Arrow":
+        return read_arrow(content, columns, check)
+    if content.kind == "CSV":
+        check(names_of(content), columns)
+        return read_csv(content, columns, keys, kinds)
+    table = read_json(content, columns, kinds)
+    check(table.column_names, columns)
+    table = table if columns is None else table.select(list(columns))
+    try:
+        table.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise not_utf8(content, shorten(error, 120)) from error
+    return table
+
+
+def _check(content: Content, names: Sequence[str], columns: Sequence[str] | None) -> None:
+    shown = shorten(content.name)
     for name in names if columns is None else columns:
         if name not in names:
             want = "name one of these in the plan"
-            raise MissingColumn(problem(f"column {name!r} is not in {file.name}", shorten(list(names), 500), want))
+            if content.kind == "CSV" and len(names) == 1 and (other := next((c for c in ";|\t" if c in names[0]), "")):
+                want = f"run the plan on pandas.read_csv({literal(shown)}, sep={literal(other)})"
+            raise MissingColumn(problem(f"column {name!r} is not in {shown}", shorten(list(names), 500), want))
         if list(names).count(name) > 1:
             want = "rename all but one"
-            raise InvalidData(
-                problem(f"column {name!r} is in {file.name} more than once", shorten(list(names), 500), want)
-            )
+            raise InvalidData(problem(f"column {name!r} is in {shown} more than once", shorten(list(names), 500), want))
+
+
+def _folder_column(name: str, value: str | None, rows: int, kinds: Mapping[str, pa.DataType]) -> pa.Array:
+    """What the name of a folder says of all rows below it: text for a key, and a number where it is written as one."""
+    if value is None:
+        return pa.nulls(rows, kinds.get(name))
+    kind = kinds.get(name)
+    if kind is None:
+        kind = pa.int64() if _NUMBER.fullmatch(value) else pa.string()
+    try:
+        return pa.repeat(pa.scalar(value, pa.string()).cast(kind), rows)
+    except _NOT_ONE as error:
+        want = "use another type, or values of this one"
+        raise InvalidData(problem(f"a folder {name!r} does not match types=", shorten(error, 200), want)) from error
+
+
+def _of_several_types(tables: list[pa.Table]) -> list[str]:
+    names = dict.fromkeys(name for table in tables for name in table.column_names)
+    return [name for name in names if not _are_one([t.schema.field(name) for t in tables if name in t.column_names])]
+
+
+def _are_one(fields: list[pa.Field]) -> bool:
+    try:
+        return bool(pa.unify_schemas([pa.schema([field]) for field in fields], promote_options="permissive"))
+    except _NOT_ONE:
+        return False
+
+
+def _joined(contents: list[Content], tables: list[pa.Table]) -> pa.Table:
+    first = tables[0]
+    if len(tables) == 1:
+        return first
+    for content, table in zip(contents, tables, strict=True):
+        if odd := set(table.column_names) ^ set(first.column_names):
+            what = f"{shorten(content.name)} has other columns than {shorten(contents[0].name)}"
+            got = shorten(", ".join(map(repr, sorted(odd))), 200) + " in one of them only"
+            raise InvalidData(problem(what, got, "files of the same columns"))
+    tables = [table.select(first.column_names) for table in tables]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except _NOT_ONE as error:
+        other = next((each for each in zip(contents, tables, strict=True) if _of_several_types([first, each[1]])), None)
+        name = shorten((contents[-1] if other is None else other[0]).name)
+        what = f"{name} has other types than {shorten(contents[0].name)}"
+        raise InvalidData(problem(what, shorten(error, 200), "files of the same types")) from error
+
+
+def _separated(content: Content) -> list[str]:
+    if content.kind != "CSV" or content.separator is not None:
+        return []
+    by = "tabs" if separator_of(content) == "\t" else "commas"
+    return [f"{shorten(content.name)} is read as text separated by {by}, as its first line has it"]
+
+
+def _remarks(found: Found, guessed: Mapping[str, pa.DataType]) -> list[str]:
+    if not guessed:
+        return []
+    said = [f"{shorten(name)!r} ({kind})" for name, kind in guessed.items()]
+    listed = said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}"
+    what = f"type of {listed} was" if len(said) == 1 else f"types of {listed} were"
+    way = f'types={{{literal([*guessed][-1])}: "string"}} in group_by_key would set one'
+    name = shorten(found.name)
+    if len(found.contents) > 1:
+        return [f"{name} holds {len(found.contents):,} files, and the {what} guessed; {way}"]
+    return [f"{name} is text, and the {what} guessed; {way}"]

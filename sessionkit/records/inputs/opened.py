@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import io
 import os
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from sessionkit.errors import InvalidData, MissingColumn, UnsupportedData, problem, shorten
+from sessionkit.errors import UnsupportedData, problem, shorten
 from sessionkit.records.frames import FrameKind
-from sessionkit.records.plain_columns import check_polars
+from sessionkit.records.inputs.pandas_columns import check_columns, from_series
+from sessionkit.records.inputs.plain_columns import check_polars
+from sessionkit.records.inputs.plain_values import frame_of_columns, frame_of_rows
+from sessionkit.records.inputs.scans import collected, is_scan, scanned
 from sessionkit.records.source import Source
-from sessionkit.records.times import refuse_mixed_zones
 
 _NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError)
-SHOWN_NAMES = 400  # characters of a list of columns in an error
+_TAKEN = (
+    "a frame (pandas, polars, pyarrow, DuckDB), the path of a file, folder or glob, an open binary file, "
+    "a list of dicts or a dict of columns"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,81 +46,92 @@ def open_table(data: Any, wanted: list[str] | None, source: Source) -> Opened:
     Raises:
         UnsupportedData: these are no records, or Arrow cannot read a column.
         MissingColumn: a wanted column is not there.
-        InvalidData: a wanted column is there twice.
+        InvalidData: a wanted column is there twice, or a file cannot be read.
+        InvalidArgument: there is no such file.
     """
-    if isinstance(data, str | os.PathLike):
+    if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
         from sessionkit.records.files.tables import read_file
 
         table, said = read_file(data, wanted, source.keys, dict(source.types))
-        return Opened(table=table, frame="arrow", original=table, remarks=tuple(said))
-    kind = type(data).__module__.partition(".")[0]
-    if not hasattr(data, "__arrow_c_stream__") or (kind in ("pandas", "polars") and not hasattr(data, "columns")):
-        want = "a frame with the Arrow stream protocol (pandas, polars, pyarrow, DuckDB) or the path of a Parquet file"
-        raise UnsupportedData(problem("these are not records", type(data).__name__, want))
-    if kind == "pandas":
-        return _from_pandas(data, wanted, source)
-    names = None if wanted is None else list(wanted)
-    original = data
-    if kind == "polars":
-        names = _checked(data.columns, names)
-        check_polars(data, names)
-        data = data[names]
+        return Opened(table=table, frame="pandas", original=table, remarks=tuple(said))
+    if hasattr(data, "__arrow_c_stream__") and (_library(data) not in ("pandas", "polars") or hasattr(data, "columns")):
+        return _from_frame(data, wanted, source)
+    if isinstance(data, list | tuple):
+        return _from_frame(frame_of_rows(data), wanted, source)
+    if isinstance(data, Mapping):
+        return _from_frame(frame_of_columns(data), wanted, source)
+    if is_scan(data):
+        table = scanned(data, wanted)
+        return Opened(table=table, frame="arrow", original=table)
+    if _library(data) == "polars" and hasattr(data, "collect"):
+        return _from_polars(collected(data, wanted), wanted)
+    if hasattr(data, "read") and not isinstance(data, io.TextIOBase):
+        return _from_buffer(data, wanted, source)
+    raise UnsupportedData(problem("these are not records", type(data).__name__, _call_for(data) or _TAKEN))
+
+
+def _is_path(data: Any) -> bool:
+    return isinstance(data, str | os.PathLike)
+
+
+def _library(data: Any) -> str:
+    return type(data).__module__.partition(".")[0]
+
+
+def _call_for(data: Any) -> str:
+    """The call that makes records of it, where there is one that is easily meant."""
+    if isinstance(data, bytes | bytearray | memoryview):
+        return "io.BytesIO(data) if these are the bytes of a file"
+    if isinstance(data, io.TextIOBase):
+        return 'a file opened as binary: open(path, "rb"), or io.BytesIO(text.encode())'
+    if isinstance(data, Iterator):
+        return "list(rows), if these are dicts"
+    if _library(data) == "numpy":
+        return "pandas.DataFrame(array, columns=[…])"
+    return "data.to_frame()" if hasattr(data, "to_frame") else ""
+
+
+def _from_frame(data: Any, wanted: list[str] | None, source: Source) -> Opened:
+    if _library(data) == "pandas":
+        objects: dict[str, list[Any]] = {}
+        names = _checked(list(data.columns), wanted)
+        table = pa.table({name: from_series(data[name], name, source, objects) for name in names})
+        return Opened(table=table, frame="pandas", original=data, objects=objects)
+    if _library(data) == "polars":
+        return _from_polars(data, wanted)
+    table = _arrow_table(data)
+    return Opened(table=table.select(_checked(table.column_names, wanted)), frame="arrow", original=table)
+
+
+def _from_polars(data: Any, wanted: list[str] | None) -> Opened:
+    names = _checked(data.columns, wanted)
+    check_polars(data, names)
+    return Opened(table=_arrow_table(data[names]), frame="polars", original=data)
+
+
+def _from_buffer(data: Any, wanted: list[str] | None, source: Source) -> Opened:
+    from sessionkit.records.files.tables import read_buffer
+
+    given = getattr(data, "name", None)
+    name = os.path.basename(given) if isinstance(given, str) else "the buffer"
+    raw = data.read()
+    if not isinstance(raw, bytes):
+        want = 'a file opened as binary: open(path, "rb"), or io.BytesIO(text.encode())'
+        raise UnsupportedData(problem("an open file must give bytes", type(raw).__name__, want))
+    table, said = read_buffer(name, pa.py_buffer(raw), wanted, source.keys, dict(source.types))
+    return Opened(table=table, frame="pandas", original=table, remarks=tuple(said))
+
+
+def _arrow_table(data: Any) -> pa.Table:
     try:  # what is Arrow's already does not go through its C interface, where a NUL ends a name
         data = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
-        table = data if isinstance(data, pa.Table) else pa.table(data)
+        return data if isinstance(data, pa.Table) else pa.table(data)
     except _NOT_ARROW as error:
         want = "columns of one type each; text must be valid Unicode, without lone surrogates"
         raise UnsupportedData(problem("the frame cannot be read as columns", shorten(error, 200), want)) from error
-    if kind == "polars":
-        return Opened(table=table, frame="polars", original=original)
-    return Opened(table=table.select(_checked(table.column_names, names)), frame="arrow", original=table)
-
-
-def _from_pandas(data: Any, wanted: list[str] | None, source: Source) -> Opened:
-    objects: dict[str, list[Any]] = {}
-    names = _checked(list(data.columns), wanted)
-    table = pa.table({name: _from_series(data[name], name, source, objects) for name in names})
-    return Opened(table=table, frame="pandas", original=data, objects=objects)
 
 
 def _checked(names: list[str], wanted: list[str] | None) -> list[str]:
     chosen = names if wanted is None else wanted
     check_columns(names, chosen)
     return chosen
-
-
-def check_columns(names: list[str], wanted: list[str]) -> None:
-    """Refuses data in which a wanted column is not there, or there twice."""
-    for name in wanted:
-        if names.count(name) == 0:
-            have = shorten(", ".join(repr(shorten(other)) for other in names), SHOWN_NAMES) or "no columns"
-            raise MissingColumn(problem(f"column {name!r} is not in the data", have, "name one of these in the plan"))
-        if names.count(name) > 1:
-            got = shorten(names)
-            raise InvalidData(problem(f"column {name!r} appears {names.count(name)} times", got, "rename all but one"))
-
-
-def _from_series(series: Any, name: str, source: Source, objects: dict[str, list[Any]]) -> pa.Array | pa.ChunkedArray:
-    """A pandas column in Arrow; what Arrow would refuse or change goes into `objects`, its places into the column."""
-    refusal = ""
-    try:
-        column = pa.array(series, from_pandas=True)
-        if (
-            series.dtype == object
-            and pa.types.is_binary(column.type)
-            and any(isinstance(value, str) for value in series)
-        ):
-            refusal = "bytes beside text"  # Arrow makes bytes of both, so that two keys would be one
-    except _NOT_ARROW as error:
-        column = None
-        refusal = shorten(", ".join(map(str, error.args)) if isinstance(error, pa.ArrowException) else error, 200)
-    if name in source.columns():
-        if refusal:
-            want = "values of one type; a key is text (valid Unicode), an integer of 64 bits or bytes"
-            raise UnsupportedData(problem(f"column {name!r} cannot be read", refusal, want))
-        if name == source.timestamp and series.dtype == object:
-            refuse_mixed_zones(series, name)
-    elif refusal or (series.dtype == object and pa.types.is_nested(column.type)):
-        objects[name] = [None if null else value for value, null in zip(series, series.isna(), strict=True)]
-        return pa.array(np.arange(len(series)))
-    return column

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from sessionkit.records.frames import to_frame
 from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.source import Source
 
@@ -22,8 +23,10 @@ def open_whole(data: Any, source: Source) -> Opened:
     if _is_frame(data):
         return open_table(data, source.columns(), source)
     read = open_table(data, None, source)
-    opened = open_table(read.original, source.columns(), source)
-    return dataclasses.replace(opened, remarks=(*read.remarks, *opened.remarks))
+    whole = read.original
+    whole = to_frame(whole, read.frame) if isinstance(whole, pa.Table) else whole
+    opened = open_table(whole, source.columns(), source)
+    return dataclasses.replace(opened, remarks=read.remarks)
 
 
 def _is_frame(data: Any) -> bool:

@@ -22,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.files.parquet import open_parquet, read_parquet, readable
-from sessionkit.records.inputs.opened import check_columns
+from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.spark.environment.worker_python import settle_python_of
 
 ROWS_PER_BATCH = 10_000

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sessionkit.base.decisions import LATE
 from sessionkit.base.result_columns import timestamps
@@ -15,9 +14,9 @@ from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.batch import arrival_order
 from sessionkit.records.inputs.opened import Opened
+from sessionkit.records.inputs.plain_columns import plain_table
 from sessionkit.records.inputs.whole import open_whole
 from sessionkit.records.keys import ranks_of
-from sessionkit.records.plain_columns import plain_table
 from sessionkit.records.source import Source
 from sessionkit.records.times import to_milliseconds
 from sessionkit.trace.trace import Trace
@@ -39,13 +38,13 @@ def assign(data: Any, trace: Trace, windows: WindowKind, source: Source) -> Any:
     """The rows that a run was made of, with the window that each is in: see `Run.assign`."""
     opened = open_whole(data, source)
     table = plain_table(opened.table)
-    order = arrival_order(table, source)
-    column = table[source.timestamp] if order is None else table[source.timestamp].take(order)
-    if len(column) != len(trace) or not np.array_equal(to_milliseconds(column, source)[0], trace.batch.timestamp_ms):
-        got, want = plural(len(column), "row"), f"the data that plan.run was given ({plural(len(trace), 'row')})"
+    times = to_milliseconds(table[source.timestamp], source)[0]
+    order = arrival_order(table, source, times)
+    if not np.array_equal(times if order is None else times[order], trace.batch.timestamp_ms):
+        got, want = plural(len(times), "row"), f"the data that plan.run was given ({plural(len(trace), 'row')})"
         raise InvalidArgument(problem("these are not the rows of this run", got, want))
     added = assigned(trace, windows, None if source.times == "ms" else trace.batch.timezone)
-    return beside(opened, added if order is None else added.take(pc.sort_indices(order)))
+    return beside(opened, added if order is None else added.take(pa.array(np.argsort(order))))
 
 
 def assigned(trace: Trace, windows: WindowKind, timezone: str | None) -> pa.Table:

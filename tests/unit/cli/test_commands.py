@@ -303,10 +303,10 @@ def test_refused_before_anything_is_written(
 @pytest.mark.parametrize(
     ("name", "content", "telling"),
     [
-        ("gone.parquet", None, "there is no such file; got {folder}/gone.parquet; the path of a Parquet or CSV file"),
+        ("gone.parquet", None, "there is no such file; got {folder}/gone.parquet; the path of a file, a folder"),
         ("gone\n.csv", None, r"there is no such file; got {folder}/gone\x0a.csv; the path"),
-        (".", None, "there is no such file; got {folder}; the path of a Parquet or CSV file"),
-        ("clicks.xlsx", b"PK", "the file is of an unknown kind; got clicks.xlsx; a name that ends in .parquet or .csv"),
+        (".", None, "the folder holds no file with records; got {folder}; a folder with files of Parquet, CSV"),
+        ("clicks.xlsx", b"PK", "the file is of a kind that is not read; got clicks.xlsx; run the plan on pandas."),
         ("torn.parquet", b"PAR1 and no more", "the file cannot be read; got "),
         ("empty.csv", b"", "the file cannot be read; got "),
     ],

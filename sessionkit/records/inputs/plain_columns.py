@@ -98,9 +98,11 @@ def _is_large(kind: pa.DataType) -> bool:
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
-    """The type without views, as `plain_column` makes it."""
+    """The type without views and short decimals, as `plain_column` makes it."""
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         return pa.large_string() if pa.types.is_string_view(kind) else pa.large_binary()
+    if pa.types.is_decimal(kind) and kind.bit_width < 128:
+        return pa.decimal128(kind.precision, kind.scale)
     if pa.types.is_run_end_encoded(kind):
         return plain_type(kind.value_type)
     if pa.types.is_dictionary(kind):

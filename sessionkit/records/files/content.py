@@ -1,0 +1,128 @@
+"""What lies in a file or a buffer: which kind of records, how they are compressed, and how to open them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import IO, Any, Literal
+
+import pyarrow as pa
+
+from sessionkit.base.text import literal
+from sessionkit.errors import InvalidArgument, problem, shorten
+
+Kind = Literal["Parquet", "CSV", "JSON", "Arrow"]
+TAKEN = "Parquet, CSV, TSV, JSON lines, JSON or Feather (.parquet, .csv, .tsv, .txt, .jsonl, .json, .feather, .arrow)"
+
+_KINDS: dict[str, Kind] = {
+    **dict.fromkeys((".parquet", ".pq"), "Parquet"),
+    **dict.fromkeys((".csv", ".tsv", ".txt"), "CSV"),
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "JSON"),
+    **dict.fromkeys((".feather", ".arrow", ".ipc"), "Arrow"),
+}
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}  # of .txt the first line tells it
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
+# What people have besides, and the call that makes a frame of it.
+_FRAMES_OF = {
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods"), "pandas.read_excel({})"),
+    **dict.fromkeys((".zip",), "pandas.read_csv({}) if one CSV file is in it; unpack others"),
+    **dict.fromkeys((".tar", ".tgz", ".7z", ".rar"), "pandas.read_csv(…) of the file in it, once {} is unpacked"),
+    ".avro": "polars.read_avro({})",
+    ".orc": "pyarrow.orc.read_table({})",
+    ".xml": "pandas.read_xml({})",
+    **dict.fromkeys((".html", ".htm"), "pandas.read_html({})[0]"),
+    **dict.fromkeys((".db", ".sqlite", ".sqlite3", ".duckdb"), "pandas.read_sql(…) with a connection to {}"),
+}
+_COMPRESSION_MARKS = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd", b"\x04\x22\x4d\x18": "lz4"}
+_ARROW_STREAM = b"\xff\xff\xff\xff"
+_KIND_MARKS: dict[bytes, Kind] = {b"PAR1": "Parquet", b"ARROW1": "Arrow", _ARROW_STREAM: "Arrow"}
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Content:
+    """Bytes that hold records.
+
+    `open` gives a path of this machine, a buffer, or an open binary file. `separator` is that of text, None where its
+    first line tells it. `folders` are the columns that the names of its folders give ("day=2024-07-01").
+    """
+
+    name: str
+    kind: Kind
+    open: Callable[[], str | pa.Buffer | IO[bytes]]
+    compression: str | None = None
+    separator: str | None = None
+    folders: tuple[tuple[str, str | None], ...] = ()
+
+    def stream(self) -> pa.NativeFile:
+        """The bytes from first to last, unpacked."""
+        return pa.input_stream(self.open(), compression=self.compression)
+
+    def seekable(self) -> Any:
+        """The bytes for a reader that jumps: a path, or a file of Arrow."""
+        if self.compression is not None:
+            return pa.BufferReader(self.whole())
+        opened = self.open()
+        if isinstance(opened, str):
+            return opened
+        return pa.BufferReader(opened) if isinstance(opened, pa.Buffer) else pa.PythonFile(opened, mode="r")
+
+    def whole(self) -> pa.Buffer:
+        """All bytes, unpacked."""
+        with self.stream() as stream:
+            return stream.read_buffer()
+
+
+def content_of_file(name: str, open: Callable[[], str | IO[bytes]], folders: tuple[Any, ...] = ()) -> Content:
+    """What the name of a file says about its content.
+
+    Raises:
+        InvalidArgument: it is of a kind that is not read.
+    """
+    endings = [ending.lower() for ending in PurePosixPath(name).suffixes]
+    compression = _COMPRESSIONS.get(endings[-1]) if endings else None
+    if endings and endings[-1] in _FRAMES_OF:
+        call = _FRAMES_OF[endings[-1]].format(literal(shorten(name)))
+        raise InvalidArgument(
+            problem("the file is of a kind that is not read", shorten(name), f"run the plan on {call}")
+        )
+    ending = next((each for each in reversed(endings) if each in _KINDS), None)
+    if ending is None:
+        want = f'a file of {TAKEN}; in a folder with others, a glob such as "clicks/*.parquet"'
+        raise InvalidArgument(problem("the file is of an unknown kind", shorten(name), want))
+    return Content(
+        name=name,
+        kind=_KINDS[ending],
+        open=open,
+        compression=compression,
+        separator=_SEPARATORS.get(ending),
+        folders=folders,
+    )
+
+
+def content_of_buffer(name: str, buffer: pa.Buffer) -> Content:
+    """What the first bytes of a buffer say about it: Parquet, Arrow, JSON, or else CSV.
+
+    Raises:
+        InvalidArgument: there is nothing in it, or a ZIP archive, such as an Excel file.
+    """
+    head = bytes(buffer[:8])
+    compression = next((each for mark, each in _COMPRESSION_MARKS.items() if head.startswith(mark)), None)
+    if not head:
+        want = "one with records; after writing to it, seek(0) goes back to its start"
+        raise InvalidArgument(problem("there is nothing to read", shorten(name), want))
+    if head.startswith(b"PK\x03\x04"):
+        want = "pandas.read_excel(…) if it is an Excel file; unpack it otherwise"
+        raise InvalidArgument(problem("a ZIP archive is not read", shorten(name), want))
+    content = Content(name=name, kind="CSV", open=lambda: buffer, compression=compression)
+    with content.stream() as stream:
+        start = stream.read(4096)
+    return Content(name=name, kind=_kind_of_bytes(start), open=content.open, compression=compression)
+
+
+def _kind_of_bytes(start: bytes) -> Kind:
+    for mark, kind in _KIND_MARKS.items():
+        if start.startswith(mark):
+            return kind
+    return "JSON" if start.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"[") else "CSV"

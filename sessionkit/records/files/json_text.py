@@ -1,0 +1,202 @@
+"""Records from JSON: one object a line, or an array of objects. Texts stay texts, also those that look like times."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sessionkit.base.text import is_text, literal
+from sessionkit.errors import InvalidData, problem, shorten
+from sessionkit.records.files.content import BYTE_ORDER_MARK, Content
+from sessionkit.records.files.text import BLOCK_BYTES, not_utf8
+from sessionkit.records.inputs.plain_columns import parts_of
+
+_DEEP = 500  # Arrow's reader ends the process at some tens of thousands of brackets within each other
+_STEP = np.zeros(256, np.int8)
+_STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
+
+
+def read_json(content: Content, columns: Sequence[str] | None, kinds: Mapping[str, pa.DataType]) -> pa.Table:
+    """All columns of a JSON file that Arrow reads, else `columns` of it, of the types in `kinds`, as written.
+
+    Raises:
+        InvalidData: text that is no JSON or not UTF-8, rows that are no objects, a value that is not of the type said.
+    """
+    raw = content.whole()
+    if raw.size and _can_be_lines(raw):
+        try:
+            return _by_arrow(raw, kinds)
+        except pa.ArrowInvalid:
+            pass  # of several types in a column, over several lines, or none: told below
+        except UnicodeDecodeError as error:
+            raise not_utf8(content, "a name of a column") from error
+    return _by_python(content, raw, columns, kinds)
+
+
+def _can_be_lines(raw: pa.Buffer) -> bool:
+    """True for an object at the start, and nothing nested so deep that Arrow's reader would not survive it."""
+    if bytes(raw[:4096]).removeprefix(BYTE_ORDER_MARK).lstrip()[:1] != b"{":
+        return False
+    letters = np.frombuffer(raw, np.uint8)
+    steps = [_STEP[letters[lo : lo + 2**22]] for lo in range(0, len(letters), 2**22)]
+    depth = np.concatenate([[0], np.cumsum(np.concatenate([step[step != 0] for step in steps]), dtype=np.int64)])
+    return int((depth - np.minimum.accumulate(depth)).max()) <= _DEEP
+
+
+def _by_arrow(raw: pa.Buffer, kinds: Mapping[str, pa.DataType]) -> pa.Table:
+    table = _arrow_table(raw, {})
+    texts = {field.name: _without_times(field.type) for field in table.schema}
+    said = {name: kind for name, kind in kinds.items() if name in texts and not pa.types.is_string(kind)}
+    other = {
+        name: kind for name, kind in (texts | said).items() if kind != table.schema.field(name).type
+    }  # what Arrow guessed otherwise: times above all, whose zones it drops
+    table = _arrow_table(raw, other) if other else table
+    for place, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if name in kinds and column.type != kinds[name]:
+            table = table.set_column(place, name, _as_written(column, name))
+    return table
+
+
+def _as_written(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """Integers and booleans as text: Arrow tells of no other number how it was written."""
+    if not (pa.types.is_integer(column.type) or pa.types.is_boolean(column.type) or pa.types.is_null(column.type)):
+        raise pa.ArrowInvalid(name)
+    return column.cast(pa.string())
+
+
+def _arrow_table(raw: pa.Buffer, kinds: Mapping[str, pa.DataType]) -> pa.Table:
+    from pyarrow import json as arrow_json
+
+    how = arrow_json.ParseOptions(explicit_schema=pa.schema(list(kinds.items())) if kinds else None)
+    for block in BLOCK_BYTES:
+        try:
+            return arrow_json.read_json(pa.BufferReader(raw), arrow_json.ReadOptions(block_size=block), how)
+        except pa.ArrowInvalid as error:
+            if "straddling object" not in str(error) or block > raw.size:
+                raise
+    raise pa.ArrowInvalid("an object is larger than a block")
+
+
+def _without_times(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if not any(pa.types.is_timestamp(part) for part in parts_of(kind)):
+        return kind
+    if pa.types.is_struct(kind):
+        return pa.struct([part.with_type(_without_times(part.type)) for part in kind])
+    return pa.list_(_without_times(kind.value_type))
+
+
+class _Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+def _by_python(
+    content: Content, raw: pa.Buffer, columns: Sequence[str] | None, kinds: Mapping[str, pa.DataType]
+) -> pa.Table:
+    rows = _rows(content, raw)
+    names = [name for name in dict.fromkeys(name for row in rows for name in row) if is_text(name)]
+    wanted = names if columns is None else [name for name in columns if name in names]
+    made = {name: _column(content, name, [row.get(name) for row in rows], kinds.get(name)) for name in wanted}
+    return pa.table(made | {name: pa.nulls(len(rows)) for name in names if name not in made})
+
+
+def _rows(content: Content, raw: pa.Buffer) -> list[dict[str, Any]]:
+    try:
+        text = raw.to_pybytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise not_utf8(content, shorten(error, 120)) from error
+    try:
+        values = list(_values(text))
+    except json.JSONDecodeError as error:
+        want = f"check that {shorten(content.name)} is complete: an object on each line, or an array of objects"
+        raise InvalidData(problem("the file cannot be read", shorten(error, 200), want)) from error
+    except RecursionError as error:
+        got = f"brackets within brackets in {shorten(content.name)}"
+        raise InvalidData(problem("the JSON is nested too deep", got, "records with fewer levels")) from error
+    if len(values) == 1 and isinstance(values[0], list):
+        values = values[0]
+    for row, value in enumerate(values):
+        if not isinstance(value, dict):
+            got, want = f"row {row}: {shorten(repr(value))}", 'objects such as {"user": "ada", "at": 1}'
+            raise InvalidData(problem(f"{shorten(content.name)} holds something that is no record", got, want))
+    if not values and not text.strip().startswith("["):
+        want = f"check that {shorten(content.name)} is complete"
+        raise InvalidData(problem("the file cannot be read", "no JSON in it", want))
+    return values
+
+
+def _values(text: str) -> Iterator[Any]:
+    decoder = json.JSONDecoder(parse_int=_Number, parse_float=_Number, object_pairs_hook=_once)
+    place, end = 0, len(text.rstrip())
+    while place < end:
+        while text[place] in " \t\r\n":
+            place += 1
+        value, place = decoder.raw_decode(text, place)
+        yield value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidData(problem("an object has two values of one name", shorten(repr(twice)), "rename one of them"))
+    return found
+
+
+def _column(content: Content, name: str, values: list[Any], kind: pa.DataType | None) -> pa.Array:
+    shown = shorten(repr(name))
+    try:
+        if kind is not None:
+            texts = [_text(value, name, row) for row, value in enumerate(values)]
+            return pa.array(texts, pa.string()).cast(kind)
+        try:
+            return pa.array([_plain(value) for value in values])
+        except (OverflowError, pa.ArrowInvalid):
+            if not all(value is None or isinstance(value, _Number | float) for value in values):
+                raise
+            return pa.array([None if value is None else float(value) for value in values])  # integers beyond 64 bits
+    except UnicodeEncodeError as error:
+        want = "valid Unicode, without lone surrogates"
+        raise InvalidData(
+            problem(f"column {shown} of {shorten(content.name)} is not text", shorten(error, 120), want)
+        ) from error
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
+        if kind is not None:
+            want = "use another type, or values of this one"
+            raise InvalidData(
+                problem(f"{shorten(content.name)} does not match types=", shorten(error, 200), want)
+            ) from error
+        want = f'types={{{literal(name)}: "string"}} in group_by_key reads all of them as text'
+        what = f"column {shown} of {shorten(content.name)} holds values of several types"
+        raise InvalidData(problem(what, shorten(error, 200), want)) from error
+
+
+def _text(value: Any, name: str, row: int) -> str | None:
+    if isinstance(value, dict | list):
+        got = f"row {row}: {shorten(repr(_plain(value)))}"
+        want = "text, a number, true or false; for JSON of columns run the plan on pandas.read_json(…)"
+        raise InvalidData(problem(f"column {name!r} must hold single values", got, want))
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return None if value is None else str(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, _Number):
+        try:
+            return int(value)
+        except ValueError:  # a fraction, or thousands of digits
+            return float(value)
+    if isinstance(value, list):
+        return [_plain(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    return value

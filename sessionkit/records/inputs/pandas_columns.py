@@ -1,0 +1,70 @@
+"""Columns of a pandas frame in Arrow, without a change of what they hold."""
+
+from __future__ import annotations
+
+import uuid
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sessionkit.errors import InvalidData, MissingColumn, UnsupportedData, problem, shorten
+from sessionkit.records.source import Source
+from sessionkit.records.times import refuse_mixed_zones
+
+_NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError)
+_WRITTEN = (uuid.UUID, Decimal)  # as keys they are their text
+SHOWN_NAMES = 400  # characters of a list of columns in an error
+
+
+def check_columns(names: list[str], wanted: list[str]) -> None:
+    """Refuses data in which a wanted column is not there, or there twice."""
+    for name in wanted:
+        if names.count(name) == 0:
+            have = shorten(", ".join(repr(shorten(other)) for other in names), SHOWN_NAMES) or "no columns"
+            raise MissingColumn(problem(f"column {name!r} is not in the data", have, "name one of these in the plan"))
+        if names.count(name) > 1:
+            got = shorten(names)
+            raise InvalidData(problem(f"column {name!r} appears {names.count(name)} times", got, "rename all but one"))
+
+
+def from_series(series: Any, name: str, source: Source, objects: dict[str, list[Any]]) -> pa.Array | pa.ChunkedArray:
+    """A pandas column in Arrow; what Arrow would refuse or change goes into `objects`, its places into the column."""
+    refusal = ""
+    if name in source.keys and series.dtype == object:
+        series = _keys_as_text(series)
+    try:
+        column = pa.array(series, from_pandas=True)
+        if (
+            series.dtype == object
+            and pa.types.is_binary(column.type)
+            and any(isinstance(value, str) for value in series)
+        ):
+            refusal = "bytes beside text"  # Arrow makes bytes of both, so that two keys would be one
+        if name in source.keys and series.dtype == object and pa.types.is_floating(column.type):
+            refusal = "booleans beside numbers" if any(isinstance(value, bool) for value in series) else ""
+    except _NOT_ARROW as error:
+        column = None
+        refusal = shorten(", ".join(map(str, error.args)) if isinstance(error, pa.ArrowException) else error, 200)
+    if name in source.columns():
+        if refusal:
+            want = "values of one type; a key is text (valid Unicode), an integer of 64 bits or bytes"
+            raise UnsupportedData(problem(f"column {name!r} cannot be read", refusal, want))
+        if name == source.timestamp and series.dtype == object:
+            refuse_mixed_zones(series, name)
+    elif refusal or (series.dtype == object and pa.types.is_nested(column.type)):
+        objects[name] = [None if null else value for value, null in zip(series, series.isna(), strict=True)]
+        return pa.array(np.arange(len(series)))
+    return column
+
+
+def _keys_as_text(series: Any) -> Any:
+    """UUIDs and decimals as they are written: Arrow gives all decimals of a column the same number of digits."""
+    import pandas as pd
+
+    gaps = (type(None), float, type(pd.NA), type(pd.NaT))
+    first = next((value for value in series if not isinstance(value, gaps)), None)
+    if not isinstance(first, _WRITTEN):
+        return series
+    return series.map(lambda value: str(value) if isinstance(value, _WRITTEN) else value, na_action="ignore")

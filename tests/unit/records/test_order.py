@@ -1,0 +1,97 @@
+"""Rows that step back in time: a remark, and `sort="timestamp"`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import InvalidArgument
+
+START = 1_719_820_800
+REMARK = (
+    '99% of the rows step back in time: is the newest row first? sort="timestamp" in group_by_key sorts them by time.'
+)
+
+
+def plan(**options: Any) -> sk.Plan:
+    steps = sk.group_by_key("user", timestamp="at", unit="s", **options)
+    return steps.windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="0s")).aggregate(
+        n=sk.count(), pages=sk.collect("page")
+    )
+
+
+def newest_first(rows: int = 200) -> pd.DataFrame:
+    at = START + np.arange(rows)[::-1] * 3600
+    return pd.DataFrame({"user": ["ada"] * rows, "at": at, "page": np.arange(rows)})
+
+
+def test_newest_first_rows_get_a_remark() -> None:
+    run = plan().run(newest_first())
+    assert len(run.dropped()) == 199
+    assert run.remarks()[0] == REMARK
+    assert REMARK in repr(run)
+    assert "99% of the rows step back in time" in run._repr_html_()
+    assert plan().run(newest_first(), trace=False).remarks() == [REMARK]
+
+
+def test_newest_first_rows_are_sorted_by_timestamp() -> None:
+    run = plan(sort="timestamp").run(newest_first())
+    assert (len(run.dropped()), len(run.table()), run.remarks()) == (0, 200, [])
+    assert [list(pages) for pages in run.table()["pages"]] == [[page] for page in range(199, -1, -1)]
+    assert plan(sort="timestamp").run(newest_first()[::-1]).remarks() == []
+
+
+def test_rows_of_one_time_stay_in_their_order_with_all_that_belongs_to_them() -> None:
+    rng = np.random.default_rng(5)
+    frame = pd.DataFrame({"user": rng.choice(["a", "b", None], 500), "at": START + rng.integers(0, 40, 500) * 60})
+    frame["page"] = [{row} for row in range(500)]  # objects that Arrow does not know
+    frame["p"] = rng.integers(0, 3, 500)
+    frame.loc[7, "at"] = -1
+    first = plan(sort="timestamp", partition="p", on_bad_time="drop").aggregate(
+        pages=sk.reduce(lambda a, b: a | b, "page")
+    )
+    run = first.run(frame)
+    batch = run.trace.batch
+    expected = frame.sort_values("at", kind="stable")
+    assert batch.timestamp_ms.tolist() == (expected["at"] * 1000).tolist()
+    assert batch.partition.tolist() == expected["p"].tolist()
+    assert [None if code < 0 else batch.keys[int(code)].as_py() for code in batch.key] == [
+        None if pd.isna(user) else user for user in expected["user"]
+    ]
+    assert batch.values["page"].to_pylist() == expected["page"].tolist()
+
+
+def test_sort_is_part_of_the_code_of_a_plan_and_goes_on_beside_a_store() -> None:
+    steps = plan(sort="timestamp")
+    assert 'sort="timestamp"' in repr(steps)
+    store = sk.open_store("memory", "clicks", retention="1h")
+    rows = newest_first(4)
+    assert len(steps.run(rows[2:], store=store).dropped()) == 0
+    assert len(steps.run(rows[:2], store=store).dropped()) == 0
+
+
+def test_sort_is_refused_beside_offsets() -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        plan(sort="timestamp", offset="o")
+    want = 'sort=True for the order of offsets, or sort="timestamp" without offset='
+    assert str(caught.value) == f"sort=\"timestamp\" makes an order of its own; got offset='o'; {want}"
+
+
+def test_the_remark_counts_in_each_partition_and_not_rows_without_a_time() -> None:
+    at = START + np.arange(100)
+    frame = pd.DataFrame({"user": "a", "at": np.where(np.arange(100) % 2, at, at[::-1] + 9_000), "page": 0})
+    frame["p"] = np.arange(100) % 2
+    assert plan(partition="p").run(frame).remarks() == []  # one partition of two steps back: less than half
+    assert plan().run(frame).remarks() == []  # 50 rows of 100 are not more than half
+    bad = frame.assign(at=np.where(np.arange(100) % 2, at, -1))
+    assert plan(on_bad_time="drop").run(bad).remarks() == []
+
+
+def test_with_offsets_the_remark_says_that_they_rule() -> None:
+    frame = newest_first().assign(o=np.arange(200))
+    told = "99% of the rows step back in time: is the newest row first? Offsets rise in the order of arrival."
+    assert plan(offset="o").run(frame).remarks()[0] == told
