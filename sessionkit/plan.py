@@ -53,16 +53,15 @@ def group_by_key(
         keys: the key column; several are joined into one text with `sep`.
         timestamp: the event time: a column of timestamps, dates or ISO 8601 text, or integers with `unit`.
         unit: the unit of times that are plain numbers: "s", "ms", "us" or "ns".
-        timezone: the zone of timestamps and dates without one, such as "UTC"; `ambiguous` and `nonexistent`
-            ("earliest", "latest") say what to do with times that occur twice or not at all when clocks change.
+        timezone: the zone of times without one, such as "UTC"; `ambiguous` and `nonexistent` ("earliest", "latest")
+            say what to do with times that occur twice or not at all when clocks change.
         partition, offset: columns that say where a record stands; each partition has its own stream time. Without
             them there is one partition and the order of rows is the order of arrival. Spark needs both.
         partitions: treat the records as a topic with this many partitions; Kafka's partitioner places the keys.
         on_bad_time: "refuse" raises on null and negative times, "drop" counts them as dropped.
-        sort: True sorts by `offset` first instead of refusing records that are out of order; "timestamp" sorts by
-            event time, where there is no `offset`; offsets then count the sorted rows.
+        sort: True sorts by `offset` first; "timestamp" sorts by event time, so that offsets count the sorted rows.
         types: types of columns in CSV and JSON, by Arrow's names, such as {"user": "int64"}. Without it keys are
-            text as written, an empty field is a missing key, and `run.remarks()` says which other types were guessed.
+            text as written, an empty field is a missing key, and `run.remarks()` tells what was guessed.
         times: "timestamp" shows times as timestamps in the zone of the records, and keys as their own columns; "ms"
             shows times as integers, in columns that end in `_ms`, and the key, joined, in the column `key`.
     Raises:
@@ -77,8 +76,8 @@ def group_by_key(
     return Plan(
         Source(
             keys=keys,
-            timestamp=timestamp,
             sep=sep,
+            timestamp=timestamp,
             unit=unit,
             timezone=timezone,
             ambiguous=ambiguous,

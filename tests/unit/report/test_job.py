@@ -41,7 +41,7 @@ def test_the_tables_lie_beside_the_page(tmp_path: Path, capsys: pytest.CaptureFi
     assert names_in(out) == sorted(["_sessionkit.json", "report.html", *(f"{name}.{kind}" for name in TABLES)])
     run = sk.group_by_key("user", timestamp="at", timezone="UTC").windowed_by(
         sk.SessionWindows(inactivity_gap="30m", grace="5m")
-    ).count().run(file)  # fmt: skip
+    ).count().run(file, frame="arrow")  # fmt: skip
 
     def read(name: str) -> pd.DataFrame:
         path = out / f"{name}.{kind}"
