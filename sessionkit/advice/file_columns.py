@@ -49,9 +49,7 @@ class FileColumns:
     @property
     def step_back_share(self) -> float:
         """The share of rows that lie before the row above them in time."""
-        if self.time is None or self.time.times_ms is None or len(self.time.times_ms) < 2:
-            return 0.0
-        return self.time.steps_back / (len(self.time.times_ms) - 1)
+        return self.time.steps_back / max(1, self.rows) if self.time is not None else 0.0
 
 
 def file_columns(table: pa.Table) -> FileColumns:
@@ -111,8 +109,10 @@ def _as_time(column: pa.ChunkedArray, plain: Column, unit: str | None) -> Column
     except SessionkitError:
         return None
     usable = ms[ms >= 0] if bad is None else ms[(ms >= 0) & ~bad]
+    if 2 * len(usable) < len(column) - plain.missing:
+        return None  # text that is no time
     back = int((np.diff(usable) < 0).sum())
-    why = f"times; {percent(back / (len(usable) - 1))} of the rows step back" if back else "times in order"
+    why = f"times; {percent(back / len(column))} of the rows step back" if back else "times in order"
     if unit is not None:
         why = f"could be {unit} since 1970: {why}"
     return dataclasses.replace(plain, could_be="event time", why=why, unit=unit, times_ms=usable, steps_back=back)

@@ -16,6 +16,7 @@ from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.records.files.tables import parquet_schema, read_file
 from sessionkit.records.inputs.pandas_columns import check_columns
+from sessionkit.records.times import lacks_zone
 from sessionkit.windows.session import SessionWindows
 
 
@@ -108,9 +109,7 @@ def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
 def zone_for(table: pa.Table, timestamp: str, given: str | None) -> tuple[str | None, list[str]]:
     """The zone to read times in, UTC where neither an option nor the column names one, and what to say about it."""
     place = table.schema.get_field_index(timestamp)
-    kind = table.schema.field(place).type if place >= 0 else pa.null()
-    has_none = pa.types.is_date(kind) or (pa.types.is_timestamp(kind) and kind.tz is None)
-    if given is not None or not has_none:
+    if given is not None or place < 0 or not lacks_zone(table.column(place)):
         return given, []
     what = shorten(repr(timestamp))
     return "UTC", [f"The times in {what} have no zone and are read as UTC; --timezone names another."]

@@ -10,6 +10,7 @@ import typer
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import Reading, is_read_by_spark, open_file, title_of, with_sessions
 from sessionkit.cli.progress import steps
+from sessionkit.plan import Plan
 
 Mean = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Also the mean of this column.")]
 Sum = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Also the sum of this column.")]
@@ -46,7 +47,6 @@ def report(
     Example:
       sessionkit report clicks.csv --key user --timestamp at --gap 30m
     """
-    from sessionkit.aggregations import built_ins as agg
     from sessionkit.base.text import literal, one_of
     from sessionkit.report.written import FORMATS
 
@@ -67,12 +67,9 @@ def report(
     )
     opened = open_file(reading, [*(mean or []), *(sum or [])])
     plan, said = with_sessions(opened, gap, grace)
-    results = {f"mean_{name}": agg.mean(name) for name in mean or []}
-    results |= {f"sum_{name}": agg.sum(name) for name in sum or []}
-    plan = plan.emit(emit).aggregate(count=agg.count(), **results)
     _make(
         spark,
-        plan=plan,
+        plan=_aggregated(plan.emit(emit), mean or [], sum or []),
         records=Path(file) if spark and is_read_by_spark(reading) else opened.table,
         data=literal(file),
         title=title_of(file),
@@ -103,6 +100,13 @@ def demo(out: Out = OUT, overwrite: of.Overwrite = False, spark: of.Spark = Fals
         out=out,
         overwrite=overwrite,
     )
+
+
+def _aggregated(plan: Plan, means: list[str], sums: list[str]) -> Plan:
+    from sessionkit.aggregations import built_ins as agg
+
+    named = {f"mean_{name}": agg.mean(name) for name in means} | {f"sum_{name}": agg.sum(name) for name in sums}
+    return plan.aggregate(count=agg.count(), **named)
 
 
 def _check(spark: bool) -> None:

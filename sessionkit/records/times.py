@@ -57,6 +57,21 @@ def to_milliseconds(
     return _scale(raw, unit), missing if missing is not None else _negative_mask(raw)
 
 
+def lacks_zone(column: pa.ChunkedArray) -> bool:
+    """True for a column of times that are those of some clock, and no zone says of which: dates, or without an offset.
+
+    Of text a few rows are looked at.
+    """
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        return False
+    source = Source(keys=("key",), timestamp="time", on_bad_time="drop")
+    try:
+        to_milliseconds(column.slice(0, _SAMPLE), source)
+    except UnsupportedData:
+        return True
+    return False
+
+
 def _negative_mask(raw: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
     return np.zeros(len(raw), np.bool_) if len(raw) and raw.min() < 0 else None
 

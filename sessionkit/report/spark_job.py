@@ -16,6 +16,7 @@ from sessionkit.errors import InvalidData, problem
 from sessionkit.plan import Plan
 from sessionkit.records.files.tables import parquet_schema
 from sessionkit.records.inputs.pandas_columns import check_columns
+from sessionkit.records.times import to_milliseconds
 from sessionkit.report.job import TABLES, Report, counted, tables_of, write_into, write_page
 from sessionkit.report.page import Findings
 from sessionkit.report.sessions import free_name
@@ -63,6 +64,9 @@ def for_spark(plan: Plan, records: Path | pa.Table) -> tuple[Plan, Path | pa.Tab
 
     Rows without such numbers are one partition, in the order in which they are.
     """
+    if isinstance(records, pa.Table):
+        records = _with_timestamps(records, plan)
+    plan = _with_source(plan, types=())  # they were applied as the file was read
     if plan.source.offset is None:
         assert isinstance(records, pa.Table), "a file that Spark reads by itself has these columns"
         partition, offset = (free_name(name, records.column_names) for name in (PARTITION, OFFSET))
@@ -70,11 +74,24 @@ def for_spark(plan: Plan, records: Path | pa.Table) -> tuple[Plan, Path | pa.Tab
             records = records.sort_by(plan.source.timestamp)
         records = records.append_column(partition, pa.array(np.zeros(len(records), np.int32)))
         records = records.append_column(offset, pa.array(np.arange(len(records))))
-        plan = _with_source(plan, partition=partition, offset=offset, sort=False)
+        plan = _with_source(plan, partition=partition, offset=offset)
     if plan.source.timezone is None:
         schema = records.schema if isinstance(records, pa.Table) else parquet_schema(records)
         plan = _with_source(plan, timezone=zone_of_column(schema, plan.source.timestamp) or "UTC")
-    return plan, records
+    return _with_source(plan, sort=False), records  # Spark goes by the offsets
+
+
+def _with_timestamps(records: pa.Table, plan: Plan) -> pa.Table:
+    """The records with text and dates of the time column as what Spark knows as times."""
+    source = plan.source
+    place = records.schema.get_field_index(source.timestamp)
+    kind = records.schema.field(place).type if place >= 0 else pa.null()
+    if pa.types.is_timestamp(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind):
+        return records
+    ms, bad = to_milliseconds(records[source.timestamp], source)
+    return records.set_column(
+        place, source.timestamp, pa.array(ms, pa.timestamp("ms", source.timezone or "UTC"), mask=bad)
+    )
 
 
 def _with_source(plan: Plan, **changed: Any) -> Plan:

@@ -1,0 +1,78 @@
+"""What a table holds, and the smallest round grace: for columns and orders of any kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit.advice.file_columns import file_columns
+from sessionkit.advice.round_grace import ROUND_MS, smallest_round_grace_ms
+
+START = 1_720_000_000
+SECONDS = START + np.arange(60)
+
+
+@pytest.mark.parametrize(
+    ("times", "unit"),
+    [
+        (pa.array(SECONDS), "s"),
+        (pa.array(SECONDS * 1_000), "ms"),
+        (pa.array(SECONDS * 1_000_000), "us"),
+        (pa.array(SECONDS * 1_000_000_000), "ns"),
+        (pa.array(SECONDS * 1_000, pa.timestamp("ms")), None),
+        (pa.array(SECONDS * 1_000, pa.timestamp("ms", "Europe/Berlin")), None),
+    ],
+)
+def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> None:
+    found = file_columns(pa.table({"count": np.arange(60) % 7, "seen": times, "page": ["a", "b", "c"] * 20}))
+    assert found.time is not None and found.key is not None
+    assert (found.time.name, found.time.unit, found.key.name) == ("seen", unit, "page")
+    assert found.step_back_share == 0
+
+
+@pytest.mark.parametrize(
+    ("columns", "key"),
+    [
+        ({"page": ["a", "b"] * 30, "visitor_id": list(range(20)) * 3}, "visitor_id"),
+        ({"page": ["a", "b", "c"] * 20, "state": ["x", "y"] * 30}, "page"),
+        ({"page": [f"page {number}" for number in range(60)]}, None),  # nothing repeats
+        ({"amount": np.linspace(0, 1, 60)}, None),
+        ({"page": pa.array([None] * 60, pa.string())}, None),
+        ({"one": ["ada"] * 60}, "one"),
+        ({"lists": [[1]] * 60, "user": ["ada", "bob"] * 30}, "user"),
+    ],
+)
+def test_keys_are_what_repeats(columns: dict[str, Any], key: str | None) -> None:
+    found = file_columns(pa.table({**columns, "at": pa.array(SECONDS)}))
+    assert (found.key.name if found.key is not None else None) == key
+
+
+def test_the_share_of_rows_that_step_back() -> None:
+    found = file_columns(pa.table({"at": SECONDS[::-1].copy(), "user": ["ada", "bob"] * 30}))
+    assert found.step_back_share == 59 / 60
+    nothing = file_columns(pa.table({"user": pa.array([], pa.string())}))
+    assert (nothing.rows, nothing.time, nothing.key, nothing.step_back_share) == (0, None, None, 0)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("most_late_s", [0, 40, 7_000, 90_000_000])
+def test_the_smallest_round_grace_keeps_all_and_the_one_before_does_not(seed: int, most_late_s: int) -> None:
+    random = np.random.default_rng(seed)
+    at = (1_000_000_000 + np.arange(300) * 60 - random.integers(0, most_late_s + 1, 300)) * 1_000
+    records = pd.DataFrame({"user": random.integers(0, 4, 300), "at": at})
+    windows = sk.SessionWindows(inactivity_gap="5m", grace="0s")
+    plan = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(windows).count()
+    found_ms = smallest_round_grace_ms(plan, records)
+
+    def lost(grace_ms: int) -> int:
+        dropped: int = plan.with_windows(grace_ms=grace_ms).run(records).metrics()["dropped-records-total"]
+        return dropped
+
+    assert found_ms in ROUND_MS and lost(found_ms) == 0
+    place = ROUND_MS.index(found_ms)
+    assert place == 0 or lost(ROUND_MS[place - 1]) > 0
