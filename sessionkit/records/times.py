@@ -185,6 +185,7 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
 
 
 def is_plausible(value: float, unit: str) -> bool:
+    """True if so many units since 1970 lie between 1990 and 2100."""
     return _PLAUSIBLE_S[0] <= value / _PER_SECOND[unit] <= _PLAUSIBLE_S[1]
 
 

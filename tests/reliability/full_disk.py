@@ -31,7 +31,7 @@ import pyarrow.parquet as pq
 import sessionkit as sk
 from sessionkit.base.result_folders import MANIFEST, Results
 from sessionkit.errors import SessionkitError
-from sessionkit.report.job import RESULTS
+from sessionkit.report.spark_job import RESULTS
 from sessionkit.report.page import Findings, page
 from sessionkit.spark.query.result_folders import BatchFolder
 from tests.reliability._surroundings import can_hide
