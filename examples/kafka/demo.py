@@ -20,7 +20,7 @@ import numpy as np
 import sessionkit as sk
 from examples.kafka.broker import BrokerFailed, broker
 from examples.kafka.jars import Missing, connector_jars
-from sessionkit.base.durations import show_time
+from sessionkit.base.moments import show_time
 from sessionkit.errors import SessionkitError
 from sessionkit.report.job import Progress
 from sessionkit.spark.session import QUICK_START, start_spark

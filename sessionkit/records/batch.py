@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -152,7 +153,7 @@ def batch_of(
 
 
 def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], frame: FrameKind) -> RecordBatch:
-    table = plain_table(opened.table)
+    table = plain_table(_with_coded_views(opened.table, source.keys))
     if source.sort is True:
         table = table.take(pa.array(_by_offset(table, source)))
     with ThreadPoolExecutor(max_workers=1) as aside:  # Arrow and the compiled loops let two columns go side by side
@@ -179,6 +180,15 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
         timezone=zone,
         form=None if source.times == "ms" else form,
     )
+
+
+def _with_coded_views(table: pa.Table, keys: tuple[str, ...]) -> pa.Table:
+    """The table with key columns of views, as polars has them, as dictionaries: plain text of all rows costs more."""
+    for name in keys:
+        if pa.types.is_string_view(table[name].type):
+            with suppress(pa.ArrowNotImplementedError):  # an older Arrow
+                table = table.set_column(table.column_names.index(name), name, table[name].dictionary_encode())
+    return table
 
 
 def _shown_type(given: pa.DataType, frame: FrameKind, keys: pa.Array) -> pa.DataType:
