@@ -148,9 +148,8 @@ class Audit:
     @cached_property
     def _replayed(self) -> Replayed:
         """What its results depended on, and the parts of the records that have wrong ones."""
-        ids = self._wrong
-        losing = {self.part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in ids}
-        return Replayed(self.noticed, losing)
+        parts = (self.part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in self._wrong)
+        return Replayed(self.noticed, tuple(dict.fromkeys(parts)))
 
     @cached_property
     def _wrong(self) -> list[WindowId]:

@@ -34,10 +34,13 @@ class Safe(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """What each part's results depended on in a replay, and the parts that lost or changed some."""
+    """What each part's results depended on in a replay, and the parts that lost or changed some, in order.
+
+    The order decides which of many paths are kept: that of a set would be another in each process.
+    """
 
     noticed: Mapping[Hashable, Noticed]
-    losing: set[Hashable]
+    losing: tuple[Hashable, ...]
 
 
 class Path:
@@ -157,9 +160,10 @@ class _Known:
             return None
         self.replays += 1
         noticed, losing = self._replay(retention_ms)
-        for part in {*noticed, *losing}:
+        lost = frozenset(losing)
+        for part in dict.fromkeys((*noticed, *losing)):
             known = self._safe.setdefault(part, _Part())
-            if part not in losing:
+            if part not in lost:
                 known.add(Path(noticed[part]), retention_ms)
         paths = [Path(noticed.get(part, Noticed())) for part in losing]
         self._losing += sorted(paths, key=lambda path: path.sure_until(retention_ms))[-KEPT_PATHS:]
