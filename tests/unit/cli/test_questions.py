@@ -176,7 +176,7 @@ def test_rows_that_mostly_step_back_are_remarked_in_the_report(
             "To go on, sessionkit needs a column whose values repeat",
         ),
         ("user,at\n", "No column holds times"),
-        ("user,at\nada,2024-07-01\nbob,2024-07-02\nada,2024-07-03\n", "--key user --timestamp at"),
+        ("user,at\nada,2024-07-01\nbob,2024-07-02\nada,2024-07-03\nbob,2024-07-03\n", "--key user --timestamp at"),
     ],
 )
 def test_info_says_what_is_lacking(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, telling: str) -> None:
