@@ -89,7 +89,7 @@ def make_report(report: Report) -> str:
     files = {name: f"{name}.{report.file_format}" for name in TABLES}
     with report.place_for([*files.values(), "report.html"]) as results:
         report.progress("running the plan")
-        run: Run = report.plan.run(report.records)
+        run: Run = report.plan.run(report.records, frame="arrow")
         report.progress("writing the tables")
         for name, table in tables_of(run).items():
             write_into(results, files[name], table)

@@ -74,7 +74,7 @@ def for_spark(plan: Plan, records: Path | pa.Table) -> tuple[Plan, Path | pa.Tab
             records = records.sort_by(plan.source.timestamp)
         records = records.append_column(partition, pa.array(np.zeros(len(records), np.int32)))
         records = records.append_column(offset, pa.array(np.arange(len(records))))
-        plan = _with_source(plan, partition=partition, offset=offset)
+        plan = _with_source(plan, partition=partition, offset=offset, sort=False)
     if plan.source.timezone is None:
         schema = records.schema if isinstance(records, pa.Table) else parquet_schema(records)
         plan = _with_source(plan, timezone=zone_of_column(schema, plan.source.timestamp) or "UTC")

@@ -181,6 +181,18 @@ def test_a_file_without_them_is_one_partition_in_row_order(calls: list[Report], 
     assert (plan.source.partition, plan.source.offset, plan.source.timezone) == ("partition", "offset", "UTC")
 
 
+def test_times_that_are_text_are_times_on_spark_too(calls: list[Report], tmp_path: Path) -> None:
+    file = tmp_path / "clicks.jsonl"
+    rows = ["00:20:00+02:00", "00:10:00+02:00"]
+    text = "".join(f'{{"user": "ada", "at": "2024-07-01T{at}"}}\n' for at in rows)
+    file.write_text(text, encoding="utf-8")
+    call = asked(calls, file, "--key", "user", "--at", "at", "--gap", "5m", "--sort", "--spark")
+    plan, records = for_spark(call.plan, call.records)
+    assert records["at"].type == pa.timestamp("ms", "UTC")
+    assert [at.hour * 60 + at.minute for at in records["at"].to_pylist()] == [22 * 60 + 10, 22 * 60 + 20]
+    assert plan.run(records).table().to_pylist() == call.plan.run(call.records).table().to_pylist()
+
+
 @pytest.mark.parametrize("name", ["offset", "partition"])
 def test_a_lone_column_of_that_name_keeps_its_values(calls: list[Report], tmp_path: Path, name: str) -> None:
     """A column "offset" beside no "partition" may be hours from UTC: its mean is that of the file's numbers."""

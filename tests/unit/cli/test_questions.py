@@ -153,6 +153,18 @@ def test_info_goes_on_with_newest_first_and_numbers(tmp_path: Path, capsys: pyte
     shown = printed(capsys, "info", file)
     assert "96.67% of the rows step back in time: newest first?" in shown
     assert shown.endswith(f"report '{file}' --key 'visitor id' --timestamp seen --unit s --gap 30m --sort\n")
+    assert main([*shlex.split(shown.splitlines()[-1])[1:], "--out", str(tmp_path / "out")]) == 0
+    assert "in the order of their times" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_rows_that_mostly_step_back_are_remarked_in_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"ada,{1_720_000_000 - second}\n" for second in range(100))
+    file, out = write_clicks(tmp_path, f"user,at\n{rows}"), tmp_path / "out"
+    shown = printed(capsys, "report", file, *COLUMNS, *GAP, "--unit", "s", "--out", out)
+    said = "99% of the rows step back in time: is the newest row first?"
+    assert said in shown and said in (out / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -164,6 +176,7 @@ def test_info_goes_on_with_newest_first_and_numbers(tmp_path: Path, capsys: pyte
             "To go on, sessionkit needs a column whose values repeat",
         ),
         ("user,at\n", "No column holds times"),
+        ("user,at\nada,2024-07-01\nbob,2024-07-02\nada,2024-07-03\nbob,2024-07-03\n", "--key user --timestamp at"),
     ],
 )
 def test_info_says_what_is_lacking(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, telling: str) -> None:

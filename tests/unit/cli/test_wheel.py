@@ -11,7 +11,6 @@ import sys
 import sysconfig
 import zipfile
 from importlib.metadata import PackageNotFoundError, distribution
-from importlib.util import find_spec
 from pathlib import Path
 
 import pyarrow as pa
@@ -29,9 +28,7 @@ COMMANDS = {
     "info": [],
     "audit": [*COLUMNS, *GAP, "--grace", "1h", "--fail-if-lost"],
 }
-KINDS = ["clicks.csv", "clicks.csv.gz"]
-if find_spec("sessionkit.records.files.json_text") is not None:
-    KINDS += ["clicks.jsonl", "clicks"]
+KINDS = ["clicks.csv", "clicks.csv.gz", "clicks.jsonl", "clicks"]
 
 
 def needed(name: str, found: set[str]) -> set[str]:
