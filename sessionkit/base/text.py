@@ -18,12 +18,13 @@ def escape_html(text: object) -> str:
     """`text` for an HTML page or attribute; shows as itself and cannot start markup or a link.
 
     `$` becomes an entity for plotly, which looks for MathJax in the text as written; a page needs `html_block`, too.
+    A quote becomes a number: plotly shows `&quot;` as it is written.
 
     Example:
         >>> escape_html("<b>$x$")
         '&lt;b&gt;&#36;x&#36;'
     """
-    return html.escape(str(text), quote=True).replace("$", "&#36;")
+    return html.escape(str(text), quote=True).replace("$", "&#36;").replace("&quot;", "&#34;")
 
 
 def escape_label(text: object, length: int = LABEL_LENGTH) -> str:

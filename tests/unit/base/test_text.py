@@ -68,7 +68,7 @@ def test_a_label_is_one_short_line_without_markup(text: str) -> None:
 
 def test_escaped_as_expected() -> None:
     assert escape_html("""<a href='x'>"$1" & co</a>""") == (
-        "&lt;a href=&#x27;x&#x27;&gt;&quot;&#36;1&quot; &amp; co&lt;/a&gt;"
+        "&lt;a href=&#x27;x&#x27;&gt;&#34;&#36;1&#34; &amp; co&lt;/a&gt;"
     )
     assert escape_label("<br>" * 40, 9) == "&lt;br&gt;…&lt;br&gt;"
 
