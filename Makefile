@@ -105,6 +105,10 @@ differential: $(READY) ## random cases beside Kafka Streams itself (needs a JDK 
 reliability: $(READY) ## long checks in pieces that resume, each until its goal: CHECK=frames CASES=50000 (CHECK=--tell: what was done)
 	$(PYTHON) -m tests.reliability $(CHECK) $(if $(filter command line,$(origin CASES)),--cases $(CASES))
 
+.PHONY: random
+random: $(READY) ## all random cases of the tests, of which `make test` draws a quarter
+	SESSIONKIT_CASES=all $(PYTEST) -n 2 -m "not spark and not browser" tests/unit tests/contract tests/property tests/conformance tests/differential tests/reliability
+
 KILLS := 30
 SAMPLE := 400
 
