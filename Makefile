@@ -6,6 +6,9 @@ READY := .venv/.ready
 # nbval takes three seconds to load, in each process; only the notebooks need it
 PYTEST := $(PYTHON) -m pytest -p no:nbval
 
+# Where Python may not keep what it compiled, each of the hundred processes of the tests compiles the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 # The first of these that really starts (a pyenv shim may not) and is a version that numba knows.
 CANDIDATES := python3.14 python3.13 python3.12 python3.11 python3 python
 IS_SUPPORTED := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))

@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import nbformat
-
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
@@ -46,6 +44,8 @@ class Server:
 
     def write(self, name: str, *cells: str) -> str:
         """Writes a notebook of code cells."""
+        import nbformat  # takes seconds to load
+
         notebook = nbformat.v4.new_notebook()
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
