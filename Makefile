@@ -78,7 +78,7 @@ COVERING := $(COVERED:%=tests/unit/%) tests/unit/audits tests/contract tests/pro
 
 .PHONY: coverage
 coverage: $(READY) ## the floor of branch coverage of what decides, keeps and folds
-	SESSIONKIT_INTERPRETED=1 COVERAGE_FILE=out/coverage $(PYTEST) -q -n 2 -m "not slow and not spark" $(COVERED:%=--cov=sessionkit/%) \
+	SESSIONKIT_INTERPRETED=1 COVERAGE_FILE=out/coverage $(PYTEST) -q -n 2 -m "not slow and not spark and not compiled" $(COVERED:%=--cov=sessionkit/%) \
 	  --cov-report=term:skip-covered --cov-fail-under=98 $(COVERING)
 
 .PHONY: mutants

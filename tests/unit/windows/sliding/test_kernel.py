@@ -607,6 +607,7 @@ def test_the_greatest_times() -> None:
     assert everything_late.decision.tolist() == [OPENED, LATE]
 
 
+@pytest.mark.compiled
 def test_the_overlap_costs_no_memory() -> None:
     """A million touches, and nothing of that size is kept."""
 
