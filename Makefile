@@ -57,8 +57,8 @@ tools: $(READY) ## get and build what the tests need (they do so by themselves)
 	@$(PYTHON) -m tests.tools
 
 # Each test that starts a Spark runs it for seconds: what a long job gains by costs them more than it spares. They wait
-# more than they work, so three processes share two cores. Pages come after them: a browser that waits for its turn is
-# taken for one that hangs.
+# more than they work, so three processes share two cores. Pages come after them, two at a time: a browser that waits
+# for its turn is taken for one that hangs.
 
 .PHONY: test
 test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
@@ -69,7 +69,7 @@ test: $(READY) tools ## all tests, with Spark and a browser, and all notebooks
 .PHONY: test-pages
 test-pages: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 test-pages: $(READY) ## the pages and widgets in a browser, and all notebooks
-	$(PYTEST) -m browser
+	$(PYTEST) -n 2 --dist loadscope -m browser
 	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
 # Compiled loops run as Python here, where coverage can see them, on few random cases. The floor only rises.
