@@ -6,6 +6,9 @@ READY := .venv/.ready
 # nbval takes three seconds to load, in each process; only the notebooks need it
 PYTEST := $(PYTHON) -m pytest -p no:nbval
 
+# Where Python may not keep what it compiled, each of the hundred processes of the tests compiles the package anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 # The first of these that really starts (a pyenv shim may not) and is a version that numba knows.
 CANDIDATES := python3.14 python3.13 python3.12 python3.11 python3 python
 IS_SUPPORTED := import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
@@ -53,8 +56,8 @@ tools: $(READY) ## get and build what the tests need (they do so by themselves)
 	@$(PYTHON) -m tests.tools
 
 # Each test that starts a Spark runs it for seconds: what a long job gains by costs them more than it spares. They wait
-# more than they work, so three processes share two cores. Pages come after them: a browser that waits for its turn is
-# taken for one that hangs.
+# more than they work, so three processes share two cores. Pages come after them, two at a time: a browser that waits
+# for its turn is taken for one that hangs.
 
 .PHONY: test
 test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
@@ -65,7 +68,7 @@ test: $(READY) tools ## all tests, with Spark and a browser, and all notebooks
 .PHONY: test-pages
 test-pages: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
 test-pages: $(READY) ## the pages and widgets in a browser, and all notebooks
-	$(PYTEST) -m browser
+	$(PYTEST) -n 2 --dist loadscope -m browser
 	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
 # Compiled loops run as Python here, where coverage can see them, on few random cases. The floor only rises.
@@ -74,7 +77,7 @@ COVERING := $(COVERED:%=tests/unit/%) tests/unit/audits tests/contract tests/pro
 
 .PHONY: coverage
 coverage: $(READY) ## the floor of branch coverage of what decides, keeps and folds
-	SESSIONKIT_INTERPRETED=1 COVERAGE_FILE=out/coverage $(PYTEST) -q -n 2 -m "not slow and not spark" $(COVERED:%=--cov=sessionkit/%) \
+	SESSIONKIT_INTERPRETED=1 COVERAGE_FILE=out/coverage $(PYTEST) -q -n 2 -m "not slow and not spark and not compiled" $(COVERED:%=--cov=sessionkit/%) \
 	  --cov-report=term:skip-covered --cov-fail-under=98 $(COVERING)
 
 .PHONY: mutants
@@ -103,6 +106,10 @@ differential: $(READY) ## random cases beside Kafka Streams itself (needs a JDK 
 .PHONY: reliability
 reliability: $(READY) ## long checks in pieces that resume, each until its goal: CHECK=frames CASES=50000 (CHECK=--tell: what was done)
 	$(PYTHON) -m tests.reliability $(CHECK) $(if $(filter command line,$(origin CASES)),--cases $(CASES))
+
+.PHONY: random
+random: $(READY) ## all random cases of the tests, of which `make test` draws a quarter
+	SESSIONKIT_CASES=all $(PYTEST) -n 2 -m "not spark and not browser" tests/unit tests/contract tests/property tests/conformance tests/differential tests/reliability
 
 KILLS := 30
 SAMPLE := 400

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 INTERPRETED = os.environ.get("SESSIONKIT_INTERPRETED") == "1"
-SLOWER = 20 if INTERPRETED else 1
+ALL = os.environ.get("SESSIONKIT_CASES") == "all"
+# of the random cases: one of so many, and at least so many
+ONE_OF, LEAST = (20, 3) if INTERPRETED else (1, 1) if ALL else (4, 10)
 FOLDERS = ("windows", "engine", "trace", "aggregations", "stores")
 
 
@@ -24,8 +26,8 @@ class Row(np.record):
 
 
 def fewer(cases: int) -> int:
-    """So many random cases; where loops run as Python a few of them."""
-    return max(3, cases // SLOWER)
+    """So many random cases in `make random`, a part of them in `make test`, a few where loops run as Python."""
+    return min(cases, max(LEAST, cases // ONE_OF))
 
 
 def let_loops_run_as_python() -> None:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
-import nbformat
 import pytest
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 PLOTLY = "application/vnd.plotly.v1+json"
+
+
+def read(path: Path) -> Any:
+    import nbformat  # takes seconds to load, and every process that collects tests comes by here
+
+    return nbformat.read(path, 4)
 
 
 def test_there_are_enough() -> None:
@@ -20,17 +26,17 @@ def test_there_are_enough() -> None:
 class TestEach:
     def test_it_is_small_and_holds_no_widget_state(self, path: Path) -> None:
         assert path.stat().st_size < 1_000_000
-        assert "widgets" not in nbformat.read(path, 4).metadata
+        assert "widgets" not in read(path).metadata
 
     def test_its_links_lead_to_files(self, path: Path) -> None:
-        for cell in nbformat.read(path, 4).cells:
+        for cell in read(path).cells:
             if cell.cell_type == "markdown":
                 for target in (part.split(")")[0] for part in cell.source.split("](")[1:]):
                     assert target.startswith("https://") or (path.parent / target).exists(), target
 
     def test_as_a_page_it_shows_every_figure_as_a_picture(self, path: Path) -> None:
         nbconvert = pytest.importorskip("nbconvert")
-        notebook = nbformat.read(path, 4)
+        notebook = read(path)
         outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
         figures = sum(PLOTLY in output.get("data", {}) for output in outputs)
         page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)

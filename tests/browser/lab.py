@@ -15,13 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-import nbformat
-
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 PACKAGE = Path(__file__).parents[2]
-PATIENCE_MS = 60_000
+PATIENCE_MS = 120_000
 DONE = """() => {
   const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(e => e.textContent);
   return prompts.some(e => /\\[\\d+\\]/.test(e)) && !prompts.some(e => e.includes('[*]')); }"""
@@ -46,6 +44,8 @@ class Server:
 
     def write(self, name: str, *cells: str) -> str:
         """Writes a notebook of code cells."""
+        import nbformat  # takes seconds to load
+
         notebook = nbformat.v4.new_notebook()
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         notebook.cells = [nbformat.v4.new_code_cell(cell) for cell in cells]
@@ -177,6 +177,7 @@ def visiting(server: Server, browser: Browser, **options: object) -> Iterator[Vi
     """A fresh page."""
     context = browser.new_context(**{"viewport": {"width": 1300, "height": 1100}, **options})  # type: ignore[arg-type]
     page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
     visit = Visit(server, page)
     home = (server.origin, server.origin.replace("http", "ws"), "data:", "blob:")
     page.on("request", lambda request: None if request.url.startswith(home) else visit.outside.append(request.url))

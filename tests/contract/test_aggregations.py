@@ -33,6 +33,7 @@ from sessionkit.records.source import Source
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.windows.session import SessionWindows
 from tests.contract.examples import variance
+from tests.interpreted import fewer
 from tests.kinds import plan_of
 
 WINDOWS = SessionWindows(inactivity_gap_ms=3, grace_ms=30)
@@ -202,6 +203,7 @@ def _called(*_: Any) -> Any:
     raise AssertionError("a Python function was called")
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("emit", ["on_window_update", "on_window_close"])
@@ -224,6 +226,7 @@ def test_it_compiles(name: str, kind: str, emit: str) -> None:
         assert changes.to_pylist() == said.changelog().to_pylist()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("name", MADE)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("emit", ["on_window_update", "on_window_close"])
@@ -256,7 +259,7 @@ def test_the_type_of_its_results_is_known_beforehand(name: str, column: str) -> 
 
 
 @pytest.mark.parametrize(("name", "column"), PAIRS)
-@settings(max_examples=8)
+@settings(max_examples=fewer(8))
 @given(data=st.data())
 def test_loops_equal_functions(name: str, column: str, data: st.DataObject) -> None:
     """The final and the running result of every window, and what a store would keep."""
@@ -287,6 +290,7 @@ def _plain(kind: pa.DataType | None) -> pa.DataType | None:
     return kind.value_type if kind is not None and pa.types.is_dictionary(kind) else kind
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize(("name", "column"), PAIRS)
 @settings(max_examples=8)
 @given(data=st.data())

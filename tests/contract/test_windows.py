@@ -18,6 +18,7 @@ from sessionkit.engine.processor_run import memory_store
 from sessionkit.errors import InvalidArgument, NotBuilt
 from sessionkit.windows import WINDOW_KINDS, WindowKind
 from tests.contract.examples import calendar_days
+from tests.interpreted import fewer
 from tests.kinds import plan_of
 
 HOUR_MS = 3_600_000
@@ -130,7 +131,7 @@ def test_late_begins_behind_the_last_instant(windows: WindowKind) -> None:
     assert [windows.is_late(end_ms, last_ms + step) for step in (-1, 0, 1)] == [False, False, True]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(fewer(12)))
 def test_kernel_and_processor_agree(windows: WindowKind, seed: int) -> None:
     table = records(seed)
     for emit in strategies_of(windows):
@@ -146,7 +147,7 @@ def test_kernel_and_processor_agree(windows: WindowKind, seed: int) -> None:
         assert rows_of(by_kernel.table()) == rows_of(by_processor.table()), seed
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(fewer(6)))
 def test_any_cut_over_a_store_gives_the_same(windows: WindowKind, seed: int) -> None:
     table = records(seed)
     plan = plan_over(windows)

@@ -19,11 +19,11 @@ from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views import tables
 from sessionkit.windows import session_drive
-from tests.interpreted import SLOWER, fewer
+from tests.interpreted import fewer
 from tests.property.streams import AGGREGATIONS, Stream, draw
 
-SEEDS = range(2_000 // SLOWER)
-GROUP = 100 // SLOWER
+SEEDS = range(fewer(2_000))
+GROUP = len(SEEDS) // 20
 VIEWS = (("on_window_update", tables.session_updates), ("on_window_close", tables.session_finals))
 BUILT_INS = {name: a for name, a in AGGREGATIONS.items() if a.parts}
 

@@ -24,11 +24,11 @@ from sessionkit.windows import feed as window_columns
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
-from tests.interpreted import SLOWER, fewer
+from tests.interpreted import fewer
 from tests.property.streams import AGGREGATIONS, draw
 
-SEEDS = range(2_000 // SLOWER)
-GROUP = 100 // SLOWER
+SEEDS = range(fewer(2_000))
+GROUP = len(SEEDS) // 20
 
 
 def _sliding(seed: int) -> SlidingWindows:

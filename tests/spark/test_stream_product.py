@@ -30,7 +30,7 @@ pytestmark = pytest.mark.spark
 IS_WHOLE = os.environ.get("SESSIONKIT_PRODUCT") == "1"
 PARTITIONS = (1, 2, 7)
 # rows a micro-batch: of how many
-TRIGGERS = {1: 24, 7: 84, 1_200: 1_200} if IS_WHOLE else {1: 10, 7: 42, 1_200: 1_200}
+TRIGGERS = {1: 24, 7: 84, 1_200: 1_200} if IS_WHOLE else {1: 6, 7: 21, 1_200: 1_200}
 
 
 class Case(NamedTuple):

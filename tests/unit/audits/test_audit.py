@@ -573,6 +573,7 @@ def test_no_session_of_the_flights_is_ever_final(sessions: sk.Audit) -> None:
     )
 
 
+@pytest.mark.compiled
 def test_the_cure_of_the_flights(sessions: sk.Audit) -> None:
     assert sessions.cure is not None
     counts = sessions.cure.counts()

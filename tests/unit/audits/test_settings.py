@@ -47,6 +47,7 @@ def stream_of(seed: int) -> Rows:
 # ---- the defaults
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("emit", [CLOSE, UPDATE])
 @pytest.mark.parametrize("windows", [SESSIONS, TUMBLING, SLIDING])
 def test_nothing_said_is_all_of_kafkas_defaults_said(windows: Any, emit: str) -> None:
@@ -152,6 +153,7 @@ def test_a_commit_comes_after_the_first_record_more_than_the_interval_later() ->
     assert by_rows.counts() == audit.counts()
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("windows", [SESSIONS, TUMBLING, SLIDING])
 def test_an_interval_is_as_good_as_its_rows(windows: Any) -> None:
     for seed in range(6):
@@ -227,6 +229,7 @@ FORGETFUL = sk.aggregation(
 )
 
 
+@pytest.mark.compiled
 @pytest.mark.parametrize("aggregation", [sk.count(), FORGETFUL], ids=["count", "null"])
 @pytest.mark.parametrize("emit", [UPDATE, CLOSE])
 @pytest.mark.parametrize("windows", [SESSIONS, TUMBLING, SLIDING, sk.TimeWindows(size="9s", advance="4s", grace="20s")])

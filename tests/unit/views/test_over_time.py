@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.views.over_time import open_windows
+from tests.interpreted import ALL
 from tests.kinds import EACH_KIND, plan_of
 from tests.property.streams import draw
 
@@ -22,7 +23,7 @@ def plan(windows: Any) -> sk.Plan:
 
 @pytest.mark.slow
 @of_each_kind
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(12 if ALL else 4))
 def test_open_windows_are_those_of_the_run_so_far(windows: Any, seed: int) -> None:
     table = draw(seed, most=40).table
     counts = open_windows(plan(windows).run(table).trace)

@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
+from tests.interpreted import fewer
 
 MINUTE = 60_000
 
@@ -52,7 +53,7 @@ def run(gap_ms: int, retention_ms: int, keys: list[str], times: list[int]) -> An
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(fewer(150)))
 def test_it_sends_what_kafka_sent_then(seed: int) -> None:
     rng = np.random.default_rng(seed)
     gap = int(rng.choice([0, 1, 5, 30])) * MINUTE // 2

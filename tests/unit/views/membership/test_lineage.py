@@ -9,6 +9,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, UnknownRecord
+from tests.interpreted import fewer
 from tests.property.streams import draw
 
 MINUTE = 60_000
@@ -41,7 +42,7 @@ def test_by_hand() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(120))
+@pytest.mark.parametrize("seed", range(fewer(120)))
 def test_records_sum_up_through_every_merge(seed: int) -> None:
     stream = draw(seed)
     times = {"timestamp": "time", "unit": "ms", "partition": "partition", "offset": "offset", "on_bad_time": "drop"}

@@ -33,7 +33,7 @@ from sessionkit.windows.sliding.running import (
 )
 from sessionkit.windows.sliding.structure import SlidingStructure, sliding_structure
 from sessionkit.windows.sliding.touches import sliding_touches
-from tests.interpreted import SLOWER, fewer
+from tests.interpreted import fewer
 
 NO_LONGS = np.empty(0, np.int64)
 NO_INTS = np.empty(0, np.int32)
@@ -335,7 +335,7 @@ def check_stream(stream: Stream, seed: int) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(8))
 def test_random_streams_follow_the_rules(part: int) -> None:
-    for seed in range(part * 250, part * 250 + 250 // SLOWER):
+    for seed in range(part * 250, part * 250 + fewer(250)):
         try:
             check_stream(random_stream(seed), seed)
         except AssertionError as error:
@@ -472,7 +472,7 @@ def run_in_batches(stream: Stream, values: Values, cuts: list[int]) -> tuple[lis
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(5))
 def test_any_cut_into_batches_gives_the_same(part: int) -> None:
-    for seed in range(part * 100, part * 100 + 100 // SLOWER):
+    for seed in range(part * 100, part * 100 + fewer(100)):
         stream, rng = random_stream(seed), random.Random(-seed)
         values = random_values(len(stream.slot), seed)
         cuts = sorted(rng.randint(0, len(stream.slot)) for _ in range(rng.choice([1, 1, 4, 20])))
@@ -607,6 +607,7 @@ def test_the_greatest_times() -> None:
     assert everything_late.decision.tolist() == [OPENED, LATE]
 
 
+@pytest.mark.compiled
 def test_the_overlap_costs_no_memory() -> None:
     """A million touches, and nothing of that size is kept."""
 
