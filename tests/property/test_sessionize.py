@@ -13,8 +13,9 @@ import pytest
 
 import sessionkit as sk
 from tests.frames_with_sessions import GAP_MS, GRACE_MS, by_the_plan, drawn, in_one_form, in_plain_pandas
+from tests.interpreted import fewer
 
-FRAMES = 2_000
+FRAMES = fewer(2_000)
 WAYS = {"everything is there": None, "in order of arrival": f"{GRACE_MS}ms"}
 
 
