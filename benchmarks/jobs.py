@@ -35,18 +35,18 @@ def _plan(grace_ms: int = GRACE_MS, **source: Any) -> Any:
 
 @job
 def sessionkit_finals(path: str) -> int:
-    return len(_plan().run(path, trace=False).table())
+    return len(_plan().run(path, trace=False, frame="arrow").table())
 
 
 @job
 def sessionkit_trace(path: str) -> int:
-    return len(_plan().run(path).table())
+    return len(_plan().run(path, frame="arrow").table())
 
 
 @job
 def sessionkit_never_late(path: str) -> int:
     """Every session stays open: nothing is late, nothing closes."""
-    return len(_plan(grace_ms=2**61).run(path, trace=False).table())
+    return len(_plan(grace_ms=2**61).run(path, trace=False, frame="arrow").table())
 
 
 @job
@@ -141,12 +141,12 @@ def _time_plan(**windows: str) -> Any:
 
 @job
 def sessionkit_tumbling(path: str) -> int:
-    return len(_time_plan(**TUMBLING).run(path, trace=False).table())
+    return len(_time_plan(**TUMBLING).run(path, trace=False, frame="arrow").table())
 
 
 @job
 def sessionkit_hopping(path: str) -> int:
-    return len(_time_plan(**HOPPING).run(path, trace=False).table())
+    return len(_time_plan(**HOPPING).run(path, trace=False, frame="arrow").table())
 
 
 def _sliding(path: str, seconds: int) -> int:
@@ -158,7 +158,7 @@ def _sliding(path: str, seconds: int) -> int:
         .emit("on_window_close")
         .aggregate(count=sk.count(), total=sk.sum("value"))
     )
-    return len(plan.run(path, trace=False).table())
+    return len(plan.run(path, trace=False, frame="arrow").table())
 
 
 @job
