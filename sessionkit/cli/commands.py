@@ -13,6 +13,7 @@ from sessionkit.cli.info import info
 from sessionkit.cli.questions import explain, suggest
 from sessionkit.cli.reports import demo, report
 from sessionkit.cli.rows import sessionize
+from sessionkit.cli.wording import with_options
 from sessionkit.errors import SessionkitError, shorten
 
 # Plain help, which is readable at 80 columns and in a file, rather than boxes.
@@ -41,5 +42,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _refused(message: str, status: int) -> int:
-    print(f"sessionkit: {shorten(message, 4_000)}", file=sys.stderr)
+    print(f"sessionkit: {shorten(with_options(message), 4_000)}", file=sys.stderr)
     return status

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sessionkit.advice.round_grace import smallest_round_grace_ms
 from sessionkit.base.durations import duration_code, show_duration
+from sessionkit.cli.wording import with_options
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan, group_by_key
 from sessionkit.records.files.tables import parquet_schema, read_file
@@ -146,4 +147,4 @@ def title_of(file: str) -> str:
 def say(*lines: str) -> None:
     """Prints what is to be said beside a result, where it cannot be taken for one."""
     for line in lines:
-        print(line, file=sys.stderr)
+        print(with_options(line), file=sys.stderr)

@@ -10,6 +10,7 @@ import typer
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import Reading, is_read_by_spark, open_file, title_of, with_sessions
 from sessionkit.cli.progress import steps
+from sessionkit.cli.wording import with_options
 from sessionkit.plan import Plan
 
 Mean = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Also the mean of this column.")]
@@ -120,7 +121,7 @@ def _make(spark: bool, **about: Any) -> None:
     from sessionkit.report.job import STEPS, Progress, Report, make_report
 
     for remark in about.get("remarks", []):
-        print(remark)
+        print(with_options(remark))
     if spark:
         from sessionkit.report.spark_job import STEPS_ON_SPARK, make_report_on_spark
 
@@ -129,4 +130,4 @@ def _make(spark: bool, **about: Any) -> None:
     else:
         with steps(STEPS, Progress()) as progress:
             said = make_report(Report(**about, progress=progress))
-    print(said)
+    print(with_options(said))

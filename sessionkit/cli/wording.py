@@ -1,0 +1,25 @@
+"""What the package says of arguments, as the options of the command line."""
+
+from __future__ import annotations
+
+import re
+
+_AS_OPTIONS = (
+    (re.compile(r'types=\{"([^"]*)": "(\w+)"\}(?: in group_by_key)?'), r"--types \1=\2"),
+    (re.compile(r'sort="timestamp" in group_by_key'), "--sort"),
+    (re.compile(r'on_bad_time="drop"'), "--on-bad-time drop"),
+    (re.compile(r'timezone="UTC"'), "--timezone UTC"),
+    (re.compile(r'unit="s", "ms", "us" or "ns"'), "--unit s, ms, us or ns"),
+)
+
+
+def with_options(text: str) -> str:
+    """The text with options where it names arguments of Python that the command line has.
+
+    Example:
+        >>> with_options('drop them, or pass on_bad_time="drop" to count them as dropped')
+        'drop them, or pass --on-bad-time drop to count them as dropped'
+    """
+    for argument, option in _AS_OPTIONS:
+        text = argument.sub(option, text)
+    return text

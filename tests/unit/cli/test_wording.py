@@ -1,0 +1,33 @@
+"""What is said at the command line names its options."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sessionkit.cli.commands import main
+
+NEWEST_FIRST = "user,at\nada,2024-07-01T09:00:02Z\nada,2024-07-01T09:00:01Z\nada,2024-07-01T09:00:00Z\n"
+COLUMNS = ["--by", "user", "--at", "at", "--gap", "30m"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (NEWEST_FIRST + ",\n", "or pass --on-bad-time drop to count them as dropped"),
+        ("user,at\nada,5\n", "pass --unit s, ms, us or ns"),
+    ],
+)
+def test_a_refusal_names_options(tmp_path: Path, capsys: pytest.CaptureFixture[str], content: str, said: str) -> None:
+    (tmp_path / "clicks.csv").write_text(content, encoding="utf-8")
+    main(["sessionize", str(tmp_path / "clicks.csv"), *COLUMNS])
+    told = capsys.readouterr().err
+    assert said in told, told
+
+
+def test_a_remark_names_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "clicks.csv").write_text(NEWEST_FIRST, encoding="utf-8")
+    assert main(["sessionize", str(tmp_path / "clicks.csv"), *COLUMNS]) == 0
+    told = capsys.readouterr().err
+    assert "--types at=string would set one" in told and "group_by_key" not in told
