@@ -147,6 +147,10 @@ notebooks: $(READY) ## run the tutorials anew and save their outputs
 public-api: $(READY) ## write tests/public_api.txt anew: the signatures of all public names
 	$(PYTHON) -m tests.public_api
 
+.PHONY: docs
+docs: $(READY) ## write docs/functions.md, and what the code in README and docs prints, anew
+	$(PYTHON) -m tests.docs.write
+
 .PHONY: lock
 lock: ## make requirements.lock anew from pyproject.toml (needs a .venv)
 	$(PYTHON) -m uv pip compile pyproject.toml --all-extras --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \

@@ -108,6 +108,8 @@ class Plan(Exports):
         ...     .emit("on_window_close")
         ...     .aggregate(visits=sk.count(), spent=sk.sum("amount"))
         ... )
+        >>> len(plan.run(monday).table()), plan.count().code()[-1], plan.reduce(max, "amount").code()[2]
+        (2, '.aggregate(count=sk.count())', '.emit("on_window_close")')
     """
 
     source: Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from sessionkit.base.moments import Moment, Timezone, moment_ms
 from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
 from sessionkit.engine.processor_run import Deployed
-from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem, shorten
+from sessionkit.errors import InvalidArgument, NotKept, problem, shorten
 from sessionkit.records.batch import order_remarks
 from sessionkit.stores.contract import Store
 from sessionkit.views import tables
+from sessionkit.views.charts.methods import Pictures
 from sessionkit.views.comparison import Comparison, compare
 from sessionkit.views.dropped import dropped_table
 from sessionkit.views.emissions import Emissions, emissions_of
@@ -33,21 +34,18 @@ from sessionkit.views.membership.merges import TIMES_OF_MERGES, merges_table
 from sessionkit.views.over_time import Latency, OpenWindows
 from sessionkit.windows.contract import WindowKind
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-Theme = Literal["light", "dark"]
-
 
 @not_offered("all_lanes", "changelog_columns", "deployed", "outcome", "store")
 @dataclass(frozen=True, repr=False)
-class Run:
+class Run(Pictures):
     """What happened: every view of one run of a plan, as frames of the kind that was given.
 
     Example:
         >>> run = plan.run(monday)
         >>> run
         Run: 3 records in 2 sessions (0 closed, 2 open) · 0 merges · 0 dropped · gap 30 s, grace 10 s
+        >>> run.timezone, run.remarks(), run.summary() in repr(run)
+        ('UTC', [], True)
     """
 
     plan: Any  # the Plan that it is a run of
@@ -65,6 +63,10 @@ class Run:
         Ordered by partition, key bytes and start. A window that no record has closed has status "open". Times are
         timestamps in milliseconds in the run's `timezone`; `sk.group_by_key(…, times="ms")` gives them, here and in
         all other views, as integers in columns that end in `_ms`, and the key joined in the column `key`.
+
+        Example:
+            >>> list(plan.run(monday).table().columns)
+            ['key', 'window_start_ms', 'window_end_ms', 'count', 'status', 'partition']
         """
         return tables.frame_of(self._table, self.outcome.batch)
 
@@ -77,6 +79,9 @@ class Run:
             old_values: also shows the value that each value replaces, in a column with the prefix `old_`.
         Raises:
             InvalidArgument: a result already has that name.
+        Example:
+            >>> plan.run(monday).changelog()["what"].tolist()
+            ['update', 'tombstone', 'update', 'update']
         """
         results = self.outcome.folds
         if old_values and (clash := [name for name in results if f"old_{name}" in results]):
@@ -106,6 +111,9 @@ class Run:
 
         Raises:
             NotKept: the run was started with `trace=False`.
+        Example:
+            >>> plan.run(monday).trace.records().column_names[:4]
+            ['partition', 'offset', 'key', 'timestamp_ms']
         """
         self._check_trace()
         return self.outcome.kept_trace
@@ -123,6 +131,9 @@ class Run:
         Args:
             missing_grace: for sessions, False leaves out `missing_grace_ms` and `enough_grace_ms`, which cost a replay
                 of the record's key each.
+        Example:
+            >>> waves.run(flights).dropped(missing_grace=False)["reason"].value_counts().to_dict()
+            {'late': 955}
         """
         table = dropped_table(self.trace, self._windows, missing_grace=missing_grace)
         return tables.frame_of(table, self.outcome.batch)
@@ -135,6 +146,9 @@ class Run:
 
         Args:
             most: at most this many keys; all by default.
+        Example:
+            >>> waves.run(flights).losses(1)[["key", "records", "late"]].values.tolist()
+            [['EV@EWR', 3556, 140]]
         """
         return tables.frame_of(tables.losses(self.trace, most), self.outcome.batch)
 
@@ -162,11 +176,20 @@ class Run:
 
         Raises:
             InvalidArgument: the windows of this run do not merge.
+        Example:
+            >>> merge = waves.run(flights).merges().iloc[0]
+            >>> merge["key"], int(merge["window_start_ms"])
+            ('EV@EWR', 1372668720000)
         """
         return tables.frame_of(merges_table(self.trace), self.outcome.batch, TIMES_OF_MERGES)
 
     def metrics(self) -> dict[str, int]:
-        """Counters by Kafka's names (`dropped-records-total`, `window-aggregate-final-emit-total`, …) and our own."""
+        """Counters by Kafka's names (`dropped-records-total`, `window-aggregate-final-emit-total`, …) and our own.
+
+        Example:
+            >>> plan.run(monday).metrics()["windows-open"]
+            2
+        """
         finals = 0
         if self.plan.strategy == "on_window_close":
             kept = self.outcome.kept_trace is not None
@@ -185,6 +208,9 @@ class Run:
 
         Source:
             StreamsMetricsImpl; TaskMetrics, ProcessorNodeMetrics; KIP-825.
+        Example:
+            >>> plan.run(monday).kafka_metrics()["name"].tolist()
+            ['dropped-records-total', 'dropped-records-rate']
         """
         finals = np.asarray(self._changelog["partition"] if self.plan.strategy == "on_window_close" else [])
         return tables.frame_of(kafka_metrics(self.trace, finals, self.deployed, level), self.outcome.batch)
@@ -228,6 +254,9 @@ class Run:
         Raises:
             UnknownRecord: it is not in this run, or there are several partitions and none is named.
             InvalidArgument: neither an offset alone, nor a key and a start.
+        Example:
+            >>> plan.run(monday).explain(offset=1)
+            Record 1 (key ada), event time 2024-01-01 09:00:20, joined the session at 2024-01-01 ...
         """
         trace = self.trace
         start_ms = self._moment_ms("explain", "window_start", window_start, "window_start_ms", window_start_ms)
@@ -256,6 +285,11 @@ class Run:
         Raises:
             UnknownRecord: the run has no such session, or several partitions have one and none is named.
             InvalidArgument: the windows of this run do not merge, or there is no such start.
+        Example:
+            >>> run = waves.run(flights)
+            >>> merge = run.merges().iloc[0]
+            >>> print(str(run.lineage(merge["key"], merge["window_start_ms"])).splitlines()[0])
+            Session of key EV@EWR, 2013-07-01 08:52:00 to 2013-07-01 13:18:00: 28 records
         """
         start_ms = self._moment_ms("lineage", "window_start", window_start, "window_start_ms", window_start_ms)
         if start_ms is None:
@@ -284,11 +318,21 @@ class Run:
         return emissions_of(self, self.outcome, self._changelog, chosen, partition, chosen=key is None)
 
     def latency(self) -> Latency:
-        """How long after its end each window became final."""
+        """How long after its end each window became final.
+
+        Example:
+            >>> print(waves.run(flights).latency().words()[1])
+            7 sessions are still open: nothing has closed them.
+        """
         return Latency(self.trace, self._windows)
 
     def open_windows(self) -> OpenWindows:
-        """How many windows are open after each record: what a store has to hold."""
+        """How many windows are open after each record: what a store has to hold.
+
+        Example:
+            >>> plan.run(monday).open_windows().most
+            2
+        """
         return OpenWindows(self.trace, self._windows)
 
     @called_as("run.compare(other_run)")
@@ -297,72 +341,11 @@ class Run:
 
         Raises:
             InvalidArgument: the records differ, or the windows are of another kind.
+        Example:
+            >>> print(*waves.run(flights).compare(waves.with_windows(grace="1h").run(flights)).words()[:1])
+            From gap 1 h, grace 30 min to gap 1 h, grace 1 h: 391 records gained, 0 lost.
         """
         return compare(self, other)
-
-    @called_as('run.plane("ada")')
-    def plane(
-        self, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any
-    ) -> go.Figure:
-        """The history of one key: event time across, arrival upward. Without `key`, of the key with most events.
-
-        Args:
-            partition: where to look; by default the one with most of the key's records.
-            theme: "light" or "dark".
-            options: `first` and `last` (offsets) show only a part; `playback=True` adds a slider that replays the
-                arrivals, also in a saved page; `clock` names the clock of the axis; `width` is in pixels, 700 or more.
-        Raises:
-            UnknownRecord: the run holds no such key, or no record between these offsets.
-            InvalidArgument: no such partition or theme.
-        """
-        from sessionkit.views.charts.plane.plane import plane
-
-        key = self.most_eventful_key() if key is None else self._key(key)
-        return plane(self.trace, self._windows, key, partition=partition, theme=theme, **options)
-
-    @called_as("run.lanes()")
-    def lanes(
-        self, *, start: Moment | None = None, end: Moment | None = None, theme: Theme = "light", **options: Any
-    ) -> go.Figure:
-        """The windows of many keys, a lane each.
-
-        Args:
-            start, end: the span of event time, both included: times as in `explain`, or milliseconds; without them the
-                part with the most to see, and `start=0` shows everything. `first_ms` and `last_ms` are their old names.
-            theme: "light" or "dark".
-            options: `keys` names them, or `most` (40) says how many; `sort` is "drops", "merges", "activity" or "key";
-                `clock` names the clock of the axis; `width` is in pixels, 700 or more.
-        Raises:
-            InvalidArgument: an unknown theme or order, or a span that ends before it starts.
-            UnknownRecord: the run holds no such key.
-        """
-        from sessionkit.views.charts.lanes.lanes import lanes
-
-        for name, old, given in (("start", "first_ms", start), ("end", "last_ms", end)):
-            options[old] = self._moment_ms("lanes", name, given, old, options.get(old))
-        if options.get("keys") is not None:
-            options["keys"] = [self._key(key) for key in options["keys"]]
-        return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **options)
-
-    @cached_property
-    def all_lanes(self) -> Any:
-        """What every picture of lanes of this run starts from."""
-        from sessionkit.views.charts.scenes.board import everything
-
-        return everything(self.trace, self._windows.trailing_only)
-
-    def most_eventful_key(self) -> Any:
-        """The key with most drops, merges and rescues; of equal ones the first in the data."""
-        return self._most_eventful_key
-
-    @cached_property
-    def _most_eventful_key(self) -> Any:
-        trace = self.trace
-        weight = np.where(trace.batch.key >= 0, trace.worth_seeing, 0)
-        if not len(trace.keys):
-            raise UnknownRecord(problem("the run has no key", "no records", "run the plan on some records"))
-        score = np.bincount(np.maximum(trace.batch.key, 0), weights=weight, minlength=len(trace.keys))
-        return trace.keys[int(np.argmax(score))].as_py()
 
     @property
     def _windows(self) -> WindowKind:

@@ -35,7 +35,7 @@ from tests.kinds import flights_by_route
 
 PACKAGE = Path(sk.__file__).parent
 ROOT = PACKAGE.parent
-OTHERS_NAME = r"sessionkit\[[a-z]|pip install [^\n]*sessionkit(?!-streams)"
+OTHERS_NAME = r"sessionkit\[[a-z]|pip install [^\n]*sessionkit(?![-_]streams)"
 FILES = sorted(PACKAGE.rglob("*.py"))
 HEAVY = (
     "pyspark",

@@ -24,7 +24,7 @@ from sessionkit.records.frames import FrameKind, to_frame
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.run import Theme
+    from sessionkit.views.charts.drawing.palettes import Theme
 
 MOST_CELLS = 10_000
 
@@ -35,6 +35,11 @@ class Cell:
 
     `settings` are by the windows' own names, such as "grace_ms", as `plan.with_windows` takes them. `dropped` counts
     records; `delay_ms` is how long a result waits to be final.
+
+    Example:
+        >>> cell = sk.sweep(waves, flights, grace=["0s", "1h"]).cell(grace="1h")
+        >>> cell.dropped, cell.plan.windows.grace_ms
+        (564, 3600000)
     """
 
     plan: Plan
@@ -54,6 +59,9 @@ class Sweep:
         >>> sweep = sk.sweep(waves, flights, inactivity_gap=["1h", "2h"], grace=[0, "1h"])
         >>> len(sweep.cells), sweep.cell(inactivity_gap="2h", grace="1h").dropped
         (4, 139)
+        >>> sweep.table()["dropped"].tolist(), sweep.is_dominated.tolist()
+        ([1700, 564, 426, 139], [False, True, False, False])
+        >>> figures = sweep.heat_map("merges"), sweep.pareto()
     """
 
     values: Mapping[str, tuple[int, ...]]

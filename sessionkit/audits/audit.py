@@ -27,7 +27,7 @@ from sessionkit.audits.verdicts import (
     results_of,
     verdict_on,
 )
-from sessionkit.base.calls import called_as
+from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
@@ -38,7 +38,7 @@ from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.keys import key_bytes
-from sessionkit.run import Run, Theme
+from sessionkit.run import Run
 from sessionkit.stores.contract import Store
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views import tables
@@ -47,7 +47,10 @@ from sessionkit.views.explain.audit import audit_words
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from sessionkit.views.charts.drawing.palettes import Theme
 
+
+@not_offered("frame", "lives", "noticed", "part_of", "replay", "waiting")
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Audit:
     """A plan under Kafka's rules, compared with the same plan on a store that forgets nothing.
@@ -56,6 +59,13 @@ class Audit:
         >>> audit = sk.audit(plan.emit("on_window_close"), monday, store="memory")
         >>> audit.counts()["lost"]
         0
+        >>> audit.is_clean, audit.loses_nothing, len(audit.table()), len(audit.differences())
+        (True, True, 0, 0)
+        >>> audit.safe_retentions_ms, audit.smallest_retention_ms, audit.unknown_retentions_ms
+        ([(40000, None)], 40000, [])
+        >>> audit.recommended_retention_ms == audit.cure.settings.retention_ms
+        True
+        >>> figure, words = audit.figure(), audit.words()
     """
 
     settings: Settings

@@ -15,7 +15,7 @@ from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem
 from sessionkit.plan import Plan
 from sessionkit.records.batch import read_records
-from sessionkit.run import Run, Theme
+from sessionkit.run import Run
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.input import check_built
 from sessionkit.spark.reading.tasks import Parallelism, SparkReading
@@ -32,6 +32,8 @@ from sessionkit.windows.session import SessionWindows
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     from pyspark.sql import Column, DataFrame
+
+    from sessionkit.views.charts.drawing.palettes import Theme
 
 __all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start"]
 LOCAL_RECORDS = 5_000_000  # what one process is asked to hold, to explain and to draw
@@ -72,6 +74,12 @@ class SparkRun(SparkReading):
     with `parallelism="key"` that task only distributes them. Where the input is Parquet files whose row groups hold one
     partition each, tasks read them straight from the files. Otherwise the first view asks Spark for the smallest and
     largest partition number, one job over one column. `summary()` says which way is taken.
+
+    Example:
+        >>> run = plan.run(spark.read.parquet("clicks"))  # doctest: +SKIP
+        >>> run.table().show(), run.changelog(), run.dropped(), run.metrics(), run.counts()  # doctest: +SKIP
+        >>> run.trace.records(), run.explain(offset=17, partition=0), run.timezone  # doctest: +SKIP
+        >>> run.plane("ada"), run.lanes(), run.most_eventful_key(), run.summary(), run.local()  # doctest: +SKIP
     """
 
     # ---- views

@@ -43,6 +43,12 @@ class StreamRun(SparkInput):
     Each source partition is one group of Spark's state, with its own stream time, whatever the micro-batches are. The
     results of a query over all its micro-batches are those of a local run over the same records, in the same order for
     each partition.
+
+    Example:
+        >>> run = plan.run(spark.readStream.schema(schema).parquet("clicks"))  # doctest: +SKIP
+        >>> run.events(), run.changelog(), run.finals(), run.dropped(), run.timezone  # doctest: +SKIP
+        >>> query = run.write(checkpoint="checkpoint", changelog="sessions")  # doctest: +SKIP
+        >>> run.progress(), run.metrics(), run.summary()  # doctest: +SKIP
     """
 
     def events(self) -> DataFrame:

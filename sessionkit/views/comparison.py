@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.calls import not_offered
 from sessionkit.base.decisions import REASONS
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import InvalidArgument, problem
@@ -47,6 +48,7 @@ class Group(NamedTuple):
     after: tuple[int, ...]
 
 
+@not_offered("bounds", "groups", "key_of", "newest_ms")
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """What changes from the run `before` to the run `after`.
@@ -56,6 +58,11 @@ class Comparison:
         >>> found = waves.run(flights).compare(wider)
         >>> found.counts()["joined"] > 100
         True
+        >>> print(found.words()[0])
+        From gap 1 h, grace 30 min to gap 2 h, grace 30 min: 716 records gained, 0 lost.
+        >>> len(found.table()), len(found.records())
+        (2521, 716)
+        >>> figure = found.figure()
     """
 
     before: Run

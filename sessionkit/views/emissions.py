@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.calls import not_offered
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.outcome import Outcome
@@ -49,6 +50,7 @@ class Lane(NamedTuple):
     is_silent: bool
 
 
+@not_offered("closes_at_ms", "closes_in_words", "now_ms", "title", "what")
 @dataclass(frozen=True, repr=False)
 class Emissions:
     """What went downstream for one key, and which of its windows wait for stream time.
@@ -57,6 +59,9 @@ class Emissions:
         >>> sent = waves.run(flights).emissions("AA@LGA")
         >>> sorted(set(sent.table()["what"]))
         ['tombstone', 'update']
+        >>> print(sent.words()[0])
+        1,299 updates and 1,227 retractions went downstream.
+        >>> figure = sent.figure()
     """
 
     trace: Trace

@@ -31,6 +31,11 @@ class Latency:
         >>> latency = waves.run(flights).latency()
         >>> int(latency.delay_ms.min()) >= waves.windows.close_lag_ms
         True
+        >>> print(latency.words()[0])
+        4,375 results became final: half within 1 h 35 min of the session's end, the last after ...
+        >>> latency.least_ms, len(latency.table())
+        (5400001, 4375)
+        >>> figure = latency.figure()
     """
 
     trace: Trace
@@ -105,6 +110,11 @@ class OpenWindows:
         >>> held = waves.run(flights).open_windows()
         >>> held.most, held.at_end
         (31, 7)
+        >>> print(held.words()[0])
+        At most 31 sessions were open at once, first at stream time 2013-07-02 10:30:00; 7 at the end.
+        >>> int(held.counts.max()) == held.most, len(held.table())
+        (True, 28491)
+        >>> figure = held.figure()
     """
 
     trace: Trace

@@ -36,6 +36,19 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         True
         >>> [session[:3] for session in store.find_sessions("ada", 0, 10)]
         [(5, 9, 2)]
+        >>> store.fetch_session("ada", 5, 9), len(list(store.fetch("ada"))), len(list(store.all()))
+        (2, 1, 1)
+        >>> len(list(store.find_sessions_by_end(0, 9))), len(list(store.find_sessions_in_keys("a", "b", 0, 10)))
+        (1, 1)
+        >>> len(list(store.backward_find_sessions("ada", 0, 10))), len(list(store.backward_fetch("ada")))
+        (1, 1)
+        >>> len(list(store.backward_find_sessions_in_keys("a", "b", 0, 10))), len(store.to_pandas())
+        (1, 1)
+        >>> store.snapshot(0).stream_time_ms, store.read_only(), len(list(store.rows()))
+        (-1, read-only MemorySessionStore('sessions'): 1 session, kept for ever, 1)
+        >>> store.remove("ada", 5, 9)
+        >>> store.restart_task()  # as if the application were started again
+        >>> store.close()
     """
 
     def __init__(self, *, retention: Duration | None = None, name: str = "sessions") -> None:

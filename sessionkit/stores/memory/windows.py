@@ -35,6 +35,18 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
         True
         >>> [window[:3] for window in store.fetch("ada", 0, 10)]
         [(5, 2, 9)]
+        >>> len(list(store.fetch_in_keys("a", "b", 0, 10))), len(list(store.fetch_all(0, 10))), len(list(store.all()))
+        (1, 1, 1)
+        >>> store.fetch_window("ada", 5).aggregate, list(store.backward_fetch("ada", 6, 10))
+        (2, [])
+        >>> list(store.backward_all()) == list(store.backward_fetch_all(0, 10)), len(store.to_pandas())
+        (True, 1)
+        >>> list(store.backward_fetch_in_keys("a", "b", 6, 10)), store.snapshot(0).stream_time_ms
+        ([], -1)
+        >>> store.read_only(), len(list(store.rows()))
+        (read-only MemoryWindowStore('windows'): 1 window, kept for ever, 1)
+        >>> store.restart_task()  # as if the application were started again
+        >>> store.close()
     """
 
     def __init__(self, *, retention: Duration | None = None, name: str = "windows") -> None:

@@ -52,6 +52,9 @@ class Lineage:
         >>> lineage = run.lineage(merge.key, merge.window_start_ms)
         >>> lineage.nodes[-1].total == len(lineage.records())
         True
+        >>> lineage.title
+        'Session of key EV@EWR, 2013-07-01 08:52:00 to 2013-07-01 13:18:00'
+        >>> figure = lineage.figure()
     """
 
     trace: SessionTrace

@@ -1,0 +1,110 @@
+"""The methods of `Run` that draw it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from sessionkit.base.calls import called_as
+from sessionkit.base.moments import Moment
+from sessionkit.errors import UnknownRecord, problem
+from sessionkit.windows.contract import WindowKind
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.views.charts.drawing.palettes import Theme
+
+
+class _Drawn(Protocol):
+    """What a run has that its pictures need."""
+
+    @property
+    def trace(self) -> Any: ...
+    @property
+    def _windows(self) -> WindowKind: ...
+    @property
+    def all_lanes(self) -> Any: ...
+    @property
+    def _most_eventful_key(self) -> Any: ...
+    def _key(self, given: Any) -> Any: ...
+    def _moment_ms(self, call: str, name: str, given: Moment | None, old: str, by_old: Moment | None) -> int | None: ...
+
+
+class Pictures:
+    """What `Run` inherits: its pictures, and what they start from."""
+
+    @called_as('run.plane("ada")')
+    def plane(
+        self: _Drawn, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any
+    ) -> go.Figure:
+        """The history of one key: event time across, arrival upward. Without `key`, of the key with most events.
+
+        Args:
+            partition: where to look; by default the one with most of the key's records.
+            theme: "light" or "dark".
+            options: `first` and `last` (offsets) show only a part; `playback=True` adds a slider that replays the
+                arrivals, also in a saved page; `clock` names the clock of the axis; `width` is in pixels, 700 or more.
+        Raises:
+            UnknownRecord: the run holds no such key, or no record between these offsets.
+            InvalidArgument: no such partition or theme.
+        Example:
+            >>> figure = plan.run(monday).plane("ada")
+        """
+        from sessionkit.views.charts.plane.plane import plane
+
+        key = self._most_eventful_key if key is None else self._key(key)
+        return plane(self.trace, self._windows, key, partition=partition, theme=theme, **options)
+
+    @called_as("run.lanes()")
+    def lanes(
+        self: _Drawn, *, start: Moment | None = None, end: Moment | None = None, theme: Theme = "light", **options: Any
+    ) -> go.Figure:
+        """The windows of many keys, a lane each.
+
+        Args:
+            start, end: the span of event time, both included: times as in `explain`, or milliseconds; without them the
+                part with the most to see, and `start=0` shows everything. `first_ms` and `last_ms` are their old names.
+            theme: "light" or "dark".
+            options: `keys` names them, or `most` (40) says how many; `sort` is "drops", "merges", "activity" or "key";
+                `clock` names the clock of the axis; `width` is in pixels, 700 or more.
+        Raises:
+            InvalidArgument: an unknown theme or order, or a span that ends before it starts.
+            UnknownRecord: the run holds no such key.
+        Example:
+            >>> figure = plan.run(monday).lanes(theme="dark")
+        """
+        from sessionkit.views.charts.lanes.lanes import lanes
+
+        for name, old, given in (("start", "first_ms", start), ("end", "last_ms", end)):
+            options[old] = self._moment_ms("lanes", name, given, old, options.get(old))
+        if options.get("keys") is not None:
+            options["keys"] = [self._key(key) for key in options["keys"]]
+        return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **options)
+
+    @cached_property
+    def all_lanes(self: _Drawn) -> Any:
+        """What every picture of lanes of this run starts from."""
+        from sessionkit.views.charts.scenes.board import everything
+
+        return everything(self.trace, self._windows.trailing_only)
+
+    def most_eventful_key(self: _Drawn) -> Any:
+        """The key with most drops, merges and rescues; of equal ones the first in the data.
+
+        Example:
+            >>> waves.run(flights).most_eventful_key()
+            'EV@EWR'
+        """
+        return self._most_eventful_key
+
+    @cached_property
+    def _most_eventful_key(self: _Drawn) -> Any:
+        trace = self.trace
+        weight = np.where(trace.batch.key >= 0, trace.worth_seeing, 0)
+        if not len(trace.keys):
+            raise UnknownRecord(problem("the run has no key", "no records", "run the plan on some records"))
+        score = np.bincount(np.maximum(trace.batch.key, 0), weights=weight, minlength=len(trace.keys))
+        return trace.keys[int(np.argmax(score))].as_py()
