@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -64,10 +65,13 @@ def assigned(trace: Trace, windows: WindowKind, timezone: str | None) -> pa.Tabl
     before, newest = np.empty(count, np.int32), np.full(size, -1, np.int64)
     rows, spent, unordered = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.bool_)
     times = trace.batch.timestamp_ms
-    if count_rows(window, trace.ended_in, times, found, position, before, newest, rows, spent, unordered):
-        order_rows(found, rows, times, unordered, position)
+    left = count_rows(window, trace.ended_in, times, found, position, before, newest, rows, spent, unordered)
     told = [np.empty(count, np.int64) for _ in range(4)]
-    tell_rows(found, _numbers(trace, rows), columns.start_ms, columns.end_ms, rows, *told)
+    with ThreadPoolExecutor(max_workers=1) as aside:  # neither reads what the other writes
+        ordering = aside.submit(order_rows, found, rows, times, unordered, position) if left else None
+        tell_rows(found, _numbers(trace, rows), columns.start_ms, columns.end_ms, rows, *told)
+        if ordering is not None:
+            ordering.result()
     none = found < 0
     mask = none if none.any() else None
     number, start_ms, end_ms, count_of, place = (pa.array(column, mask=mask) for column in (*told, position))
