@@ -30,6 +30,7 @@ from sessionkit.audits.verdicts import (
 from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import Duration, duration_ms
+from sessionkit.base.garbage import without_collections
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.engine.deployment import Deployment, deployment, starts_of, times_of_clock
 from sessionkit.engine.independent_parts import Parts
@@ -213,10 +214,10 @@ class Audit:
 
     @cached_property
     def _verdicts(self) -> dict[WindowId, str]:
-        expected, kafka = self._expected_results, self._kafka_results
-        ids = sorted({*expected, *kafka}, key=lambda id: (id.partition, id.end_ms, id.start_ms, str(id.key)))
-        again = self._sent_again
-        return {id: verdict_on(expected.get(id), kafka.get(id), is_sent_again=id in again) for id in ids}
+        with without_collections():
+            expected, kafka, again = self._expected_results, self._kafka_results, self._sent_again
+            ids = sorted({*expected, *kafka}, key=lambda id: (id.partition, id.end_ms, id.start_ms, str(id.key)))
+            return {id: verdict_on(expected.get(id), kafka.get(id), is_sent_again=id in again) for id in ids}
 
     @cached_property
     def _sent_again(self) -> set[WindowId]:
@@ -255,8 +256,9 @@ class Audit:
         windows, count = self.expected.plan.windows, 0
         for partition, snapshot in self.expected.outcome.snapshots.items():
             close_ms = snapshot.stream_time_ms - windows.close_lag_ms
-            last = [windows.last_instant_ms(each) for each in store_at_end(self.lives).all(partition=partition)]
-            count += sum(ms < close_ms for ms in last)
+            with without_collections():
+                held = [windows.last_instant_ms(each) for each in store_at_end(self.lives).all(partition=partition)]
+            count += sum(ms < close_ms for ms in held)
         return count
 
     @cached_property

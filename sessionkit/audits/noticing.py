@@ -90,6 +90,8 @@ def notice_ours(
 
     They find what Kafka's store in memory shows; so that store plays them, null as a value like any other.
     """
+    if not len(plan.run_batch(batch, retention_ms=FOREVER_MS).trace.reopenings.at):
+        return  # no record meets a closed session, however long they are kept
     windows = plan.complete_windows
     store = audit_store(plan, retention_ms, windows.retention_ms(None) + 1, "memory", part_of)
     plan.run_deployed(batch, store, Deployment(retention_ms=FOREVER_MS, emit="on_window_update", kafka=False))

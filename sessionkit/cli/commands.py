@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
+from sessionkit.base.garbage import without_collections
 from sessionkit.cli.audits import audit
 from sessionkit.cli.info import info
 from sessionkit.cli.questions import explain, suggest
@@ -27,7 +28,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; 0 if it worked, 2 (and one line that says why) if it could not, 1 if --fail-if-lost says so."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        status = app(given, prog_name="sessionkit", standalone_mode=False)
+        with without_collections():  # a command ends soon
+            status = app(given, prog_name="sessionkit", standalone_mode=False)
     except typer.TyperException as error:
         help_of = " ".join(["sessionkit", *given[: given[0] in COMMANDS], "--help"])
         return _refused(f"{error.format_message().rstrip('.')}; {help_of} shows what is possible", error.exit_code)

@@ -14,6 +14,7 @@ from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import function_failed, record_values, typed_column, value_column
 from sessionkit.base.decisions import NULL_VALUE
 from sessionkit.base.durations import as_duration, check_reach
+from sessionkit.base.garbage import without_collections
 from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.outcome import Outcome, describer, snapshots_after, without_replayed
 from sessionkit.engine.recorder import Result, SessionRecorder, WindowRecorder
@@ -281,7 +282,8 @@ def run_processor(
     first_aggregates = list(recorder.last)
     run = _ProcessorRun(windows, aggregations, batch, store, how, before)
     with store.all_or_nothing():
-        run.run(recorder, known)
+        with without_collections():
+            run.run(recorder, known)
         if bound is not None:
             store.bind(bound)
         stream_time = np.array([processor.stream_time_ms for processor in run.processors], np.int64)

@@ -191,8 +191,10 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
         found = find(*keys, earliest_ms, latest_ms, partition=partition)
         cached = self._cached(low, high, earliest_ms, latest_ms, partition, backward=backward)
         near = (e for e in cached if e.id.end_ms >= earliest_ms and e.id.start_ms <= latest_ms)
-        entries = self._in_order(between_keys(near, low, high))
-        return iter(list(merged(entries, found, self._order_of, backward=backward)))
+        entries = list(between_keys(near, low, high))
+        if not entries:
+            return iter(list(found))
+        return iter(list(merged(self._in_order(iter(entries)), found, self._order_of, backward=backward)))
 
     def _cached(
         self, low: bytes | None, high: bytes | None, earliest_ms: int, latest_ms: int, partition: int, *, backward: bool
