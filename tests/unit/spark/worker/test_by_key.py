@@ -16,6 +16,7 @@ from sessionkit.steps.job import Job
 from sessionkit.steps.partition_run import run_job
 from tests.kinds import in_ms, plan_of
 
+pytestmark = pytest.mark.slow
 RECORDS = 900
 WINDOWS = {
     "sessions": sk.SessionWindows(inactivity_gap_ms=5_000, grace_ms=8_000),
