@@ -98,7 +98,9 @@ class NamedCache:
 
         Where uses do not matter and only entries of `key` are wanted, the others are not gone through.
         """
-        there = self._by_place if self.can_evict or key is None else self._of_key.get(key, SortedList())
+        there = self._by_place if self.can_evict or key is None else self._of_key.get(key)
+        if there is None:
+            return iter(())
         places = list(there.irange(low, high))
         if backward:
             places.reverse()
