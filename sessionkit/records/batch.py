@@ -149,7 +149,7 @@ def batch_of(
         UnsupportedData, InvalidData: as `read_records` does.
     """
     batch = _batch_of(opened, source, value_columns, opened.frame if frame is None else frame)
-    return _by_time(batch) if source.sort == "timestamp" else batch
+    return _in_order(batch, _by_time(batch.timestamp_ms)) if source.sort == "timestamp" else batch
 
 
 def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], frame: FrameKind) -> RecordBatch:
@@ -219,7 +219,7 @@ def _rejections(
 def arrival_order(table: pa.Table, source: Source, timestamp_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.intp] | None:
     """The rows of `table`, which have these times, in the order in which they arrive; None where they stand in it."""
     if source.sort == "timestamp":
-        return np.argsort(timestamp_ms, kind="stable")
+        return _by_time(timestamp_ms)
     return _by_offset(table, source) if source.sort else None
 
 
@@ -241,9 +241,12 @@ def order_remarks(batch: RecordBatch, source: Source) -> list[str]:
     return [f'{told} sort="timestamp" in group_by_key sorts them by time.']
 
 
-def _by_time(batch: RecordBatch) -> RecordBatch:
-    """The records in the order of their times; those of one time stay in the order of their rows."""
-    order = np.argsort(batch.timestamp_ms, kind="stable")
+def _by_time(timestamp_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """The rows in the order of these times; those of one time stay in their order."""
+    return np.argsort(timestamp_ms, kind="stable")
+
+
+def _in_order(batch: RecordBatch, order: npt.NDArray[np.intp]) -> RecordBatch:
     return batch.replace(
         key=batch.key[order],
         timestamp_ms=batch.timestamp_ms[order],

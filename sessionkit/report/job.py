@@ -63,6 +63,20 @@ class Report:
         """How a person runs the same plan on the same records."""
         return f"import sessionkit as sk\n\nplan = {self.plan!r}\nrun = plan.run({self.data})\nrun.table()"
 
+    def findings(
+        self, counts: dict[str, int], local: Run | None, files: Mapping[str, str], remarks: Sequence[str]
+    ) -> Findings:
+        """What its page shows."""
+        return Findings(
+            title=self.title,
+            plan=self.plan,
+            counts=counts,
+            local=local,
+            code=self.code,
+            files=files,
+            remarks=remarks,
+        )
+
     def place_for(self, names: Sequence[str]) -> Results:
         """The folder of results, into which these may be written."""
         return Results(self.out, names, alone=not self.overwrite)
@@ -96,19 +110,10 @@ def make_report(report: Report) -> str:
         report.progress("drawing the report")
         counts = run.metrics()
         remarks = list(dict.fromkeys([*report.remarks, *run.remarks()]))
-        findings = Findings(
-            title=report.title,
-            plan=report.plan,
-            counts=counts,
-            local=run,
-            code=report.code,
-            files=files,
-            remarks=remarks,
-        )
-        write_page(results, findings)
+        write_page(results, report.findings(counts, run, files, remarks))
         results.place()
     report.progress("done")
-    said = [remark for remark in run.remarks() if remark not in report.remarks]
+    said = [remark for remark in remarks if remark not in report.remarks]
     return "\n".join([*said, counted(counts), *_places(report.out, list(files.values()))])
 
 

@@ -18,7 +18,6 @@ from sessionkit.records.files.tables import parquet_schema
 from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.records.times import to_milliseconds
 from sessionkit.report.job import TABLES, Report, counted, tables_of, write_into, write_page
-from sessionkit.report.page import Findings
 from sessionkit.report.sessions import free_name
 from sessionkit.run import Run
 from sessionkit.spark.session import QUICK_START, start_spark
@@ -145,16 +144,7 @@ def _draw(report: Report, run: SparkRun, results: Results) -> dict[str, int]:
         found = tables_of(local)
         for name, file in FILES.items():
             write_into(results, file, found[name])
-    findings = Findings(
-        title=report.title,
-        plan=report.plan,
-        counts=counts,
-        local=local,
-        code=report.code,
-        files=FILES if local is not None else {},
-        remarks=report.remarks,
-    )
-    write_page(results, findings)
+    write_page(results, report.findings(counts, local, FILES if local is not None else {}, report.remarks))
     return counts
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,7 +13,6 @@ from sessionkit.base.moments import known_zone
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.plan import Plan
 from sessionkit.records.inputs.pandas_columns import check_columns
-from sessionkit.records.source import Source
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.types import column, shown_timestamp, spark_schema
 from sessionkit.spark.worker.sessions_of_rows import sessions_of_rows
@@ -52,14 +52,13 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     zone = known_zone(source.timezone or str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
     called = {name: f"c{place}" for place, name in enumerate(df.columns)}  # mapInArrow trips over a dot in a name
     rows = df.toDF(*called.values())
-    inside = Source(
+    inside = dataclasses.replace(
+        source,
         keys=tuple(called[name] for name in source.keys),
         timestamp=called[source.timestamp],
-        unit=source.unit,
         timezone=zone,
-        partition=called.get(source.partition or ""),
-        offset=called.get(offset or "") if in_order else None,
-        on_bad_time=source.on_bad_time,
+        partition=None if source.partition is None else called[source.partition],
+        offset=None if source.offset is None else called[source.offset],
     )
     together = [inside.partition] if in_order else inside.keys
     tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))

@@ -12,13 +12,12 @@ import pyarrow as pa
 
 from sessionkit.errors import UnsupportedData, problem, shorten
 from sessionkit.records.frames import FrameKind
-from sessionkit.records.inputs.pandas_columns import check_columns, from_series
+from sessionkit.records.inputs.pandas_columns import NOT_ARROW, check_columns, from_series
 from sessionkit.records.inputs.plain_columns import check_polars
 from sessionkit.records.inputs.plain_values import frame_of_columns, frame_of_rows
 from sessionkit.records.inputs.scans import collected, is_scan, scanned
 from sessionkit.records.source import Source
 
-_NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError)
 _TAKEN = (
     "a frame (pandas, polars, pyarrow, DuckDB), the path of a file, folder or glob, an open binary file, "
     "a list of dicts or a dict of columns"
@@ -126,7 +125,7 @@ def _arrow_table(data: Any) -> pa.Table:
     try:  # what is Arrow's already does not go through its C interface, where a NUL ends a name
         data = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
         return data if isinstance(data, pa.Table) else pa.table(data)
-    except _NOT_ARROW as error:
+    except NOT_ARROW as error:
         want = "columns of one type each; text must be valid Unicode, without lone surrogates"
         raise UnsupportedData(problem("the frame cannot be read as columns", shorten(error, 200), want)) from error
 

@@ -13,7 +13,13 @@ from sessionkit.errors import InvalidData, MissingColumn, UnsupportedData, probl
 from sessionkit.records.source import Source
 from sessionkit.records.times import refuse_mixed_zones
 
-_NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError, UnicodeError)
+NOT_ARROW = (
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    pa.ArrowNotImplementedError,
+    OverflowError,
+    UnicodeError,
+)  # what Arrow raises of columns that it cannot hold
 _WRITTEN = (uuid.UUID, Decimal)  # as keys they are their text
 SHOWN_NAMES = 400  # characters of a list of columns in an error
 
@@ -44,7 +50,7 @@ def from_series(series: Any, name: str, source: Source, objects: dict[str, list[
             refusal = "bytes beside text"  # Arrow makes bytes of both, so that two keys would be one
         if name in source.keys and series.dtype == object and pa.types.is_floating(column.type):
             refusal = "booleans beside numbers" if any(isinstance(value, bool) for value in series) else ""
-    except _NOT_ARROW as error:
+    except NOT_ARROW as error:
         column = None
         refusal = shorten(", ".join(map(str, error.args)) if isinstance(error, pa.ArrowException) else error, 200)
     if name in source.columns():
