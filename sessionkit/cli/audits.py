@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import Reading, open_file, say, with_sessions
+from sessionkit.cli.opening import open_file, say, with_sessions
 from sessionkit.cli.progress import silent, steps
 from sessionkit.errors import InvalidArgument, problem
 
@@ -27,10 +27,9 @@ Fail = Annotated[bool, typer.Option("--fail-if-lost", help="End with status 1 if
 Json = Annotated[bool, typer.Option("--json", help="Print the findings as a JSON object.")]
 
 
+@of.reads_file()
 def audit(
-    file: of.File,
-    key: of.Key,
-    timestamp: of.Timestamp,
+    reading: of.Reading,
     gap: of.Gap,
     grace: of.Grace = None,
     emit: of.Emit = of.ON_UPDATE,
@@ -40,14 +39,6 @@ def audit(
     commit_interval: Commit = "30s",
     emit_interval: EmitInterval = "1s",
     restart: Restart = None,
-    sep: of.Sep = of.SEP,
-    unit: of.Unit = None,
-    timezone: of.Timezone = None,
-    partition: of.Partition = None,
-    offset: of.Offset = None,
-    sort: of.Sort = False,
-    types: of.Types = None,
-    on_bad_time: of.BadTimes = "refuse",
     fail_if_lost: Fail = False,
     as_json: Json = False,
 ) -> int:
@@ -61,19 +52,6 @@ def audit(
     With --json the object has the fields file, plan, loses_nothing,
     counts, smallest_retention_ms, recommended_retention_ms and words.
     """
-    reading = Reading(
-        file=file,
-        key=key,
-        timestamp=timestamp,
-        sep=sep,
-        unit=unit,
-        timezone=timezone,
-        partition=partition,
-        offset=offset,
-        sort=sort,
-        types=of.types_of(types),
-        on_bad_time=on_bad_time,
-    )
     deployment = {
         "store": store,
         "retention": retention,
@@ -83,11 +61,11 @@ def audit(
         "restarts": restart or (),
     }
     found = _audited(reading, gap, grace, emit, deployment)
-    print(json.dumps(_as_object(file, found), indent=2) if as_json else "\n".join(found.words()))
+    print(json.dumps(_as_object(reading.file, found), indent=2) if as_json else "\n".join(found.words()))
     return int(fail_if_lost and not found.loses_nothing)
 
 
-def _audited(reading: Reading, gap: str, grace: str | None, emit: str, deployment: dict[str, Any]) -> Audit:
+def _audited(reading: of.Reading, gap: str, grace: str | None, emit: str, deployment: dict[str, Any]) -> Audit:
     from sessionkit.audits.audit import audit as audited
 
     with steps(3, silent) as step:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sessionkit.advice.round_grace import smallest_round_grace_ms
 from sessionkit.base.durations import duration_code, show_duration
+from sessionkit.cli.options import Reading
 from sessionkit.cli.wording import with_options
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan, group_by_key
@@ -21,28 +22,6 @@ from sessionkit.records.times import lacks_zone
 from sessionkit.windows.session import SessionWindows
 
 
-@dataclass(frozen=True, kw_only=True)
-class Reading:
-    """How a file is to be read, as the options have it."""
-
-    file: str
-    key: str
-    timestamp: str
-    sep: str = "@"
-    unit: str | None = None
-    timezone: str | None = None
-    partition: str | None = None
-    offset: str | None = None
-    sort: bool = False
-    types: dict[str, str] = field(default_factory=dict)
-    on_bad_time: str = "refuse"
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The key columns."""
-        return columns_in(self.key)
-
-
 @dataclass(frozen=True)
 class Opened:
     """The records, the start of the plan over them, and what is to be said about how they were read."""
@@ -50,11 +29,6 @@ class Opened:
     table: pa.Table
     plan: Plan
     remarks: list[str]
-
-
-def columns_in(text: str) -> tuple[str, ...]:
-    """The columns that a text names, separated by commas."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
@@ -71,9 +45,9 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
     if schema is not None:
         check_columns(schema.names, named)
         places = [name for name in ("partition", "offset") if _lists_places(schema.names)]
-        read = read_file(reading.file, list(dict.fromkeys([*named, *places])), reading.keys, reading.types)
+        read = read_file(reading.file, list(dict.fromkeys([*named, *places])), reading.keys, reading.column_types)
     else:
-        read = read_file(reading.file, None, reading.keys, reading.types)
+        read = read_file(reading.file, None, reading.keys, reading.column_types)
         check_columns(read.table.column_names, named)
     plan, said = _grouped(reading, read.table)
     return Opened(read.table, plan, [*read.remarks, *said])
@@ -101,7 +75,7 @@ def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
         partition=partition,
         offset=offset,
         on_bad_time=reading.on_bad_time,
-        types=reading.types or None,
+        types=reading.column_types or None,
         **order,
     )
     return plan, [*said, *remark]

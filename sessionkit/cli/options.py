@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Annotated, Any
 
 import typer
 
@@ -57,8 +61,68 @@ Overwrite = Annotated[
 ]
 Spark = Annotated[bool, typer.Option("--spark", help="Run on Spark instead of in this process (needs pyspark).")]
 
-SEP = "@"
 ON_UPDATE = "on_window_update"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How a file is to be read, as the options have it; `reads_file` gives them to a command."""
+
+    file: File
+    key: Key
+    timestamp: Timestamp
+    sep: Sep = "@"
+    unit: Unit = None
+    timezone: Timezone = None
+    partition: Partition = None
+    offset: Offset = None
+    sort: Sort = False
+    types: Types = None
+    on_bad_time: BadTimes = "refuse"
+
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """The key columns."""
+        return columns_in(self.key)
+
+    @cached_property
+    def column_types(self) -> dict[str, str]:
+        """The types of columns. Raises InvalidArgument as `types_of` does."""
+        return types_of(self.types)
+
+
+def reads_file(**columns: object) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
+    """Gives a command whose first argument is a `Reading` the options that make one, its own between them.
+
+    Args:
+        columns: other options for some of these, where the command has an option of that name for something else.
+    """
+
+    def as_command(command: Callable[..., int | None]) -> Callable[..., int | None]:
+        own = [*inspect.signature(command, eval_str=True).parameters.values()][1:]
+        asked = {
+            name: option.replace(name=f"{name}_column", annotation=columns[name]) if name in columns else option
+            for name, option in inspect.signature(Reading, eval_str=True).parameters.items()
+        }
+
+        def run(**given: Any) -> int | None:
+            reading = Reading(**{name: given.pop(option.name) for name, option in asked.items()})
+            return command(reading, **given)
+
+        run.__name__, run.__doc__ = command.__name__, command.__doc__
+        needed = [option for option in asked.values() if option.default is option.empty]
+        rest = [option for option in asked.values() if option not in needed]
+        options = [option.replace(kind=option.KEYWORD_ONLY) for option in [*needed, *own, *rest]]
+        run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+        run.__annotations__ = {}  # those of the signature count
+        return run
+
+    return as_command
+
+
+def columns_in(text: str) -> tuple[str, ...]:
+    """The columns that a text names, separated by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def types_of(given: list[str] | None) -> dict[str, str]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 import typer
 
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import Reading, open_file, say, with_sessions
+from sessionkit.cli.opening import open_file, say, with_sessions
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.windows.session import SessionWindows
 
@@ -22,24 +22,15 @@ OptionalGap = Annotated[str | None, typer.Option(metavar="LENGTH", help="A gap t
 Keep = Annotated[float, typer.Option(metavar="SHARE", help="The share of records that the grace should keep.")]
 
 
+@of.reads_file(key=of.By, partition=of.PartitionColumn, offset=of.OffsetColumn)
 def explain(
-    file: of.File,
-    by: of.By,
-    timestamp: of.Timestamp,
+    reading: of.Reading,
     gap: of.Gap,
     grace: of.Grace = None,
     offset: OffsetNumber = None,
     key: KeyValue = None,
     window_start: Start = None,
     partition: PartitionNumber = None,
-    sep: of.Sep = of.SEP,
-    unit: of.Unit = None,
-    timezone: of.Timezone = None,
-    partition_column: of.PartitionColumn = None,
-    offset_column: of.OffsetColumn = None,
-    sort: of.Sort = False,
-    types: of.Types = None,
-    on_bad_time: of.BadTimes = "refuse",
 ) -> None:
     """Say why a record did what it did, or how a session grew.
 
@@ -49,19 +40,6 @@ def explain(
       sessionkit explain clicks.csv --by user --at at --gap 30m \\
         --key ada --window-start "2024-07-01 00:10"
     """
-    reading = Reading(
-        file=file,
-        key=by,
-        timestamp=timestamp,
-        sep=sep,
-        unit=unit,
-        timezone=timezone,
-        partition=partition_column,
-        offset=offset_column,
-        sort=sort,
-        types=of.types_of(types),
-        on_bad_time=on_bad_time,
-    )
     if (key is None) == (offset is None) or (key is None) != (window_start is None):
         got = f"--offset {offset}, --key {key}, --window-start {window_start}"
         want = "--offset 17 for a record, or --key ada --window-start '2024-07-01 00:10' for a session"
@@ -84,20 +62,11 @@ def _typed(key: str, run: Any) -> str | int | bytes:
     return key.encode() if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) else key
 
 
+@of.reads_file()
 def suggest(
-    file: of.File,
-    key: of.Key,
-    timestamp: of.Timestamp,
+    reading: of.Reading,
     gap: OptionalGap = None,
     keep: Keep = 0.999,
-    sep: of.Sep = of.SEP,
-    unit: of.Unit = None,
-    timezone: of.Timezone = None,
-    partition: of.Partition = None,
-    offset: of.Offset = None,
-    sort: of.Sort = False,
-    types: of.Types = None,
-    on_bad_time: of.BadTimes = "refuse",
 ) -> None:
     """Suggest a gap, from the pauses between records, and a grace.
 
@@ -108,19 +77,6 @@ def suggest(
     from sessionkit.advice.suggest import suggest_gap, suggest_grace
     from sessionkit.base.durations import duration_code
 
-    reading = Reading(
-        file=file,
-        key=key,
-        timestamp=timestamp,
-        sep=sep,
-        unit=unit,
-        timezone=timezone,
-        partition=partition,
-        offset=offset,
-        sort=sort,
-        types=of.types_of(types),
-        on_bad_time=on_bad_time,
-    )
     opened = open_file(reading)
     say(*opened.remarks)
     suggested = suggest_gap(opened.plan, opened.table)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import Reading, is_read_by_spark, open_file, title_of, with_sessions
+from sessionkit.cli.opening import is_read_by_spark, open_file, title_of, with_sessions
 from sessionkit.cli.progress import steps
 from sessionkit.cli.wording import with_options
 from sessionkit.plan import Plan
@@ -20,20 +20,11 @@ Format = Annotated[str, typer.Option("--format", metavar="csv|parquet", help="Th
 OUT = Path("out")
 
 
+@of.reads_file()
 def report(
-    file: of.File,
-    key: of.Key,
-    timestamp: of.Timestamp,
+    reading: of.Reading,
     gap: of.Gap,
     grace: of.Grace = None,
-    sep: of.Sep = of.SEP,
-    unit: of.Unit = None,
-    timezone: of.Timezone = None,
-    partition: of.Partition = None,
-    offset: of.Offset = None,
-    sort: of.Sort = False,
-    types: of.Types = None,
-    on_bad_time: of.BadTimes = "refuse",
     mean: Mean = None,
     sum: Sum = None,
     emit: of.Emit = of.ON_UPDATE,
@@ -53,27 +44,14 @@ def report(
 
     one_of("--format", file_format, FORMATS)
     _check(spark)
-    reading = Reading(
-        file=file,
-        key=key,
-        timestamp=timestamp,
-        sep=sep,
-        unit=unit,
-        timezone=timezone,
-        partition=partition,
-        offset=offset,
-        sort=sort,
-        types=of.types_of(types),
-        on_bad_time=on_bad_time,
-    )
     opened = open_file(reading, [*(mean or []), *(sum or [])])
     plan, said = with_sessions(opened, gap, grace)
     _make(
         spark,
         plan=_aggregated(plan.emit(emit), mean or [], sum or []),
-        records=Path(file) if spark and is_read_by_spark(reading) else opened.table,
-        data=literal(file),
-        title=title_of(file),
+        records=Path(reading.file) if spark and is_read_by_spark(reading) else opened.table,
+        data=literal(reading.file),
+        title=title_of(reading.file),
         remarks=[*opened.remarks, *([said] if said else [])],
         file_format=file_format,
         out=out,

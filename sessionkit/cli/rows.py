@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import columns_in, say, zone_for
+from sessionkit.cli.opening import say, zone_for
 from sessionkit.cli.progress import silent, steps
 
 Grace = Annotated[
@@ -52,7 +52,7 @@ def sessionize(
         check_free(out, overwrite=overwrite)
     with steps(3, silent) as step:
         step("reading the rows")
-        by = list(columns_in(key))
+        by = list(of.columns_in(key))
         table, remarks = read_file(file, None, by, of.types_of(types))
         step("looking for sessions")
         zone, remark = zone_for(table, timestamp, timezone)

@@ -11,13 +11,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from sessionkit.aggregations import built_ins as agg
-from sessionkit.base.decisions import LATE
 from sessionkit.base.result_folders import Results
 from sessionkit.base.text import percent
 from sessionkit.plan import Plan, group_by_key
-from sessionkit.report.page import WEIGHED_DROPS, Findings, page
-from sessionkit.report.sessions import Sessions
-from sessionkit.report.written import as_arrow, write_table
+from sessionkit.report.page import Findings, page
+from sessionkit.report.written import write_table
 from sessionkit.run import Run
 from sessionkit.windows.session import SessionWindows
 
@@ -104,30 +102,18 @@ def make_report(report: Report) -> str:
     with report.place_for([*files.values(), "report.html"]) as results:
         report.progress("running the plan")
         run: Run = report.plan.run(report.records, frame="arrow")
-        report.progress("writing the tables")
-        for name, table in tables_of(run).items():
-            write_into(results, files[name], table)
-        report.progress("drawing the report")
         counts = run.metrics()
         remarks = list(dict.fromkeys([*report.remarks, *run.remarks()]))
-        write_page(results, report.findings(counts, run, files, remarks))
+        findings = report.findings(counts, run, files, remarks)
+        report.progress("writing the tables")
+        for name, table in findings.tables().items():
+            write_into(results, files[name], table)
+        report.progress("drawing the report")
+        write_page(results, findings)
         results.place()
     report.progress("done")
     said = [remark for remark in remarks if remark not in report.remarks]
     return "\n".join([*said, counted(counts), *_places(report.out, list(files.values()))])
-
-
-def tables_of(run: Run) -> Mapping[str, pa.Table]:
-    """The tables of the page, by name."""
-    sessions = Sessions(run)
-    cheap = int((run.trace.decision == LATE).sum()) <= WEIGHED_DROPS  # the missing grace costs a replay a record
-    return {
-        "sessions": sessions.table(),
-        "keys": sessions.key_table(),
-        "days": sessions.day_table(),
-        "dropped": as_arrow(run.dropped(missing_grace=cheap)),
-        "changelog": as_arrow(run.changelog()),
-    }
 
 
 def write_into(results: Results, name: str, table: pa.Table) -> None:

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from sessionkit.base.assets import read_asset
 from sessionkit.base.decisions import LATE
@@ -24,6 +25,7 @@ from sessionkit.report.parts import link, section, tiles
 from sessionkit.report.pictures import pictures
 from sessionkit.report.session_parts import session_sections
 from sessionkit.report.sessions import Sessions
+from sessionkit.report.written import as_arrow
 from sessionkit.run import Run
 from sessionkit.views.charts.drawing.script import plotly_script
 from sessionkit.windows.session import SessionWindows
@@ -51,17 +53,47 @@ class Findings:
     remarks: Sequence[str] = ()
 
     @cached_property
+    def run(self) -> Run:
+        """The run in this process, which the caller knows to be there."""
+        assert self.local is not None
+        return self.local
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The sessions of the run."""
+        return Sessions(self.run)
+
+    @cached_property
     def late(self) -> npt.NDArray[np.intp]:
         """Rows of the late records, evenly thinned where there are very many."""
-        assert self.local is not None
-        rows = np.flatnonzero(self.local.trace.decision == LATE)
+        rows = np.flatnonzero(self.run.trace.decision == LATE)
         return rows[:: max(1, -(-len(rows) // WEIGHED_DROPS))]
+
+    @cached_property
+    def dropped(self) -> pa.Table:
+        """The dropped records; with the grace that they lacked only where there are not very many."""
+        return as_arrow(self.run.dropped(missing_grace=self._weighs_all))
 
     @cached_property
     def missing_ms(self) -> npt.NDArray[np.int64]:
         """The grace that each of the late records lacked."""
-        assert self.local is not None
-        return missing_grace_ms(self.local.trace, self.windows, self.late)
+        if self._weighs_all:
+            return self.dropped["missing_grace_ms"].drop_null().to_numpy()
+        return missing_grace_ms(self.run.trace, self.windows, self.late)
+
+    @cached_property
+    def _weighs_all(self) -> bool:
+        return int((self.run.trace.decision == LATE).sum()) <= WEIGHED_DROPS
+
+    def tables(self) -> dict[str, pa.Table]:
+        """The tables beside the page, by name."""
+        return {
+            "sessions": self.sessions.table(),
+            "keys": self.sessions.key_table(),
+            "days": self.sessions.day_table(),
+            "dropped": self.dropped,
+            "changelog": as_arrow(self.run.changelog()),
+        }
 
     @property
     def windows(self) -> SessionWindows:
@@ -84,7 +116,7 @@ def page(findings: Findings) -> str:
     if run is None:
         parts.append("<p>The records are too many to draw: filter them, or use the Parquet files.</p>")
     elif len(run.trace):
-        parts.append(session_sections(Sessions(run), findings.files))
+        parts.append(session_sections(findings.sessions, findings.files))
         if len(run.trace.keys):
             parts.append(pictures(run))
         parts.append(dropped_sections(findings, run))

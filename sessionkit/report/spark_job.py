@@ -17,7 +17,7 @@ from sessionkit.plan import Plan
 from sessionkit.records.files.tables import parquet_schema
 from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.records.times import to_milliseconds
-from sessionkit.report.job import TABLES, Report, counted, tables_of, write_into, write_page
+from sessionkit.report.job import TABLES, Report, counted, write_into, write_page
 from sessionkit.report.sessions import free_name
 from sessionkit.run import Run
 from sessionkit.spark.session import QUICK_START, start_spark
@@ -140,11 +140,12 @@ def _draw(report: Report, run: SparkRun, results: Results) -> dict[str, int]:
         local = run.local()
     except InvalidData:
         local = None
+    findings = report.findings(counts, local, FILES if local is not None else {}, report.remarks)
     if local is not None:
-        found = tables_of(local)
+        tables = findings.tables()
         for name, file in FILES.items():
-            write_into(results, file, found[name])
-    write_page(results, report.findings(counts, local, FILES if local is not None else {}, report.remarks))
+            write_into(results, file, tables[name])
+    write_page(results, findings)
     return counts
 
 
