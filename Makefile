@@ -55,18 +55,22 @@ demo: $(READY) ## sessions of a month of flights on Spark, and a report: out/rep
 tools: $(READY) ## get and build what the tests need (they do so by themselves)
 	@$(PYTHON) -m tests.tools
 
-# Each test that starts a Spark runs it for seconds: what a long job gains by costs them more than it spares. They wait
-# more than they work, so three processes share two cores. Pages come after them, two at a time: a browser that waits
-# for its turn is taken for one that hangs.
+# Each test that starts a Spark runs it for seconds: what a long job gains by costs them more than it spares. Where the
+# archive of its classes is missing or does not fit, Java does without and says nothing.
+SHORT_SPARK := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:SharedArchiveFile="$(CURDIR)/out/spark.jsa" \
+  -Xlog:disable -Xlog:all=error:stderr
+
+# Tests wait more than they work, so four processes share two cores. Pages come after them, two at a time: a browser
+# that waits for its turn is taken for one that hangs.
 
 .PHONY: test
-test: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+test: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
 test: $(READY) tools ## all tests, with Spark and a browser, and all notebooks
-	$(PYTEST) -n 3 --dist loadgroup -m "not browser and not fault"
+	$(PYTEST) -n 4 --dist loadgroup -m "not browser and not fault"
 	$(MAKE) --no-print-directory coverage test-pages
 
 .PHONY: test-pages
-test-pages: export SPARK_SUBMIT_OPTS = -XX:TieredStopAtLevel=1 -XX:+UseSerialGC
+test-pages: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
 test-pages: $(READY) ## the pages and widgets in a browser, and all notebooks
 	$(PYTEST) -n 2 --dist loadscope -m browser
 	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
@@ -115,6 +119,7 @@ KILLS := 30
 SAMPLE := 400
 
 .PHONY: fault
+fault: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
 fault: $(READY) ## a stream on Spark that is killed, and whose disk is full, again and again: KILLS=30
 	SESSIONKIT_KILLS=$(KILLS) $(PYTEST) -s tests/fault/test_stream_faults.py
 

@@ -54,11 +54,11 @@ def _sentences(_wrong_sentences: list[str]) -> Iterator[None]:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Where tests are spread over processes, one has the Spark session for streams, and one that for all the rest.
+    """Where tests are spread over processes, one has the Spark session for streams, and one that for batches.
 
-    Tests that start a Spark of their own go with the latter: two at a time are enough for two cores.
+    A third has the tests that each start a Spark of their own: the group OWN_SPARK.
     """
-    if item.get_closest_marker("spark"):
+    if item.get_closest_marker("spark") and not item.get_closest_marker("xdist_group"):
         is_of_streams = any(word in item.path.stem for word in ("stream", "checkpoint", "replay"))
         item.add_marker(pytest.mark.xdist_group("spark for streams" if is_of_streams else "spark"))
 

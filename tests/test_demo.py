@@ -19,8 +19,9 @@ import sessionkit as sk
 from sessionkit.errors import SparkUnavailable
 from sessionkit.spark.environment.java_home import use_java
 from tests.kinds import flights_by_route
+from tests.spark.session import OWN_SPARK
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group(OWN_SPARK)]
 
 TABLE_COLUMNS = ["carrier", "origin", "window_start", "window_end", "count", "mean_delay", "status", "partition"]
 STEPS = [

@@ -12,11 +12,13 @@ from collections.abc import Callable
 from examples.kafka.jars import Missing, broker_jars
 from tests.differential.oracle import OracleUnavailable, build
 from tests.kinds import EACH_KIND, plan_of
+from tests.spark import class_archive
 
 
 def main() -> None:
     get("Kafka's jars", broker_jars)
     get("the program that asks Kafka Streams", build)
+    get("an archive of Spark's classes", class_archive.build)
     # several processes that meet a loop for the first time would each compile it
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         pool.map(compile_loops, EACH_KIND, chunksize=1)
@@ -25,7 +27,7 @@ def main() -> None:
 def get(what: str, step: Callable[[], object]) -> None:
     try:
         step()
-    except (Missing, OracleUnavailable) as error:
+    except (Missing, OracleUnavailable, class_archive.NoClassArchive) as error:
         print(f"without {what}: {error}", file=sys.stderr)
 
 

@@ -120,6 +120,7 @@ def mark(folder: Path, local: sk.Run, places: list[float]) -> None:
         (folder / "kills" / str(offsets[int(place * len(offsets))].as_py())).touch()
 
 
+@pytest.mark.fault
 def test_killed_drivers_and_workers_lose_and_double_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Drivers inside micro-batches, then workers inside tasks: these are tried again, and the last query ends."""
     table, dice = records(7), random.Random(7)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.spark.session import OWN_SPARK
+
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group(OWN_SPARK)]
 
 
 def test_a_stream_and_a_batch_through_spark_connect(tmp_path: Path) -> None:

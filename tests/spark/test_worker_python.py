@@ -17,7 +17,7 @@ from sessionkit.spark.environment.java_home import find_java
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.types import readable_errors
 from tests.spark.common import BASE, records, shuffled
-from tests.spark.session import OPTIONS
+from tests.spark.session import OPTIONS, OWN_SPARK
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -73,6 +73,7 @@ def other_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return python
 
 
+@pytest.mark.xdist_group(OWN_SPARK)
 def test_a_job_from_an_environment_that_is_not_activated(other_python: Path, tmp_path: Path) -> None:
     """Batch, stream, the replay source, Kafka's records and a state, on a session that was there before the import."""
     (tmp_path / "job.py").write_text(JOB, encoding="utf-8")

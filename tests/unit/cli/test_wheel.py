@@ -20,6 +20,8 @@ import pytest
 from sessionkit.errors import DISTRIBUTION
 from tests.unit.cli.clicks import CLICKS, COLUMNS
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("the wheel")]  # which is built once
+
 ROOT = Path(__file__).parents[3]
 GAP = ["--gap", "30m"]
 COMMANDS = {
@@ -95,7 +97,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(site: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The command as a user starts it, without anything of this environment but Python's own library."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-    environment = {**kept, "PYTHONPATH": str(site), "SESSIONKIT_INTERPRETED": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**kept, "PYTHONPATH": str(site), "SESSIONKIT_INTERPRETED": "1"}
     python = sysconfig.get_config_var("BINDIR")
     command = [f"{python}/python{sys.version_info.major}.{sys.version_info.minor}", "-s", "-m", "sessionkit"]
     return subprocess.run(
@@ -103,7 +105,6 @@ def run(site: Path, folder: Path, *arguments: str) -> subprocess.CompletedProces
     )
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_with_nothing_but_the_wheel(site: Path, files: Path, tmp_path: Path, kind: str) -> None:
     for name, options in COMMANDS.items():
@@ -114,7 +115,6 @@ def test_with_nothing_but_the_wheel(site: Path, files: Path, tmp_path: Path, kin
     assert "<h2>The sessions</h2>" in (tmp_path / "results" / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.slow
 def test_spark_is_asked_for_in_one_line(site: Path, files: Path, tmp_path: Path) -> None:
     done = run(site, tmp_path, "report", str(files / "clicks.csv"), *COMMANDS["report"], "--spark")
     assert (done.returncode, done.stdout) == (2, "")
