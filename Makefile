@@ -72,7 +72,7 @@ test: $(READY) tools ## all tests, with Spark and a browser, and all notebooks
 .PHONY: test-pages
 test-pages: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
 test-pages: $(READY) ## the pages and widgets in a browser, and all notebooks
-	$(PYTEST) -n 2 --dist loadscope -m browser
+	$(PYTEST) -n 2 --dist loadscope --no-loadscope-reorder -m browser
 	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
 # Compiled loops run as Python here, where coverage can see them, on few random cases. The floor only rises.
@@ -113,7 +113,7 @@ reliability: $(READY) ## long checks in pieces that resume, each until its goal:
 
 .PHONY: random
 random: $(READY) ## all random cases of the tests, of which `make test` draws a quarter
-	SESSIONKIT_CASES=all $(PYTEST) -n 2 -m "not spark and not browser" tests/unit tests/contract tests/property tests/conformance tests/differential tests/reliability
+	SESSIONKIT_CASES=all $(PYTEST) -n 2 -m "not spark and not browser" tests/unit tests/contract tests/property tests/conformance tests/differential tests/reliability tests/fault/test_rocksdb_faults.py
 
 KILLS := 30
 SAMPLE := 400

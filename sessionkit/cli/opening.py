@@ -6,20 +6,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
-from sessionkit.advice.round_grace import smallest_round_grace_ms
-from sessionkit.base.durations import duration_code, show_duration
 from sessionkit.cli.options import Reading
 from sessionkit.cli.wording import with_options
 from sessionkit.errors import InvalidArgument, problem, shorten
-from sessionkit.plan import Plan, group_by_key
-from sessionkit.records.files.tables import parquet_schema, read_file
-from sessionkit.records.inputs.pandas_columns import check_columns
-from sessionkit.records.times import lacks_zone
-from sessionkit.windows.session import SessionWindows
+
+# The engine takes half a second to load: it is loaded in the functions that need it, so that help comes at once.
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from sessionkit.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -38,6 +35,9 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
         InvalidArgument: no such file, or only one of the columns of partitions and offsets.
         MissingColumn: a column that an option names is not in the file.
     """
+    from sessionkit.records.files.tables import parquet_schema, read_file
+    from sessionkit.records.inputs.pandas_columns import check_columns
+
     _check_places(reading)
     schema = parquet_schema(reading.file)
     wanted = [*reading.keys, reading.timestamp, reading.partition, reading.offset, *values]
@@ -55,11 +55,15 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
 
 def is_read_by_spark(reading: Reading) -> bool:
     """True for a Parquet file that says where each record stands: Spark reads it by itself."""
+    from sessionkit.records.files.tables import parquet_schema
+
     schema = parquet_schema(reading.file)
     return schema is not None and (reading.offset is not None or _lists_places(schema.names))
 
 
 def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
+    from sessionkit.plan import group_by_key
+
     partition, offset, said = reading.partition, reading.offset, []
     if offset is None and _lists_places(table.column_names):
         partition, offset = "partition", "offset"
@@ -83,6 +87,8 @@ def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
 
 def zone_for(table: pa.Table, timestamp: str, given: str | None) -> tuple[str | None, list[str]]:
     """The zone to read times in, UTC where neither an option nor the column names one, and what to say about it."""
+    from sessionkit.records.times import lacks_zone
+
     place = table.schema.get_field_index(timestamp)
     if given is not None or place < 0 or not lacks_zone(table.column(place)):
         return given, []
@@ -103,6 +109,10 @@ def _lists_places(names: Sequence[str]) -> bool:
 
 def with_sessions(opened: Opened, gap: str, grace: str | None) -> tuple[Plan, str | None]:
     """The plan with session windows; and where no grace is given the one that was taken, in words."""
+    from sessionkit.advice.round_grace import smallest_round_grace_ms
+    from sessionkit.base.durations import duration_code, show_duration
+    from sessionkit.windows.session import SessionWindows
+
     if grace is not None:
         return opened.plan.windowed_by(SessionWindows(inactivity_gap=gap, grace=grace)), None
     plan = opened.plan.windowed_by(SessionWindows(inactivity_gap=gap, grace="0s")).count()

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 import typer
 
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.records.source import is_type
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file or folder of Parquet, CSV, JSON lines and the like.")]
 Key = Annotated[
@@ -131,6 +130,8 @@ def types_of(given: list[str] | None) -> dict[str, str]:
     Raises:
         InvalidArgument: one is not of this form, or there is no such type.
     """
+    from sessionkit.records.source import is_type
+
     found = {}
     for each in (part.strip() for text in given or [] for part in text.split(",")):
         name, is_there, kind = each.rpartition("=")

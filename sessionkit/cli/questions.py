@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import pyarrow as pa
 import typer
 
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import open_file, say, with_sessions
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.windows.session import SessionWindows
 
 OffsetNumber = Annotated[
     int | None, typer.Option("--offset", metavar="NUMBER", help="The row to explain, counted from 0, or its offset.")
@@ -56,6 +54,8 @@ def explain(
 
 def _typed(key: str, run: Any) -> str | int | bytes:
     """The key in the type of the keys of a run."""
+    import pyarrow as pa
+
     kind = run.trace.keys.type
     if pa.types.is_integer(kind) and key.lstrip("-").isdecimal():
         return int(key)
@@ -76,6 +76,7 @@ def suggest(
     """
     from sessionkit.advice.suggest import suggest_gap, suggest_grace
     from sessionkit.base.durations import duration_code
+    from sessionkit.windows.session import SessionWindows
 
     opened = open_file(reading)
     say(*opened.remarks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,7 +11,9 @@ from sessionkit.cli import options as of
 from sessionkit.cli.opening import is_read_by_spark, open_file, title_of, with_sessions
 from sessionkit.cli.progress import steps
 from sessionkit.cli.wording import with_options
-from sessionkit.plan import Plan
+
+if TYPE_CHECKING:
+    from sessionkit.plan import Plan
 
 Mean = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Also the mean of this column.")]
 Sum = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Also the sum of this column.")]

@@ -61,7 +61,7 @@ class StreamRun(SparkInput):
     def _events(self) -> DataFrame:
         from pyspark.sql import functions as F
 
-        from sessionkit.spark.worker.stream_partition import PROGRESS_COLUMNS, RESULT, PartitionProcessor
+        from sessionkit.spark.worker.partition_processor import PROGRESS_COLUMNS, RESULT, PartitionProcessor
 
         self._prepare_session()
         job = self.job("events", self._schema)

@@ -18,6 +18,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 import sessionkit as sk
+import sessionkit.spark.checkpoint  # registers itself
 from sessionkit.errors import InvalidArgument, InvalidData, StoreClosed, StoreMismatch
 from sessionkit.stores import HOLDS, READ_ONLY_KINDS, STORE_KINDS, Snapshot, store_class, store_kinds
 from sessionkit.stores.cache.contract import CachedSessions, CachedWindows

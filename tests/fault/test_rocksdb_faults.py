@@ -25,10 +25,11 @@ from sessionkit.errors import StoreCorrupted, StoreFailed
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.rocksdb.disk.folder import StoreFolder
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
+from tests.interpreted import fewer
 
 pytestmark = pytest.mark.slow
 
-KILLS, KILLS_IN_A_COMMIT, FLIPS = 50, 40, 300
+KILLS, KILLS_IN_A_COMMIT, FLIPS = fewer(50), fewer(40), fewer(300)
 LIMIT_S = 5
 START_S = 20  # what an unclosed store takes on top, on a busy machine: another Python is started
 # Children come from a process that has the library loaded and never opens a store: none of RocksDB's threads in it.

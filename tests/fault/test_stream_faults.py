@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.fault]
 
 KILLS = int(os.environ.get("SESSIONKIT_KILLS", "1"))
 ROOT = Path(__file__).parents[2]
@@ -120,7 +120,6 @@ def mark(folder: Path, local: sk.Run, places: list[float]) -> None:
         (folder / "kills" / str(offsets[int(place * len(offsets))].as_py())).touch()
 
 
-@pytest.mark.fault
 def test_killed_drivers_and_workers_lose_and_double_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Drivers inside micro-batches, then workers inside tasks: these are tried again, and the last query ends."""
     table, dice = records(7), random.Random(7)
@@ -210,7 +209,6 @@ exec "$@"
 """
 
 
-@pytest.mark.fault
 def test_a_disk_that_is_full_again_and_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A real one: it needs the right to mount (as root of a namespace of its own)."""
     table = records(2)

@@ -2,6 +2,7 @@
 
 from pyspark.daemon import manager
 
+import sessionkit.spark.worker.partition_processor
 import sessionkit.spark.worker.stream_partition  # noqa: F401
 
 if __name__ == "__main__":

@@ -1,22 +1,15 @@
-"""The engine inside Spark's state: one group a source partition, its windows as chunks in Spark's state store.
-
-Loaded by workers, so it imports pyspark; the rest of sessionkit does not need it.
-"""
+"""The engine inside Spark's state: one group a source partition, its windows as chunks in Spark's state store."""
 
 from __future__ import annotations
 
 import json
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
-
-import pandas as pd
-from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import Packed, to_stream, unpacked
-from sessionkit.spark.worker.task_wrapper import settle
 from sessionkit.steps.job import Job
 from sessionkit.steps.partition_run import PartitionRun
 from sessionkit.steps.views import WHOLE, EventsView
@@ -24,57 +17,42 @@ from sessionkit.stores.binding import check_bound
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.state.chunked_state import Chunk, ChunkedState
 
-# How far a partition came: what its state begins with, and what each micro-batch tells of it. `counts` are the counters
-# of `Run.metrics()` since the first record, as JSON.
-PROGRESS = "partition long, position long, stream_time_ms long, last_close_time_ms long, windows long, counts string"
-HEAD = f"{PROGRESS}, token string, holds string, bound string"
-CHUNK_NUMBER, CHUNK = "number long", "rows binary, gone binary"
-RESULT = f"data binary, {PROGRESS}"
-PROGRESS_COLUMNS = [field.split()[0] for field in PROGRESS.split(", ")]
+if TYPE_CHECKING:
+    import pandas as pd
 
 
-class PartitionProcessor(StatefulProcessor):
-    """One source partition: its records by offset, through the engine, over the state of the micro-batch before.
+def micro_batch(job: Job, frames: Iterable[pd.DataFrame], kept: KeptState) -> Iterator[tuple[Any, ...]]:
+    """The records of one partition through the engine, over what was kept of it: (events, how far it came) a step."""
+    assert job.source.offset is not None
+    place = job.columns.index(job.source.offset)
+    runs = [Packed(*row) for frame in frames for row in zip(*(frame[name] for name in Packed._fields), strict=True)]
+    records = unpacked(runs, place)
+    partition = int(runs[0].partition)
+    state, before = kept.read(partition)
+    run = PartitionRun(job, partition, state)
+    assert isinstance(run.view, EventsView)
+    for first in range(0, records.num_rows, job.step_records):
+        step = records.slice(first, job.step_records).rename_columns(list(job.columns))
+        events = list(run.step(step))
+        progress = (partition, *state.snapshot(partition), len(state), json.dumps(counted(before, run.view.counts)))
+        yield to_stream(events) if events else b"", *progress
+    kept.write(state, progress)
 
-    What Spark keeps is `head` (how far it came) and `chunks` (the windows). Decoded, they stand in a file in shared
-    memory, named by a token that is part of the head: so any worker of the machine goes on from it, and a task that is
-    tried again, or runs elsewhere, reads the chunks.
+
+class KeptState:
+    """A partition's state between micro-batches.
+
+    Decoded, the windows stand in a file in shared memory, named by a token that is part of the head: so any worker of
+    the machine goes on from it, and a task that is tried again, or runs elsewhere, reads the chunks.
     """
 
-    def __init__(self, job: Job, bound: Mapping[str, str], run: str) -> None:
-        self._job, self._bound, self._run = job, dict(bound), run
+    def __init__(self, head: Any, chunks: Any, holds: str, bound: Mapping[str, str], run: str) -> None:
+        self._head, self._chunks, self._holds, self._bound = head, chunks, holds, bound
+        self._files = SharedFiles(run)
 
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Names the state."""
-        self._head = handle.getValueState("head", HEAD)
-        self._chunks = handle.getMapState("chunks", CHUNK_NUMBER, CHUNK)
-        self._files = SharedFiles(self._run)
-
-    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
-        """One micro-batch of one partition."""
-        job = self._job
-        assert job.source.offset is not None
-        place = job.columns.index(job.source.offset)
-        runs = [Packed(*row) for frame in rows for row in zip(*(frame[name] for name in Packed._fields), strict=True)]
-        records = unpacked(runs, place)
-        partition = int(runs[0].partition)
-        state, before = self._state(partition)
-        run = PartitionRun(job, partition, state)
-        assert isinstance(run.view, EventsView)
-        for first in range(0, records.num_rows, job.step_records):
-            step = records.slice(first, job.step_records).rename_columns(list(job.columns))
-            events = list(run.step(step))
-            progress = (partition, *state.snapshot(partition), len(state), json.dumps(counted(before, run.view.counts)))
-            yield pd.DataFrame([(to_stream(events) if events else b"", *progress)], columns=["data", *PROGRESS_COLUMNS])
-        self._keep(state, progress)
-
-    def close(self) -> None:
-        """The task is done."""
-        settle()
-
-    def _state(self, partition: int) -> tuple[ChunkedState, Counter[str]]:
+    def read(self, partition: int) -> tuple[ChunkedState, Counter[str]]:
         """The partition as the last committed micro-batch left it, and its counters."""
-        of, head = self._job.holds, self._head.get() if self._head.exists() else None
+        of, head = self._holds, self._head.get() if self._head.exists() else None
         if head is None:
             return ChunkedState(of, partition), Counter()
         _, position, stream_time_ms, close_time_ms, windows, counts, token, _, bound = head
@@ -86,13 +64,14 @@ class PartitionProcessor(StatefulProcessor):
         snapshot = Snapshot(position, stream_time_ms, close_time_ms)
         return ChunkedState.read(of, partition, chunks, snapshot, windows=windows), before
 
-    def _keep(self, state: ChunkedState, progress: tuple[Any, ...]) -> None:
+    def write(self, state: ChunkedState, progress: tuple[Any, ...]) -> None:
+        """What changed goes into Spark's state."""
         change, token = state.seal(), uuid.uuid4().hex
         for number in change.forgotten:
             self._chunks.removeKey((number,))
         for chunk in change.written:
             self._chunks.updateValue((chunk.number,), (chunk.rows, chunk.gone))
-        self._head.update((*progress, token, self._job.holds, json.dumps(self._bound)))
+        self._head.update((*progress, token, self._holds, json.dumps(self._bound)))
         self._files.save(state, token)
 
 

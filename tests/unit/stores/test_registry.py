@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from sessionkit.stores.registry import open_store, store_class, store_kinds, suc
 
 def test_the_kinds_that_come_along() -> None:
     assert store_kinds() == ["memory", "rocksdb", "spark"]
+    importlib.import_module("sessionkit.spark.checkpoint")  # registers itself
     assert "spark" in READ_ONLY_KINDS
 
 

@@ -1,0 +1,33 @@
+"""What users import from here; `__init__.py` loads each name when it is first asked for."""
+
+from . import aggregations as aggregations, errors as errors, stores as stores, windows as windows
+from .advice.suggest import suggest_gap as suggest_gap, suggest_grace as suggest_grace
+from .advice.sweep import sweep as sweep
+from .aggregations.built_ins import (
+    aggregation as aggregation,
+    collect as collect,
+    count as count,
+    first as first,
+    last as last,
+    max as max,
+    mean as mean,
+    min as min,
+    reduce as reduce,
+    sum as sum,
+)
+from .audits.audit import Audit as Audit, audit as audit
+from .exports.export import Export as Export
+from .plan import Plan as Plan, group_by_key as group_by_key
+from .records.partitioner import partition_for as partition_for
+from .records.samples import load_sample as load_sample
+from .run import Run as Run
+from .sessionize import sessionize as sessionize
+from .spark.checkpoint import read_state as read_state
+from .spark.kafka import from_kafka as from_kafka, to_kafka as to_kafka
+from .stores import open_store as open_store
+from .widgets import browse as browse, play as play, tune as tune, watch as watch
+from .windows.hopping import TimeWindows as TimeWindows
+from .windows.session import SessionWindows as SessionWindows
+from .windows.sliding.windows import SlidingWindows as SlidingWindows
+
+__version__: str

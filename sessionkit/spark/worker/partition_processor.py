@@ -1,0 +1,61 @@
+"""What Spark calls for each source partition of a stream.
+
+As a query starts, Spark starts one more Python, which asks for the names of the state and ends. So this module loads
+nothing but pyspark: the engine comes with the first records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pyspark.serializers import CloudPickleSerializer
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from sessionkit.steps.job import Job
+
+# How far a partition came: what its state begins with, and what each micro-batch tells of it. `counts` are the counters
+# of `Run.metrics()` since the first record, as JSON.
+PROGRESS = "partition long, position long, stream_time_ms long, last_close_time_ms long, windows long, counts string"
+HEAD = f"{PROGRESS}, token string, holds string, bound string"
+CHUNK_NUMBER, CHUNK = "number long", "rows binary, gone binary"
+RESULT = f"data binary, {PROGRESS}"
+PROGRESS_COLUMNS = [field.split()[0] for field in PROGRESS.split(", ")]
+
+PACKING: Any = CloudPickleSerializer()  # type: ignore[no-untyped-call]
+
+
+class PartitionProcessor(StatefulProcessor):
+    """One source partition: its records by offset, through the engine, over the state of the micro-batch before.
+
+    What Spark keeps is `head` (how far it came) and `chunks` (the windows).
+    """
+
+    def __init__(self, job: Job, bound: Mapping[str, str], run: str) -> None:
+        # packed as Spark packs all of this, and unpacked only where it is worked on
+        self._job, self._bound, self._run = PACKING.dumps(job), dict(bound), run
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Names the state."""
+        self._head = handle.getValueState("head", HEAD)
+        self._chunks = handle.getMapState("chunks", CHUNK_NUMBER, CHUNK)
+
+    def handleInputRows(self, key: Any, rows: Any, timerValues: Any) -> Iterator[pd.DataFrame]:
+        """One micro-batch of one partition."""
+        import pandas as pd
+
+        from sessionkit.spark.worker.stream_partition import KeptState, micro_batch
+
+        job: Job = PACKING.loads(self._job)
+        kept = KeptState(self._head, self._chunks, job.holds, self._bound, self._run)
+        for step in micro_batch(job, rows, kept):
+            yield pd.DataFrame([step], columns=["data", *PROGRESS_COLUMNS])
+
+    def close(self) -> None:
+        """The task is done."""
+        from sessionkit.spark.worker.task_wrapper import settle
+
+        settle()
