@@ -67,7 +67,7 @@ SHORT_SPARK := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:SharedArchiveFile="$
 test: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)
 test: $(READY) tools ## all tests, with Spark and a browser, and all notebooks
 	$(PYTEST) -n 4 --dist loadgroup -m "not browser and not fault"
-	$(MAKE) --no-print-directory coverage test-pages
+	$(MAKE) --no-print-directory test-pages
 
 .PHONY: test-pages
 test-pages: export SPARK_SUBMIT_OPTS = $(SHORT_SPARK)

@@ -26,6 +26,7 @@ data, plan = clicks({COUNT}), spent_in(SESSIONS)"""
 DRAWN = """nth => {
   const place = document.querySelectorAll('.sessionkit-picture')[nth];
   const found = {};
+  if (!place) return found;  // for a moment, while a view is exchanged
   for (const trace of place.querySelectorAll('.scatterlayer .trace')) {
     const name = trace.__data__[0].trace.name.split(/[ ,:(]/)[0];
     found[name] = (found[name] ?? 0) + trace.querySelectorAll('path.point').length;
