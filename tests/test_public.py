@@ -94,6 +94,17 @@ def test_what_is_registered_is_public() -> None:
     assert set(BUILT_INS) <= set(sk.__all__)
 
 
+def test_what_is_registered_is_there_before_anything_else_is_loaded() -> None:
+    """Each part of the package is loaded when it is asked for: so a folder loads what registers itself in it."""
+    asked = (
+        "from sessionkit.aggregations import BUILT_INS; from sessionkit.windows import WINDOW_KINDS; "
+        "print(*sorted(BUILT_INS), *sorted(kind.__name__ for kind in WINDOW_KINDS))"
+    )
+    said = subprocess.run([sys.executable, "-c", asked], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    expected = [*sorted(set(BUILT_INS) & set(sk.__all__)), "SessionWindows", "SlidingWindows", "TimeWindows"]
+    assert said.split() == expected
+
+
 def test_every_error_is_a_builtin_one_too() -> None:
     errors = [e for e in vars(sk.errors).values() if inspect.isclass(e) and issubclass(e, sk.errors.SessionkitError)]
     roots = {sk.errors.SessionkitError, sk.errors.StoreError}

@@ -1,5 +1,6 @@
 """What a window computes: the aggregations that there are, the contract of one, and the folds that run them."""
 
+import sessionkit.aggregations.built_ins  # noqa: F401 - they register themselves
 from sessionkit.aggregations.contract import BUILT_INS, Aggregation, Part, built_in
 
 __all__ = ["BUILT_INS", "Aggregation", "Part", "built_in"]

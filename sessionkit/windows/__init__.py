@@ -3,6 +3,10 @@
 Whoever adds a kind writes one class with the members of `WindowKind`, and registers it by `@window_kind`.
 """
 
+# each kind registers itself
+import sessionkit.windows.hopping
+import sessionkit.windows.session
+import sessionkit.windows.sliding.windows  # noqa: F401
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.base.durations import Duration, duration_code, duration_ms, length_ms, retention_ms, show_duration

@@ -15,6 +15,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 def test_a_damaged_checkpoint_is_read_right_or_refused(spark: SparkSession) -> None:
     from tests.reliability.checkpoints import check
 
-    outcome = check(seed=4, count=5)
+    outcome = check(seed=4, count=8)
     assert outcome.wrong == []
     assert outcome.noted["right"] and outcome.noted["refused"]
