@@ -60,7 +60,7 @@ tools: $(READY) ## get and build what the tests need (they do so by themselves)
 SHORT_SPARK := -XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:SharedArchiveFile="$(CURDIR)/out/spark.jsa" \
   -Xlog:disable -Xlog:all=error:stderr
 
-# Tests wait more than they work, so four processes share two cores. Pages come after them, two at a time: a browser
+# Tests of Spark wait, now and then: four processes keep two cores busy. Pages come after them, two at a time: a browser
 # that waits for its turn is taken for one that hangs.
 
 .PHONY: test

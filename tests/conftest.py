@@ -9,6 +9,7 @@ import hypothesis
 import pytest
 
 from tests.interpreted import INTERPRETED, let_loops_run_as_python
+from tests.memory import MEMORY
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -33,12 +34,8 @@ CHROMIUM_ARGUMENTS = [
 hypothesis.settings.register_profile("sessionkit", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("sessionkit")
 
-# Files of tests lie in memory where there is plenty of it, and programs may be run from there: a disk takes longer.
-MEMORY, ROOM = "/dev/shm", 4 * 2**30  # noqa: S108
-if "TMPDIR" not in os.environ and os.path.isdir(MEMORY) and os.access(MEMORY, os.W_OK):
-    about = os.statvfs(MEMORY)
-    if about.f_bavail * about.f_frsize > ROOM and not about.f_flag & os.ST_NOEXEC:
-        os.environ["TMPDIR"] = os.environ["SPARK_LOCAL_DIRS"] = MEMORY
+if MEMORY is not None and "TMPDIR" not in os.environ:
+    os.environ["TMPDIR"] = os.environ["SPARK_LOCAL_DIRS"] = MEMORY
 
 if INTERPRETED:
     let_loops_run_as_python()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.decisions import LATE, REASONS
+from sessionkit.base.decisions import REASONS
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import shorten
@@ -65,7 +65,7 @@ def _drop_table(findings: Findings, run: Run) -> str:
     windows = findings.windows
     missing = dict(zip(findings.late.tolist(), findings.missing_ms.tolist(), strict=True))
     dropped = np.flatnonzero(~trace.accepted)
-    thinned = len(findings.late) < int((trace.decision == LATE).sum())
+    thinned = not findings.weighs_all
     rows = (findings.late if thinned else dropped)[:SHOWN_DROPS]
     several = len(trace.batch.partitions) > 1
     body: list[list[Cell]] = []

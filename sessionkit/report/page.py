@@ -52,7 +52,7 @@ class Findings:
     files: Mapping[str, str] = field(default_factory=dict)
     remarks: Sequence[str] = ()
 
-    @cached_property
+    @property
     def run(self) -> Run:
         """The run in this process, which the caller knows to be there."""
         assert self.local is not None
@@ -66,24 +66,28 @@ class Findings:
     @cached_property
     def late(self) -> npt.NDArray[np.intp]:
         """Rows of the late records, evenly thinned where there are very many."""
-        rows = np.flatnonzero(self.run.trace.decision == LATE)
-        return rows[:: max(1, -(-len(rows) // WEIGHED_DROPS))]
+        return self._all_late[:: max(1, -(-len(self._all_late) // WEIGHED_DROPS))]
+
+    @property
+    def weighs_all(self) -> bool:
+        """Whether there are so few late records that the missing grace of each is worked out."""
+        return len(self._all_late) <= WEIGHED_DROPS
+
+    @cached_property
+    def _all_late(self) -> npt.NDArray[np.intp]:
+        return np.flatnonzero(self.run.trace.decision == LATE)
 
     @cached_property
     def dropped(self) -> pa.Table:
         """The dropped records; with the grace that they lacked only where there are not very many."""
-        return as_arrow(self.run.dropped(missing_grace=self._weighs_all))
+        return as_arrow(self.run.dropped(missing_grace=self.weighs_all))
 
     @cached_property
     def missing_ms(self) -> npt.NDArray[np.int64]:
         """The grace that each of the late records lacked."""
-        if self._weighs_all:
+        if self.weighs_all:
             return self.dropped["missing_grace_ms"].drop_null().to_numpy()
         return missing_grace_ms(self.run.trace, self.windows, self.late)
-
-    @cached_property
-    def _weighs_all(self) -> bool:
-        return int((self.run.trace.decision == LATE).sum()) <= WEIGHED_DROPS
 
     def tables(self) -> dict[str, pa.Table]:
         """The tables beside the page, by name."""

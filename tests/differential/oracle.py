@@ -17,14 +17,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.memory import MEMORY
+
 FOLDER = Path(__file__).parent.parent / "oracle"
 JAR = FOLDER / "target" / "oracle.jar"
 BUILT = FOLDER / "target" / "built"  # written after a build that went through
 KAFKA_VERSION = "4.3.1"
 OLDEST_JAVA = 17
 ANSWER_TIMEOUT_S = 300
-# RocksDB's files, of either side: in memory where the machine has such a folder, as a disk's fsync takes long
-MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
 FLAGS = ("-XX:+UseSerialGC", "-Xmx1g", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import random
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,11 +16,11 @@ from sessionkit.stores.rocksdb.disk import open_strictly as strict
 from sessionkit.stores.rocksdb.disk.folder import StoreFolder
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
+from tests.memory import MEMORY
 
 NAME = "clicks"
 KINDS = ("session", "session by time", "window")
 # In memory where there is such a place: what a loss of power would leave is not asked here.
-FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
 # Children come from a process that has the library loaded and never uses RocksDB: none of its threads are missing.
 CHILDREN = multiprocessing.get_context("forkserver")
 CHILDREN.set_forkserver_preload([__name__])
@@ -57,7 +56,7 @@ class Child:
 @contextmanager
 def scratch(inside: Path | None = None) -> Iterator[Path]:
     """A folder that goes away again; a process that may be killed has it `inside` one of the process that kills it."""
-    with tempfile.TemporaryDirectory(dir=inside or FAST) as place:
+    with tempfile.TemporaryDirectory(dir=inside or MEMORY) as place:
         yield Path(place)
 
 

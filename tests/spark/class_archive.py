@@ -11,18 +11,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-import sessionkit as sk
-from tests.spark.common import collected, read_stream, records, write_files
+from tests.spark.common import BASE, collected, read_stream, records, write_files
 from tests.spark.session import start_spark
 
 ROOT = Path(__file__).parents[2]
 ARCHIVE = ROOT / "out" / "spark.jsa"  # the Makefile has Java use it
 GOAL = "-XX:ArchiveClassesAtExit"
-PLAN = (
-    sk.group_by_key("key", timestamp="at", partition="partition", offset="offset")
-    .windowed_by(sk.SessionWindows(inactivity_gap="5s", grace="8s"))
-    .count()
-)
+PLAN = BASE.count()
 
 
 class NoClassArchive(Exception):

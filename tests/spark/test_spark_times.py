@@ -185,7 +185,7 @@ def test_a_stream_whose_columns_change_says_so_at_its_next_start(spark: SparkSes
 
 def test_records_for_kafka_are_the_same_whatever_results_show(spark: SparkSession) -> None:
     df = spark.createDataFrame(night())
-    for kind in ("session", "hopping"):
+    for kind in KINDS:
         found = []
         for times in ("timestamp", "ms"):
             run = plan_for(kind, times=times).run(df)

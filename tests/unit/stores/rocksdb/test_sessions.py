@@ -47,17 +47,17 @@ from sessionkit.stores.rocksdb.row_space import HEADER
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from tests.interpreted import fewer
 from tests.kinds import in_ms
+from tests.memory import MEMORY
 
 Spans = list[tuple[Any, int, int]]
 
 
 # In memory where there is such a place: what a loss of power would leave is not asked here.
-FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
 
 
 @pytest.fixture
 def tmp_path() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=FAST) as place:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
         yield Path(place)
 
 
@@ -378,7 +378,7 @@ STEPS = st.lists(
 
 @pytest.fixture(scope="module")
 def machine_directory() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(dir=FAST) as directory:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
         yield Path(directory)
 
 
@@ -457,7 +457,7 @@ class SameAsMemory(RuleBasedStateMachine):
 
     @initialize(time_ordered=st.booleans())
     def open(self, time_ordered: bool) -> None:
-        self.directory = Path(tempfile.mkdtemp(dir=FAST))
+        self.directory = Path(tempfile.mkdtemp(dir=MEMORY))
         self.options = {"directory": self.directory, "time_ordered": time_ordered, "segment_interval": "7ms"}
         self.disk, self.memory = opened(**self.options), MemorySessionStore()
 
@@ -618,7 +618,7 @@ def test_a_block_reaches_the_disk_with_its_position_or_not_at_all(directory: Pat
 
 
 def after_a_crash(directory: Path) -> tuple[list[str], int]:
-    with tempfile.TemporaryDirectory(dir=FAST) as elsewhere:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as elsewhere:
         shutil.copytree(directory / "clicks", Path(elsewhere) / "clicks")
         with opened(Path(elsewhere)) as store:
             return [f"{s.key}{s.aggregate}" for s in store.all()], store.snapshot(0).position

@@ -19,9 +19,9 @@ from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
 from tests.interpreted import fewer
 from tests.kinds import in_ms
+from tests.memory import MEMORY
 
 Starts = list[tuple[Any, int]]
-FAST = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108
 FORMS: dict[str, dict[str, bool]] = {
     "ordinary": {},
     "by time": {"time_ordered": True},
@@ -33,7 +33,7 @@ every_form = pytest.mark.parametrize("form", FORMS)
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Path]:
     """Where the stores of these tests lie; in memory where there is such a place."""
-    with tempfile.TemporaryDirectory(dir=FAST) as directory:
+    with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
         yield Path(directory)
 
 
