@@ -152,6 +152,10 @@ notebooks: $(READY) ## run the tutorials anew and save their outputs
 public-api: $(READY) ## write tests/public_api.txt anew: the signatures of all public names
 	$(PYTHON) -m tests.public_api
 
+.PHONY: pictures
+pictures: $(READY) ## every chart on data of four shapes in a browser: what is wrong with it; the pictures lie in out/pictures
+	$(PYTHON) -m tests.pictures.look $(CHARTS)
+
 .PHONY: docs
 docs: $(READY) ## write docs/functions.md, and what the code in README and docs prints, anew
 	$(PYTHON) -m tests.docs.write

@@ -25,6 +25,7 @@ from .sessionize import sessionize as sessionize
 from .spark.checkpoint import read_state as read_state
 from .spark.kafka import from_kafka as from_kafka, to_kafka as to_kafka
 from .stores import open_store as open_store
+from .views.charts.options import options as options
 from .widgets import browse as browse, play as play, tune as tune, watch as watch
 from .windows.hopping import TimeWindows as TimeWindows
 from .windows.session import SessionWindows as SessionWindows

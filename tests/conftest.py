@@ -104,18 +104,23 @@ def spark() -> Iterator["SparkSession"]:
     session.stop()
 
 
+def chromium() -> str | None:
+    """The system's own, if there is one."""
+    return next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
+
+
 @pytest.fixture(scope="session")
 def browser() -> Iterator["Browser"]:
     """The system's Chromium, started once: its start is what costs time."""
     pytest.importorskip("playwright", reason="playwright is not installed")
     from playwright.sync_api import sync_playwright
 
-    chromium = next((path for name in CHROMIUM_NAMES if (path := shutil.which(name))), None)
-    if chromium is None:
+    path = chromium()
+    if path is None:
         pytest.skip(
             f"no Chromium on PATH (looked for {', '.join(CHROMIUM_NAMES)}); install one, e.g. apt-get install chromium"
         )
     with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
+        running = playwright.chromium.launch(executable_path=path, args=CHROMIUM_ARGUMENTS)
         yield running
         running.close()

@@ -116,7 +116,7 @@ class GapSuggestion:
             )
         return said
 
-    def figure(self, *, theme: Theme = "light") -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The pauses over a logarithm of time, with the valleys."""
         from sessionkit.views.charts.settings import gap_figure
 
@@ -275,7 +275,7 @@ class GraceSuggestion:
         first, *rest = self.words()
         return html_block(f"<p><b>{escape_html(first)}</b> {escape_html(' '.join(rest))}</p>")
 
-    def figure(self, *, theme: Theme = "light") -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The share of records that is kept, over the grace."""
         from sessionkit.views.charts.settings import grace_figure
 

@@ -101,13 +101,13 @@ class Sweep:
             out[i] = bool((no_worse & ((dropped < dropped[i]) | (delay < delay[i]))).any())
         return out
 
-    def heat_map(self, measure: str = "dropped_share", *, theme: Theme = "light") -> go.Figure:
+    def heat_map(self, measure: str = "dropped_share", *, theme: Theme | None = None) -> go.Figure:
         """The cells as a grid of two settings, coloured by a measure, with its number in each."""
         from sessionkit.views.charts.settings import heat_map
 
         return heat_map(self, measure, theme=theme)
 
-    def pareto(self, *, theme: Theme = "light") -> go.Figure:
+    def pareto(self, *, theme: Theme | None = None) -> go.Figure:
         """What is dropped against how long a result waits; cells that another one beats are grey."""
         from sessionkit.views.charts.settings import pareto
 

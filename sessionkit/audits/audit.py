@@ -177,7 +177,7 @@ class Audit:
             return False
         return kept_ms < (self.recommended_retention_ms or FOREVER_MS)
 
-    def figure(self, *, theme: Theme = "light") -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The results over time: those that came as they should, and those that did not."""
         from sessionkit.views.charts.audit import audit_figure
 

@@ -170,12 +170,12 @@ class SparkRun(SparkReading):
         return self.local(number).explain(offset=offset, partition=number)
 
     def plane(
-        self, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any
+        self, key: Any = None, *, partition: int | None = None, theme: Theme | None = None, **options: Any
     ) -> go.Figure:
         """The history of one key of one partition, which is collected for it."""
         return self.local(self._only_partition(partition, "a key")).plane(key, theme=theme, **options)
 
-    def lanes(self, *, partition: int | None = None, theme: Theme = "light", **options: Any) -> go.Figure:
+    def lanes(self, *, partition: int | None = None, theme: Theme | None = None, **options: Any) -> go.Figure:
         """The sessions of many keys of one partition, which is collected for it."""
         return self.local(self._only_partition(partition, "a picture")).lanes(theme=theme, **options)
 

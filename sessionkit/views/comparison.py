@@ -144,7 +144,7 @@ class Comparison:
         ]
         return [*said, f"Of the {noun}s {c[SAME]:,} stay as they are; {', '.join(told)}."]
 
-    def figure(self, *, theme: Theme = "light", most: int = 8) -> go.Figure:
+    def figure(self, *, theme: Theme | None = None, most: int = 8) -> go.Figure:
         """The windows of the keys that change most, with those before above those after."""
         from sessionkit.views.charts.comparison import comparison_figure
 

@@ -88,7 +88,7 @@ class Emissions:
     def figure(
         self,
         *,
-        theme: Theme = "light",
+        theme: Theme | None = None,
         over: Over | None = None,
         first: int | None = None,
         last: int | None = None,

@@ -72,7 +72,7 @@ class Latency:
         }
         return frame_of(found, batch)
 
-    def figure(self, *, theme: Theme = "light") -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The delays as a histogram, beside the smallest that is possible."""
         from sessionkit.views.charts.over_time import latency_figure
 
@@ -146,7 +146,7 @@ class OpenWindows:
         }
         return frame_of(found, batch)
 
-    def figure(self, *, theme: Theme = "light") -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The number after each record, over stream time."""
         from sessionkit.views.charts.over_time import open_figure
 

@@ -44,7 +44,7 @@ def audit_figure(
     known: Sequence[str],
     *,
     timezone: str,
-    theme: Theme,
+    theme: Theme | None,
 ) -> go.Figure:
     """Bars of results by window end; a colour and a pattern for each verdict, so that they are told apart in grey too.
 

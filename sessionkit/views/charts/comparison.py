@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sessionkit.base.durations import show_duration
-from sessionkit.base.text import escape_label, plural
+from sessionkit.base.text import plural
 from sessionkit.errors import shorten
 from sessionkit.views.charts.drawing.grammar import legend_height
+from sessionkit.views.charts.drawing.labels import key_label, text_width
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain, event_time_axis
 
@@ -25,12 +26,13 @@ MOST_WINDOWS = 20  # of one lane, on average
 Bar = tuple[str, int, int, str]  # lane, start, end, what the pointer says
 
 
-def comparison_figure(comparison: Comparison, *, theme: Theme, most: int) -> go.Figure:
+def comparison_figure(comparison: Comparison, *, theme: Theme | None, most: int) -> go.Figure:
     """Two lanes a key, `before` over `after`; a colour and a pattern for what became of a window."""
     import plotly.graph_objects as go
 
     colours = palette(theme)
-    keys = _keys(comparison, most)
+    span = _stretch(comparison, 2 * most)
+    keys, more = _keys(comparison, span, most)
     bars: dict[str, list[Bar]] = {}
     for group in comparison.groups:
         key = comparison.key_of(group)
@@ -42,15 +44,16 @@ def comparison_figure(comparison: Comparison, *, theme: Theme, most: int) -> go.
                     f"{group.what}: {show_duration(end - start)}, {len(group.before)} before, {len(group.after)} after"
                 )
                 bars.setdefault(group.what, []).append((_lane(key, name), start, end, said))
-    low_ms, high_ms = _stretch(bars, 2 * len(keys))
+    low_ms, high_ms = span
     lanes = [_lane(key, name) for key in reversed(keys) for name in ("after", "before")]
     least_ms = (high_ms - low_ms) // LEAST_BAR
     figure = go.Figure([_bars(what, bars[what], least_ms, colours) for what in _STYLES if what in bars])
     notes = comparison.words()
-    if any(not low_ms <= start <= high_ms for mine in bars.values() for _, start, _, _ in mine):
+    if more or any(not low_ms <= start <= high_ms for mine in bars.values() for _, start, _, _ in mine):
         notes = [*notes, f"shown: of {plural(len(keys), 'key')} the stretch with the most changes; table() has all"]
-    bottom = legend_height(len(bars), PLAIN_WIDTH - 180)
-    dress_plain(figure, colours, "What changes", notes, max(len(lanes), 2) * LANE, bottom=bottom, left=170)
+    left = round(max((text_width(lane, 13) for lane in lanes), default=60)) + 20
+    bottom = legend_height(len(bars), PLAIN_WIDTH - left - 26)
+    dress_plain(figure, colours, "What changes", notes, max(len(lanes), 2) * LANE, bottom=bottom, left=left)
     figure.update_layout(barmode="overlay", bargap=0.25)
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=lanes, showgrid=False)
     pad = (high_ms - low_ms) // 50 + 1
@@ -91,14 +94,22 @@ def _bars(what: str, bars: list[Bar], least_ms: int, colours: Palette) -> go.Bar
     )
 
 
-def _stretch(bars: dict[str, list[Bar]], lanes: int) -> tuple[int, int]:
+def _stretch(comparison: Comparison, lanes: int) -> tuple[int, int]:
     """(from, to) of the stretch with the most changes in which a lane has no more bars than can be seen."""
-    every = np.array([bar[1:3] for mine in bars.values() for bar in mine], np.int64).reshape(-1, 2)
+    every = np.array(
+        [
+            (*bounds, group.what != "same")
+            for group in comparison.groups
+            for side in (0, 1)
+            for bounds in comparison.bounds(side, group)
+        ],
+        np.int64,
+    ).reshape(-1, 3)
     if not len(every):
         return 0, 1
-    low, high = int(every.min()), int(every.max())
+    low, high = int(every[:, 0].min()), int(every[:, 1].max())
     length = (high - low) * min(1.0, MOST_WINDOWS * lanes / len(every))
-    starts = np.sort(np.array([bar[1] for what, mine in bars.items() if what != "same" for bar in mine], np.int64))
+    starts = np.sort(every[every[:, 2] > 0, 0])
     if length >= high - low or not len(starts):
         return low, high
     held = np.searchsorted(starts, starts + length) - np.arange(len(starts))
@@ -106,11 +117,20 @@ def _stretch(bars: dict[str, list[Bar]], lanes: int) -> tuple[int, int]:
     return first, int(first + length)
 
 
-def _keys(comparison: Comparison, most: int) -> list[Any]:
-    """The keys with the most windows that are not the same, in the order of their changes."""
-    changes = Counter(comparison.key_of(group) for group in comparison.groups if group.what != "same")
-    return [key for key, _ in sorted(changes.items(), key=lambda pair: (-pair[1], str(pair[0])))[:most]]
+def _keys(comparison: Comparison, span: tuple[int, int], most: int) -> tuple[list[Any], bool]:
+    """The keys with the most changes in this span, in the order of these; whether there are others that change."""
+    changes: Counter[Any] = Counter()
+    others = False
+    for group in comparison.groups:
+        if group.what != "same":
+            bounds = [each for side in (0, 1) for each in comparison.bounds(side, group)]
+            within = any(start <= span[1] and end >= span[0] for start, end in bounds)
+            changes[comparison.key_of(group)] += within
+            others |= not within
+    chosen = [key for key, count in changes.items() if count]
+    chosen.sort(key=lambda key: (-changes[key], str(key)))
+    return chosen[:most], others or len(chosen) > most
 
 
 def _lane(key: Any, side: str) -> str:
-    return f"{escape_label(shorten(key, 16))} · {side}"
+    return f"{key_label(shorten(key, 24), 24)} · {side}"

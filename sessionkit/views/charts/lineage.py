@@ -21,7 +21,7 @@ LEAST_BAR = 160  # a bar is at least such a part of the picture, to be seen
 ROOM_FOR_WORDS = 9  # bars of one level beside which their records are written
 
 
-def lineage_figure(lineage: Lineage, *, theme: Theme) -> go.Figure:
+def lineage_figure(lineage: Lineage, *, theme: Theme | None) -> go.Figure:
     """Bars at the height of their merges; a line from each to the session that it became a part of."""
     import plotly.graph_objects as go
 

@@ -38,13 +38,13 @@ class Pictures:
 
     @called_as('run.plane("ada")')
     def plane(
-        self: _Drawn, key: Any = None, *, partition: int | None = None, theme: Theme = "light", **options: Any
+        self: _Drawn, key: Any = None, *, partition: int | None = None, theme: Theme | None = None, **options: Any
     ) -> go.Figure:
         """The history of one key: event time across, arrival upward. Without `key`, of the key with most events.
 
         Args:
             partition: where to look; by default the one with most of the key's records.
-            theme: "light" or "dark".
+            theme: "light" or "dark"; without it that of `sk.options`.
             options: `first` and `last` (offsets) show only a part; `playback=True` adds a slider that replays the
                 arrivals, also in a saved page; `clock` names the clock of the axis; `width` is in pixels, 700 or more.
         Raises:
@@ -60,14 +60,19 @@ class Pictures:
 
     @called_as("run.lanes()")
     def lanes(
-        self: _Drawn, *, start: Moment | None = None, end: Moment | None = None, theme: Theme = "light", **options: Any
+        self: _Drawn,
+        *,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        theme: Theme | None = None,
+        **options: Any,
     ) -> go.Figure:
         """The windows of many keys, a lane each.
 
         Args:
             start, end: the span of event time, both included: times as in `explain`, or milliseconds; without them the
                 part with the most to see, and `start=0` shows everything. `first_ms` and `last_ms` are their old names.
-            theme: "light" or "dark".
+            theme: "light" or "dark"; without it that of `sk.options`.
             options: `keys` names them, or `most` (40) says how many; `sort` is "drops", "merges", "activity" or "key";
                 `clock` names the clock of the axis; `width` is in pixels, 700 or more.
         Raises:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sessionkit.base.durations import show_duration
-from sessionkit.views.charts.drawing.grammar import axis_title
-from sessionkit.views.charts.drawing.palettes import Theme, palette
-from sessionkit.views.charts.drawing.simple_frame import dress_plain, event_time_axis
+from sessionkit.base.text import percent, plural
+from sessionkit.trace.trace import Trace
+from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
+from sessionkit.views.charts.drawing.lengths_axis import lengths_axis, takes_logarithm
+from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
+from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain, event_time_axis
+from sessionkit.views.loops import decades
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -19,84 +24,140 @@ if TYPE_CHECKING:
 
 PLOT_HEIGHT, BARS = 320, 80
 MOST_POINTS = 4_000  # of a line: more than the picture has pixels
-UNITS = ((86_400_000, "days"), (3_600_000, "hours"), (60_000, "minutes"), (1_000, "seconds"), (1, "ms"))
+STRETCHES = 500  # of a picture of more records: each a band from the fewest to the most
+SHARES = (0.5, 0.9, 0.99, 1.0)  # of the results, each with a mark at the wait that so many do not exceed
+HEADROOM = 1.45  # of the plot over the highest bar, where the marks are named
 
 
-def latency_figure(latency: Latency, *, theme: Theme) -> go.Figure:
-    """How many results waited how long; the line is the least that gap and grace allow."""
+def latency_figure(latency: Latency, *, theme: Theme | None) -> go.Figure:
+    """How many results waited how long, with the least that gap and grace allow and the waits of most results."""
     import plotly.graph_objects as go
 
-    colours, delay = palette(theme), latency.delay_ms
-    most = int(delay.max(initial=latency.least_ms))
-    unit, name = next(each for each in UNITS if most >= 3 * each[0] or each[0] == 1)
-    counts, edges = np.histogram(delay, bins=BARS, range=(latency.least_ms, max(most, latency.least_ms + 1)))
+    colours, delay, least = palette(theme), latency.delay_ms, max(latency.least_ms, 1)
+    most = max(int(delay.max(initial=least)), least + 1)
+    is_log = takes_logarithm(delay)
+    edges = np.geomspace(least, most, BARS + 1) if is_log else np.linspace(least, most, BARS + 1)
+    edges[0], edges[-1] = least, most
+    counts, _ = np.histogram(np.maximum(delay, least), bins=edges)
+    said = [
+        f"{show_duration(round(a))} to {show_duration(round(b))}: {plural(int(n), 'result')}"
+        for (a, b), n in zip(pairwise(edges), counts, strict=True)
+    ]
     figure = go.Figure(
-        go.Bar(
-            x=(edges[:-1] + edges[1:]) / 2 / unit,
-            y=counts,
-            width=(edges[1] - edges[0]) / unit * 0.92,
-            marker={"color": colours.solid, "line": {"width": 0}},
-            customdata=[f"{show_duration(int(a))} to {show_duration(int(b))}" for a, b in pairwise(edges)],
-            hovertemplate="%{customdata}: %{y:,}<extra></extra>",
+        go.Scatter(
+            x=edges,
+            y=[*counts, counts[-1]],
+            mode="lines",
+            line={"width": 1.2, "color": colours.edge, "shape": "hv"},
+            fill="tozeroy",
+            fillcolor=colours.solid,
+            customdata=[*said, said[-1]],
+            hovertemplate="%{customdata}<extra></extra>",
             showlegend=False,
             name="results",
         )
     )
-    figure.add_shape(
-        type="line",
-        x0=latency.least_ms / unit,
-        x1=latency.least_ms / unit,
-        y0=0,
-        y1=1,
-        yref="paper",
-        line={"color": colours.line, "width": 3},
-    )
-    figure.add_annotation(
-        x=latency.least_ms / unit,
-        y=1,
-        yref="paper",
-        text=f"the least: {show_duration(latency.least_ms)}",
-        showarrow=False,
-        xanchor="left",
-        yanchor="top",
-        xshift=6,
-        font={"size": 12, "color": colours.line},
-        bgcolor=colours.background,
-    )
+    top = HEADROOM * max(int(counts.max(initial=0)), 1)
+    marks = [(least, f"the least: {show_duration(least)}", colours.line, 3.0)]
+    if len(delay):
+        ordered = np.sort(delay)
+        at = [int(ordered[int(np.ceil(share * len(ordered))) - 1]) for share in SHARES]
+        marks += [
+            (ms, f"{percent(share)} within {show_duration(ms)}", colours.ink, 1.4)
+            for share, ms in zip(SHARES, at, strict=True)
+        ]
+    for place, (ms, text, colour, width) in enumerate(marks):
+        _named_line(figure, ms, top * (1 - place * 0.065), text, colour, width, is_log)
+    high = least * (most / least) ** 1.24 if is_log else least + (most - least) * 1.24  # room for the last name
+    low = least / (most / least) ** 0.02 if is_log else least - (most - least) * 0.02
     dress_plain(figure, colours, "How long final results take", latency.words(), PLOT_HEIGHT, bottom=64)
-    figure.update_xaxes(title=axis_title(f"{name} of stream time after the end of the {latency.windows.noun}", colours))
-    figure.update_yaxes(title=axis_title("results", colours), tickformat=",d", rangemode="tozero")
+    title = f"stream time from the end of the {latency.windows.noun} to its final result"
+    figure.update_xaxes(title=axis_title(title, colours), **lengths_axis(low, high, logarithmic=is_log))
+    figure.update_yaxes(title=axis_title("results", colours), tickformat=",d", range=[0, top * 1.03])
     return figure
 
 
-def open_figure(open_windows: OpenWindows, *, theme: Theme) -> go.Figure:
+def _named_line(figure: go.Figure, ms: int, height: float, text: str, colour: str, width: float, is_log: bool) -> None:
+    """A line up to its name: each next one is shorter, so that it crosses no name."""
+    figure.add_shape(type="line", x0=ms, x1=ms, y0=0, y1=height, line={"color": colour, "width": width})
+    figure.add_annotation(
+        x=float(decades(ms)) if is_log else ms,
+        y=height,
+        text=text,
+        showarrow=False,
+        xanchor="left",
+        yanchor="middle",
+        xshift=5,
+        font={"size": 12, "color": colour},
+    )
+
+
+def open_figure(open_windows: OpenWindows, *, theme: Theme | None) -> go.Figure:
     """How many windows are open after each record: what a store has to hold."""
     import plotly.graph_objects as go
 
     colours, trace, counts = palette(theme), open_windows.trace, open_windows.counts
-    rows = np.arange(len(counts))
-    if len(rows) > MOST_POINTS:  # of each stretch its smallest and largest, so that no peak is lost
-        pieces = np.array_split(rows, MOST_POINTS // 2)
-        rows = np.unique([pick for p in pieces for pick in (p[np.argmin(counts[p])], p[np.argmax(counts[p])])])
-    times = trace.stream_time_ms[rows]
-    figure = go.Figure(
-        go.Scatter(
-            x=times,
-            y=counts[rows],
-            mode="lines",
-            line={"width": 1.8, "color": colours.edge, "shape": "hv"},
-            fill="tozeroy",
-            fillcolor=colours.body,
-            customdata=trace.batch.offset[rows],
-            hovertemplate="after record %{customdata}: %{y:,} open<extra></extra>",
-            showlegend=False,
-            name="open",
-        )
-    )
+    if len(counts) > MOST_POINTS:
+        lines, newest = _bands(go, trace, counts, colours)
+    else:
+        lines, newest = [_each(go, trace, counts, colours)], int(trace.stream_time_ms.max(initial=0))
+    figure = go.Figure(lines)
     said = open_windows.words()
     if len(trace.batch.partitions) > 1:
         said.append("several partitions: each has a stream time of its own, so the line goes back and forth")
-    dress_plain(figure, colours, f"Open {open_windows.windows.noun}s", said, PLOT_HEIGHT, bottom=64)
+    bottom = legend_height(1, PLAIN_WIDTH) if len(lines) > 1 else 64
+    dress_plain(figure, colours, f"Open {open_windows.windows.noun}s", said, PLOT_HEIGHT, bottom=bottom)
     figure.update_yaxes(title=axis_title("open after the record", colours), tickformat=",d", rangemode="tozero")
-    event_time_axis(figure, "stream time", int(times.max(initial=0)), trace.batch.timezone, colours)
+    event_time_axis(figure, "stream time", newest, trace.batch.timezone, colours)
     return figure
+
+
+def _each(go: Any, trace: Trace, counts: npt.NDArray[np.int64], colours: Palette) -> go.Scatter:
+    return go.Scatter(
+        x=trace.stream_time_ms,
+        y=counts,
+        mode="lines",
+        line={"width": 1.8, "color": colours.edge, "shape": "hv"},
+        fill="tozeroy",
+        fillcolor=colours.body,
+        customdata=trace.batch.offset,
+        hovertemplate="after record %{customdata}: %{y:,} open<extra></extra>",
+        showlegend=False,
+        name="open",
+    )
+
+
+def _bands(go: Any, trace: Trace, counts: npt.NDArray[np.int64], colours: Palette) -> tuple[list[go.Scatter], int]:
+    """Of each stretch of stream time the fewest, the most and the usual number, so that no peak is lost."""
+    times = trace.stream_time_ms
+    first, newest = int(times.min()), int(times.max())
+    stretch = np.minimum((times - first) * STRETCHES // max(newest - first, 1), STRETCHES - 1)
+    order = np.argsort(stretch, kind="stable")
+    starts = np.flatnonzero(np.diff(stretch[order], prepend=-1))
+    held = counts[order]
+    fewest, most = np.minimum.reduceat(held, starts), np.maximum.reduceat(held, starts)
+    usual = [float(np.median(part)) for part in np.split(held, starts[1:])]
+    x = times[order][starts]
+    said = [f"{low:,} to {high:,} open, mostly {mid:,.0f}" for low, high, mid in zip(fewest, most, usual, strict=True)]
+    quiet = {"mode": "lines", "hoverinfo": "skip"}
+    return [
+        go.Scatter(x=x, y=fewest, line={"width": 0, "shape": "hv"}, showlegend=False, name="fewest", **quiet),
+        go.Scatter(
+            x=x,
+            y=most,
+            line={"width": 1, "color": colours.solid, "shape": "hv"},
+            fill="tonexty",
+            fillcolor=colours.body,
+            name="from the fewest to the most",
+            **quiet,
+        ),
+        go.Scatter(
+            x=x,
+            y=usual,
+            mode="lines",
+            line={"width": 2, "color": colours.edge, "shape": "hv"},
+            name="mostly",
+            customdata=said,
+            hovertemplate="%{customdata}<extra></extra>",
+        ),
+    ], newest

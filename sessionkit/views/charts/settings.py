@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,8 +10,9 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label, percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
-from sessionkit.views.charts.drawing.palettes import Theme, palette
-from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain
+from sessionkit.views.charts.drawing.lengths_axis import lengths_axis
+from sessionkit.views.charts.drawing.palettes import PALETTES, Palette, Theme, palette
+from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain, plain_title
 from sessionkit.views.loops import decades
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
 
 PLOT_HEIGHT, CELL_HEIGHT = 340, 26
-TICKS_MS = (1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000, 2_592_000_000)
 LEAST_SHARE = 3e-5  # where nothing is dropped, on a logarithmic axis
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "pentagon")
 SHARES = {
@@ -33,13 +33,13 @@ MEASURES = {
     "dropped_share": "dropped",
     "windows": "windows",
     "merges": "merges",
-    "delay_ms": "delay of a final result",
+    "delay_ms": "wait for a final result",
 }
 LIGHT_SCALE = [[0.0, "#ffffff"], [0.3, "#fbeee0"], [0.65, "#f0b27a"], [1.0, "#B3261E"]]
 DARK_SCALE = [[0.0, "#12161c"], [0.3, "#3a2a1e"], [0.65, "#9c5a20"], [1.0, "#F2542D"]]
 
 
-def gap_figure(suggestion: GapSuggestion, *, theme: Theme) -> go.Figure:
+def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
     """How usual pauses of each length are, with the valleys between their heaps."""
     import plotly.graph_objects as go
 
@@ -63,7 +63,7 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme) -> go.Figure:
     title = "No clear gap" if suggestion.gap_ms is None else f"A gap of {show_duration(suggestion.gap_ms)}"
     dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT, bottom=64)
     if len(logs):
-        _log_durations(figure, logs[0], logs[-1])
+        figure.update_xaxes(**lengths_axis(10 ** logs[0], 10 ** logs[-1], logarithmic=True))
     top = float(height.max(initial=1))
     for valley in suggestion.valleys:
         is_chosen = valley.gap_ms == suggestion.gap_ms
@@ -92,13 +92,13 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme) -> go.Figure:
             font={"size": 12, "color": colours.line if is_chosen else colours.mute},
         )
     figure.update_xaxes(title=axis_title("pause between two records of one key", colours))
-    figure.update_yaxes(
-        title=axis_title("how many pauses are about this long", colours), rangemode="tozero", tickformat=",d"
-    )
+    figure.update_yaxes(title=axis_title("pauses within 1% of this length", colours), rangemode="tozero")
+    if top >= 10:  # smoothed: of a few pauses there are tenths
+        figure.update_yaxes(tickformat=",d")
     return figure
 
 
-def grace_figure(suggestion: GraceSuggestion, *, theme: Theme) -> go.Figure:
+def grace_figure(suggestion: GraceSuggestion, *, theme: Theme | None) -> go.Figure:
     """The share that each grace keeps, as it was replayed."""
     import plotly.graph_objects as go
 
@@ -106,7 +106,7 @@ def grace_figure(suggestion: GraceSuggestion, *, theme: Theme) -> go.Figure:
     graces, shares = suggestion.curve
     figure = go.Figure(
         go.Scatter(
-            x=graces / 60_000,
+            x=graces,
             y=shares,
             mode="lines",
             line={"width": 2.5, "color": colours.edge},
@@ -118,17 +118,28 @@ def grace_figure(suggestion: GraceSuggestion, *, theme: Theme) -> go.Figure:
     )
     title = f"A grace of {show_duration(suggestion.grace_ms)} keeps {percent(suggestion.kept_share)}"
     dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT, bottom=64, left=100)
-    at = suggestion.grace_ms / 60_000
-    figure.add_shape(
-        type="line", x0=at, x1=at, y0=float(shares.min(initial=1)), y1=1, line={"color": colours.line, "width": 3}
-    )
-    limit = max(2 * at, 1.0)
-    figure.update_xaxes(title=axis_title("grace, minutes", colours), range=[-0.02 * limit, limit])
-    figure.update_yaxes(title=axis_title("records kept", colours), tickformat=".2%")
+    at, least = suggestion.grace_ms, float(shares.min(initial=1))
+    limit = max(2 * at, 60_000)
+    room = 0.08 * (1 - least or 1e-4)
+    chosen = {"color": colours.line, "width": 3}
+    asked = {"color": colours.mute, "width": 1.4, "dash": "dot"}
+    figure.add_shape(type="line", x0=at, x1=at, y0=least - room, y1=suggestion.kept_share, line=chosen)
+    figure.add_shape(type="line", x0=0, x1=1, xref="paper", y0=suggestion.keep, y1=suggestion.keep, line=asked)
+    for x, y, text, line, side in (
+        (at, least - room, f"<b>grace {show_duration(at)}</b>", chosen, "left"),
+        (limit, suggestion.keep, f"asked for: {percent(suggestion.keep)}", asked, "right"),
+    ):
+        figure.add_annotation(
+            x=x, y=y, text=text, showarrow=False, xanchor=side, yanchor="bottom" if side == "left" else "top",
+            xshift=6 if side == "left" else -6, font={"size": 12, "color": line["color"]},
+        )  # fmt: skip
+    axis = lengths_axis(0, limit)
+    figure.update_xaxes(title=axis_title("grace", colours), **axis | {"range": [-0.02 * limit, limit]})
+    figure.update_yaxes(title=axis_title("records kept", colours), tickformat=".2%", range=[least - room, 1 + room])
     return figure
 
 
-def heat_map(sweep: Sweep, measure: str, *, theme: Theme) -> go.Figure:
+def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
     """A grid of the first two settings, a cell for each combination."""
     import plotly.graph_objects as go
 
@@ -140,16 +151,15 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme) -> go.Figure:
         raise InvalidArgument(problem("a heat map has two sides", plural(len(names), "parameter"), want))
     colours, across, up = palette(theme), sweep.values[names[0]], sweep.values[names[1]]
     cells = {tuple(cell.settings.values()): cell for cell in sweep.cells}
-    grid = [[getattr(cells[x, y], measure) for x in across] for y in up]
-    z = decades(np.maximum(np.array(grid, np.float64), LEAST_SHARE if measure == "dropped_share" else 1))
+    told = [_in_words(name) for name in names]
+    views = {each: _view([[cells[x, y] for x in across] for y in up], each, told) for each in MEASURES}
     figure = go.Figure(
         go.Heatmap(
-            z=z,
+            **views[measure]["cells"],
             x=[show_duration(ms) for ms in across],
             y=[show_duration(ms) for ms in up],
-            text=[[_shown(measure, value) for value in row] for row in grid],
             texttemplate="%{text}",
-            colorscale=LIGHT_SCALE if theme == "light" else DARK_SCALE,
+            colorscale=LIGHT_SCALE if colours is PALETTES["light"] else DARK_SCALE,
             showscale=False,
             xgap=2,
             ygap=2,
@@ -158,18 +168,50 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme) -> go.Figure:
             hovertemplate="%{customdata}<extra></extra>",
         )
     )
-    unit = "% of the records " if measure == "dropped_share" else ""
-    said = [
-        f"{unit}{MEASURES[measure]} for each {names[0]} and {names[1]}, every cell an exact run of the same records"
-    ]
     height = max(CELL_HEIGHT * len(up), 120)
-    dress_plain(figure, colours, f"{MEASURES[measure].capitalize()}, by settings", said, height, bottom=70, left=110)
-    figure.update_xaxes(title=axis_title(names[0], colours), type="category", showgrid=False)
-    figure.update_yaxes(title=axis_title(names[1], colours), type="category", showgrid=False)
+    dress_plain(figure, colours, views[measure]["title"], views[measure]["said"], height, bottom=70, left=110)
+    figure.update_xaxes(title=axis_title(told[0], colours), type="category", showgrid=False)
+    figure.update_yaxes(title=axis_title(told[1], colours), type="category", showgrid=False)
+    buttons = [
+        {
+            "label": name,
+            "method": "update",
+            "args": [
+                {attribute: [values] for attribute, values in views[each]["cells"].items()},
+                {"title.text": plain_title(colours, views[each]["title"], views[each]["said"])},
+            ],
+        }
+        for each, name in MEASURES.items()
+    ]
+    figure.update_layout(updatemenus=[_row_of_buttons(figure, buttons, colours)])
     return figure
 
 
-def pareto(sweep: Sweep, *, theme: Theme) -> go.Figure:
+def _row_of_buttons(figure: go.Figure, buttons: list[dict[str, Any]], colours: Palette) -> dict[str, Any]:
+    """On the right, level with the title. The one under the pointer is pale in either theme: the text suits both."""
+    top, height = figure.layout.margin.t, figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
+    place = {"x": 1, "xanchor": "right", "y": 1 + (top - 12) / height, "yanchor": "top", "direction": "right"}
+    look = {"font": {"size": 12, "color": colours.mute}, "bgcolor": colours.background, "bordercolor": colours.grid}
+    return {"type": "buttons", "showactive": False, "buttons": buttons, "pad": {"r": 0, "t": 0}, **place, **look}
+
+
+def _view(rows: list[list[Cell]], measure: str, names: list[str]) -> dict[str, Any]:
+    """The colours and numbers of a grid for one measure, and what is said above it."""
+    grid = [[getattr(cell, measure) for cell in row] for row in rows]
+    least = LEAST_SHARE if measure == "dropped_share" else 1
+    unit = "% of the records " if measure == "dropped_share" else ""
+    what = f"{unit}{MEASURES[measure]} for each {names[0]} and {names[1]}"
+    return {
+        "cells": {
+            "z": decades(np.maximum(np.array(grid, np.float64), least)),
+            "text": [[_shown(measure, value) for value in row] for row in grid],
+        },
+        "title": f"{MEASURES[measure].capitalize()}, by settings",
+        "said": [f"{what}, every cell an exact run of the same records"],
+    }
+
+
+def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
     """Dropped share against delay: settings that another one beats are grey, the best are joined by a stair."""
     import plotly.graph_objects as go
 
@@ -177,44 +219,31 @@ def pareto(sweep: Sweep, *, theme: Theme) -> go.Figure:
     first, beaten = next(iter(sweep.values)), sweep.is_dominated
     nothing = _below_all(sweep)
     statuses = [colours.record, colours.bridge, colours.saved, colours.drop, colours.line]
-    figure = go.Figure()
     best = [cell for cell, is_beaten in zip(sweep.cells, beaten.tolist(), strict=True) if not is_beaten]
     best.sort(key=lambda cell: cell.delay_ms)
-    figure.add_trace(
-        go.Scatter(
-            x=[_hours(cell.delay_ms) for cell in best],
-            y=[cell.dropped_share or nothing for cell in best],
-            mode="lines",
-            line={"color": colours.mute, "width": 1.4, "shape": "hv", "dash": "dot"},
-            name="the best for each delay",
-            hoverinfo="skip",
-        )
+    stair = go.Scatter(
+        x=[cell.delay_ms for cell in best],
+        y=[cell.dropped_share or nothing for cell in best],
+        mode="lines",
+        line={"color": colours.mute, "width": 1.4, "shape": "hv", "dash": "dot"},
+        name="the best for each delay",
+        hoverinfo="skip",
     )
+    below, above = [], []  # the best lie over what they beat
     for number, value in enumerate(sweep.values[first]):
         mine = [i for i, cell in enumerate(sweep.cells) if next(iter(cell.settings.values())) == value]
+        shape, name = SHAPES[number % len(SHAPES)], f"{_in_words(first)} {show_duration(value)}"
+        won, lost = [i for i in mine if not beaten[i]], [i for i in mine if beaten[i]]
         colour = statuses[number % len(statuses)]
-        figure.add_trace(
-            go.Scatter(
-                x=[_hours(sweep.cells[i].delay_ms) for i in mine],
-                y=[sweep.cells[i].dropped_share or nothing for i in mine],
-                mode="markers",
-                name=f"{first} {show_duration(value)}",
-                marker={
-                    "size": 9,
-                    "symbol": SHAPES[number % len(SHAPES)],
-                    "line": {"width": 1, "color": colours.background},
-                    "color": [colours.other if beaten[i] else colour for i in mine],
-                    "opacity": [0.45 if beaten[i] else 1 for i in mine],
-                },
-                customdata=[_hover(sweep.cells[i]) for i in mine],
-                hovertemplate="%{customdata}<extra></extra>",
-            )
-        )
+        below.append(_settings(sweep, lost, name, shape, colours.other, 0.45, nothing, showlegend=not won))
+        above.append(_settings(sweep, won, name, shape, colour, 1, nothing, showlegend=bool(won)))
+    figure = go.Figure([*below, stair, *above])
     said = ["each mark is one setting, an exact run; grey: another setting drops no more records and waits no longer"]
-    bottom = legend_height(len(figure.data), PLAIN_WIDTH - 110)
+    bottom = legend_height(sum(trace.showlegend is not False for trace in figure.data), PLAIN_WIDTH - 110)
     shares = {share: said for share, said in SHARES.items() if share > nothing}
     dress_plain(figure, colours, "Fewer drops or shorter waits", said, PLOT_HEIGHT, bottom=bottom)
-    figure.update_xaxes(title=axis_title("hours until a result is final, after a window's last moment", colours))
+    title = "wait for a final result, after a window's last moment"
+    figure.update_xaxes(title=axis_title(title, colours), **_waits_axis(sweep))
     figure.update_yaxes(
         title=axis_title("records dropped", colours),
         type="log",
@@ -224,13 +253,46 @@ def pareto(sweep: Sweep, *, theme: Theme) -> go.Figure:
     return figure
 
 
+def _settings(
+    sweep: Sweep, cells: list[int], name: str, shape: str, colour: str, opacity: float, nothing: float, **options: bool
+) -> go.Scatter:
+    import plotly.graph_objects as go
+
+    marker = {"size": 9, "symbol": shape, "color": colour, "opacity": opacity, "line": {"width": 0}}
+    return go.Scatter(
+        x=[sweep.cells[i].delay_ms for i in cells],
+        y=[sweep.cells[i].dropped_share or nothing for i in cells],
+        mode="markers",
+        name=name,
+        marker=marker,
+        customdata=[_hover(sweep.cells[i]) for i in cells],
+        hovertemplate="%{customdata}<extra></extra>",
+        **options,
+    )
+
+
+def _waits_axis(sweep: Sweep) -> dict[str, Any]:
+    """The waits of all settings, and a little more on either side."""
+    waits = np.unique([cell.delay_ms for cell in sweep.cells])
+    low, high = int(waits[0]), int(waits[-1])
+    if low > 0 and high >= 20 * low:
+        return lengths_axis(low / (high / low) ** 0.04, high * (high / low) ** 0.04, logarithmic=True)
+    pad = max(high - low, 1_000) * 0.04
+    return lengths_axis(low - pad, high + pad)
+
+
+def _in_words(name: str) -> str:
+    """A parameter of windows as a person names it."""
+    return name.removesuffix("_ms").replace("_", " ")
+
+
 def _below_all(sweep: Sweep) -> float:
     """Where "none" stands on a logarithmic axis: well below the smallest share that is dropped."""
     return min((cell.dropped_share for cell in sweep.cells if cell.dropped), default=LEAST_SHARE) / 3
 
 
 def _hover(cell: Cell) -> str:
-    settings = ", ".join(f"{name.removesuffix('_ms')} {show_duration(ms)}" for name, ms in cell.settings.items())
+    settings = ", ".join(f"{_in_words(name)} {show_duration(ms)}" for name, ms in cell.settings.items())
     return escape_label(
         f"{settings}: {cell.dropped:,} dropped ({percent(cell.dropped_share)}), {plural(cell.windows, 'window')}, "
         f"{plural(cell.merges, 'merge')}, final after {show_duration(cell.delay_ms)}",
@@ -244,13 +306,3 @@ def _shown(measure: str, value: float) -> str:
             return "0"
         return "<.01" if value < 5e-5 else f"{100 * value:.2f}" if value < 0.1 else f"{100 * value:.1f}"
     return show_duration(int(value)) if measure == "delay_ms" else f"{int(value):,}"
-
-
-def _hours(ms: int) -> float:
-    return ms / 3_600_000
-
-
-def _log_durations(figure: go.Figure, low: float, high: float) -> None:
-    """A logarithmic axis of durations, from 10**low to 10**high ms."""
-    ticks = [ms for ms in TICKS_MS if low <= decades(ms) <= high]
-    figure.update_xaxes(type="log", tickvals=ticks, ticktext=[show_duration(ms) for ms in ticks], range=[low, high])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.charts.drawing.grammar import LAST_DATE_MS, axis_title
+from sessionkit.views.charts.drawing.labels import key_label
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import axis_type, dress_plain, event_time_axis
 
@@ -18,7 +19,7 @@ LEAST_BAR = 200  # a bar is at least such a part of the picture, to be seen
 Lane = tuple[Any, int]  # a key and a partition
 
 
-def held_figure(rows: Sequence[dict[str, Any]], noun: str, *, theme: Theme) -> go.Figure:
+def held_figure(rows: Sequence[dict[str, Any]], noun: str, *, theme: Theme | None) -> go.Figure:
     """Windows of a store as `rows()` gives them, by key and partition."""
     import plotly.graph_objects as go
 
@@ -67,7 +68,7 @@ def dress_lanes(
 ) -> None:
     """The axes: event time, and the names of the lanes with room for so many."""
     several = len({partition for _, partition in lanes}) > 1
-    names = [escape_label(f"{key} · {partition}" if several else key, name_length) for key, partition in lanes]
+    names = [key_label(f"{key} · {partition}" if several else key, name_length) for key, partition in lanes]
     figure.update_yaxes(tickmode="array", tickvals=list(range(len(lanes))), ticktext=names, range=[-0.6, room - 0.4])
     if newest_ms <= LAST_DATE_MS and axis_type(newest_ms) == "date":
         event_time_axis(figure, "event time", newest_ms, timezone, colours)

@@ -24,7 +24,7 @@ def watched_figure(
     said: str,
     *,
     timezone: str,
-    theme: Theme,
+    theme: Theme | None,
 ) -> go.Figure:
     """Lanes of keys with their windows so far.
 

@@ -68,7 +68,7 @@ class Lineage:
         table = trace.records().filter(mine).drop_columns(["reason"])
         return frame_of(table, trace.batch)
 
-    def figure(self, *, theme: Theme = "light") -> go.Figure:
+    def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The tree: bars over event time, those below became the one above."""
         from sessionkit.views.charts.lineage import lineage_figure
 

@@ -188,7 +188,6 @@ def dress(figure: go.Figure, colours: Palette, frame: Frame, title: str, subtitl
 
 def dressed(colours: Palette, frame: Frame, title: str, subtitle: Sequence[str]) -> dict[str, Any]:
     """A layout with size, fonts, title, legend and grid."""
-    words = "<br>".join(f"<span style='font-size:13px;color:{colours.mute}'>{line}</span>" for line in subtitle)
     quiet = {
         "gridcolor": colours.grid,
         "zeroline": False,
@@ -206,7 +205,7 @@ def dressed(colours: Palette, frame: Frame, title: str, subtitle: Sequence[str])
         "plot_bgcolor": colours.background,
         "font": {"family": FONT, "size": 13, "color": colours.ink},
         "title": {
-            "text": f"<b>{title}</b><br>{words}",
+            "text": title_text(colours, title, subtitle),
             "x": 16 / frame.width,
             "xref": "container",
             "y": 1 - 22 / frame.height,
@@ -238,6 +237,12 @@ def dressed(colours: Palette, frame: Frame, title: str, subtitle: Sequence[str])
         "xaxis": dict(quiet),
         "yaxis": dict(quiet),
     }
+
+
+def title_text(colours: Palette, title: str, subtitle: Sequence[str]) -> str:
+    """The title and the lines below it."""
+    words = "<br>".join(f"<span style='font-size:13px;color:{colours.mute}'>{line}</span>" for line in subtitle)
+    return f"<b>{title}</b><br>{words}"
 
 
 def axis_title(text: str, colours: Palette) -> dict[str, Any]:

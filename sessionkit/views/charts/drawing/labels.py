@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.text import escape_label
 from sessionkit.views.charts.drawing.grammar import Frame, Outline, TimeAxis
 from sessionkit.views.charts.drawing.palettes import Palette
 
@@ -37,6 +38,11 @@ _TAG = re.compile(r"<[^>]*>")
 # widths in ems of DejaVu Sans, the widest font of the stack; what is not listed is 0.62 wide
 _EMS = {0.32: "ijl.,:;|'!() ", 0.42: 'tfr-/"', 0.68: "ABCDEFGHKNOPQRSTUVXYZ&→+\N{MINUS SIGN}", 0.95: "mwMW@%…"}
 _EM = {character: width for width, characters in _EMS.items() for character in characters}
+
+
+def key_label(key: object, length: int) -> str:
+    """A key beside its lane; an empty text is one, too."""
+    return escape_label(key, length) if key != "" else "(empty)"
 
 
 def text_width(text: str, size: float = SIZE) -> float:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.views.charts.options import Theme, options
 
-Theme = Literal["light", "dark"]
+__all__ = ["PALETTES", "Palette", "Theme", "fainter", "palette"]
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,16 @@ PALETTES: dict[str, Palette] = {
 }
 
 
-def palette(theme: str) -> Palette:
-    """The colours of `theme`.
+def palette(theme: str | None) -> Palette:
+    """The colours of `theme`, without one those of `sk.options.theme`.
 
     Raises:
         InvalidArgument: there is no such theme.
     """
-    if theme not in PALETTES:
-        raise InvalidArgument(problem("theme must be a known one", repr(theme), f"one of {list(PALETTES)}"))
-    return PALETTES[theme]
+    chosen = options.theme if theme is None else theme
+    if chosen not in PALETTES:
+        raise InvalidArgument(problem("theme must be a known one", repr(chosen), f"one of {list(PALETTES)}"))
+    return PALETTES[chosen]
 
 
 def fainter(colour: str, share: float) -> str:

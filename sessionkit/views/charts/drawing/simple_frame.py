@@ -9,7 +9,7 @@ import numpy as np
 
 from sessionkit.base.moments import wall_clock
 from sessionkit.base.text import escape_label
-from sessionkit.views.charts.drawing.grammar import Frame, axis_title, dress, top_margin
+from sessionkit.views.charts.drawing.grammar import Frame, axis_title, dress, title_text, top_margin
 from sessionkit.views.charts.drawing.labels import flow
 from sessionkit.views.charts.drawing.palettes import Palette
 from sessionkit.views.words import SHORT_HISTORY_MS
@@ -31,10 +31,19 @@ def dress_plain(
     left: int = 84,
 ) -> None:
     """Title (escaped already), sentences below it (not yet), and room for a plot of this height."""
-    notes = flow([escape_label(line, 400) for line in said], PLAIN_WIDTH - 40)
+    notes = _notes(said)
     top = top_margin(notes)
     frame = Frame(PLAIN_WIDTH, plot_height + top + bottom, left, 26, top, bottom, (0, 1), (0.0, 1.0))
     dress(figure, colours, frame, title, notes)
+
+
+def plain_title(colours: Palette, title: str, said: Sequence[str]) -> str:
+    """What `dress_plain` writes above the plot."""
+    return title_text(colours, title, _notes(said))
+
+
+def _notes(said: Sequence[str]) -> list[str]:
+    return flow([escape_label(line, 400) for line in said], PLAIN_WIDTH - 40)
 
 
 def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str, colours: Palette) -> None:

@@ -25,7 +25,13 @@ BESIDE = 10  # pixels
 
 
 def emissions_figure(
-    emissions: Emissions, *, theme: Theme, over: str | None, first: int | None, last: int | None, most: int | None
+    emissions: Emissions,
+    *,
+    theme: Theme | None,
+    over: str | None,
+    first: int | None,
+    last: int | None,
+    most: int | None,
 ) -> go.Figure:
     """Marks for what was sent and what is pending; lines for how long an answer stood, or is awaited."""
     import plotly.graph_objects as go

@@ -67,7 +67,7 @@ def lane_scene(
     sort: Sort | None = None,
     first_ms: int | None = None,
     last_ms: int | None = None,
-    theme: Theme = "light",
+    theme: Theme | None = None,
     clock: str | None = None,
     width: int = WIDTH,
     whole: Board[Trace] | None = None,

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sessionkit.base.decisions import LATE
 from sessionkit.base.text import escape_label
@@ -14,13 +15,13 @@ from sessionkit.views.charts.drawing.grammar import MOST_SVG_POINTS, Drawn, Fram
 from sessionkit.views.charts.scenes.key_rows import Rows
 from sessionkit.views.charts.scenes.scene import Plane
 
+MOST_TICKS, LEAST_TICKS, TICK_ROOM = 11, 3, 16  # of the axis of offsets; pixels between two
+
 
 def offsets(scene: Plane, frame: Frame) -> dict[str, Any]:
     """Settings of the y axis: places are rows, words are offsets."""
     offset = scene.trace.batch.offset[scene.rows]
-    step = next(s for s in _tick_steps() if len(offset) / s <= 11)
-    lead = int(-offset[0] % step) if offset[-1] - offset[0] == len(offset) - 1 else 0
-    places = list(range(lead, len(offset), step))
+    places, words = _ticks(offset, frame)
     low, high = frame.y_range
     return {
         "range": [low, high],
@@ -28,8 +29,24 @@ def offsets(scene: Plane, frame: Frame) -> dict[str, Any]:
         "maxallowed": high,
         "tickmode": "array",
         "tickvals": places,
-        "ticktext": [f"{offset[place]:,}" for place in places],
+        "ticktext": [f"{word:,}" for word in words],
     }
+
+
+def _ticks(offset: npt.NDArray[np.int64], frame: Frame) -> tuple[list[float], list[int]]:
+    """Round offsets, and where they lie between the rows; those of rows where nothing round has room."""
+    rows, span = np.arange(len(offset)), int(offset[-1] - offset[0])
+    step = next(step for step in _tick_steps() if span / step <= MOST_TICKS)
+    round_ones = np.arange(-(-int(offset[0]) // step) * step, int(offset[-1]) + 1, step)
+    places = np.interp(round_ones, offset, rows)
+    kept: list[int] = []
+    for at, pixel in enumerate(frame.y(places).tolist()):
+        if not kept or abs(pixel - frame.y(places[kept[-1]])) >= TICK_ROOM:
+            kept.append(at)
+    if len(kept) >= min(LEAST_TICKS, len(offset)):
+        return places[kept].tolist(), round_ones[kept].tolist()
+    step = next(step for step in _tick_steps() if len(offset) / step <= MOST_TICKS)
+    return rows[::step].astype(float).tolist(), offset[::step].tolist()
 
 
 def _tick_steps() -> Iterator[int]:

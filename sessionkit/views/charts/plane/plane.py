@@ -69,7 +69,7 @@ def plane_scene(
     partition: int | None = None,
     first: int | None = None,
     last: int | None = None,
-    theme: Theme = "light",
+    theme: Theme | None = None,
     clock: str | None = None,
     width: int = WIDTH,
 ) -> Plane:

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from sessionkit.base.decisions import LATE
-from sessionkit.base.text import escape_label
 from sessionkit.trace.trace import Trace
 from sessionkit.views.charts.drawing.grammar import WIDTH, Frame, Outline, TimeAxis, legend_height, stair, top_margin
-from sessionkit.views.charts.drawing.labels import text_size
+from sessionkit.views.charts.drawing.labels import key_label, text_size
 from sessionkit.views.charts.drawing.palettes import Palette
 from sessionkit.views.charts.scenes.board import Board, Lane
 from sessionkit.views.charts.scenes.key_rows import Cap, KeyRows, Life, Rows
@@ -231,7 +230,7 @@ class Lanes:
 
     def name(self, lane: Lane) -> str:
         """What a lane is called: its key, and its partition where the key is in several."""
-        name = escape_label(self.trace.keys[lane.key].as_py(), _NAME_LENGTH)
+        name = key_label(self.trace.keys[lane.key].as_py(), _NAME_LENGTH)
         in_several = sum(other.key == lane.key for other in self.board.lanes) > 1
         return f"{name} · {self.trace.batch.partitions[lane.partition]}" if in_several else name
 
