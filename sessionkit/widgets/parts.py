@@ -15,7 +15,7 @@ from sessionkit.base.assets import read_asset
 from sessionkit.base.durations import duration_ms, show_duration
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument
-from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, WIDTH
+from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, MOST_WIDTH, USUAL_WIDTH
 from sessionkit.views.charts.drawing.script import plotly_script
 from sessionkit.widgets.tuner import Count
 
@@ -47,7 +47,7 @@ class Picture(anywidget.AnyWidget):
     label = traitlets.Unicode().tag(sync=True)  # for a screen reader
     revision = traitlets.Int().tag(sync=True)
     theme: Any = traitlets.Enum(["light", "dark"], "light").tag(sync=True)  # set by the browser
-    width = traitlets.Int(WIDTH).tag(sync=True)  # set by the browser: the room that there is
+    width = traitlets.Int(USUAL_WIDTH).tag(sync=True)  # set by the browser: the room that there is
     zoomed = traitlets.Dict().tag(sync=True)  # set by the browser: what the axes show
     can_scroll = traitlets.Bool(False).tag(sync=True)
 
@@ -61,7 +61,7 @@ class Picture(anywidget.AnyWidget):
     @property
     def look(self) -> dict[str, Any]:
         """The theme and the width of what is drawn."""
-        return {"theme": self.theme, "width": min(max(self.width, LEAST_WIDTH), WIDTH)}
+        return {"theme": self.theme, "width": min(max(self.width, LEAST_WIDTH), MOST_WIDTH)}
 
     def show(self, figure: go.Figure, label: str) -> None:
         """Draws another figure; `label` says what it shows."""

@@ -1,11 +1,17 @@
-// What is wrong with the picture that is on the page: texts that leave it, that lie on each other, that are hard to read.
+// What is wrong with the picture that is on the page: texts that leave it, that lie on each other or on a line, and what
+// is hard to see.
 () => {
   const root = document.querySelector('.js-plotly-plot'), frame = root.getBoundingClientRect();
-  const shown = [...root.querySelectorAll('svg text')].filter((text) => {
-    const look = getComputedStyle(text), box = text.getBoundingClientRect();
-    return text.textContent.trim() && box.width > 0 && look.visibility !== 'hidden' && +look.opacity > 0.05
-      && !text.closest('.hoverlayer') && !text.closest('[style*="opacity: 0;"]') && !text.closest('.modebar');
-  });
+  const found = [];
+
+  // ---- texts
+
+  const isSeen = (element) => {
+    const look = getComputedStyle(element), box = element.getBoundingClientRect();
+    return box.width > 0 && look.visibility !== 'hidden' && +look.opacity > 0.05
+      && !element.closest('.hoverlayer, .modebar, [style*="opacity: 0;"], [style*="visibility: hidden"]');
+  };
+  const shown = [...root.querySelectorAll('svg text')].filter((text) => text.textContent.trim() && isSeen(text));
   // a title's lines are boxes of their own: the widest is not as high as all of them
   const boxes = shown.flatMap((text) => {
     const lines = [...text.querySelectorAll(':scope > tspan.line')];
@@ -13,7 +19,6 @@
       of: text, said: line.textContent.trim().slice(0, 60), box: line.getBoundingClientRect(),
     }));
   });
-  const found = [];
   for (const { said, box } of boxes) {
     if (box.left < frame.left - 1 || box.right > frame.right + 1 || box.top < frame.top - 1 || box.bottom > frame.bottom + 1)
       found.push(`leaves the picture: ${said}`);
@@ -26,25 +31,86 @@
       if (across > 1 && down > 2) found.push(`lie on each other: ${one.said} | ${other.said}`);
     }
   }
-  const numbers = (colour) => (colour.match(/[\d.]+/g) || [0, 0, 0]).slice(0, 3).map(Number);
-  const light = (colour) => {
-    const [r, g, b] = numbers(colour).map((part) => part / 255)
+
+  // ---- texts on lines
+
+  const corners = (path) => { // of a path of straight pieces, on the screen
+    const matrix = path.getScreenCTM(), pieces = [];
+    let x = 0, y = 0;
+    for (const [, letter, rest] of (path.getAttribute('d') ?? '').matchAll(/([MLHVZ])([^MLHVZ]*)/g)) {
+      const numbers = (rest.match(/-?[\d.]+(?:e-?\d+)?/g) ?? []).map(Number);
+      const [fromX, fromY] = [x, y];
+      if (letter === 'H') [x] = numbers;
+      else if (letter === 'V') [y] = numbers;
+      else if (letter !== 'Z') [x, y] = numbers;
+      if (letter !== 'M' && letter !== 'Z') pieces.push([[fromX, fromY], [x, y]]);
+    }
+    const seen = ([a, b]) => [matrix.a * a + matrix.c * b + matrix.e, matrix.b * a + matrix.d * b + matrix.f];
+    return pieces.map((piece) => piece.map(seen));
+  };
+  const crosses = ([[ax, ay], [bx, by]], box) => { // Liang and Barsky's clipping
+    const steps = [[ax - bx, ax - box.left], [bx - ax, box.right - ax], [ay - by, ay - box.top], [by - ay, box.bottom - ay]];
+    let [low, high] = [0, 1];
+    for (const [p, q] of steps) {
+      if (p === 0 && q < 0) return false;
+      if (p < 0) low = Math.max(low, q / p);
+      if (p > 0) high = Math.min(high, q / p);
+    }
+    return low < high;
+  };
+  const isLine = (path) => {
+    const look = getComputedStyle(path);
+    return isSeen(path.parentElement) && look.fill === 'none' && look.stroke !== 'none' && parseFloat(look.strokeWidth) >= 1;
+  };
+  const lines = [...root.querySelectorAll('.scatterlayer .js-line, .shapelayer path')].filter(isLine);
+  const labels = boxes.filter(({ of }) => of.closest('.annotation, .textpoint'));
+  for (const line of lines) {
+    const pieces = corners(line);
+    for (const { said, box } of labels) {
+      const inner = { left: box.left + 2, right: box.right - 2, top: box.top + 3, bottom: box.bottom - 3 };
+      if (pieces.some((piece) => crosses(piece, inner))) found.push(`on a line: ${said}`);
+    }
+  }
+
+  // ---- what is hard to see
+
+  const parts = (colour) => {
+    const [r = 0, g = 0, b = 0, alpha = 1] = (colour.match(/[\d.]+/g) ?? []).map(Number);
+    return { rgb: [r, g, b], alpha };
+  };
+  const light = (rgb) => {
+    const [r, g, b] = rgb.map((part) => part / 255)
       .map((part) => (part <= 0.03928 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4));
     return 0.2126 * r + 0.7152 * g + 0.0722 * b;
   };
-  const contrast = (one, other) => {
-    const [dark, bright] = [light(one), light(other)].sort((a, b) => a - b);
+  const ground = parts(getComputedStyle(root.querySelector('.main-svg')).backgroundColor).rgb;
+  const contrast = (colour, opacity = 1) => {
+    const { rgb, alpha } = parts(colour), share = alpha * opacity;
+    const mixed = rgb.map((part, place) => share * part + (1 - share) * ground[place]);
+    const [dark, bright] = [light(mixed), light(ground)].sort((a, b) => a - b);
     return (bright + 0.05) / (dark + 0.05);
   };
-  const ground = getComputedStyle(root.querySelector('.main-svg')).backgroundColor;
   for (const text of shown) {
-    if (text.closest('.heatmaplayer')) continue;  // on a cell of its own colour
+    if (text.closest('.heatmaplayer')) continue; // on a cell of its own colour
     const spans = [...text.querySelectorAll('tspan')].filter((span) => !span.querySelector('tspan'));
     for (const part of spans.length ? spans : [text]) {
-      const ratio = contrast(getComputedStyle(part).fill, ground);
+      const ratio = contrast(getComputedStyle(part).fill);
       if (part.textContent.trim() && ratio < 4.5)
         found.push(`hard to read (${ratio.toFixed(1)}): ${part.textContent.trim().slice(0, 60)}`);
     }
+  }
+  for (const line of lines) {
+    const look = getComputedStyle(line), ratio = contrast(look.stroke, +look.strokeOpacity);
+    if (ratio < 3) found.push(`a line that is hard to see (${ratio.toFixed(1)}): ${look.stroke}`);
+  }
+  for (const mark of root.querySelectorAll('.scatterlayer .point, .barlayer .point path')) {
+    const look = getComputedStyle(mark);
+    if (+look.fillOpacity === 0 && +look.strokeOpacity === 0) continue;
+    const sides = [[look.fill, +look.fillOpacity], [look.stroke, look.strokeWidth === '0px' ? 0 : +look.strokeOpacity]]
+      .filter(([colour, opacity]) => colour !== 'none' && parts(colour).alpha * opacity > 0);
+    if (!sides.length) continue;
+    const ratio = Math.max(...sides.map(([colour, opacity]) => contrast(colour, opacity * +look.opacity)));
+    if (ratio < 3) found.push(`a mark that is hard to see (${ratio.toFixed(1)}): ${look.fill}`);
   }
   return [...new Set(found)];
 }

@@ -3,6 +3,7 @@
 // plotly.js comes from the kernel, once a page: nothing is fetched from elsewhere, nothing is saved in the notebook.
 const shared = (globalThis.sessionkit ??= {});
 const PATIENCE_MS = 10_000;
+const LEAST_WIDTH = 600; // what is narrower is shown smaller
 
 function ask(model) {
   shared.askedAt = Date.now();
@@ -90,6 +91,7 @@ function render({ model, el }) {
   let drawing = false;
   let again = false;
   let drawn = false;
+  let isFluid = false; // as wide as the room
 
   async function draw() {
     again = drawing;
@@ -104,6 +106,8 @@ function render({ model, el }) {
         const Plotly = await plotly(model);
         const figure = JSON.parse(text);
         const layout = { ...figure.layout, ...JSON.parse(model.get("patch") || "{}") };
+        isFluid = !layout.width;
+        if (isFluid) layout.width = Math.max(room.clientWidth, LEAST_WIDTH);
         await Plotly.react(place, figure.data, layout, { displaylogo: false, scrollZoom: model.get("can_scroll") });
         if (!drawn) listen(Plotly, model, place);
         drawn = true;
@@ -136,7 +140,8 @@ function render({ model, el }) {
   function followWidth() {
     const width = Math.floor(room.clientWidth / 20) * 20;
     if (!width) return; // not shown now
-    if (drawn) fit();
+    if (drawn && isFluid) shared.loaded.relayout(place, { width: Math.max(width, LEAST_WIDTH) }).then(fit);
+    else if (drawn) fit();
     if (width === model.get("width")) return;
     model.set("width", width);
     model.save_changes();

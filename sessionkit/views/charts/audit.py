@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label
-from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
+from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, axis_title, legend_height
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain, event_time_axis
+from sessionkit.views.charts.drawing.simple_frame import dress_plain, event_time_axis
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -66,7 +66,7 @@ def audit_figure(
         bin_number, count = np.unique(bins[names == verdict], return_counts=True)
         heights.append(np.stack([bin_number, count]))
         figure.add_trace(_bars(verdict, bin_number, count, step_ms, colours, int((names == verdict).sum())))
-    bottom = legend_height(len(there), PLAIN_WIDTH - 110)
+    bottom = legend_height(len(there), LEAST_WIDTH)
     dress_plain(figure, colours, escape_label(title, 200), subtitle, PLOT_HEIGHT, bottom=bottom)
     figure.update_layout(barmode="stack", bargap=0.08, legend_traceorder="normal")
     figure.update_yaxes(

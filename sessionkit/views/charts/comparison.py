@@ -10,10 +10,10 @@ import numpy as np
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
 from sessionkit.errors import shorten
-from sessionkit.views.charts.drawing.grammar import legend_height
-from sessionkit.views.charts.drawing.labels import key_label, text_width
+from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, legend_height
+from sessionkit.views.charts.drawing.measured_text import key_label, text_width
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain, event_time_axis
+from sessionkit.views.charts.drawing.simple_frame import dress_plain, event_time_axis
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -52,7 +52,7 @@ def comparison_figure(comparison: Comparison, *, theme: Theme | None, most: int)
     if more or any(not low_ms <= start <= high_ms for mine in bars.values() for _, start, _, _ in mine):
         notes = [*notes, f"shown: of {plural(len(keys), 'key')} the stretch with the most changes; table() has all"]
     left = round(max((text_width(lane, 13) for lane in lanes), default=60)) + 20
-    bottom = legend_height(len(bars), PLAIN_WIDTH - left - 26)
+    bottom = legend_height(len(bars), LEAST_WIDTH)
     dress_plain(figure, colours, "What changes", notes, max(len(lanes), 2) * LANE, bottom=bottom, left=left)
     figure.update_layout(barmode="overlay", bargap=0.25)
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=lanes, showgrid=False)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label, plural
-from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
+from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, axis_title, legend_height
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain, event_time_axis
+from sessionkit.views.charts.drawing.simple_frame import dress_plain, event_time_axis
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -86,7 +86,7 @@ def _dress_tree(figure: go.Figure, lineage: Lineage, colours: Palette) -> None:
     root = lineage.nodes[-1]
     height = LEVEL * max(min(root.depth + 1, MOST_LEVELS), 2)
     title = escape_label(lineage.title, 160)
-    dress_plain(figure, colours, title, _notes(lineage), height, bottom=legend_height(4, PLAIN_WIDTH - 110))
+    dress_plain(figure, colours, title, _notes(lineage), height, bottom=legend_height(4, LEAST_WIDTH))
     figure.update_layout(barmode="overlay")
     pad = max((root.end_ms - root.start_ms) // 30, 1)
     figure.update_xaxes(range=[root.start_ms - pad, root.end_ms + pad])

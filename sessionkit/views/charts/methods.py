@@ -46,7 +46,8 @@ class Pictures:
             partition: where to look; by default the one with most of the key's records.
             theme: "light" or "dark"; without it that of `sk.options`.
             options: `first` and `last` (offsets) show only a part; `playback=True` adds a slider that replays the
-                arrivals, also in a saved page; `clock` names the clock of the axis; `width` is in pixels, 700 or more.
+                arrivals, also in a saved page; `clock` names the clock of the axis; `width` is in pixels, 600 or more:
+                without it the picture is as wide as the room that it is given.
         Raises:
             UnknownRecord: the run holds no such key, or no record between these offsets.
             InvalidArgument: no such partition or theme.
@@ -74,7 +75,8 @@ class Pictures:
                 part with the most to see, and `start=0` shows everything. `first_ms` and `last_ms` are their old names.
             theme: "light" or "dark"; without it that of `sk.options`.
             options: `keys` names them, or `most` (40) says how many; `sort` is "drops", "merges", "activity" or "key";
-                `clock` names the clock of the axis; `width` is in pixels, 700 or more.
+                `clock` names the clock of the axis; `width` is in pixels, 600 or more: without it the picture is as
+                wide as the room that it is given.
         Raises:
             InvalidArgument: an unknown theme or order, or a span that ends before it starts.
             UnknownRecord: the run holds no such key.

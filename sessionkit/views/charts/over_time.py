@@ -11,10 +11,10 @@ import numpy.typing as npt
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import percent, plural
 from sessionkit.trace.trace import Trace
-from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
+from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, axis_title, legend_height
 from sessionkit.views.charts.drawing.lengths_axis import lengths_axis, takes_logarithm
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain, event_time_axis
+from sessionkit.views.charts.drawing.simple_frame import dress_plain, event_time_axis
 from sessionkit.views.loops import decades
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def open_figure(open_windows: OpenWindows, *, theme: Theme | None) -> go.Figure:
     said = open_windows.words()
     if len(trace.batch.partitions) > 1:
         said.append("several partitions: each has a stream time of its own, so the line goes back and forth")
-    bottom = legend_height(1, PLAIN_WIDTH) if len(lines) > 1 else 64
+    bottom = legend_height(1, LEAST_WIDTH) if len(lines) > 1 else 64
     dress_plain(figure, colours, f"Open {open_windows.windows.noun}s", said, PLOT_HEIGHT, bottom=bottom)
     figure.update_yaxes(title=axis_title("open after the record", colours), tickformat=",d", rangemode="tozero")
     event_time_axis(figure, "stream time", newest, trace.batch.timezone, colours)

@@ -9,10 +9,10 @@ import numpy as np
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label, percent, plural
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
+from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, axis_title, legend_height
 from sessionkit.views.charts.drawing.lengths_axis import lengths_axis
 from sessionkit.views.charts.drawing.palettes import PALETTES, Palette, Theme, palette
-from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain, plain_title
+from sessionkit.views.charts.drawing.simple_frame import dress_plain, plain_heading
 from sessionkit.views.loops import decades
 
 if TYPE_CHECKING:
@@ -169,7 +169,7 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
         )
     )
     height = max(CELL_HEIGHT * len(up), 120)
-    dress_plain(figure, colours, views[measure]["title"], views[measure]["said"], height, bottom=70, left=110)
+    dress_plain(figure, colours, views[measure]["title"], views[measure]["said"], height, bottom=112, left=110)
     figure.update_xaxes(title=axis_title(told[0], colours), type="category", showgrid=False)
     figure.update_yaxes(title=axis_title(told[1], colours), type="category", showgrid=False)
     buttons = [
@@ -178,19 +178,18 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
             "method": "update",
             "args": [
                 {attribute: [values] for attribute, values in views[each]["cells"].items()},
-                {"title.text": plain_title(colours, views[each]["title"], views[each]["said"])},
+                {"title.text": plain_heading(views[each]["title"], views[each]["said"]).text(colours)},
             ],
         }
         for each, name in MEASURES.items()
     ]
-    figure.update_layout(updatemenus=[_row_of_buttons(figure, buttons, colours)])
+    figure.update_layout(updatemenus=[_row_of_buttons(height, buttons, colours)])
     return figure
 
 
-def _row_of_buttons(figure: go.Figure, buttons: list[dict[str, Any]], colours: Palette) -> dict[str, Any]:
-    """On the right, level with the title. The one under the pointer is pale in either theme: the text suits both."""
-    top, height = figure.layout.margin.t, figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
-    place = {"x": 1, "xanchor": "right", "y": 1 + (top - 12) / height, "yanchor": "top", "direction": "right"}
+def _row_of_buttons(plot_height: int, buttons: list[dict[str, Any]], colours: Palette) -> dict[str, Any]:
+    """Below the axis. The one under the pointer is pale in either theme: the text suits both."""
+    place = {"x": 0, "xanchor": "left", "y": -66 / plot_height, "yanchor": "top", "direction": "right"}
     look = {"font": {"size": 12, "color": colours.mute}, "bgcolor": colours.background, "bordercolor": colours.grid}
     return {"type": "buttons", "showactive": False, "buttons": buttons, "pad": {"r": 0, "t": 0}, **place, **look}
 
@@ -239,7 +238,7 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
         above.append(_settings(sweep, won, name, shape, colour, 1, nothing, showlegend=bool(won)))
     figure = go.Figure([*below, stair, *above])
     said = ["each mark is one setting, an exact run; grey: another setting drops no more records and waits no longer"]
-    bottom = legend_height(sum(trace.showlegend is not False for trace in figure.data), PLAIN_WIDTH - 110)
+    bottom = legend_height(sum(trace.showlegend is not False for trace in figure.data), LEAST_WIDTH)
     shares = {share: said for share, said in SHARES.items() if share > nothing}
     dress_plain(figure, colours, "Fewer drops or shorter waits", said, PLOT_HEIGHT, bottom=bottom)
     title = "wait for a final result, after a window's last moment"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.charts.drawing.grammar import LAST_DATE_MS, axis_title
-from sessionkit.views.charts.drawing.labels import key_label
+from sessionkit.views.charts.drawing.measured_text import key_label
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import axis_type, dress_plain, event_time_axis
 

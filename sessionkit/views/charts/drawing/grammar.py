@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from sessionkit.base.text import escape_label
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
+from sessionkit.views.charts.drawing.measured_text import TITLE_SIZE, Heading
 from sessionkit.views.charts.drawing.palettes import Palette
 from sessionkit.views.words import SHORT_HISTORY_MS, short_reason, zone_named
 from sessionkit.views.words import clock as spoken_clock
@@ -32,7 +33,9 @@ Numbers = Sequence[int] | npt.NDArray[np.int64]
 Coordinates = list[float | int | None]
 Drawn = dict[str, Any]  # a trace, as plotly.js takes it
 
-WIDTH, LEAST_WIDTH = 1120, 700
+# A picture that is laid out for the least width is drawn as wide as the room that it is given.
+LEAST_WIDTH, USUAL_WIDTH, MOST_WIDTH = 600, 1120, 2400
+FLUID_WIDTHS = (LEAST_WIDTH, 740, 900, USUAL_WIDTH, 1400, 1800, MOST_WIDTH)
 FONT = "Inter, 'Segoe UI', 'DejaVu Sans', sans-serif"
 MOST_SVG_POINTS = 5_000  # above, points are drawn by WebGL: SVG takes 0.5 s a redraw at 10,000
 MOST_REASONS = 300  # records whose reason and missing grace are worked out: each costs a replay
@@ -47,9 +50,8 @@ _ELAPSED = (
     (4 * 86_400_000, 3_600_000, "hours"),
     (SHORT_HISTORY_MS, 86_400_000, "days"),
 )
-_LEGEND_ROW = 24
-_LEGEND_ENTRY = 308
-_LINE = 20  # of the subtitle
+_LEGEND_ROW, _LEGEND_ENTRY = 24, 284
+_LEGEND_SYMBOL = 44
 _HOVER_LETTERS = 76
 _WRAPPER = textwrap.TextWrapper(_HOVER_LETTERS)
 
@@ -125,6 +127,21 @@ class Frame:
     y_range: tuple[float, float]
 
     @property
+    def is_fluid(self) -> bool:
+        """Whether it is drawn as wide as the room that it is given."""
+        return self.width == LEAST_WIDTH
+
+    @property
+    def widths(self) -> list[Frame]:
+        """The frame at each of the widths that it may be drawn with."""
+        return [replace(self, width=width) for width in FLUID_WIDTHS] if self.is_fluid else [self]
+
+    @property
+    def usual(self) -> Frame:
+        """The frame as wide as it mostly is, for what is to have a size in pixels but is drawn in units of time."""
+        return replace(self, width=USUAL_WIDTH) if self.is_fluid else self
+
+    @property
     def plot_width(self) -> int:
         return self.width - self.left - self.right
 
@@ -146,15 +163,10 @@ class Frame:
         return (high - np.asarray(value, np.float64)) / (high - low) * self.plot_height
 
 
-def legend_height(entry_count: int, plot_width: int) -> int:
-    """Pixels that a legend of so many entries takes below the plot, axis title included."""
-    columns = max(plot_width // _LEGEND_ENTRY, 1)
+def legend_height(entry_count: int, width: int) -> int:
+    """Pixels that a legend of so many entries takes below the plot of a picture, axis title included."""
+    columns = max((width - 16) // _LEGEND_ENTRY, 1)
     return 66 + _LEGEND_ROW * -(-entry_count // columns)
-
-
-def top_margin(subtitle: Sequence[str]) -> int:
-    """Pixels that the title and the lines below it take."""
-    return 60 + _LINE * len(subtitle)
 
 
 def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> go.Figure:
@@ -171,22 +183,23 @@ def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> go.Figure:
     return figure
 
 
-def empty_figure(colours: Palette, title: str, subtitle: Sequence[str]) -> go.Figure:
-    """A title, with nothing below it."""
-    layout = dressed(colours, Frame(WIDTH, 150, 78, 24, 110, 20, (0, 1), (0, 1)), title, subtitle)
+def empty_figure(colours: Palette, heading: Heading, width: int) -> go.Figure:
+    """A heading, with nothing below it."""
+    frame = Frame(width, heading.height + 40, 78, 24, heading.height, 20, (0, 1), (0, 1))
+    layout = dressed(colours, frame, heading)
     for axis in ("xaxis", "yaxis"):
         layout[axis]["visible"] = False
     return figure_of([], layout)
 
 
-def dress(figure: go.Figure, colours: Palette, frame: Frame, title: str, subtitle: Sequence[str]) -> None:
+def dress(figure: go.Figure, colours: Palette, frame: Frame, heading: Heading) -> None:
     """Sets size, fonts, title, legend and grid."""
-    look = dressed(colours, frame, title, subtitle)
+    look = dressed(colours, frame, heading)
     figure.layout.template = look.pop("template")  # an update would leave plotly's own in it, 7 kB a picture
     figure.update_layout(look)
 
 
-def dressed(colours: Palette, frame: Frame, title: str, subtitle: Sequence[str]) -> dict[str, Any]:
+def dressed(colours: Palette, frame: Frame, heading: Heading) -> dict[str, Any]:
     """A layout with size, fonts, title, legend and grid."""
     quiet = {
         "gridcolor": colours.grid,
@@ -198,21 +211,21 @@ def dressed(colours: Palette, frame: Frame, title: str, subtitle: Sequence[str])
     }
     return {
         "template": {"data": {"scatter": [{"type": "scatter"}]}},  # plotly's "none"
-        "width": frame.width,
+        **({"autosize": True} if frame.is_fluid else {"autosize": False, "width": frame.width}),
         "height": frame.height,
-        "autosize": False,
         "paper_bgcolor": colours.background,
         "plot_bgcolor": colours.background,
         "font": {"family": FONT, "size": 13, "color": colours.ink},
         "title": {
-            "text": title_text(colours, title, subtitle),
-            "x": 16 / frame.width,
+            "text": heading.text(colours),
+            "x": 0,
+            "pad": {"l": 16},
             "xref": "container",
             "y": 1 - 22 / frame.height,
             "yref": "container",
             "xanchor": "left",
             "yanchor": "top",
-            "font": {"size": 19, "color": colours.ink},
+            "font": {"size": TITLE_SIZE, "color": colours.ink},
         },
         "margin": {"l": frame.left, "r": frame.right, "t": frame.top, "b": frame.bottom, "autoexpand": False},
         "hovermode": "closest",
@@ -224,25 +237,20 @@ def dressed(colours: Palette, frame: Frame, title: str, subtitle: Sequence[str])
         },
         "legend": {
             "orientation": "h",
-            "x": 0,
+            "xref": "container",
+            "x": 0.01,
             "y": -58 / frame.plot_height,
             "xanchor": "left",
             "yanchor": "top",
-            "font": {"size": 12, "color": colours.ink},
+            "font": {"size": 11, "color": colours.ink},
             "bgcolor": "rgba(0,0,0,0)",
-            "entrywidth": _LEGEND_ENTRY - 46,
+            "entrywidth": _LEGEND_ENTRY - _LEGEND_SYMBOL,
             "entrywidthmode": "pixels",
             "itemsizing": "trace",
         },
         "xaxis": dict(quiet),
         "yaxis": dict(quiet),
     }
-
-
-def title_text(colours: Palette, title: str, subtitle: Sequence[str]) -> str:
-    """The title and the lines below it."""
-    words = "<br>".join(f"<span style='font-size:13px;color:{colours.mute}'>{line}</span>" for line in subtitle)
-    return f"<b>{title}</b><br>{words}"
 
 
 def axis_title(text: str, colours: Palette) -> dict[str, Any]:

@@ -9,15 +9,13 @@ import numpy as np
 
 from sessionkit.base.moments import wall_clock
 from sessionkit.base.text import escape_label
-from sessionkit.views.charts.drawing.grammar import Frame, axis_title, dress, title_text, top_margin
-from sessionkit.views.charts.drawing.labels import flow
+from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, Frame, axis_title, dress
+from sessionkit.views.charts.drawing.measured_text import Heading
 from sessionkit.views.charts.drawing.palettes import Palette
 from sessionkit.views.words import SHORT_HISTORY_MS
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-PLAIN_WIDTH = 1120
 
 
 def dress_plain(
@@ -31,19 +29,14 @@ def dress_plain(
     left: int = 84,
 ) -> None:
     """Title (escaped already), sentences below it (not yet), and room for a plot of this height."""
-    notes = _notes(said)
-    top = top_margin(notes)
-    frame = Frame(PLAIN_WIDTH, plot_height + top + bottom, left, 26, top, bottom, (0, 1), (0.0, 1.0))
-    dress(figure, colours, frame, title, notes)
+    heading = plain_heading(title, said)
+    frame = Frame(LEAST_WIDTH, plot_height + heading.height + bottom, left, 26, heading.height, bottom, (0, 1), (0, 1))
+    dress(figure, colours, frame, heading)
 
 
-def plain_title(colours: Palette, title: str, said: Sequence[str]) -> str:
+def plain_heading(title: str, said: Sequence[str]) -> Heading:
     """What `dress_plain` writes above the plot."""
-    return title_text(colours, title, _notes(said))
-
-
-def _notes(said: Sequence[str]) -> list[str]:
-    return flow([escape_label(line, 400) for line in said], PLAIN_WIDTH - 40)
+    return Heading.of(title, [], [escape_label(line, 400) for line in said], LEAST_WIDTH)
 
 
 def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str, colours: Palette) -> None:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sessionkit.base.text import escape_label
-from sessionkit.views.charts.drawing.grammar import WIDTH, Frame, axis_title, dress
-from sessionkit.views.charts.drawing.labels import text_width
+from sessionkit.views.charts.drawing.grammar import axis_title, dress, empty_figure
+from sessionkit.views.charts.drawing.measured_text import text_width
 from sessionkit.views.charts.drawing.palettes import Theme, palette
 from sessionkit.views.charts.emissions.part import Part, choose
 from sessionkit.views.charts.emissions.scene import BODY, KINDS, SMALL, Scene, hover, value_notes, wait_notes
@@ -39,12 +38,9 @@ def emissions_figure(
     colours = palette(theme)
     scene = Scene(choose(emissions, over, first, last, most), colours)
     if not scene.part.lanes:
-        figure = go.Figure()
-        title = escape_label(emissions.title, 160)
-        dress(figure, colours, Frame(WIDTH, 150, 78, 24, 110, 20, (0, 1), (0, 1)), title, scene.notes)
-        return figure.update_layout(xaxis_visible=False, yaxis_visible=False)
+        return empty_figure(colours, scene.heading, scene.frame.width)
     figure = go.Figure([*_lines(scene), _caps(scene), *(_marks(scene, what) for what in KINDS)])
-    dress(figure, colours, scene.frame, escape_label(emissions.title, 160), scene.notes)
+    dress(figure, colours, scene.frame, scene.heading)
     _dress_axes(figure, scene)
     figure.update_layout(annotations=[*value_notes(scene), *wait_notes(scene)])
     return figure
@@ -128,7 +124,7 @@ def _spans(scene: Scene) -> go.Scatter:
     y: list[float | None] = []
     for lane in scene.part.lanes:
         start, end = (float(ms) for ms in scene.emissions.lanes[lane][:2])
-        wide = max(end - start, scene.per_pixel)
+        wide = max(end - start, scene.usual_per_pixel)
         low, high = scene.part.y(lane) - BODY, scene.part.y(lane) + BODY
         x += [start, start + wide, start + wide, start, start, None]
         y += [low, low, high, high, low, None]
@@ -205,7 +201,7 @@ def _place(scene: Scene, row: int) -> float:
     if scene.emissions.what[row] != "tombstone" or not scene.part.is_by_arrival:
         return x
     beside = (int(scene.emissions.lane[row]), int(scene.emissions.at[row])) in scene.part.answered
-    return x - BESIDE * scene.per_pixel if beside else x
+    return x - BESIDE * scene.usual_per_pixel if beside else x
 
 
 def _dress_axes(figure: go.Figure, scene: Scene) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 
 from sessionkit.base.text import escape_label
 from sessionkit.errors import shorten
-from sessionkit.views.charts.drawing.grammar import WIDTH, Frame, legend_height, top_margin
-from sessionkit.views.charts.drawing.labels import flow, text_width
+from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, Frame, legend_height
+from sessionkit.views.charts.drawing.measured_text import Heading, text_width
 from sessionkit.views.charts.drawing.palettes import Palette
 from sessionkit.views.charts.emissions.part import Part, left_out, short_clock, wait_in_words
 from sessionkit.views.words import lower_first
@@ -46,7 +46,8 @@ class Scene:
     def __init__(self, part: Part, colours: Palette) -> None:
         self.part, self.emissions, self.colours = part, part.emissions, colours
         self.say, self.date = short_clock(part.emissions, part)
-        self.notes = flow([escape_label(line, 400) for line in self._said()], WIDTH - 40)
+        notes = [escape_label(line, 400) for line in self._said()]
+        self.heading = Heading.of(escape_label(part.emissions.title, 160), [], notes, LEAST_WIDTH)
         self.labels = {lane: self.bounds(lane) for lane in part.lanes}
         left = 40 + max([text_width(label, 12) for label in self.labels.values()], default=40)
         height = max((LANE if part.is_by_arrival else LANE_WITH_SPANS) * len(part.lanes), LEAST_HEIGHT)
@@ -54,11 +55,12 @@ class Scene:
         self.waits = {lane: wait_in_words(part, lane, self.say) for lane in waiting}
         lines = [line for text in self.waits.values() for line in text.split("<br>")]
         right = RIGHT + int(max((text_width(line, SMALL) for line in lines), default=0))
-        top, bottom = top_margin(self.notes) + 14, legend_height(6, WIDTH - int(left) - right) + 14
+        top, bottom = self.heading.height + 14, legend_height(6, LEAST_WIDTH) + 14
         y_range = (-0.7, len(part.lanes) - 0.3)
-        self.frame = Frame(WIDTH, height + top + bottom, int(left), right, top, bottom, (0, 1), y_range)
+        self.frame = Frame(LEAST_WIDTH, height + top + bottom, int(left), right, top, bottom, (0, 1), y_range)
         low, high = part.span if part.lanes else (0.0, 1.0)
         self.per_pixel = (high - low) / self.frame.plot_width
+        self.usual_per_pixel = (high - low) / self.frame.usual.plot_width
 
     def bounds(self, lane: int) -> str:
         """A window by its bounds."""

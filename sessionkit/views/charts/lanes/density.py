@@ -116,9 +116,9 @@ def cells(scene: Lanes, records: Rows, columns: int) -> Cells:
 def _strip(scene: Lanes, frame: Frame) -> list[Drawn]:
     """A heat map with a row for each lane (and an empty one between them), and its entry in the legend."""
     lanes, width = len(scene.board.lanes), _STRIP_PIXELS
-    while lanes * (frame.plot_width // width) > _MOST_CELLS:
+    while lanes * (frame.usual.plot_width // width) > _MOST_CELLS:
         width *= 2
-    columns = max(frame.plot_width // width, 1)
+    columns = max(frame.usual.plot_width // width, 1)
     count = cells(scene, scene.board.records, columns).number
     heat = np.full((2 * lanes - 1, columns), np.nan, np.float32)
     heat[::2] = np.where(count > 0, count, np.nan)
@@ -177,7 +177,7 @@ def _marks(scene: Lanes, frame: Frame, kinds: Sequence[Kind]) -> list[Drawn]:
     rows = [scene.board.of(kind.mask) for kind in kinds]
     width = _MARK_PIXELS
     while True:
-        columns = max(frame.plot_width // width, 1)
+        columns = max(frame.usual.plot_width // width, 1)
         found = [cells(scene, its, columns) for its in rows]
         if columns == 1 or sum(np.count_nonzero(each.number) for each in found) <= MOST_SVG_POINTS:
             return [_marks_of(scene, kind, each) for kind, each in zip(kinds, found, strict=True)]

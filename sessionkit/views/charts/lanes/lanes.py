@@ -9,7 +9,7 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.charts.drawing.grammar import (
-    WIDTH,
+    LEAST_WIDTH,
     Drawn,
     Frame,
     axis_title,
@@ -24,7 +24,7 @@ from sessionkit.views.charts.lanes.density import Density, SessionDensity, Windo
 from sessionkit.views.charts.lanes.marks import Kind
 from sessionkit.views.charts.lanes.sessions import session_bars, session_kinds
 from sessionkit.views.charts.lanes.windows import window_bars, window_kinds
-from sessionkit.views.charts.lanes.words import graces, lanes_subtitle, lanes_title
+from sessionkit.views.charts.lanes.words import graces, lanes_heading
 from sessionkit.views.charts.scenes.board import Board, choose, everything
 from sessionkit.views.charts.scenes.scene import Lanes
 from sessionkit.views.charts.scenes.session_scene import SessionLanes
@@ -69,7 +69,7 @@ def lane_scene(
     last_ms: int | None = None,
     theme: Theme | None = None,
     clock: str | None = None,
-    width: int = WIDTH,
+    width: int = LEAST_WIDTH,
     whole: Board[Trace] | None = None,
     most_drawn: int | None = None,
 ) -> Lanes:
@@ -84,7 +84,7 @@ def lane_scene(
             the data is cut off, so that `start=0` shows all of it. A span of more records than can be drawn one by
             one is shown as density; drops, merges and rescues keep their marks.
         clock: name of the clock that the times were read from, for the axis.
-        width: of the picture, in pixels; 700 or more.
+        width: of the picture, in pixels, 600 or more; without it the picture is as wide as the room that it is given.
         whole: all lanes of the trace, if they were looked up before.
         most_drawn: more records than this are shown as density.
     Raises:
@@ -100,13 +100,13 @@ def lane_scene(
 def draw_lanes(scene: Lanes) -> go.Figure:
     """The figure of the lanes."""
     colours = scene.colours
-    title, subtitle = lanes_title(scene), lanes_subtitle(scene)
+    heading = lanes_heading(scene)
     if not scene.board.lanes:
-        return empty_figure(colours, title, subtitle)
-    draft = scene.frame(10, subtitle)
+        return empty_figure(colours, heading, scene.width)
+    draft = scene.frame(10, heading)
     drawn = _drawn(scene, draft)
-    frame = scene.frame(sum(each["showlegend"] for each in drawn), subtitle)
-    layout = dressed(colours, frame, title, subtitle)
+    frame = scene.frame(sum(each["showlegend"] for each in drawn), heading)
+    layout = dressed(colours, frame, heading)
     layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
     low, high = frame.y_range
     layout["yaxis"] |= {"range": [low, high], "minallowed": low, "maxallowed": high, "showgrid": True}

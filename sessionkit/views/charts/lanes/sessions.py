@@ -20,7 +20,7 @@ def session_bars(scene: SessionLanes, frame: Frame) -> list[Drawn]:
 
 
 def _bar(start_ms: int, end_ms: int, frame: Frame, pad_ms: int = 0) -> tuple[int, int]:
-    least = round(_LONE_HALF_PIXELS * frame.ms_per_pixel)
+    least = round(_LONE_HALF_PIXELS * frame.usual.ms_per_pixel)
     middle, half = (start_ms + end_ms) / 2, (end_ms - start_ms) / 2
     if half >= least or pad_ms:
         return start_ms - pad_ms, end_ms + pad_ms

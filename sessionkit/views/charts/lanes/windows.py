@@ -8,9 +8,9 @@ from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label
 from sessionkit.views.charts.drawing.grammar import Drawn, Frame, Outline, cure, lines, marks
-from sessionkit.views.charts.drawing.labels import text_width
+from sessionkit.views.charts.drawing.measured_text import text_width
 from sessionkit.views.charts.lanes.marks import Kind, clocks, ground, has_many, middles
-from sessionkit.views.charts.lanes.words import SMALL, lane_text
+from sessionkit.views.charts.lanes.words import SMALL, LaneText, lane_text
 from sessionkit.views.charts.scenes.key_rows import Rows
 from sessionkit.views.charts.scenes.window_history import size_of
 from sessionkit.views.charts.scenes.window_scene import WindowLanes
@@ -101,6 +101,6 @@ def _sizes(scene: WindowLanes, frame: Frame, rows: Rows, heights: list[float]) -
             half, middle = text_width(text, SMALL) / 2 + 3, (left + right) / 2
             crossed = any(middle - half < x < middle + half for x in scene.clocks_x(frame))
             if is_high and 2 * half <= right - left and not crossed:
-                found.append((text, middle, y))
+                found.append(LaneText(text, middle, y, "center"))
                 break
-    return lane_text(scene, frame, "sizes", found, scene.colours.ink, "middle center")
+    return lane_text(scene, frame, "sizes", found, scene.colours.ink)

@@ -2,35 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
 from sessionkit.views.charts.drawing.grammar import Drawn, Frame
-from sessionkit.views.charts.drawing.labels import flow, text_width
+from sessionkit.views.charts.drawing.measured_text import Heading, text_width
 from sessionkit.views.charts.scenes.key_rows import Size
 from sessionkit.views.charts.scenes.scene import Lanes
 from sessionkit.views.charts.scenes.session_history import session_size
 from sessionkit.views.charts.scenes.session_scene import SessionLanes
 
 SMALL = 11  # the size of words in the lanes
+# Before a text that stands beside something: pixels are only known in the browser, letters grow with nothing.
+AIR, BESIDE_BAR, BESIDE_MARK = "\N{THIN SPACE}", "\N{EN SPACE}", "\N{EN SPACE}\N{THIN SPACE}"
 
 
-def lanes_title(scene: Lanes) -> str:
-    """How many keys, windows, merges and drops the lanes stand for."""
+_ORDERS = {
+    "drops": "at the top what has the most drops",
+    "merges": "at the top what has the most merges",
+    "activity": "at the top what has the most records",
+    "key": "in the order of the keys",
+}
+
+
+class LaneText(NamedTuple):
+    """Words in a lane, on one `side` of a place that is given in pixels across, or in its middle ("center")."""
+
+    text: str
+    x: float
+    y: float
+    side: str
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """From where to where they reach, in pixels."""
+        wide = text_width(self.text, SMALL) + 6
+        left = {"left": wide, "center": wide / 2, "right": 0.0}[self.side]
+        return self.x - left, self.x - left + wide
+
+
+def lanes_heading(scene: Lanes) -> Heading:
+    """How many keys, windows, merges and drops the lanes stand for; how to read them, and what is left out."""
     board = scene.board
-    return " · ".join([plural(len({lane.key for lane in board.lanes}), "key"), *scene.counted(board.whole)])
-
-
-def lanes_subtitle(scene: Lanes) -> list[str]:
-    """How to read it, and what is left out."""
-    board, trace = scene.board, scene.trace
+    title = " · ".join([plural(len({lane.key for lane in board.lanes}), "key"), *scene.counted(board.whole)])
     windows = scene.window.in_words().replace(", ", " · ")
-    said = [f"{windows} · a lane for each key, {scene.bars}"]
+    return Heading.of(title, [f"{windows} · a lane for each key, {scene.bars}"], _left_out(scene), scene.width)
+
+
+def _left_out(scene: Lanes) -> list[str]:
+    """What is to be said of what is shown, and of what is not."""
+    board, trace = scene.board, scene.trace
     if not board.lanes:
-        return [*said, "the run holds no records"]
+        return ["the run holds no records"]
     notes = []
     if board.is_part:
         why = ", the part with the most to see" if board.was_chosen else ""
@@ -39,6 +66,8 @@ def lanes_subtitle(scene: Lanes) -> list[str]:
             f" ({', '.join(scene.counted(board))})"
         )
         notes.append("start=, end= show others")
+    if board.sort is not None and len(board.lanes) > 1:
+        notes.append(_ORDERS[board.sort] + (" in what is shown" if board.is_part and board.sort != "key" else ""))
     left_out = len(trace.keys) - len({lane.key for lane in board.lanes})
     if left_out:
         notes.append(f"{plural(left_out, 'more key')} not shown (keys=, most=)")
@@ -49,7 +78,7 @@ def lanes_subtitle(scene: Lanes) -> list[str]:
         notes.append(f"none is ever closed; {scene.window.forgets_in_words()}")
     elif scene.stream_time_ms is not None and scene.stream_time_ms - trace.close_lag_ms > scene.x_range_ms[1]:
         notes.append("the close line has passed all of it")
-    return [*said, *flow([*notes, *scene.remarks], scene.width - 40)]
+    return [*notes, *scene.remarks]
 
 
 def sizes(scene: SessionLanes, frame: Frame) -> Drawn:
@@ -62,7 +91,7 @@ def sizes(scene: SessionLanes, frame: Frame) -> Drawn:
         mine = windows[heights == y]
         mine = mine[np.lexsort((mine, columns.start_ms[mine]))]
         bars = np.column_stack([frame.x(columns.start_ms[mine]), frame.x(columns.end_ms[mine])])
-        in_the_way = [] if scene.is_roomy else [(left - 4, right + 4) for left, right in bars.tolist()]
+        in_the_way = [] if scene.is_roomy else [(left - 4, right) for left, right in bars.tolist()]
         if not scene.is_roomy:
             reach = np.isin(mine, scene.open_windows)
             gap = scene.window.inactivity_gap_ms / frame.ms_per_pixel
@@ -71,30 +100,30 @@ def sizes(scene: SessionLanes, frame: Frame) -> Drawn:
         in_the_way += [(x - 3, x + 3) for x in scene.clocks_x(frame)]
         for row, (left, right) in zip(mine.tolist(), bars.tolist(), strict=True):
             length_ms = int(columns.end_ms[row] - columns.start_ms[row])
-            for text, x in _places(scene, scene.sizes[row], length_ms, left, right, in_the_way):
-                half = text_width(text, SMALL) / 2 + 3
-                clear = all(x + half <= low or x - half >= high for low, high in in_the_way)
-                if clear and x - half >= 0 and x + half <= frame.plot_width:
-                    in_the_way.append((x - half, x + half))
-                    found.append((text, x, y - drop))
+            for place in _places(scene, scene.sizes[row], length_ms, left, right, in_the_way):
+                low, high = place.extent
+                clear = all(high <= begin or low >= end for begin, end in in_the_way)
+                if clear and low >= 0 and high <= frame.plot_width:
+                    in_the_way.append((low, high))
+                    found.append(place._replace(y=y - drop))
                     break
-    return lane_text(scene, frame, "sizes", found, scene.colours.mute, "middle center")
+    return lane_text(scene, frame, "sizes", found, scene.colours.mute)
 
 
 def _places(
     scene: SessionLanes, size: Size, length_ms: int, left: float, right: float, in_the_way: list[tuple[float, float]]
-) -> Iterator[tuple[str, float]]:
-    """Words for a bar with the middle of each place where they may stand, best first."""
+) -> Iterator[LaneText]:
+    """Words for a bar at each place where they may stand, best first."""
     if not scene.is_roomy:
-        yield f"{size.record_count:,}", right + 8 + text_width(f"{size.record_count:,}", SMALL) / 2
+        yield LaneText(f"{BESIDE_BAR}{size.record_count:,}", right, 0, "right")
         return
     middle = (left + right) / 2
     for text in dict.fromkeys([session_size(size, length_ms), size.words, f"{size.record_count:,}"]):
-        yield text, middle
-        half = text_width(text, SMALL) / 2 + 3
+        centred = LaneText(text, middle, 0, "center")
+        yield centred
         for low, high in in_the_way:
-            if low < middle + half and high > middle - half and high - low < 7:  # a clock's line: beside it
-                sides = (text, low - half), (text, high + half)
+            if low < centred.extent[1] and high > centred.extent[0] and high - low < 7:  # a clock's line: beside it
+                sides = LaneText(f"{text}{AIR}", low, 0, "left"), LaneText(f"{AIR}{text}", high, 0, "right")
                 yield from sides if middle < (low + high) / 2 else sides[::-1]
 
 
@@ -113,27 +142,25 @@ def graces(scene: Lanes, frame: Frame) -> Drawn:
     rows = np.array(list(scene.missing_ms), np.int64)
     places = zip(scene.height_of(rows).tolist(), frame.x(times[rows]).tolist(), strict=True)
     for (y, x), missing_ms in zip(places, scene.missing_ms.values(), strict=True):
-        text = f"<b>+{show_duration(_enough(missing_ms))}</b>"
-        end = x + 10 + text_width(text, SMALL)
+        place = LaneText(f"{BESIDE_MARK}<b>+{show_duration(_enough(missing_ms))}</b>", x, y + scene.above, "right")
+        end = place.extent[1]
         low, high = np.searchsorted(marked[y], [x, end + 8])
         if high - low == 1 and end <= frame.plot_width:
-            found.append((text, x + 8, y + scene.above))
-    return lane_text(scene, frame, "missing grace", found, scene.colours.drop, "middle right")
+            found.append(place)
+    return lane_text(scene, frame, "missing grace", found, scene.colours.drop)
 
 
-def lane_text(
-    scene: Lanes, frame: Frame, name: str, found: list[tuple[str, float, float]], colour: str, position: str
-) -> Drawn:
-    """A trace of words at these places, given in pixels across."""
-    places = [round(frame.x_range_ms[0] + x * frame.ms_per_pixel) for _, x, _ in found]
+def lane_text(scene: Lanes, frame: Frame, name: str, found: Sequence[LaneText], colour: str) -> Drawn:
+    """A trace of words at these places."""
+    places = [round(frame.x_range_ms[0] + each.x * frame.ms_per_pixel) for each in found]
     return {
         "type": "scatter",
         "x": scene.axis.at(places),
-        "y": [y for *_, y in found],
-        "text": [text for text, *_ in found],
+        "y": [each.y for each in found],
+        "text": [each.text for each in found],
         "mode": "text",
         "name": name,
-        "textposition": position,
+        "textposition": [f"middle {each.side}" for each in found],
         "textfont": {"size": SMALL if scene.is_roomy else SMALL - 1, "color": colour},
         "hoverinfo": "skip",
         "showlegend": False,

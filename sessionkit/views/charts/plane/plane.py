@@ -9,7 +9,7 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.charts.drawing.grammar import (
-    WIDTH,
+    LEAST_WIDTH,
     Drawn,
     Frame,
     axis_title,
@@ -25,7 +25,7 @@ from sessionkit.views.charts.drawing.playback import add_playback
 from sessionkit.views.charts.plane.marks import offsets
 from sessionkit.views.charts.plane.sessions import session_labels, session_marks
 from sessionkit.views.charts.plane.windows import window_labels, window_marks
-from sessionkit.views.charts.plane.words import plane_subtitle, plane_title
+from sessionkit.views.charts.plane.words import plane_heading
 from sessionkit.views.charts.scenes.key_rows import KeyRows, key_code, partition_code
 from sessionkit.views.charts.scenes.scene import Plane
 from sessionkit.views.charts.scenes.session_history import SessionHistory
@@ -71,7 +71,7 @@ def plane_scene(
     last: int | None = None,
     theme: Theme | None = None,
     clock: str | None = None,
-    width: int = WIDTH,
+    width: int = LEAST_WIDTH,
 ) -> Plane:
     """What a plane shows, before it is drawn.
 
@@ -80,7 +80,7 @@ def plane_scene(
         partition: where to look; the partition with most of the key's records if it is not given.
         first, last: offsets to show only a part; without them all, or the stretch with most to see.
         clock: name of the clock that the times were read from, for the axis.
-        width: of the picture, in pixels; 700 or more.
+        width: of the picture, in pixels, 600 or more; without it the picture is as wide as the room that it is given.
     Raises:
         UnknownRecord: the run holds no such key, or no record between these offsets.
         InvalidArgument: no such partition or theme.
@@ -113,13 +113,13 @@ def draw_plane(scene: Plane, *, playback: bool = False) -> go.Figure:
 def compose(scene: Plane) -> Composed:
     """The figure of a plane, with its frame and its labels."""
     colours, rows, form = scene.colours, scene.rows, FORMS[type(scene.trace)]
-    title, subtitle = plane_title(scene, scene.trace.keys[scene.history.key].as_py()), plane_subtitle(scene)
+    heading = plane_heading(scene, scene.trace.keys[scene.history.key].as_py())
     if not len(rows):
-        nowhere = Frame(WIDTH, 0, 0, 0, 0, 0, (0, 1), (0, 1))
-        return Composed(empty_figure(colours, title, subtitle), nowhere, Placement(nowhere, scene.axis, colours))
+        nowhere = Frame(scene.width, 0, 0, 0, 0, 0, (0, 1), (0, 1))
+        return Composed(empty_figure(colours, heading, scene.width), nowhere, Placement(nowhere, scene.axis, colours))
     drawn = form.marks(scene)
-    frame = scene.frame(sum(each["showlegend"] for each in drawn), subtitle)
-    layout = dressed(colours, frame, title, subtitle)
+    frame = scene.frame(sum(each["showlegend"] for each in drawn), heading)
+    layout = dressed(colours, frame, heading)
     layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
     layout["yaxis"] |= {"title": axis_title("arrival order, by offset →", colours), **offsets(scene, frame)}
     placement = form.labels(scene, frame)

@@ -117,8 +117,8 @@ def _reasons(scene: SessionPlane, records: Rows) -> list[str]:
 def session_labels(scene: SessionPlane, frame: Frame) -> Placement:
     """Labels beside the marks: what was dropped, bridged, re-opened, closed, or kept though late."""
     history, colours = scene.history, scene.colours
-    lines_to_spare = (*scene.tethers, scene.bars, scene.cap_lines)
-    placement = start_labels(scene, frame, lines_to_spare, (scene.close_line, scene.stream_line, scene.bodies))
+    lines_to_spare = (*scene.tethers, scene.bars, scene.cap_lines, scene.close_line, scene.stream_line)
+    placement = start_labels(scene, frame, lines_to_spare, (scene.bodies,))
 
     def label(kind: str, records: Rows, prefer: float, colour: str) -> None:
         label_records(scene, placement, kind, records, prefer, colour, lambda row: _words_for(scene, kind, row))

@@ -138,8 +138,8 @@ def window_labels(scene: WindowPlane, frame: Frame) -> Placement:
     """Labels beside the marks: what was dropped, missed some windows, closed, or was kept though late."""
     history, colours = scene.history, scene.colours
     bodies = [scene.feet] if scene.deep > MOST_LAYERS else scene.layers
-    crossed = (scene.close_line, scene.stream_line, *bodies)
-    placement = start_labels(scene, frame, (*scene.tethers, scene.cap_lines), crossed)
+    lines_to_spare = (*scene.tethers, scene.cap_lines, scene.close_line, scene.stream_line)
+    placement = start_labels(scene, frame, lines_to_spare, bodies)
 
     def label(kind: str, records: Rows, prefer: float, colour: str) -> None:
         label_records(scene, placement, kind, scene.shown(records), prefer, colour, lambda row: _label(scene, row))

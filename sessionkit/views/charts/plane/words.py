@@ -9,27 +9,29 @@ import numpy as np
 from sessionkit.base.decisions import LATE
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.charts.drawing.grammar import Frame, Outline
-from sessionkit.views.charts.drawing.labels import Label, Placement, around, flow, spread, text_size
+from sessionkit.views.charts.drawing.labels import Label, Placement, around, spread
+from sessionkit.views.charts.drawing.measured_text import Heading, text_size
 from sessionkit.views.charts.scenes.key_rows import Rows, partition_counts
 from sessionkit.views.charts.scenes.scene import Plane
 
 
-def plane_title(scene: Plane, key: object) -> str:
-    """The key, and how many of its records were kept."""
+def plane_heading(scene: Plane, key: object) -> Heading:
+    """The key and how many of its records were kept; the choices, how to read the chart, and what it leaves out."""
     trace, own = scene.trace, scene.history.own
     kept = int(trace.accepted[own].sum())
-    return f"Key “{escape_label(key)}”: {plural(kept, 'record')} kept, {len(own) - kept:,} dropped"
-
-
-def plane_subtitle(scene: Plane) -> list[str]:
-    """The choices, how to read the chart, and what it leaves out."""
-    trace, rows, history = scene.trace, scene.rows, scene.history
+    title = f"Key “{escape_label(key)}”: {plural(kept, 'record')} kept, {len(own) - kept:,} dropped"
     windows = scene.window.in_words().replace(", ", " · ")
     said = [f"{windows} · read upwards: each row is one arriving record; sideways is when it happened"]
+    return Heading.of(title, said, _left_out(scene), scene.width)
+
+
+def _left_out(scene: Plane) -> list[str]:
+    """What is to be said of what is shown, and of what is not."""
+    trace, rows, history = scene.trace, scene.rows, scene.history
     notes = scene.remarks
     everything = history.of_partition
     if not len(rows):
-        return [*said, "no record arrived in this partition during the run"]
+        return ["no record arrived in this partition during the run"]
     if len(rows) < len(everything):
         offset = trace.batch.offset
         notes.append(
@@ -57,7 +59,7 @@ def plane_subtitle(scene: Plane) -> list[str]:
         notes.append(
             f"{without_place:,} of the dropped records are not drawn: they have no usable time, or came a second time"
         )
-    return [*said, *flow(notes, scene.width - 40)]
+    return notes
 
 
 def start_labels(scene: Plane, frame: Frame, fixed: Iterable[Outline], crossed: Iterable[Outline]) -> Placement:

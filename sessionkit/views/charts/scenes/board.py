@@ -58,6 +58,7 @@ class Board(Generic[T]):
     more_after: bool = False
     was_chosen: bool = False  # by us, as the most eventful
     trailing_only: bool = False  # only windows that end with a record are results
+    sort: str | None = None  # the order of the lanes; None: as they were asked for
 
     @property
     def is_part(self) -> bool:
@@ -176,9 +177,11 @@ def choose(
         low, high = board.most_eventful
     before, after = low > first, high < last
     board = replace(board, first_ms=low, last_ms=high, more_before=before, more_after=after)
-    if keys is None or sort is not None:
+    is_sorted = keys is None or sort is not None
+    if is_sorted:
         lanes = tuple(lanes[number] for number in _ranked(board, order))
-    return replace(board, lanes=lanes[:most], was_chosen=board.is_part and not given)
+    chosen = board.is_part and not given
+    return replace(board, lanes=lanes[:most], was_chosen=chosen, sort=order if is_sorted else None)
 
 
 def _all_lanes(trace: Trace, asked: list[int] | None) -> tuple[Lane, ...]:

@@ -12,8 +12,16 @@ import numpy as np
 
 from sessionkit.base.decisions import LATE
 from sessionkit.trace.trace import Trace
-from sessionkit.views.charts.drawing.grammar import WIDTH, Frame, Outline, TimeAxis, legend_height, stair, top_margin
-from sessionkit.views.charts.drawing.labels import key_label, text_size
+from sessionkit.views.charts.drawing.grammar import (
+    LEAST_WIDTH,
+    USUAL_WIDTH,
+    Frame,
+    Outline,
+    TimeAxis,
+    legend_height,
+    stair,
+)
+from sessionkit.views.charts.drawing.measured_text import Heading, key_label, text_size
 from sessionkit.views.charts.drawing.palettes import Palette
 from sessionkit.views.charts.scenes.board import Board, Lane
 from sessionkit.views.charts.scenes.key_rows import Cap, KeyRows, Life, Rows
@@ -36,7 +44,7 @@ class Plane:
     rows: Rows
     colours: Palette
     axis: TimeAxis
-    width: int = WIDTH
+    width: int = LEAST_WIDTH
 
     @property
     def trace(self) -> Trace:
@@ -85,13 +93,13 @@ class Plane:
     def x_range_ms(self) -> tuple[int, int]:
         """The span of event time that is shown."""
 
-    def frame(self, legend_entries: int, subtitle: list[str]) -> Frame:
+    def frame(self, legend_entries: int, heading: Heading) -> Frame:
         few = min(_SMALLEST_PLANE, 150 + 45 * len(self.rows))
         plot = min(max(few, len(self.rows) * _ROW_PIXELS), _LARGEST_PLANE)
         y_range = (-0.8, self.top + _HEAD_PIXELS * (self.top + 0.8) / (plot - _HEAD_PIXELS))
         widest = max(text_size(f"{self.trace.batch.offset[row]:,}", 13)[0] for row in self.rows[[0, -1]])
         left = round(46 + widest)
-        top, bottom = top_margin(subtitle), legend_height(legend_entries, self.width - left - 24)
+        top, bottom = heading.height, legend_height(legend_entries, self.width)
         return Frame(self.width, plot + top + bottom, left, 24, top, bottom, self.x_range_ms, y_range)
 
     def _stair(self, lag_ms: int) -> Outline:
@@ -117,11 +125,16 @@ class Plane:
     def cap_lines(self) -> Outline:
         """A line over each window where it was closed, with a least width to be seen."""
         found = Outline()
-        least = round(_CAP_HALF_PIXELS * (self.x_range_ms[1] - self.x_range_ms[0]) / (self.width - 100))
+        least = round(_CAP_HALF_PIXELS * (self.x_range_ms[1] - self.x_range_ms[0]) / (usual_width(self.width) - 100))
         for cap in self.caps:
             wider = max(least - (cap.end_ms - cap.start_ms) // 2, 0)
             found.add((cap.start_ms - wider, cap.end_ms + wider), (self.y_of(cap.at),) * 2)
         return found
+
+
+def usual_width(width: int) -> int:
+    """Pixels that a picture laid out for this width mostly has."""
+    return USUAL_WIDTH if width == LEAST_WIDTH else width
 
 
 def usual_pitch(lanes: int) -> int:
@@ -137,7 +150,7 @@ class Lanes:
     window: WindowKind
     colours: Palette
     axis: TimeAxis
-    width: int = WIDTH
+    width: int = LEAST_WIDTH
 
     @property
     def trace(self) -> Trace:
@@ -220,11 +233,11 @@ class Lanes:
     def height_of(self, records: Rows) -> Rows:
         return len(self.board.lanes) - 1 - self.board.numbers(records)
 
-    def frame(self, legend_entries: int, subtitle: list[str]) -> Frame:
+    def frame(self, legend_entries: int, heading: Heading) -> Frame:
         count = max(len(self.board.lanes), 1)
         names = max((text_size(f"<b>{self.name(lane)}</b>", 13)[0] for lane in self.board.lanes), default=40)
         left = round(22 + names)
-        top, bottom = top_margin(subtitle), legend_height(legend_entries, self.width - left - 24)
+        top, bottom = heading.height, legend_height(legend_entries, self.width)
         height = count * self.pitch + top + bottom
         return Frame(self.width, height, left, 24, top, bottom, self.x_range_ms, (-0.55, count - 0.45))
 

@@ -14,7 +14,7 @@ from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.charts.drawing.grammar import Outline, growing
 from sessionkit.views.charts.scenes.board import Board
 from sessionkit.views.charts.scenes.key_rows import Cap, Life, Rows
-from sessionkit.views.charts.scenes.scene import Lanes, Plane
+from sessionkit.views.charts.scenes.scene import Lanes, Plane, usual_width
 from sessionkit.views.charts.scenes.window_history import WindowHistory, depth, every_nth, places, size_of
 from sessionkit.windows.contract import WindowKind
 
@@ -116,7 +116,7 @@ class WindowPlane(Plane):
     def ticked(self) -> Rows:
         """The missed windows whose ends are marked: not beside the record itself, nor many of one record."""
         mine, records = self.missed, self.trace.missed.record[self.missed]
-        room_ms = (self.x_range_ms[1] - self.x_range_ms[0]) * _TICK_ROOM // self.width
+        room_ms = (self.x_range_ms[1] - self.x_range_ms[0]) * _TICK_ROOM // usual_width(self.width)
         apart = self.ends_ms(mine) - self.trace.batch.timestamp_ms[records] > room_ms
         many = np.bincount(records, minlength=len(self.trace))[records] > _MOST_TICKS
         found: Rows = mine[apart & (~many | np.isin(mine, self._first_missed))]
