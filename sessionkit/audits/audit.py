@@ -183,7 +183,7 @@ class Audit:
 
         ends_ms = np.array([id.end_ms for id in self._verdicts], np.int64)
         title, _, found = self.words()[0].partition(": ")
-        rest = [found[:1].upper() + found[1:], *self.words()[1:]]
+        rest = [found[:1].upper() + found[1:], *self.words()[1:2]]  # why it is so is a text to read
         verdicts = list(self._verdicts.values())
         return audit_figure(title, rest, ends_ms, verdicts, VERDICTS, timezone=self.expected.timezone, theme=theme)
 

@@ -195,6 +195,37 @@ def _meant(body: str) -> str:
     return _NUMBER_AND_UNIT
 
 
+def about(ms: int) -> str:
+    """A length of time as a person says it: in its two largest units, in one from ten of it on.
+
+    Example:
+        >>> about(165_722_537), about(1_287_000), about(544)
+        ('1 d 22 h', '21 min', '544 ms')
+    """
+    step_ms = _step_ms(ms)
+    return show_duration((ms + step_ms // 2) // step_ms * step_ms)
+
+
+def enough_ms(ms: int) -> int:
+    """A length that is at least as long and takes few words.
+
+    Example:
+        >>> show_duration(enough_ms(165_722_537))
+        '1 d 23 h'
+    """
+    step_ms = _step_ms(ms)
+    return -(-ms // step_ms) * step_ms
+
+
+def _step_ms(ms: int) -> int:
+    """The smallest unit in which a length is said that is not said to the millisecond."""
+    units = [unit_ms for _, unit_ms in _SHOWN]
+    for unit_ms, next_ms in zip(units, [*units[1:-1], 100], strict=False):
+        if ms >= unit_ms:
+            return unit_ms if ms >= 10 * unit_ms else next_ms
+    return 1
+
+
 def retention_ms(value: Duration | None, smallest_ms: int, smallest: str) -> int:
     """How long a store keeps windows: `value`, or the smallest that is allowed.
 

@@ -50,7 +50,7 @@ class Lane(NamedTuple):
     is_silent: bool
 
 
-@not_offered("closes_at_ms", "closes_in_words", "now_ms", "title", "what")
+@not_offered("closes_at_ms", "closing", "closes_in_words", "now_ms", "title", "what")
 @dataclass(frozen=True, repr=False)
 class Emissions:
     """What went downstream for one key, and which of its windows wait for stream time.
@@ -130,7 +130,7 @@ class Emissions:
         """What it is about. Not escaped."""
         numbers = self.trace.batch.partitions
         where = f" in partition {numbers[self.code[1]]}" if len(numbers) > 1 else ""
-        return f"What went downstream for key {shorten(self.key)}{where}"
+        return f"What went downstream for key {shorten(self.key) or '(empty)'}{where}"
 
     def words(self, at: Callable[[int], str] | None = None) -> list[str]:
         """What went out and what did not, in sentences; `at` says a time. Not escaped."""
@@ -175,10 +175,14 @@ class Emissions:
             f"{self.closes_in_words(closes_at, at)}, and only records of its partition move stream time."
         ]
 
+    def closing(self, closes_at_ms: int) -> tuple[str, int, int]:
+        """("after" or "at", the moment, how far from now it is)."""
+        word, moment = ("after", closes_at_ms - 1) if self.windows.inclusive_end else ("at", closes_at_ms)
+        return word, moment, moment - self.now_ms
+
     def closes_in_words(self, closes_at_ms: int, at: Callable[[int], str]) -> str:
         """ "after 10:07, 5 min from now" where the end belongs to the window, else "at 10:07, …"."""
-        word, moment = ("after", closes_at_ms - 1) if self.windows.inclusive_end else ("at", closes_at_ms)
-        wait_ms = moment - self.now_ms
+        word, moment, wait_ms = self.closing(closes_at_ms)
         return f"{word} {at(moment)}, {f'{show_duration(wait_ms)} from now' if wait_ms else 'which is now'}"
 
     def __repr__(self) -> str:

@@ -60,7 +60,8 @@
   };
   const isLine = (path) => {
     const look = getComputedStyle(path);
-    return isSeen(path.parentElement) && look.fill === 'none' && look.stroke !== 'none' && parseFloat(look.strokeWidth) >= 1;
+    const isEdge = path.parentElement.querySelector('.js-fill') ?? path.closest('.trace')?.querySelector('.fills path');
+    return !isEdge && isSeen(path.parentElement) && look.fill === 'none' && look.stroke !== 'none' && parseFloat(look.strokeWidth) >= 1;
   };
   const lines = [...root.querySelectorAll('.scatterlayer .js-line, .shapelayer path')].filter(isLine);
   const labels = boxes.filter(({ of }) => of.closest('.annotation, .textpoint'));
@@ -105,6 +106,7 @@
   }
   for (const mark of root.querySelectorAll('.scatterlayer .point, .barlayer .point path')) {
     const look = getComputedStyle(mark);
+    if (look.fill.startsWith('url')) continue; // a pattern of two colours
     if (+look.fillOpacity === 0 && +look.strokeOpacity === 0) continue;
     const sides = [[look.fill, +look.fillOpacity], [look.stroke, look.strokeWidth === '0px' ? 0 : +look.strokeOpacity]]
       .filter(([colour, opacity]) => colour !== 'none' && parts(colour).alpha * opacity > 0);

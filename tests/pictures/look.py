@@ -37,7 +37,7 @@ def figure_of(chart: str, shape: str, theme: str) -> dict[str, Any]:
 def opened(browser: Browser) -> Page:
     """A page on which figures are drawn, one after the other."""
     page = browser.new_page(viewport={"width": 1_640, "height": 1_200})
-    page.set_content(f"<script>{plotly_script()}</script>")
+    page.set_content(f"<!doctype html><script>{plotly_script()}</script>")
     return page
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label
-from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, axis_title, legend_height
+from sessionkit.views.charts.drawing.grammar import axis_title, counts_axis
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import dress_plain, event_time_axis
 
@@ -66,12 +66,11 @@ def audit_figure(
         bin_number, count = np.unique(bins[names == verdict], return_counts=True)
         heights.append(np.stack([bin_number, count]))
         figure.add_trace(_bars(verdict, bin_number, count, step_ms, colours, int((names == verdict).sum())))
-    bottom = legend_height(len(there), LEAST_WIDTH)
-    dress_plain(figure, colours, escape_label(title, 200), subtitle, PLOT_HEIGHT, bottom=bottom)
+    dress_plain(figure, colours, escape_label(title, 200), subtitle, PLOT_HEIGHT)
     figure.update_layout(barmode="stack", bargap=0.08, legend_traceorder="normal")
-    figure.update_yaxes(
-        title=axis_title(f"results per {show_duration(step_ms)}", colours), rangemode="tozero", tickformat=",d"
-    )
+    _, per_bar = np.unique(bins, return_counts=True)
+    per_step = axis_title(f"results per {show_duration(step_ms)}", colours)
+    figure.update_yaxes(title=per_step, **counts_axis(int(per_bar.max(initial=1))))
     event_time_axis(figure, "end of the window", int(ends_ms.max(initial=0)), timezone, colours)
     return figure
 
@@ -95,7 +94,11 @@ def _bars(
         y=count,
         width=step_ms * 0.92,
         name=f"{verdict} ({total:,})",
-        marker={"color": colour, "line": {"width": 0}, "pattern": pattern},
+        marker={
+            "color": colour,
+            "line": {"width": 0.6, "color": colours.edge if not shape else colour},
+            "pattern": pattern,
+        },
         hovertemplate=f"{verdict}: %{{y:,}}<extra></extra>",
     )
 

@@ -10,7 +10,6 @@ import numpy as np
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
 from sessionkit.errors import shorten
-from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, legend_height
 from sessionkit.views.charts.drawing.measured_text import key_label, text_width
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import dress_plain, event_time_axis
@@ -44,7 +43,7 @@ def comparison_figure(comparison: Comparison, *, theme: Theme | None, most: int)
                     f"{group.what}: {show_duration(end - start)}, {len(group.before)} before, {len(group.after)} after"
                 )
                 bars.setdefault(group.what, []).append((_lane(key, name), start, end, said))
-    low_ms, high_ms = span
+    low_ms, high_ms = _whole_windows(bars, span)
     lanes = [_lane(key, name) for key in reversed(keys) for name in ("after", "before")]
     least_ms = (high_ms - low_ms) // LEAST_BAR
     figure = go.Figure([_bars(what, bars[what], least_ms, colours) for what in _STYLES if what in bars])
@@ -52,8 +51,7 @@ def comparison_figure(comparison: Comparison, *, theme: Theme | None, most: int)
     if more or any(not low_ms <= start <= high_ms for mine in bars.values() for _, start, _, _ in mine):
         notes = [*notes, f"shown: of {plural(len(keys), 'key')} the stretch with the most changes; table() has all"]
     left = round(max((text_width(lane, 13) for lane in lanes), default=60)) + 20
-    bottom = legend_height(len(bars), LEAST_WIDTH)
-    dress_plain(figure, colours, "What changes", notes, max(len(lanes), 2) * LANE, bottom=bottom, left=left)
+    dress_plain(figure, colours, "What changes", notes, max(len(lanes), 2) * LANE, left=left)
     figure.update_layout(barmode="overlay", bargap=0.25)
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=lanes, showgrid=False)
     pad = (high_ms - low_ms) // 50 + 1
@@ -115,6 +113,13 @@ def _stretch(comparison: Comparison, lanes: int) -> tuple[int, int]:
     held = np.searchsorted(starts, starts + length) - np.arange(len(starts))
     first = int(starts[np.argmax(held)])
     return first, int(first + length)
+
+
+def _whole_windows(bars: dict[str, list[Bar]], span: tuple[int, int]) -> tuple[int, int]:
+    """The span, made longer so that it cuts no window that changes."""
+    low, high = span
+    cut = [(s, e) for what, mine in bars.items() if what != "same" for _, s, e, _ in mine if s <= high and e >= low]
+    return min([low, *(start for start, _ in cut)]), max([high, *(end for _, end in cut)])
 
 
 def _keys(comparison: Comparison, span: tuple[int, int], most: int) -> tuple[list[Any], bool]:

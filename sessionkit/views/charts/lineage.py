@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label, plural
-from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, axis_title, legend_height
+from sessionkit.views.charts.drawing.grammar import axis_title
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import dress_plain, event_time_axis
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sessionkit.views.membership.lineage import Lineage
 
 LEVEL = 62
+HALF = 0.16  # of a bar's height, in levels
 MOST_LEVELS = 14
 LEAST_BAR = 160  # a bar is at least such a part of the picture, to be seen
 ROOM_FOR_WORDS = 9  # bars of one level beside which their records are written
@@ -34,7 +35,7 @@ def lineage_figure(lineage: Lineage, *, theme: Theme | None) -> go.Figure:
         for child in (nodes[place] for place in node.children):
             middle = (child.start_ms + child.end_ms) // 2
             joins_x += [middle, middle, None]
-            joins_y += [child.depth + 0.16, node.depth - 0.16, None]
+            joins_y += [child.depth + HALF, node.depth - HALF, None]
     figure = go.Figure(
         go.Scatter(
             x=joins_x,
@@ -55,7 +56,7 @@ def lineage_figure(lineage: Lineage, *, theme: Theme | None) -> go.Figure:
                 orientation="h",
                 base=[node.start_ms - _missing(node, least) // 2 for node in chosen],
                 y=[node.depth for node in chosen],
-                width=0.32,
+                width=2 * HALF,
                 x=[max(node.end_ms - node.start_ms, least) for node in chosen],
                 name=name,
                 showlegend=bool(chosen),
@@ -86,7 +87,7 @@ def _dress_tree(figure: go.Figure, lineage: Lineage, colours: Palette) -> None:
     root = lineage.nodes[-1]
     height = LEVEL * max(min(root.depth + 1, MOST_LEVELS), 2)
     title = escape_label(lineage.title, 160)
-    dress_plain(figure, colours, title, _notes(lineage), height, bottom=legend_height(4, LEAST_WIDTH))
+    dress_plain(figure, colours, title, _notes(lineage), height)
     figure.update_layout(barmode="overlay")
     pad = max((root.end_ms - root.start_ms) // 30, 1)
     figure.update_xaxes(range=[root.start_ms - pad, root.end_ms + pad])
@@ -133,11 +134,12 @@ def _name_sizes(figure: go.Figure, nodes: Any, colours: Any) -> None:
         mine = [node for node in nodes if node.depth == depth]
         if len(mine) > ROOM_FOR_WORDS:
             continue
+        above = depth == nodes[-1].depth  # below the others: their lines go up
         for node in mine:
             figure.add_annotation(
                 x=(node.start_ms + node.end_ms) // 2,
-                y=depth,
-                yshift=18,
+                y=depth + (HALF if above else -HALF),
+                yshift=9 if above else -9,
                 text=_sum(node, nodes),
                 showarrow=False,
                 bgcolor=colours.background,

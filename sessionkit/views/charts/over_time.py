@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import about
 from sessionkit.base.text import percent, plural
 from sessionkit.trace.trace import Trace
-from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, axis_title, legend_height
+from sessionkit.views.charts.drawing.grammar import axis_title, counts_axis
 from sessionkit.views.charts.drawing.lengths_axis import lengths_axis, takes_logarithm
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import dress_plain, event_time_axis
@@ -24,23 +24,29 @@ if TYPE_CHECKING:
 
 PLOT_HEIGHT, BARS = 320, 80
 MOST_POINTS = 4_000  # of a line: more than the picture has pixels
-STRETCHES = 500  # of a picture of more records: each a band from the fewest to the most
+STRETCHES = 150  # of a picture of more records: each a band from the fewest to the most
 SHARES = (0.5, 0.9, 0.99, 1.0)  # of the results, each with a mark at the wait that so many do not exceed
 HEADROOM = 1.45  # of the plot over the highest bar, where the marks are named
+NAME_ROOM = 1.34  # and beside the last one
 
 
 def latency_figure(latency: Latency, *, theme: Theme | None) -> go.Figure:
     """How many results waited how long, with the least that gap and grace allow and the waits of most results."""
     import plotly.graph_objects as go
 
-    colours, delay, least = palette(theme), latency.delay_ms, max(latency.least_ms, 1)
-    most = max(int(delay.max(initial=least)), least + 1)
-    is_log = takes_logarithm(delay)
-    edges = np.geomspace(least, most, BARS + 1) if is_log else np.linspace(least, most, BARS + 1)
-    edges[0], edges[-1] = least, most
-    counts, _ = np.histogram(np.maximum(delay, least), bins=edges)
+    colours, least = palette(theme), latency.least_ms
+    # where most wait hardly longer than they must, what is beyond that is told apart on an axis of its own
+    is_log = takes_logarithm(latency.delay_ms) or takes_logarithm(latency.delay_ms - least)
+    base = least if is_log else 0
+    waits = np.maximum(latency.delay_ms - base, 1 if is_log else least)
+    low, high = (int(waits.min()), int(waits.max())) if len(waits) else (least - base + 1, least - base + 2)
+    high = max(high, low + 1)
+    edges = np.geomspace(low, high, BARS + 1) if is_log else np.linspace(low, high, BARS + 1)
+    edges[0], edges[-1] = low, high
+    counts, _ = np.histogram(waits, bins=edges)
+    more = " more" if is_log else ""
     said = [
-        f"{show_duration(round(a))} to {show_duration(round(b))}: {plural(int(n), 'result')}"
+        f"{about(round(a))} to {about(round(b))}{more}: {plural(int(n), 'result')}"
         for (a, b), n in zip(pairwise(edges), counts, strict=True)
     ]
     figure = go.Figure(
@@ -53,33 +59,39 @@ def latency_figure(latency: Latency, *, theme: Theme | None) -> go.Figure:
             fillcolor=colours.solid,
             customdata=[*said, said[-1]],
             hovertemplate="%{customdata}<extra></extra>",
-            showlegend=False,
             name="results",
         )
     )
     top = HEADROOM * max(int(counts.max(initial=0)), 1)
-    marks = [(least, f"the least: {show_duration(least)}", colours.line, 3.0)]
-    if len(delay):
-        ordered = np.sort(delay)
+    marks = [] if is_log else [(least, f"the least: {about(least)}", colours.line, colours.line_words)]
+    if len(waits):
+        ordered = np.sort(waits)
         at = [int(ordered[int(np.ceil(share * len(ordered))) - 1]) for share in SHARES]
         marks += [
-            (ms, f"{percent(share)} within {show_duration(ms)}", colours.ink, 1.4)
+            (ms, f"{percent(share)}: {about(ms)}{more}", colours.ink, colours.ink)
             for share, ms in zip(SHARES, at, strict=True)
         ]
-    for place, (ms, text, colour, width) in enumerate(marks):
-        _named_line(figure, ms, top * (1 - place * 0.065), text, colour, width, is_log)
-    high = least * (most / least) ** 1.24 if is_log else least + (most - least) * 1.24  # room for the last name
-    low = least / (most / least) ** 0.02 if is_log else least - (most - least) * 0.02
-    dress_plain(figure, colours, "How long final results take", latency.words(), PLOT_HEIGHT, bottom=64)
+    for place, (ms, text, line, colour) in enumerate(marks):
+        _named_line(figure, ms, top * (1 - place * 0.065), text, line, colour, is_log)
+    dress_plain(figure, colours, "How long final results take", latency.words(), PLOT_HEIGHT)
     title = f"stream time from the end of the {latency.windows.noun} to its final result"
-    figure.update_xaxes(title=axis_title(title, colours), **lengths_axis(low, high, logarithmic=is_log))
-    figure.update_yaxes(title=axis_title("results", colours), tickformat=",d", range=[0, top * 1.03])
+    if is_log:
+        title = f"longer than the least, which is {about(least)} of stream time after the {latency.windows.noun}'s end"
+    figure.update_xaxes(title=axis_title(title, colours), **_with_room(low, high, is_log))
+    figure.update_yaxes(title=axis_title("results", colours), **counts_axis(top))
     return figure
 
 
-def _named_line(figure: go.Figure, ms: int, height: float, text: str, colour: str, width: float, is_log: bool) -> None:
+def _with_room(low: int, high: int, is_log: bool) -> dict[str, Any]:
+    """An axis of these lengths with room for the name of the last one."""
+    if is_log:
+        return lengths_axis(low / (high / low) ** 0.03, low * (high / low) ** NAME_ROOM, logarithmic=True)
+    return lengths_axis(low - (high - low) * 0.03, low + (high - low) * NAME_ROOM)
+
+
+def _named_line(figure: go.Figure, ms: int, height: float, text: str, line: str, colour: str, is_log: bool) -> None:
     """A line up to its name: each next one is shorter, so that it crosses no name."""
-    figure.add_shape(type="line", x0=ms, x1=ms, y0=0, y1=height, line={"color": colour, "width": width})
+    figure.add_shape(type="line", x0=ms, x1=ms, y0=0, y1=height, line={"color": line, "width": 2})
     figure.add_annotation(
         x=float(decades(ms)) if is_log else ms,
         y=height,
@@ -105,9 +117,8 @@ def open_figure(open_windows: OpenWindows, *, theme: Theme | None) -> go.Figure:
     said = open_windows.words()
     if len(trace.batch.partitions) > 1:
         said.append("several partitions: each has a stream time of its own, so the line goes back and forth")
-    bottom = legend_height(1, LEAST_WIDTH) if len(lines) > 1 else 64
-    dress_plain(figure, colours, f"Open {open_windows.windows.noun}s", said, PLOT_HEIGHT, bottom=bottom)
-    figure.update_yaxes(title=axis_title("open after the record", colours), tickformat=",d", rangemode="tozero")
+    dress_plain(figure, colours, f"Open {open_windows.windows.noun}s", said, PLOT_HEIGHT)
+    figure.update_yaxes(title=axis_title("open after the record", colours), **counts_axis(int(counts.max(initial=1))))
     event_time_axis(figure, "stream time", newest, trace.batch.timezone, colours)
     return figure
 
@@ -145,7 +156,7 @@ def _bands(go: Any, trace: Trace, counts: npt.NDArray[np.int64], colours: Palett
         go.Scatter(
             x=x,
             y=most,
-            line={"width": 1, "color": colours.solid, "shape": "hv"},
+            line={"width": 1.2, "color": colours.solid, "shape": "hv"},
             fill="tonexty",
             fillcolor=colours.body,
             name="from the fewest to the most",

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import about, show_duration
 from sessionkit.base.text import escape_label, percent, plural
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, axis_title, legend_height
+from sessionkit.views.charts.drawing.grammar import axis_title, counts_axis
 from sessionkit.views.charts.drawing.lengths_axis import lengths_axis
 from sessionkit.views.charts.drawing.palettes import PALETTES, Palette, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import dress_plain, plain_heading
@@ -61,18 +61,21 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
         )
     )
     title = "No clear gap" if suggestion.gap_ms is None else f"A gap of {show_duration(suggestion.gap_ms)}"
-    dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT, bottom=64)
+    dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT)
     if len(logs):
         figure.update_xaxes(**lengths_axis(10 ** logs[0], 10 ** logs[-1], logarithmic=True))
     top = float(height.max(initial=1))
+    others = 0
     for valley in suggestion.valleys:
         is_chosen = valley.gap_ms == suggestion.gap_ms
+        reach = top * (1.0 if is_chosen else 0.55 - 0.065 * (others % 8))  # the next one is shorter: it crosses no name
+        others += not is_chosen
         figure.add_shape(
             type="line",
             x0=valley.gap_ms,
             x1=valley.gap_ms,
             y0=0,
-            y1=top * (1.0 if is_chosen else 0.5),
+            y1=reach,
             line={
                 "color": colours.line if is_chosen else colours.mute,
                 "width": 3 if is_chosen else 1.4,
@@ -82,19 +85,18 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
         said = f"<b>gap {show_duration(valley.gap_ms)}</b>" if is_chosen else show_duration(valley.gap_ms)
         figure.add_annotation(
             x=decades(valley.gap_ms),
-            y=top * (1.0 if is_chosen else 0.5),
+            y=reach,
             text=f"{said} · depth {valley.depth:.2f}" if valley.empty_ms is None else f"{said} · empty",
             showarrow=False,
             xanchor="left",
             yanchor="top",
             xshift=6,
-            bgcolor=colours.background,
-            font={"size": 12, "color": colours.line if is_chosen else colours.mute},
+            font={"size": 12, "color": colours.line_words if is_chosen else colours.mute},
         )
     figure.update_xaxes(title=axis_title("pause between two records of one key", colours))
-    figure.update_yaxes(title=axis_title("pauses within 1% of this length", colours), rangemode="tozero")
-    if top >= 10:  # smoothed: of a few pauses there are tenths
-        figure.update_yaxes(tickformat=",d")
+    figure.update_yaxes(title=axis_title("pauses within 1% of this length", colours), **counts_axis(top))
+    if top < 10:  # smoothed: of a few pauses there are tenths
+        figure.update_yaxes(tickformat=",.3~r", dtick=None)
     return figure
 
 
@@ -116,26 +118,27 @@ def grace_figure(suggestion: GraceSuggestion, *, theme: Theme | None) -> go.Figu
             name="kept",
         )
     )
-    title = f"A grace of {show_duration(suggestion.grace_ms)} keeps {percent(suggestion.kept_share)}"
-    dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT, bottom=64, left=100)
+    title = f"A grace of {about(suggestion.grace_ms)} keeps {percent(suggestion.kept_share)}"
+    dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT, left=100)
     at, least = suggestion.grace_ms, float(shares.min(initial=1))
     limit = max(2 * at, 60_000)
-    room = 0.08 * (1 - least or 1e-4)
+    least = min(least, suggestion.keep, 0.999)
+    room = 0.08 * (1 - least)
     chosen = {"color": colours.line, "width": 3}
     asked = {"color": colours.mute, "width": 1.4, "dash": "dot"}
     figure.add_shape(type="line", x0=at, x1=at, y0=least - room, y1=suggestion.kept_share, line=chosen)
     figure.add_shape(type="line", x0=0, x1=1, xref="paper", y0=suggestion.keep, y1=suggestion.keep, line=asked)
-    for x, y, text, line, side in (
-        (at, least - room, f"<b>grace {show_duration(at)}</b>", chosen, "left"),
-        (limit, suggestion.keep, f"asked for: {percent(suggestion.keep)}", asked, "right"),
+    for x, y, text, colour, side in (
+        (at, least - room, f"<b>grace {about(at)}</b>", colours.line_words, "left"),
+        (limit, suggestion.keep, f"asked for: {percent(suggestion.keep)}", colours.mute, "right"),
     ):
         figure.add_annotation(
             x=x, y=y, text=text, showarrow=False, xanchor=side, yanchor="bottom" if side == "left" else "top",
-            xshift=6 if side == "left" else -6, font={"size": 12, "color": line["color"]},
+            xshift=6 if side == "left" else -6, font={"size": 12, "color": colour},
         )  # fmt: skip
     axis = lengths_axis(0, limit)
     figure.update_xaxes(title=axis_title("grace", colours), **axis | {"range": [-0.02 * limit, limit]})
-    figure.update_yaxes(title=axis_title("records kept", colours), tickformat=".2%", range=[least - room, 1 + room])
+    figure.update_yaxes(title=axis_title("records kept", colours), tickformat=".4~%", range=[least - room, 1 + room])
     return figure
 
 
@@ -169,7 +172,7 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
         )
     )
     height = max(CELL_HEIGHT * len(up), 120)
-    dress_plain(figure, colours, views[measure]["title"], views[measure]["said"], height, bottom=112, left=110)
+    dress_plain(figure, colours, views[measure]["title"], views[measure]["said"], height, below=48, left=110)
     figure.update_xaxes(title=axis_title(told[0], colours), type="category", showgrid=False)
     figure.update_yaxes(title=axis_title(told[1], colours), type="category", showgrid=False)
     buttons = [
@@ -177,7 +180,7 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
             "label": name,
             "method": "update",
             "args": [
-                {attribute: [values] for attribute, values in views[each]["cells"].items()},
+                {name: [value] for name, value in views[each]["cells"].items()},
                 {"title.text": plain_heading(views[each]["title"], views[each]["said"]).text(colours)},
             ],
         }
@@ -202,7 +205,9 @@ def _view(rows: list[list[Cell]], measure: str, names: list[str]) -> dict[str, A
     what = f"{unit}{MEASURES[measure]} for each {names[0]} and {names[1]}"
     return {
         "cells": {
-            "z": decades(np.maximum(np.array(grid, np.float64), least)),
+            "z": (z := decades(np.maximum(np.array(grid, np.float64), least))),
+            "zmin": float(z.min()),
+            "zmax": max(float(z.max()), float(z.min()) + 1),
             "text": [[_shown(measure, value) for value in row] for row in grid],
         },
         "title": f"{MEASURES[measure].capitalize()}, by settings",
@@ -234,13 +239,14 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
         shape, name = SHAPES[number % len(SHAPES)], f"{_in_words(first)} {show_duration(value)}"
         won, lost = [i for i in mine if not beaten[i]], [i for i in mine if beaten[i]]
         colour = statuses[number % len(statuses)]
-        below.append(_settings(sweep, lost, name, shape, colours.other, 0.45, nothing, showlegend=not won))
-        above.append(_settings(sweep, won, name, shape, colour, 1, nothing, showlegend=bool(won)))
+        below.append(_settings(sweep, lost, name, f"{shape}-open", colours.other, nothing, showlegend=not won))
+        above.append(_settings(sweep, won, name, shape, colour, nothing, showlegend=bool(won)))
     figure = go.Figure([*below, stair, *above])
-    said = ["each mark is one setting, an exact run; grey: another setting drops no more records and waits no longer"]
-    bottom = legend_height(sum(trace.showlegend is not False for trace in figure.data), LEAST_WIDTH)
+    said = ["a mark is a setting, an exact run; hollow and grey: another one drops no more records and waits no longer"]
     shares = {share: said for share, said in SHARES.items() if share > nothing}
-    dress_plain(figure, colours, "Fewer drops or shorter waits", said, PLOT_HEIGHT, bottom=bottom)
+    if not any(cell.dropped for cell in sweep.cells):
+        said.append("no setting drops a record, so the shortest wait is the best")
+    dress_plain(figure, colours, "Fewer drops or shorter waits", said, PLOT_HEIGHT)
     title = "wait for a final result, after a window's last moment"
     figure.update_xaxes(title=axis_title(title, colours), **_waits_axis(sweep))
     figure.update_yaxes(
@@ -253,11 +259,11 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
 
 
 def _settings(
-    sweep: Sweep, cells: list[int], name: str, shape: str, colour: str, opacity: float, nothing: float, **options: bool
+    sweep: Sweep, cells: list[int], name: str, shape: str, colour: str, nothing: float, **options: bool
 ) -> go.Scatter:
     import plotly.graph_objects as go
 
-    marker = {"size": 9, "symbol": shape, "color": colour, "opacity": opacity, "line": {"width": 0}}
+    marker = {"size": 9, "symbol": shape, "color": colour, "line": {"width": 1.4 if "open" in shape else 0}}
     return go.Scatter(
         x=[sweep.cells[i].delay_ms for i in cells],
         y=[sweep.cells[i].dropped_share or nothing for i in cells],

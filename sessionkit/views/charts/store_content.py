@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.charts.drawing.grammar import LAST_DATE_MS, axis_title
-from sessionkit.views.charts.drawing.measured_text import key_label
+from sessionkit.views.charts.drawing.measured_text import key_label, text_width
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import axis_type, dress_plain, event_time_axis
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-LANE = 26
+LANE, NAME_LENGTH = 26, 24
 LEAST_BAR = 200  # a bar is at least such a part of the picture, to be seen
 Lane = tuple[Any, int]  # a key and a partition
 
@@ -33,8 +33,10 @@ def held_figure(rows: Sequence[dict[str, Any]], noun: str, *, theme: Theme | Non
     least = max((newest - min((row["window_start_ms"] for row in rows), default=0)) // LEAST_BAR, 1)
     figure = go.Figure(lane_bars(rows, lanes, least, colours.body, colours, showlegend=False))
     said = {"session": f"{plural(len(rows), noun)}; a bar goes from start to end", "window": "a mark is a start"}
-    dress_plain(figure, colours, "What the store holds", [said[noun]], max(LANE * len(lanes), 60), bottom=60, left=190)
-    dress_lanes(figure, lanes, newest, 26, len(lanes), colours)
+    names = lane_names(lanes)
+    height = max(LANE * len(lanes), 60)
+    dress_plain(figure, colours, "What the store holds", [said[noun]], height, left=lane_margin(names))
+    dress_lanes(figure, names, newest, len(lanes), colours)
     return figure
 
 
@@ -57,19 +59,27 @@ def lane_bars(
     )
 
 
+def lane_names(lanes: Sequence[Lane]) -> list[str]:
+    """Each lane's key, and its partition where there are several."""
+    several = len({partition for _, partition in lanes}) > 1
+    return [key_label(f"{key} · {partition}" if several else key, NAME_LENGTH) for key, partition in lanes]
+
+
+def lane_margin(names: Sequence[str]) -> int:
+    """Pixels for these names."""
+    return 24 + round(max((text_width(name, 13) for name in names), default=40))
+
+
 def dress_lanes(
     figure: go.Figure,
-    lanes: Sequence[Lane],
+    names: Sequence[str],
     newest_ms: int,
-    name_length: int,
     room: int,
     colours: Palette,
     timezone: str = "UTC",
 ) -> None:
     """The axes: event time, and the names of the lanes with room for so many."""
-    several = len({partition for _, partition in lanes}) > 1
-    names = [key_label(f"{key} · {partition}" if several else key, name_length) for key, partition in lanes]
-    figure.update_yaxes(tickmode="array", tickvals=list(range(len(lanes))), ticktext=names, range=[-0.6, room - 0.4])
+    figure.update_yaxes(tickmode="array", tickvals=list(range(len(names))), ticktext=names, range=[-0.6, room - 0.4])
     if newest_ms <= LAST_DATE_MS and axis_type(newest_ms) == "date":
         event_time_axis(figure, "event time", newest_ms, timezone, colours)
     else:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sessionkit.base.text import plural
 from sessionkit.views.charts.drawing.palettes import Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import dress_plain
-from sessionkit.views.charts.store_content import LEAST_BAR, Lane, dress_lanes, lane_bars
+from sessionkit.views.charts.store_content import LEAST_BAR, Lane, dress_lanes, lane_bars, lane_margin, lane_names
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -52,11 +52,10 @@ def watched_figure(
     ):
         figure.add_trace(_marks(lanes, {p: times[place] for p, times in clocks.items()}, name, dash, colour))
     height = LANE * max(len(lanes), LEAST_LANES)
-    dress_plain(figure, colours, "The stream as it runs", [said], height, bottom=110, left=190)
-    dress_lanes(figure, lanes, newest, 22, max(len(lanes), 1), colours, timezone)
-    figure.update_layout(
-        barmode="overlay", legend={"orientation": "h", "yanchor": "top", "y": -56 / height, "x": 0, "xanchor": "left"}
-    )
+    names = lane_names(lanes)
+    dress_plain(figure, colours, "The stream as it runs", [said], height, left=lane_margin(names))
+    dress_lanes(figure, names, newest, max(len(lanes), 1), colours, timezone)
+    figure.update_layout(barmode="overlay")
     return figure
 
 

@@ -79,7 +79,7 @@ class Lineage:
         """The session by its key and bounds. Not escaped."""
         at, root = clock(self.trace), self.nodes[-1]
         key = self.trace.keys[int(self.trace.window_columns.key[self.row])].as_py()
-        return f"Session of key {shorten(key)}, {span_words(at, root.start_ms, root.end_ms)}"
+        return f"Session of key {shorten(key) or '(empty)'}, {span_words(at, root.start_ms, root.end_ms)}"
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {plural(self.nodes[-1].total, 'record')}"]

@@ -8,18 +8,19 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import enough_ms, show_duration
 from sessionkit.base.moments import WallClock, wall_clock
 from sessionkit.base.text import escape_label
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
-from sessionkit.views.charts.drawing.measured_text import TITLE_SIZE, Heading
+from sessionkit.views.charts.drawing.measured_text import HEADING_SIZE, Heading, text_width
 from sessionkit.views.charts.drawing.palettes import Palette
 from sessionkit.views.words import SHORT_HISTORY_MS, short_reason, zone_named
 from sessionkit.views.words import clock as spoken_clock
@@ -50,8 +51,7 @@ _ELAPSED = (
     (4 * 86_400_000, 3_600_000, "hours"),
     (SHORT_HISTORY_MS, 86_400_000, "days"),
 )
-_LEGEND_ROW, _LEGEND_ENTRY = 24, 284
-_LEGEND_SYMBOL = 44
+_LEGEND_ROW, _LEGEND_SYMBOL, _LEGEND_SIZE = 24, 46, 11
 _HOVER_LETTERS = 76
 _WRAPPER = textwrap.TextWrapper(_HOVER_LETTERS)
 
@@ -163,10 +163,26 @@ class Frame:
         return (high - np.asarray(value, np.float64)) / (high - low) * self.plot_height
 
 
-def legend_height(entry_count: int, width: int) -> int:
-    """Pixels that a legend of so many entries takes below the plot of a picture, axis title included."""
-    columns = max((width - 16) // _LEGEND_ENTRY, 1)
-    return 66 + _LEGEND_ROW * -(-entry_count // columns)
+@dataclass(frozen=True)
+class Legend:
+    """The names below a plot, in columns that are as wide as the longest of them."""
+
+    names: Sequence[str] = ()
+
+    @property
+    def entry_width(self) -> int:
+        """Pixels of a name."""
+        return ceil(max((text_width(name, _LEGEND_SIZE) for name in self.names), default=0))
+
+    def height(self, plot_width: int) -> int:
+        """Pixels that it takes below the plot, axis title included."""
+        columns = max(plot_width // (self.entry_width + _LEGEND_SYMBOL), 1)
+        return 66 + _LEGEND_ROW * -(-len(self.names) // columns)
+
+
+def shown_names(drawn: Iterable[Drawn]) -> Legend:
+    """The legend of these traces."""
+    return Legend([each["name"] for each in drawn if each["showlegend"]])
 
 
 def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> go.Figure:
@@ -186,20 +202,20 @@ def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> go.Figure:
 def empty_figure(colours: Palette, heading: Heading, width: int) -> go.Figure:
     """A heading, with nothing below it."""
     frame = Frame(width, heading.height + 40, 78, 24, heading.height, 20, (0, 1), (0, 1))
-    layout = dressed(colours, frame, heading)
+    layout = dressed(colours, frame, heading, Legend())
     for axis in ("xaxis", "yaxis"):
         layout[axis]["visible"] = False
     return figure_of([], layout)
 
 
-def dress(figure: go.Figure, colours: Palette, frame: Frame, heading: Heading) -> None:
+def dress(figure: go.Figure, colours: Palette, frame: Frame, heading: Heading, legend: Legend) -> None:
     """Sets size, fonts, title, legend and grid."""
-    look = dressed(colours, frame, heading)
+    look = dressed(colours, frame, heading, legend)
     figure.layout.template = look.pop("template")  # an update would leave plotly's own in it, 7 kB a picture
     figure.update_layout(look)
 
 
-def dressed(colours: Palette, frame: Frame, heading: Heading) -> dict[str, Any]:
+def dressed(colours: Palette, frame: Frame, heading: Heading, legend: Legend) -> dict[str, Any]:
     """A layout with size, fonts, title, legend and grid."""
     quiet = {
         "gridcolor": colours.grid,
@@ -225,7 +241,7 @@ def dressed(colours: Palette, frame: Frame, heading: Heading) -> dict[str, Any]:
             "yref": "container",
             "xanchor": "left",
             "yanchor": "top",
-            "font": {"size": TITLE_SIZE, "color": colours.ink},
+            "font": {"size": HEADING_SIZE, "color": colours.ink},
         },
         "margin": {"l": frame.left, "r": frame.right, "t": frame.top, "b": frame.bottom, "autoexpand": False},
         "hovermode": "closest",
@@ -239,18 +255,25 @@ def dressed(colours: Palette, frame: Frame, heading: Heading) -> dict[str, Any]:
             "orientation": "h",
             "xref": "container",
             "x": 0.01,
-            "y": -58 / frame.plot_height,
+            "yref": "container",  # of the plot, its titles would keep away from it
+            "y": (frame.bottom - 58) / frame.height,
             "xanchor": "left",
             "yanchor": "top",
-            "font": {"size": 11, "color": colours.ink},
+            "font": {"size": _LEGEND_SIZE, "color": colours.ink},
             "bgcolor": "rgba(0,0,0,0)",
-            "entrywidth": _LEGEND_ENTRY - _LEGEND_SYMBOL,
+            "entrywidth": legend.entry_width,
             "entrywidthmode": "pixels",
             "itemsizing": "trace",
         },
         "xaxis": dict(quiet),
         "yaxis": dict(quiet),
     }
+
+
+def counts_axis(top: float) -> dict[str, Any]:
+    """Settings of an axis of counts from 0, which stands a little above the corner, to a little above `top`."""
+    whole = {"dtick": 1} if top <= 8 else {}
+    return {"range": [-0.035 * top, 1.06 * top], "tickformat": ",d", "tick0": 0, **whole}
 
 
 def axis_title(text: str, colours: Palette) -> dict[str, Any]:
@@ -339,5 +362,5 @@ def reason(trace: SessionTrace, window: SessionWindows, row: int, missing_ms: in
 
 
 def cure(grace_ms: int, missing_ms: int) -> str:
-    """The grace that would have kept a dropped record, in words."""
-    return f"grace {show_duration(grace_ms)} → {show_duration(grace_ms + missing_ms)} would keep it"
+    """A grace that would have kept a dropped record, in few words."""
+    return f"grace {show_duration(grace_ms)} → {show_duration(grace_ms + enough_ms(missing_ms))} would keep it"

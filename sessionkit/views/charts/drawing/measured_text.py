@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from sessionkit.base.text import escape_label
 from sessionkit.views.charts.drawing.palettes import Palette
 
-SIZE, PAD = 12, 3
-TITLE_SIZE, NOTE_SIZE = 19, 13
+SIZE, PAD, BOLD = 12, 3, 1.1
+TITLE_SIZE, HEADING_SIZE, NOTE_SIZE = 19, 15, 13  # lines of a heading are as far apart as its own size makes them
 _LINE_HEIGHT = 1.35
-_HEAD, _TITLE_LINE, _NOTE_LINE = 60, 25, 20  # pixels: a heading of one line, and each further one
+_HEAD, _LINE = 60, 20  # pixels: a heading of one line, and each further one
 _MARGIN = 40
 _TAG = re.compile(r"<[^>]*>")
 # widths in ems of DejaVu Sans, the widest font of the stack; what is not listed is 0.62 wide
@@ -35,7 +35,7 @@ def key_label(key: object, length: int) -> str:
 
 def text_width(text: str, size: float = SIZE) -> float:
     """Pixels that a line takes at most; markup does not count, bold is taken as a tenth wider."""
-    bold = 1.1 if "<b>" in text else 1.0
+    bold = BOLD if "<b>" in text else 1.0
     plain = html.unescape(_TAG.sub("", text))
     wide = sum(_EM.get(character, 0.62 if ord(character) < 0x2E80 else 1.05) for character in plain)
     return bold * size * wide
@@ -77,15 +77,15 @@ class Heading:
         """Each sentence begins a line; notes follow each other, parted by dots."""
         room = width - _MARGIN
         said = [line for sentence in sentences for line in flow([sentence], room)]
-        return cls(flow([f"<b>{title}</b>"], room, TITLE_SIZE), [*said, *flow(notes, room)])
+        return cls(flow([title], room / BOLD, TITLE_SIZE), [*said, *flow(notes, room)])
 
     @property
     def height(self) -> int:
         """Pixels that it takes above a plot."""
-        return _HEAD + _TITLE_LINE * (len(self.title) - 1) + _NOTE_LINE * len(self.notes)
+        return _HEAD + _LINE * (len(self.title) - 1 + len(self.notes))
 
     def text(self, colours: Palette) -> str:
         """As plotly writes it."""
+        bold = [f"<b><span style='font-size:{TITLE_SIZE}px'>{line}</span></b>" for line in self.title]
         quiet = [f"<span style='font-size:{NOTE_SIZE}px;color:{colours.mute}'>{line}</span>" for line in self.notes]
-        bold = [f"<b>{line.replace('<b>', '').replace('</b>', '')}</b>" for line in self.title]
         return "<br>".join([*bold, *quiet])

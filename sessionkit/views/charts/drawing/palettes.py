@@ -24,6 +24,8 @@ class Palette:
     saved: str
     drop: str
     line: str
+    saved_words: str  # text has to stand out more than a mark
+    line_words: str
     body: str
     edge: str
     solid: str
@@ -46,6 +48,8 @@ PALETTES: dict[str, Palette] = {
         saved="#2E9E5B",
         drop="#B3261E",
         line="#C27A00",
+        saved_words="#1F7A45",
+        line_words="#8F5800",
         body="rgba(0,90,156,0.19)",
         edge="#005A9C",
         solid="#6699C4",
@@ -53,7 +57,7 @@ PALETTES: dict[str, Palette] = {
         reach_edge="rgba(0,114,178,0.45)",
         territory="rgba(90,100,112,0.075)",
         band="rgba(90,100,112,0.045)",
-        other="#9aa5b1",
+        other="#848f9b",
     ),
     "dark": Palette(
         background="#12161c",
@@ -66,6 +70,8 @@ PALETTES: dict[str, Palette] = {
         saved="#2FC48D",
         drop="#F2542D",
         line="#FFD54A",
+        saved_words="#2FC48D",
+        line_words="#FFD54A",
         body="rgba(86,180,233,0.24)",
         edge="#56B4E9",
         solid="#3C77A1",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.durations import about
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem
 from sessionkit.views.charts.drawing.grammar import TimeAxis, time_axis
@@ -22,6 +23,8 @@ Rows = npt.NDArray[np.int64]
 MOST_LANES = 12
 MOST_COLUMNS = 32  # some 25 pixels each: an answer and the one that it takes back stand side by side
 MOST_MARKS = 120  # over stream time, of a picture that was not told how many windows to show
+# from a span in ms on, so many letters of a time are told
+_PRECISE_TO = ((2 * 3_600_000, len("2025-01-13 05:14")), (2 * 60_000, len("2025-01-13 05:14:31")))
 FAR = 3  # what closes later than so many times the shown span after now is drawn at the edge
 
 
@@ -206,9 +209,24 @@ def short_clock(emissions: Emissions, part: Part) -> tuple[Callable[[int], str],
         times.add(emissions.now_ms)
     if not part.axis.is_date or not times:
         return part.axis.show, ""
-    said = [part.axis.show(ms) for ms in times]
-    common = next((said[0][:end] for end in (10, 4) if len({each[:end] for each in said}) == 1), "")
-    return (lambda ms: part.axis.show(ms).removeprefix(common).lstrip(" -")), common
+    span = max(times) - min(times)
+    letters = next((letters for least_ms, letters in _PRECISE_TO if span >= least_ms), None)
+    said = {ms: _cut(part.axis.show(ms), letters) for ms in times}
+    if letters and len({(said[lane.start_ms], said[lane.end_ms]) for lane in lanes}) < len(lanes):
+        letters = None  # what is told apart by its seconds only is told with them
+    common = next(
+        (each[:end] for end in (10, 4) for each in said.values() if _all_begin(said.values(), each[:end])), ""
+    )
+    return (lambda ms: _cut(part.axis.show(ms), letters).removeprefix(common).lstrip(" -")), common
+
+
+def _cut(said: str, letters: int | None) -> str:
+    """A time without its seconds, or their parts; what comes behind them, the zone's offset, stays."""
+    return said if letters is None else said[:letters] + said[letters:].lstrip(":.0123456789")
+
+
+def _all_begin(said: Iterable[str], beginning: str) -> bool:
+    return all(each.startswith(beginning) for each in said)
 
 
 def left_out(part: Part) -> list[str]:
@@ -228,7 +246,7 @@ def wait_in_words(part: Part, lane: int, say: Callable[[int], str]) -> str:
     if not emissions.windows.is_ever_closed:
         return "never closes"
     closes_at = emissions.closes_at_ms(emissions.lanes[lane])
-    when, left = emissions.closes_in_words(closes_at, say).rsplit(", ", 1)
+    word, moment_ms, wait_ms = emissions.closing(closes_at)
     arrow = "→ " if part.closes_beyond(lane) else ""
-    more = left.replace("from now", "of stream time to go").replace("which is now", "any later time closes it")
-    return f"{arrow}closes {when}<br>{more}"
+    more = f"{about(wait_ms)} to go" if wait_ms else "any later time closes it"
+    return f"{arrow}closes {word} {say(moment_ms)}<br>{more}"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sessionkit.base.text import escape_label
 from sessionkit.errors import shorten
-from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, Frame, legend_height
+from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, Frame, Legend
 from sessionkit.views.charts.drawing.measured_text import Heading, text_width
 from sessionkit.views.charts.drawing.palettes import Palette
 from sessionkit.views.charts.emissions.part import Part, left_out, short_clock, wait_in_words
@@ -55,12 +56,17 @@ class Scene:
         self.waits = {lane: wait_in_words(part, lane, self.say) for lane in waiting}
         lines = [line for text in self.waits.values() for line in text.split("<br>")]
         right = RIGHT + int(max((text_width(line, SMALL) for line in lines), default=0))
-        top, bottom = self.heading.height + 14, legend_height(6, LEAST_WIDTH) + 14
+        top, bottom = self.heading.height + 14, 0
         y_range = (-0.7, len(part.lanes) - 0.3)
         self.frame = Frame(LEAST_WIDTH, height + top + bottom, int(left), right, top, bottom, (0, 1), y_range)
         low, high = part.span if part.lanes else (0.0, 1.0)
         self.per_pixel = (high - low) / self.frame.plot_width
         self.usual_per_pixel = (high - low) / self.frame.usual.plot_width
+
+    def frame_with(self, legend: Legend) -> Frame:
+        """The frame, with room for a legend."""
+        bottom = legend.height(self.frame.plot_width) + 14
+        return replace(self.frame, height=self.frame.height + bottom, bottom=bottom)
 
     def bounds(self, lane: int) -> str:
         """A window by its bounds."""

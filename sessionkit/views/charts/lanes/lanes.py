@@ -12,11 +12,13 @@ from sessionkit.views.charts.drawing.grammar import (
     LEAST_WIDTH,
     Drawn,
     Frame,
+    Legend,
     axis_title,
     checked_width,
     dressed,
     empty_figure,
     figure_of,
+    shown_names,
     time_axis,
 )
 from sessionkit.views.charts.drawing.palettes import Theme, palette
@@ -103,10 +105,10 @@ def draw_lanes(scene: Lanes) -> go.Figure:
     heading = lanes_heading(scene)
     if not scene.board.lanes:
         return empty_figure(colours, heading, scene.width)
-    draft = scene.frame(10, heading)
-    drawn = _drawn(scene, draft)
-    frame = scene.frame(sum(each["showlegend"] for each in drawn), heading)
-    layout = dressed(colours, frame, heading)
+    drawn = _drawn(scene, scene.frame(Legend(), heading))
+    legend = shown_names(drawn)
+    frame = scene.frame(legend, heading)
+    layout = dressed(colours, frame, heading, legend)
     layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
     low, high = frame.y_range
     layout["yaxis"] |= {"range": [low, high], "minallowed": low, "maxallowed": high, "showgrid": True}

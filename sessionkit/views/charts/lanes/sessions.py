@@ -51,10 +51,10 @@ def _areas(scene: SessionLanes, frame: Frame) -> list[Drawn]:
     named = {"fillcolor": colours.reach, "legendrank": 30}
     return [
         *ground(scene, frame),
-        lines(axis, reach, "reach: a record in here joins (± gap)", dotted, **named),
+        lines(axis, reach, "reach (± gap): what is in it joins", dotted, **named),
         lines(axis, closed, "closed session: final", rim, fillcolor=colours.solid, legendrank=20),
         lines(axis, opened, "open session: can still grow", edge, fillcolor=colours.body, legendrank=21),
-        lines(axis, former, "sessions before they were merged", plum, legendrank=22),
+        lines(axis, former, "sessions before their merge", plum, legendrank=22),
     ]
 
 
@@ -66,8 +66,8 @@ def session_kinds(scene: SessionLanes) -> tuple[Kind, ...]:
     return (
         Kind(trace.accepted & ~late & ~merged, "record", 1, 0.0, {"color": colours.record}),
         Kind(late & ~merged, "late, saved by an open session", 3, 0.0, saved),
-        Kind(merged, "bridge: joins two sessions into one", 2, 0.0, {"symbol": "diamond", "color": colours.bridge}),
-        Kind(dropped, "dropped (+ the grace it lacked)", 4, scene.above, {"symbol": "x", "color": colours.drop}),
+        Kind(merged, "bridge: joins two sessions", 2, 0.0, {"symbol": "diamond", "color": colours.bridge}),
+        Kind(dropped, "dropped (+ missing grace)", 4, scene.above, {"symbol": "x", "color": colours.drop}),
     )
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import enough_ms, show_duration
 from sessionkit.base.text import plural
 from sessionkit.views.charts.drawing.grammar import Drawn, Frame
 from sessionkit.views.charts.drawing.measured_text import Heading, text_width
@@ -62,7 +62,7 @@ def _left_out(scene: Lanes) -> list[str]:
     if board.is_part:
         why = ", the part with the most to see" if board.was_chosen else ""
         notes.append(
-            f"shown: {scene.axis.show(board.first_ms)} to {scene.axis.show(board.last_ms)}{why}"
+            f"shown: {scene.axis.show(board.first_ms)} to {scene.axis.show(_round_end(board.last_ms))}{why}"
             f" ({', '.join(scene.counted(board))})"
         )
         notes.append("start=, end= show others")
@@ -79,6 +79,11 @@ def _left_out(scene: Lanes) -> list[str]:
     elif scene.stream_time_ms is not None and scene.stream_time_ms - trace.close_lag_ms > scene.x_range_ms[1]:
         notes.append("the close line has passed all of it")
     return [*notes, *scene.remarks]
+
+
+def _round_end(last_ms: int) -> int:
+    """The end of a span whose last millisecond this is: a whole minute is said as such."""
+    return last_ms + 1 if (last_ms + 1) % 60_000 == 0 else last_ms
 
 
 def sizes(scene: SessionLanes, frame: Frame) -> Drawn:
@@ -127,12 +132,6 @@ def _places(
                 yield from sides if middle < (low + high) / 2 else sides[::-1]
 
 
-def _enough(missing_ms: int) -> int:
-    """A grace that is as good as this one and takes few words: whole seconds from a minute on, minutes from an hour."""
-    unit_ms = next((unit for least, unit in ((3_600_000, 60_000), (60_000, 1_000)) if missing_ms >= least), 1)
-    return -(-missing_ms // unit_ms) * unit_ms
-
-
 def graces(scene: Lanes, frame: Frame) -> Drawn:
     """Beside each drop the grace that it lacked, where no other drop is in the way."""
     times = scene.trace.batch.timestamp_ms
@@ -142,7 +141,7 @@ def graces(scene: Lanes, frame: Frame) -> Drawn:
     rows = np.array(list(scene.missing_ms), np.int64)
     places = zip(scene.height_of(rows).tolist(), frame.x(times[rows]).tolist(), strict=True)
     for (y, x), missing_ms in zip(places, scene.missing_ms.values(), strict=True):
-        place = LaneText(f"{BESIDE_MARK}<b>+{show_duration(_enough(missing_ms))}</b>", x, y + scene.above, "right")
+        place = LaneText(f"{BESIDE_MARK}<b>+{show_duration(enough_ms(missing_ms))}</b>", x, y + scene.above, "right")
         end = place.extent[1]
         low, high = np.searchsorted(marked[y], [x, end + 8])
         if high - low == 1 and end <= frame.plot_width:

@@ -73,7 +73,7 @@ def clocks(scene: Plane, close_line: str) -> list[Drawn]:
     mute = {"width": 1.4, "dash": "dash", "color": scene.colours.stream}
     thick = {"width": 3, "color": scene.colours.line}
     return [
-        lines(scene.axis, scene.stream_line, "stream time (newest event seen)", mute, legendrank=50),
+        lines(scene.axis, scene.stream_line, "stream time: newest event seen", mute, legendrank=50),
         lines(scene.axis, scene.close_line, close_line, thick, legendrank=40),
     ]
 
@@ -117,7 +117,7 @@ def other_keys(scene: Plane) -> Drawn:
     batch, trace = scene.trace.batch, scene.trace
     other = scene.rows[(batch.key[scene.rows] != scene.history.key) & (trace.decision[scene.rows] <= LATE)]
     dots = {"size": 6 if mark_size(scene) > 9 else 4, "color": scene.colours.other, "line": {"width": 0}}
-    return points(scene, other, "other keys (they move stream time too)", 70, _other_words(scene, other), **dots)
+    return points(scene, other, "other keys move stream time, too", 70, _other_words(scene, other), **dots)
 
 
 def cap_middles(scene: Plane) -> Drawn:

@@ -17,6 +17,7 @@ from sessionkit.views.charts.drawing.grammar import (
     dressed,
     empty_figure,
     figure_of,
+    shown_names,
     time_axis,
 )
 from sessionkit.views.charts.drawing.labels import Placement
@@ -118,8 +119,9 @@ def compose(scene: Plane) -> Composed:
         nowhere = Frame(scene.width, 0, 0, 0, 0, 0, (0, 1), (0, 1))
         return Composed(empty_figure(colours, heading, scene.width), nowhere, Placement(nowhere, scene.axis, colours))
     drawn = form.marks(scene)
-    frame = scene.frame(sum(each["showlegend"] for each in drawn), heading)
-    layout = dressed(colours, frame, heading)
+    legend = shown_names(drawn)
+    frame = scene.frame(legend, heading)
+    layout = dressed(colours, frame, heading, legend)
     layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
     layout["yaxis"] |= {"title": axis_title("arrival order, by offset →", colours), **offsets(scene, frame)}
     placement = form.labels(scene, frame)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import about
 from sessionkit.views.charts.drawing.grammar import MOST_REASONS, Drawn, Frame, Outline, cure, growing, lines, reason
 from sessionkit.views.charts.drawing.labels import Placement
 from sessionkit.views.charts.plane.marks import (
@@ -21,7 +21,7 @@ from sessionkit.views.charts.plane.words import label_caps, label_records, start
 from sessionkit.views.charts.scenes.key_rows import Cap, Rows
 from sessionkit.views.charts.scenes.session_scene import SessionPlane
 
-CLOSE_LINE = "close line = stream time \N{MINUS SIGN} gap \N{MINUS SIGN} grace"
+CLOSE_LINE = "close line: stream time \N{MINUS SIGN} gap \N{MINUS SIGN} grace"
 
 
 def session_marks(scene: SessionPlane) -> list[Drawn]:
@@ -38,7 +38,7 @@ def _areas(scene: SessionPlane) -> list[Drawn]:
     edge = {"width": 1.6, "color": colours.edge}
     return [
         territory(scene),
-        lines(axis, reach, "reach: a record in here joins (± gap)", none, fillcolor=colours.reach, legendrank=30),
+        lines(axis, reach, "reach (± gap): what is in it joins", none, fillcolor=colours.reach, legendrank=30),
         lines(axis, scene.bodies, "session, as it grows", edge, fillcolor=colours.body, legendrank=20),
     ]
 
@@ -84,13 +84,13 @@ def _points(scene: SessionPlane) -> list[Drawn]:
         ),
         (
             history.merges,
-            "bridge: joins two sessions into one",
+            "bridge: joins two sessions",
             2,
             {"size": size + 4, "symbol": "diamond", "color": colours.bridge},
         ),
         (
             history.drops,
-            "dropped (dotted: the missing grace)",
+            "dropped (dotted: missing grace)",
             4,
             {"size": size + 2, "symbol": "x", "color": colours.drop, "line": {"width": 1}},
         ),
@@ -127,17 +127,17 @@ def session_labels(scene: SessionPlane, frame: Frame) -> Placement:
     label("bridge", scene.shown(history.merges), -25, colours.bridge)
     label("reopened", scene.shown(history.reopened), 60, colours.ink)
     label_caps(scene, frame, placement)
-    label("late but kept", scene.shown(history.late_but_kept), 130, colours.saved)
+    label("late but kept", scene.shown(history.late_but_kept), 130, colours.saved_words)
     return placement
 
 
 def _words_for(scene: SessionPlane, kind: str, row: int) -> str:
     if kind == "dropped":
         missing, grace = scene.missing_ms[row], scene.window.grace_ms
-        return f"<b>dropped</b> · {show_duration(missing)} short<br>{cure(grace, missing)}"
+        return f"<b>dropped</b> · {about(missing)} short<br>{cure(grace, missing)}"
     if kind == "bridge":
         return "<b>bridge</b>: two sessions become one"
     if kind == "reopened":
         return "<b>re-opened</b>: it was closed<br>but still retained"
     behind = int(scene.trace.close_time_ms[row] - scene.trace.batch.timestamp_ms[row])
-    return f"<b>late but kept</b>: {show_duration(behind)} behind<br>the close line; its session is open"
+    return f"<b>late but kept</b>: {about(behind)} behind<br>the close line; its session is open"

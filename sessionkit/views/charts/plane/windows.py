@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import about, enough_ms, show_duration
 from sessionkit.base.text import plural
 from sessionkit.views.charts.drawing.grammar import Drawn, Frame, Outline, cure, lines, marks
 from sessionkit.views.charts.drawing.labels import Placement
@@ -24,7 +24,7 @@ from sessionkit.views.charts.plane.words import label_caps, label_records, start
 from sessionkit.views.charts.scenes.key_rows import Rows
 from sessionkit.views.charts.scenes.window_scene import MOST_LAYERS, Met, WindowPlane
 
-CLOSE_LINE = "close line = stream time \N{MINUS SIGN} grace"
+CLOSE_LINE = "close line: stream time \N{MINUS SIGN} grace"
 _BODY = "window, from its first record on"
 
 
@@ -68,7 +68,7 @@ def _missed_ends(scene: WindowPlane) -> Drawn:
     words = []
     for row, start_ms, short_ms in zip(records.tolist(), starts.tolist(), short.tolist(), strict=True):
         span = f"{scene.axis.show(start_ms)} to {scene.axis.show(int(scene.trace.ends_ms(start_ms)))}"
-        said = f"{show_duration(short_ms)} short: {cure(scene.window.grace_ms, short_ms)}"
+        said = f"{about(short_ms)} short: {cure(scene.window.grace_ms, short_ms)}"
         words.append(f"<b>closed before</b> offset {scene.trace.batch.offset[row]:,} came<br>{span}<br>{said}")
     line = {"width": 2, "color": scene.colours.drop}
     marker = {"symbol": "line-ns", "size": 9, "color": scene.colours.drop, "line": line}
@@ -131,7 +131,7 @@ def _cure(scene: WindowPlane, met: Met) -> str:
         return (
             f"{cure(grace_ms, most)}{(' in all' if len(met.missing_ms) > 1 else ' there too') if met.counted else ''}"
         )
-    return f"{cure(grace_ms, least)} in one, {show_duration(grace_ms + most)} in all"
+    return f"{cure(grace_ms, least)} in one, {show_duration(grace_ms + enough_ms(most))} in all"
 
 
 def window_labels(scene: WindowPlane, frame: Frame) -> Placement:
@@ -147,7 +147,7 @@ def window_labels(scene: WindowPlane, frame: Frame) -> Placement:
     label("dropped", history.drops, 125, colours.drop)
     label("partly late", history.partly_late, 125, colours.bridge)
     label_caps(scene, frame, placement)
-    label("late but kept", history.late_but_kept, 130, colours.saved)
+    label("late but kept", history.late_but_kept, 130, colours.saved_words)
     return placement
 
 
@@ -155,10 +155,10 @@ def _label(scene: WindowPlane, row: int) -> str:
     met = scene.met[row]
     if not met.missing_ms:
         behind = int(scene.trace.close_time_ms[row] - scene.trace.batch.timestamp_ms[row])
-        return f"<b>late but kept</b>: {show_duration(behind)} behind<br>the close line; its window is open"
+        return f"<b>late but kept</b>: {about(behind)} behind<br>the close line; its window is open"
     missed = plural(len(met.missing_ms), "window")
     if met.counted:
         return f"<b>too late for {missed}</b>, counts in {met.counted:,}<br>{_cure(scene, met)}"
     if len(met.missing_ms) == 1:
-        return f"<b>dropped</b> · {show_duration(met.missing_ms[0])} short<br>{_cure(scene, met)}"
+        return f"<b>dropped</b> · {about(met.missing_ms[0])} short<br>{_cure(scene, met)}"
     return f"<b>dropped</b>: too late for {missed}<br>{_cure(scene, met)}"

@@ -19,7 +19,8 @@ def plane_heading(scene: Plane, key: object) -> Heading:
     """The key and how many of its records were kept; the choices, how to read the chart, and what it leaves out."""
     trace, own = scene.trace, scene.history.own
     kept = int(trace.accepted[own].sum())
-    title = f"Key “{escape_label(key)}”: {plural(kept, 'record')} kept, {len(own) - kept:,} dropped"
+    name = "(empty)" if key == "" else f"“{escape_label(key)}”"
+    title = f"Key {name}: {plural(kept, 'record')} kept, {len(own) - kept:,} dropped"
     windows = scene.window.in_words().replace(", ", " · ")
     said = [f"{windows} · read upwards: each row is one arriving record; sideways is when it happened"]
     return Heading.of(title, said, _left_out(scene), scene.width)

@@ -16,9 +16,9 @@ from sessionkit.views.charts.drawing.grammar import (
     LEAST_WIDTH,
     USUAL_WIDTH,
     Frame,
+    Legend,
     Outline,
     TimeAxis,
-    legend_height,
     stair,
 )
 from sessionkit.views.charts.drawing.measured_text import Heading, key_label, text_size
@@ -93,13 +93,13 @@ class Plane:
     def x_range_ms(self) -> tuple[int, int]:
         """The span of event time that is shown."""
 
-    def frame(self, legend_entries: int, heading: Heading) -> Frame:
+    def frame(self, legend: Legend, heading: Heading) -> Frame:
         few = min(_SMALLEST_PLANE, 150 + 45 * len(self.rows))
         plot = min(max(few, len(self.rows) * _ROW_PIXELS), _LARGEST_PLANE)
         y_range = (-0.8, self.top + _HEAD_PIXELS * (self.top + 0.8) / (plot - _HEAD_PIXELS))
         widest = max(text_size(f"{self.trace.batch.offset[row]:,}", 13)[0] for row in self.rows[[0, -1]])
         left = round(46 + widest)
-        top, bottom = heading.height, legend_height(legend_entries, self.width)
+        top, bottom = heading.height, legend.height(self.width - left - 24)
         return Frame(self.width, plot + top + bottom, left, 24, top, bottom, self.x_range_ms, y_range)
 
     def _stair(self, lag_ms: int) -> Outline:
@@ -233,11 +233,11 @@ class Lanes:
     def height_of(self, records: Rows) -> Rows:
         return len(self.board.lanes) - 1 - self.board.numbers(records)
 
-    def frame(self, legend_entries: int, heading: Heading) -> Frame:
+    def frame(self, legend: Legend, heading: Heading) -> Frame:
         count = max(len(self.board.lanes), 1)
         names = max((text_size(f"<b>{self.name(lane)}</b>", 13)[0] for lane in self.board.lanes), default=40)
         left = round(22 + names)
-        top, bottom = heading.height, legend_height(legend_entries, self.width)
+        top, bottom = heading.height, legend.height(self.width - left - 24)
         height = count * self.pitch + top + bottom
         return Frame(self.width, height, left, 24, top, bottom, self.x_range_ms, (-0.55, count - 0.45))
 
