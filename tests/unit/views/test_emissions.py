@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord
+from tests.headings import heading
 from tests.interpreted import ALL
 from tests.kinds import EACH_KIND, plan_of
 from tests.property.streams import draw
@@ -168,8 +169,8 @@ def test_the_session_that_nothing_will_close(emit: str, theme: Any) -> None:
     assert waits in repr(found)
     figure = found.figure(theme=theme)
     assert marks(figure)["pending"] == 1
-    assert waits in figure.layout.title.text
-    assert "closes after 1 h 1 min<br>15 min of stream time to go" in [note.text for note in figure.layout.annotations]
+    assert waits in heading(figure)
+    assert "closes after 1 h 1 min<br>15 min to go" in [note.text for note in figure.layout.annotations]
     (hover,) = next(trace for trace in figure.data if trace.name == MARKS["pending"]).hovertext
     assert hover.endswith("waits for stream time: it is 46 min,<br>this closes after 1 h 1 min, 15 min from now")
     last = run(emit, rows=[*CLICKS, ("bo", 62)]).emissions("cy")
@@ -195,8 +196,8 @@ def test_any_later_time_closes_it() -> None:
 def test_what_closes_much_later_stands_at_the_edge() -> None:
     found = run("on_window_close", sk.SessionWindows(inactivity_gap="1m", grace="9h"), [("ana", 0)]).emissions("ana")
     figure = found.figure()
-    assert "→ closes after the end of the chart" in figure.layout.title.text
-    assert "→ closes after 9 h 1 min<br>9 h 1 min of stream time to go" in [n.text for n in figure.layout.annotations]
+    assert "→ closes after the end of the chart" in heading(figure)
+    assert "→ closes after 9 h 1 min<br>9 h 1 min to go" in [n.text for n in figure.layout.annotations]
     assert figure.layout.xaxis.range[1] < 9 * 60 * MINUTE
 
 
@@ -219,12 +220,10 @@ def test_a_result_that_a_store_forgot_is_missed() -> None:
 def test_a_part_is_chosen_and_said() -> None:
     found = run(windows=sk.TimeWindows(size="1m", grace="0s"), rows=[("ana", i) for i in range(50)]).emissions("ana")
     assert marks(found.figure()) == {"update": 12, "tombstone": 0, "final": 0, "pending": 1}
-    assert (
-        "shown: 12 of 50 windows, those that end last (13 of 51 rows of .table())" in found.figure().layout.title.text
-    )
+    assert "shown: 12 of 50 windows, those that end last (13 of 51 rows of .table())" in heading(found.figure())
     assert marks(found.figure(most=3))["update"] == 3
     assert marks(found.figure(most=100))["update"] == 32
-    assert "of many updates the last" in found.figure(most=100).layout.title.text
+    assert "of many updates the last" in heading(found.figure(most=100))
     assert marks(found.figure(first=10, last=14)) == {"update": 5, "tombstone": 0, "final": 0, "pending": 0}
     assert marks(found.figure(over="stream_time", most=100))["update"] == 50
     with pytest.raises(UnknownRecord, match="nothing went downstream between these offsets; got 60 to None"):
@@ -240,8 +239,8 @@ def test_a_part_is_chosen_and_said() -> None:
 def test_late_records_hide_no_mark_without_a_word() -> None:
     rows = [("ana", 10), ("ana", 8), ("ana", 6)]
     found = run(rows=rows).emissions("ana")
-    assert "hidden" not in found.figure().layout.title.text
-    assert "3 marks are hidden by others of the same moment" in found.figure(over="stream_time").layout.title.text
+    assert "hidden" not in heading(found.figure())
+    assert "3 marks are hidden by others of the same moment" in heading(found.figure(over="stream_time"))
 
 
 @pytest.mark.parametrize("payload", ["<b>x</b>", "<a href='javascript:alert(1)'>x</a>", "$x$", "a<br>b"])

@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.views.over_time import open_windows
+from tests.headings import heading
 from tests.interpreted import ALL
 from tests.kinds import EACH_KIND, plan_of
 from tests.property.streams import draw
@@ -77,7 +78,7 @@ def test_open_windows_as_numbers_and_words(monkeypatch: pytest.MonkeyPatch) -> N
         "open_count": [1, 2, 3, 1],
     }
     assert repr(held) == "At most 3 sessions were open at once, first at stream time 4 ms; 1 at the end."
-    assert repr(held) in held.figure().layout.title.text
+    assert repr(held) in heading(held.figure())
     monkeypatch.setattr("plotly.io.renderers.default", "plotly_mimetype")
     shown = held._repr_mimebundle_()  # a picture, where a notebook shows it
     assert shown["application/vnd.plotly.v1+json"]["data"][0]["name"] == "open"

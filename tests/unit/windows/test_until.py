@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
+from tests.headings import heading
 from tests.interpreted import fewer
 
 MINUTE = 60_000
@@ -91,8 +92,8 @@ def test_a_record_of_any_age_counts() -> None:
 def test_its_pictures_have_no_close_line() -> None:
     found = run(5 * MINUTE, 60 * MINUTE, ["a", "b", "a"], [0, 90 * MINUTE, 3 * MINUTE])
     for figure in (found.plane(key="a"), found.lanes()):
-        assert "retention 1 h and no grace" in figure.layout.title.text
-        assert "until stream time is 1 h to 1 h 30 min past its end" in figure.layout.title.text
+        assert "retention 1 h and no grace" in heading(figure)
+        assert "until stream time is 1 h to 1 h 30 min past its end" in heading(figure)
         assert not [trace.name for trace in figure.data if "close" in trace.name and trace.x]
 
 

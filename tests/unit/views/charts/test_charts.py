@@ -21,10 +21,11 @@ from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.errors import InvalidArgument, UnknownRecord
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.charts import lanes, plane
-from sessionkit.views.charts.drawing.labels import flow, text_size, text_width
+from sessionkit.views.charts.drawing.measured_text import flow, text_size, text_width
 from sessionkit.views.charts.drawing.palettes import PALETTES
 from sessionkit.views.charts.scenes.key_rows import MOST_ROWS
 from sessionkit.views.charts.scenes.session_history import SessionHistory
+from tests.headings import heading
 from tests.kinds import flights_by_route
 
 if TYPE_CHECKING:
@@ -215,8 +216,8 @@ def test_plane_caps_bars_and_tethers(toy: SessionTrace) -> None:
 
 def test_plane_says_it_in_words(toy: SessionTrace) -> None:
     figure = plane(toy, WINDOWS, "ana", clock="UTC")
-    assert figure.layout.title.text.startswith("<b>Key “ana”: 12 records kept, 1 dropped</b>")
-    assert "gap 10 min · grace 5 min" in figure.layout.title.text
+    assert heading(figure).startswith("Key “ana”: 12 records kept, 1 dropped gap")
+    assert "gap 10 min · grace 5 min" in heading(figure)
     assert labels(figure, "dropped") == ["<b>dropped</b> · 7 min short<br>grace 5 min → 12 min would keep it"]
     assert sorted(labels(figure, "closed")) == [
         "<b>closed</b> · 5 records · 22 min",
@@ -309,7 +310,7 @@ def test_plane_of_sessions_from_a_store() -> None:
         figure = plane(trace, WINDOWS, "ana")
         (x, y) = pieces(named(figure, "session"))[0]
         assert min(y) < -1 and (min(x), max(x)) == (2 * MINUTE, 12 * MINUTE)  # from below the first row of this run
-        assert "began earlier" in figure.layout.title.text
+        assert "began earlier" in heading(figure)
         assert labels(figure, "closed") == ["<b>closed</b> · 1 record of this run · 10 min"]
         assert len(pieces(named(lanes(trace, WINDOWS), "closed session"))) == 2
         silent = plane(run([("bo", 41)], store=store), WINDOWS, "bo")
@@ -322,7 +323,7 @@ def test_plane_of_a_key_whose_only_session_came_from_a_store() -> None:
         trace = run([("bo", 9), ("bo", 40)], store=store, retention="2h")
         figure = plane(trace, WINDOWS, "ana")
     assert len(pieces(named(figure, "session"))) == 1
-    assert "0 records kept" in figure.layout.title.text
+    assert "0 records kept" in heading(figure)
 
 
 def test_plane_of_one_of_several_partitions() -> None:
@@ -333,15 +334,15 @@ def test_plane_of_one_of_several_partitions() -> None:
     ]
     trace = run(rows)
     usual = plane(trace, WINDOWS, "ana")
-    assert "partition 1 only: the key is also in 0, 2" in usual.layout.title.text
+    assert "partition 1 only: the key is also in 0, 2" in heading(usual)
     other = plane(trace, WINDOWS, "ana", partition=2)
     mine = np.flatnonzero(trace.batch.partitions[trace.batch.partition] == 2)
     assert stair_at(named(other, "stream time"), len(mine) - 1) == trace.stream_time_ms[mine[-1]]
-    assert "the key is also in 0, 1" in other.layout.title.text
+    assert "the key is also in 0, 1" in heading(other)
     with pytest.raises(InvalidArgument, match=r"no such partition.*got 7"):
         plane(trace, WINDOWS, "ana", partition=7)
     empty = plane(trace, WINDOWS, "bo", partition=0)
-    assert "0 records kept" in empty.layout.title.text
+    assert "0 records kept" in heading(empty)
 
 
 def test_plane_of_one_record() -> None:
@@ -365,7 +366,7 @@ def test_plane_refuses_what_is_not_there(toy: SessionTrace) -> None:
 
 def test_plane_of_a_part_keeps_the_rest_out(toy: SessionTrace) -> None:
     figure = plane(toy, WINDOWS, "ana", first=8, last=16)
-    assert "shown: offsets 8 to 16 of 0 to 21" in figure.layout.title.text
+    assert "shown: offsets 8 to 16 of 0 to 21" in heading(figure)
     assert len(named(figure, "dropped").x) == 1 and len(named(figure, "bridge").x) == 0
     assert "goes on" in labels(figure, "open")[0]
     assert figure.layout.yaxis.ticktext[0] == "8"
@@ -379,7 +380,7 @@ def test_plane_leaves_unusable_records_out_and_says_so() -> None:
     figure = plane(plan.run(data).trace, WINDOWS, "ana")
     assert len(named(figure, "record").x) == 2 and len(named(figure, "dropped").x) == 0
     assert len(named(figure, "other keys").x) == 0
-    assert "1 of the dropped records are not drawn: they have no usable time" in figure.layout.title.text
+    assert "1 of the dropped records are not drawn: they have no usable time" in heading(figure)
     first = pd.DataFrame({"key": [None, "ana"], "at": [MINUTE, MINUTE]}).astype({"key": "string", "at": "int64"})
     plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(WINDOWS).count()
     late_start = plane(plan.run(first).trace, WINDOWS, "ana")
@@ -389,7 +390,7 @@ def test_plane_leaves_unusable_records_out_and_says_so() -> None:
 def test_plane_of_a_long_history_shows_a_telling_part(flights: sk.Run) -> None:
     trace, windows = flights.trace, sk.SessionWindows(inactivity_gap="1h", grace="30m")
     figure = plane(trace, windows, "EV@EWR", clock="New York")
-    text = figure.layout.title.text
+    text = heading(figure)
     first, last = (int(number.replace(",", "")) for number in re.findall(r"offsets ([\d,]+) to ([\d,]+) of 0", text)[0])
     left_out = int(re.findall(r"without ([\d,]+) records of other keys", text)[0].replace(",", ""))
     shown = last - first + 1 - left_out
@@ -421,9 +422,9 @@ def test_plane_of_every_key_of_the_flights(flights: sk.Run) -> None:
 def test_plane_from_and_up_to_an_offset(flights: sk.Run) -> None:
     trace, windows = flights.trace, sk.SessionWindows(inactivity_gap="1h", grace="30m")
     after = plane(trace, windows, "UA@EWR", first=20_000)
-    assert "shown: offsets 20,0" in after.layout.title.text
+    assert "shown: offsets 20,0" in heading(after)
     before = plane(trace, windows, "UA@EWR", last=20_000)
-    assert re.search(r"shown: offsets [\d,]+ to (19,9|20,0)\d\d of", before.layout.title.text)
+    assert re.search(r"shown: offsets [\d,]+ to (19,9|20,0)\d\d of", heading(before))
     whole = plane(trace, windows, "UA@EWR", first=0, last=28_490)
     assert {each.type for each in whole.data} == {"scatter", "scattergl"}
     assert len(whole.data) == len(after.data)
@@ -459,7 +460,7 @@ def test_playback_of_many_rows_takes_larger_steps(flights: sk.Run) -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_lanes_of_the_toy(toy: SessionTrace, theme: Any) -> None:
     figure = lanes(toy, WINDOWS, theme=theme)
-    assert figure.layout.title.text.startswith("<b>3 keys · 10 sessions · 1 merge · 2 dropped</b>")
+    assert heading(figure).startswith("3 keys · 10 sessions · 1 merge · 2 dropped ")
     assert list(figure.layout.yaxis.ticktext) == ["<b>ana</b>", "<b>bo</b>", "<b>cy</b>"]
     assert len(pieces(named(figure, "closed session"))) == 8
     assert len(pieces(named(figure, "open session"))) == 2
@@ -488,7 +489,7 @@ def test_lanes_orders_and_choices(toy: SessionTrace) -> None:
     assert names(keys=["cy", "ana"]) == ["cy", "ana"]
     assert names(keys=["cy", "ana"], sort="key") == ["ana", "cy"]
     assert names(most=1) == ["ana"]
-    assert "2 more keys not shown" in lanes(toy, WINDOWS, most=1).layout.title.text
+    assert "2 more keys not shown" in heading(lanes(toy, WINDOWS, most=1))
     with pytest.raises(InvalidArgument, match=r"sort must be a known order; got 'size'"):
         lanes(toy, WINDOWS, sort="size")  # type: ignore[arg-type]
     with pytest.raises(InvalidArgument, match=r"most is a number of lanes; got 0"):
@@ -502,8 +503,8 @@ def test_lanes_orders_and_choices(toy: SessionTrace) -> None:
 def test_lanes_of_a_span(toy: SessionTrace) -> None:
     figure = lanes(toy, WINDOWS, first_ms=0, last_ms=40 * MINUTE)
     assert len(named(figure, "dropped").x) == 1
-    assert "2 min to 40 min" in figure.layout.title.text and "1 dropped" in figure.layout.title.text
-    assert "the close line has passed all of it" in figure.layout.title.text
+    assert "2 min to 40 min" in heading(figure) and "1 dropped" in heading(figure)
+    assert "the close line has passed all of it" in heading(figure)
     assert not named(figure, "close line").x and not named(figure, "stream time").x
     assert all(x <= 40 for x in figure.layout.xaxis.range[:1])
 
@@ -511,8 +512,8 @@ def test_lanes_of_a_span(toy: SessionTrace) -> None:
 def test_lanes_of_the_flights_show_the_day_with_most_to_see(flights: sk.Run) -> None:
     trace, windows = flights.trace, sk.SessionWindows(inactivity_gap="1h", grace="30m")
     figure = lanes(trace, windows, clock="New York")
-    text = figure.layout.title.text
-    assert text.startswith("<b>33 keys · 4,382 sessions · 88 merges · 955 dropped</b>")
+    text = heading(figure)
+    assert text.startswith("33 keys · 4,382 sessions · 88 merges · 955 dropped ")
     day = re.findall(r"shown: (\d{4}-\d\d-\d\d) \d\d:\d\d to (\d{4}-\d\d-\d\d)", text)[0]
     assert day[0] == day[1]
     low = int(pd.Timestamp(day[0]).value // 1_000_000)
@@ -542,7 +543,7 @@ def test_lanes_of_several_partitions_have_no_common_clock() -> None:
     trace = run([("ana", 2, 0), ("bo", 90, 1), ("ana", 5, 1), ("cy", 7, 0)])
     figure = lanes(trace, WINDOWS, sort="key")
     assert list(figure.layout.yaxis.ticktext) == ["<b>ana · 0</b>", "<b>ana · 1</b>", "<b>bo</b>", "<b>cy</b>"]
-    assert "2 partitions, each with a stream time of its own" in figure.layout.title.text
+    assert "2 partitions, each with a stream time of its own" in heading(figure)
     assert not named(figure, "close line").x
     alone = lanes(trace, WINDOWS, keys=["bo"])
     assert named(alone, "stream time").x[0] == 90
@@ -550,10 +551,10 @@ def test_lanes_of_several_partitions_have_no_common_clock() -> None:
 
 def test_lanes_of_nothing() -> None:
     figure = lanes(run([]), WINDOWS)
-    assert "the run holds no records" in figure.layout.title.text
+    assert "the run holds no records" in heading(figure)
     nulls = pd.DataFrame({"key": pd.array([None, None], "string"), "at": [1, 2]})
     plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(WINDOWS).count()
-    assert "0 keys" in lanes(plan.run(nulls).trace, WINDOWS).layout.title.text
+    assert "0 keys" in heading(lanes(plan.run(nulls).trace, WINDOWS))
 
 
 # ---- times --------------------------------------------------------------------------------------------------------

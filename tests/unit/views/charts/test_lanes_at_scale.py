@@ -15,6 +15,7 @@ from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.views.charts import lanes
 from sessionkit.views.charts.drawing.grammar import MOST_SVG_POINTS
 from sessionkit.views.charts.lanes.density import MOST_DRAWN
+from tests.headings import heading
 from tests.unit.views.charts.test_charts import HOSTILE, MINUTE, _unit, named
 
 SECOND, HOUR = 1_000, 3_600_000
@@ -64,7 +65,7 @@ def test_density_adds_up_to_the_records_in_the_span(runs: dict[str, sk.Run], kin
     part = run.lanes(first_ms=first, last_ms=last)
     inside = (times >= first) & (times <= last)
     assert int(np.nansum(heat(part))) == int(inside.sum()) > MOST_DRAWN
-    assert f"{inside.sum():,} records: shown as density; zoom in to see each" in part.layout.title.text
+    assert f"{inside.sum():,} records: shown as density; zoom in to see each" in heading(part)
     assert named(part, "records: 1 to").showlegend
     names = [text.removeprefix("<b>").partition("<")[0] for text in part.layout.yaxis.ticktext]
     assert len(names) == len(heat(part))
@@ -133,12 +134,12 @@ def test_a_span_beyond_the_data_shows_all_of_it(runs: dict[str, sk.Run]) -> None
     everything = run.lanes(first_ms=0).to_json()
     assert run.lanes(first_ms=0, last_ms=10**15).to_json() == everything
     assert run.lanes(last_ms=10**15).to_json() == everything
-    assert "shown:" not in run.lanes(first_ms=0).layout.title.text
+    assert "shown:" not in heading(run.lanes(first_ms=0))
 
 
 def test_a_part_that_nobody_asked_for_is_drawn_record_by_record(runs: dict[str, sk.Run]) -> None:
     figure = runs["session"].lanes()
-    assert not is_density(figure) and "the part with the most to see" in figure.layout.title.text
+    assert not is_density(figure) and "the part with the most to see" in heading(figure)
 
 
 @pytest.mark.slow

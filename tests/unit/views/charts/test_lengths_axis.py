@@ -31,7 +31,7 @@ def test_places_of_a_logarithmic_axis_are_round_and_apart() -> None:
         ticks = axis["tickvals"]
         assert 2 <= len(ticks) <= MOST_TICKS + 1
         assert set(ticks) <= {*ROUND_MS, *(3_650 * DAY * 10**power for power in range(5))}
-        assert axis["range"] == [np.log10(low), np.log10(high)]
+        assert axis["range"] == pytest.approx([np.log10(low), np.log10(high)])
         assert np.diff(np.log10(ticks)).min() >= (axis["range"][1] - axis["range"][0]) / MOST_TICKS
 
 

@@ -18,6 +18,7 @@ from sessionkit.errors import InvalidArgument, UnknownRecord
 from sessionkit.views.charts.drawing.palettes import PALETTES
 from sessionkit.views.charts.scenes.key_rows import MOST_ROWS
 from sessionkit.views.charts.scenes.window_history import depth, every_nth, places
+from tests.headings import heading
 from tests.kinds import flights_by_route
 from tests.unit.views.charts.test_charts import (
     HOSTILE,
@@ -184,8 +185,8 @@ def test_stairs_are_the_times_of_the_trace(windows: Any) -> None:
 
 def test_plane_of_hopping_windows_says_it_in_words() -> None:
     figure = run_of(TOY, HOPPING).plane("ana")
-    text = figure.layout.title.text
-    assert text.startswith("<b>Key “ana”: 12 records kept, 1 dropped</b>")
+    text = heading(figure)
+    assert text.startswith("Key “ana”: 12 records kept, 1 dropped gap")
     assert "size 20 min · advance 10 min · grace 5 min" in text
     assert "1 of the kept came too late for some windows" in text
     cure = "grace 5 min → 12 min 1 ms would keep it in one, 22 min 1 ms in all"
@@ -243,7 +244,7 @@ def test_of_trailing_windows_only_results_are_drawn() -> None:
 def test_many_windows_over_one_another_are_thinned_and_it_says_so() -> None:
     windows = sk.TimeWindows(size="100m", advance="1m", grace="5m")
     run = run_of(TOY, windows)
-    text = run.plane("ana").layout.title.text
+    text = heading(run.plane("ana"))
     every, count = re.findall(r"1 in (\d) of (\d+) windows is drawn", text)[0]
     assert int(count) == int((run.trace.window_columns.key == 0).sum())
     figure = run.plane("ana")
@@ -253,7 +254,7 @@ def test_many_windows_over_one_another_are_thinned_and_it_says_so() -> None:
     ticks = named(figure, "end of a window")
     assert len(ticks.x) <= 8 * len(pieces(named(figure, "missing grace")))
     board = run.lanes()
-    drawn, of = re.findall(r"([\d,]+) of ([\d,]+) windows are drawn, as more than 8", board.layout.title.text)[0]
+    drawn, of = re.findall(r"([\d,]+) of ([\d,]+) windows are drawn, as more than 8", heading(board))[0]
     bars = pieces(named(board, "closed window")) + pieces(named(board, "open window"))
     assert len(bars) == len(named(board, "window").x) == int(drawn) < int(of.replace(",", ""))
 
@@ -267,15 +268,15 @@ def test_plane_of_one_record_and_of_none() -> None:
         with pytest.raises(UnknownRecord, match="has no key"):
             run_of([], windows).plane()
         empty = run_of([], windows).lanes()
-        assert "the run holds no records" in empty.layout.title.text
+        assert "the run holds no records" in heading(empty)
         with pytest.raises(UnknownRecord, match="not in the run"):
             run_of([("ana", 5)], windows).plane("dora")
 
 
 def test_plane_of_a_part_and_of_windows_from_a_store() -> None:
     figure = run_of(TOY, HOPPING).plane("ana", first=8, last=16)
-    assert "shown: offsets 8 to 16 of 0 to 21" in figure.layout.title.text
-    assert "what starts at the lower edge began earlier" in figure.layout.title.text
+    assert "shown: offsets 8 to 16 of 0 to 21" in heading(figure)
+    assert "what starts at the lower edge began earlier" in heading(figure)
     assert "goes on ↑" in labels(figure, "open")
     with sk.open_store("memory", "charts", of="windows") as store:
         run_of([("ana", 2), ("bo", 8)], TUMBLING, store=store)
@@ -333,10 +334,10 @@ def test_lanes_options_are_those_of_sessions() -> None:
     assert names(sort="key") == ["ana", "bo", "cy"]
     assert names(keys=["cy", "ana"]) == ["cy", "ana"]
     assert names(most=1) == ["ana"]
-    assert "2 more keys not shown" in run.lanes(most=1).layout.title.text
+    assert "2 more keys not shown" in heading(run.lanes(most=1))
     part = run.lanes(first_ms=0, last_ms=35 * MINUTE)
     assert len(named(part, "dropped").x) == 1
-    assert "the close line has passed all of it" in part.layout.title.text
+    assert "the close line has passed all of it" in heading(part)
     with pytest.raises(InvalidArgument, match="sort must be a known order"):
         run.lanes(sort="size")
 
@@ -344,11 +345,11 @@ def test_lanes_options_are_those_of_sessions() -> None:
 def test_lanes_of_several_partitions_have_no_common_clock() -> None:
     run = run_of([("ana", minute, minute % 2) for minute in range(0, 60, 3)], TUMBLING)
     figure = run.lanes()
-    assert "2 partitions, each with a stream time of its own" in figure.layout.title.text
+    assert "2 partitions, each with a stream time of its own" in heading(figure)
     assert not named(figure, "close line").x
     assert list(figure.layout.yaxis.ticktext) == ["<b>ana · 0</b>", "<b>ana · 1</b>"]
     plane = run.plane("ana", partition=1)
-    assert "partition 1 only: the key is also in 0" in plane.layout.title.text
+    assert "partition 1 only: the key is also in 0" in heading(plane)
 
 
 # ---- sorting windows into places ----------------------------------------------------------------------------------
@@ -387,9 +388,9 @@ def test_flights() -> None:
     plan = flights_by_route(times="ms")
     run = plan.windowed_by(sk.TimeWindows(size="1h", grace="10m")).count().run(sk.load_sample("flights"))
     figure = run.plane()
-    assert "shown: offsets" in figure.layout.title.text
+    assert "shown: offsets" in heading(figure)
     assert min(len(named(figure, name).x) for name in ("record", "dropped", "late, but")) > 0
     assert len(pieces(named(figure, "missing grace"), 1)) == len(named(figure, "dropped").x) <= MOST_ROWS
     board = run.lanes()
-    assert board.layout.title.text.startswith("<b>33 keys · 8,830 windows · 5,348 dropped</b>")
+    assert heading(board).startswith("33 keys · 8,830 windows · 5,348 dropped ")
     assert len(named(board, "sizes").text) == len(named(board, "window").x)  # each bar has its number
