@@ -207,13 +207,13 @@ def about(ms: int) -> str:
 
 
 def enough_ms(ms: int) -> int:
-    """A length that is at least as long and takes few words.
+    """A length that is hardly longer and takes few words: whole seconds from a minute on, minutes from an hour on.
 
     Example:
         >>> show_duration(enough_ms(165_722_537))
-        '1 d 23 h'
+        '1 d 22 h 3 min'
     """
-    step_ms = _step_ms(ms)
+    step_ms = next((step for least, step in ((3_600_000, 60_000), (60_000, 1_000)) if ms >= least), 1)
     return -(-ms // step_ms) * step_ms
 
 

@@ -21,7 +21,7 @@ from sessionkit.views.charts.plane.words import label_caps, label_records, start
 from sessionkit.views.charts.scenes.key_rows import Cap, Rows
 from sessionkit.views.charts.scenes.session_scene import SessionPlane
 
-CLOSE_LINE = "close line: stream time \N{MINUS SIGN} gap \N{MINUS SIGN} grace"
+CLOSE_LINE = "close line: stream \N{MINUS SIGN} gap \N{MINUS SIGN} grace"
 
 
 def session_marks(scene: SessionPlane) -> list[Drawn]:

@@ -24,7 +24,7 @@ from sessionkit.views.charts.plane.words import label_caps, label_records, start
 from sessionkit.views.charts.scenes.key_rows import Rows
 from sessionkit.views.charts.scenes.window_scene import MOST_LAYERS, Met, WindowPlane
 
-CLOSE_LINE = "close line: stream time \N{MINUS SIGN} grace"
+CLOSE_LINE = "close line: stream \N{MINUS SIGN} grace"
 _BODY = "window, from its first record on"
 
 
@@ -131,7 +131,7 @@ def _cure(scene: WindowPlane, met: Met) -> str:
         return (
             f"{cure(grace_ms, most)}{(' in all' if len(met.missing_ms) > 1 else ' there too') if met.counted else ''}"
         )
-    return f"{cure(grace_ms, least)} in one, {show_duration(grace_ms + enough_ms(most))} in all"
+    return f"{cure(grace_ms, least)} in one,<br>{show_duration(grace_ms + enough_ms(most))} in all"
 
 
 def window_labels(scene: WindowPlane, frame: Frame) -> Placement:

@@ -90,10 +90,11 @@ def label_records(
     for row in spread(records.tolist()):
         if placement.is_full(kind):
             return
-        text = words(row)
-        places = around(prefer, *text_size(text))
-        when = int(scene.trace.batch.timestamp_ms[row])
-        placement.place(Label(kind, when, scene.y_of(row), text, colour, places))
+        said, when = words(row), int(scene.trace.batch.timestamp_ms[row])
+        for text in (said, said.partition("<br>")[0]):  # its first line, where all of it has no room
+            places = around(prefer, *text_size(text))
+            if placement.place(Label(kind, when, scene.y_of(row), text, colour, places)):
+                break
 
 
 def label_caps(scene: Plane, frame: Frame, placement: Placement) -> None:
@@ -106,10 +107,11 @@ def label_caps(scene: Plane, frame: Frame, placement: Placement) -> None:
             label = Label("open", (start_ms + end_ms) // 2, life.end, text, scene.colours.edge, places)
             placement.place(label, leader=False)
     for cap in sorted(scene.caps, key=lambda cap: (-cap.size.record_count, cap.at)):
-        text, y = f"<b>closed</b> · {scene.cap_words(cap)}", scene.y_of(cap.at)
-        places = _along(frame, cap.start_ms, cap.end_ms, text)
-        label = Label("closed", (cap.start_ms + cap.end_ms) // 2, y, text, scene.colours.ink, places)
-        placement.place(label, leader=False)
+        middle, y = (cap.start_ms + cap.end_ms) // 2, scene.y_of(cap.at)
+        for text in (f"<b>closed</b> · {scene.cap_words(cap)}", scene.cap_words(cap), cap.size.words):
+            places = _along(frame, cap.start_ms, cap.end_ms, text)
+            if placement.place(Label("closed", middle, y, text, scene.colours.ink, places), leader=False):
+                break
 
 
 def _along(frame: Frame, start_ms: int, end_ms: int, text: str) -> tuple[tuple[float, float], ...]:

@@ -77,7 +77,7 @@ def test_density_adds_up_to_the_records_in_the_span(runs: dict[str, sk.Run], kin
 @of_each_kind
 def test_what_stands_out_has_a_mark_in_every_cell_that_holds_it(runs: dict[str, sk.Run], kind: str) -> None:
     run = runs[kind]
-    trace, figure = run.trace, runs[kind].lanes(first_ms=0)
+    trace, figure = run.trace, runs[kind].lanes(first_ms=0, width=1_120)
     masks = {"dropped": trace.decision == LATE}
     if kind == "session":
         masks["bridge"] = trace.decision == MERGED

@@ -179,19 +179,19 @@ def test_stairs_are_the_times_of_the_trace(windows: Any) -> None:
         line = named(figure, name)
         for row, ms in enumerate(times.tolist()):
             assert [round(x * MINUTE) for x, y in zip(line.x, line.y, strict=True) if y <= row][-1] == ms
-    assert "stream time \N{MINUS SIGN} grace" in named(figure, "close line").name
+    assert "stream \N{MINUS SIGN} grace" in named(figure, "close line").name
     assert "gap" not in json.dumps(figure.to_plotly_json(), default=str).replace("gapsize", "")
 
 
 def test_plane_of_hopping_windows_says_it_in_words() -> None:
-    figure = run_of(TOY, HOPPING).plane("ana")
+    figure = run_of(TOY, HOPPING).plane("ana", width=1_120)
     text = heading(figure)
-    assert text.startswith("Key “ana”: 12 records kept, 1 dropped gap")
+    assert text.startswith("Key “ana”: 12 records kept, 1 dropped size")
     assert "size 20 min · advance 10 min · grace 5 min" in text
     assert "1 of the kept came too late for some windows" in text
-    cure = "grace 5 min → 12 min 1 ms would keep it in one, 22 min 1 ms in all"
+    cure = "grace 5 min → 12 min 1 s would keep it in one,<br>22 min 1 s in all"
     assert labels(figure, "dropped") == [f"<b>dropped</b>: too late for 2 windows<br>{cure}"]
-    there = "<b>too late for 1 window</b>, counts in 1<br>grace 5 min → 8 min 1 ms would keep it there too"
+    there = "<b>too late for 1 window</b>, counts in 1<br>grace 5 min → 8 min 1 s would keep it there too"
     assert labels(figure, "partly late") == [there]
     assert labels(figure, "late but kept") == [
         "<b>late but kept</b>: 2 min behind<br>the close line; its window is open"
@@ -205,7 +205,7 @@ def test_plane_of_hopping_windows_says_it_in_words() -> None:
 
 def test_plane_of_tumbling_windows_says_how_much_grace_is_missing() -> None:
     figure = run_of(TOY, TUMBLING).plane("ana", theme="dark", playback=True)
-    assert labels(figure, "dropped") == ["<b>dropped</b> · 7 min 1 ms short<br>grace 5 min → 12 min 1 ms would keep it"]
+    assert labels(figure, "dropped") == ["<b>dropped</b> · 7 min short<br>grace 5 min → 12 min 1 s would keep it"]
     assert figure.layout.paper_bgcolor == PALETTES["dark"].background
     assert len(figure.frames) == len(TOY)
     assert len(all_named(figure, "window, from")) == 1  # side by side: no layers
@@ -218,7 +218,7 @@ def test_plane_of_tumbling_windows_says_how_much_grace_is_missing() -> None:
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_labels_lie_apart_and_the_legend_names_what_is_there(windows: Any, theme: Any) -> None:
     for rows in (TOY, [(key, minute) for key, minute, _ in shuffled(3, count=110)]):
-        figure = run_of(rows, windows).plane(rows[0][0], theme=theme)
+        figure = run_of(rows, windows).plane(rows[0][0], theme=theme, width=1_120)
         layout = figure.layout
         wide, high = layout.width - layout.margin.l - layout.margin.r, layout.height - layout.margin.t - layout.margin.b
         assert_apart(boxes(figure), wide, high)
@@ -391,6 +391,6 @@ def test_flights() -> None:
     assert "shown: offsets" in heading(figure)
     assert min(len(named(figure, name).x) for name in ("record", "dropped", "late, but")) > 0
     assert len(pieces(named(figure, "missing grace"), 1)) == len(named(figure, "dropped").x) <= MOST_ROWS
-    board = run.lanes()
+    board = run.lanes(width=1_120)
     assert heading(board).startswith("33 keys · 8,830 windows · 5,348 dropped ")
     assert len(named(board, "sizes").text) == len(named(board, "window").x)  # each bar has its number
