@@ -61,7 +61,7 @@
   const isLine = (path) => {
     const look = getComputedStyle(path);
     const isEdge = path.parentElement.querySelector('.js-fill') ?? path.closest('.trace')?.querySelector('.fills path');
-    return !isEdge && isSeen(path.parentElement) && look.fill === 'none' && look.stroke !== 'none' && parseFloat(look.strokeWidth) >= 1;
+    return !isEdge && isSeen(path.parentElement) && (look.fill === 'none' || +look.fillOpacity === 0) && look.stroke !== 'none' && parseFloat(look.strokeWidth) >= 1;
   };
   const lines = [...root.querySelectorAll('.scatterlayer .js-line, .shapelayer path')].filter(isLine);
   const labels = boxes.filter(({ of }) => of.closest('.annotation, .textpoint'));

@@ -41,12 +41,13 @@ def opened(browser: Browser) -> Page:
     return page
 
 
-def faults(page: Page, chart: str, shape: str, theme: str, width: int, keep: Path | None = None) -> list[str]:
-    """What is wrong with this chart of this data in a room of this width."""
-    page.evaluate(DRAW, [figure_of(chart, shape, theme), width])
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-        page.locator(".js-plotly-plot").screenshot(path=keep / f"{chart}, {shape}, {theme}, {width}.png")
+def draw(page: Page, figure: dict[str, Any], width: int) -> None:
+    """Draws a figure in a room of this width."""
+    page.evaluate(DRAW, [figure, width])
+
+
+def faults(page: Page) -> list[str]:
+    """What is wrong with the figure that is drawn."""
     found: list[str] = page.evaluate(FAULTS)
     return found
 
@@ -57,12 +58,15 @@ def main(charts: list[str]) -> None:
 
     from tests.conftest import CHROMIUM_ARGUMENTS, chromium
 
+    OUT.mkdir(parents=True, exist_ok=True)
     count, wrong = 0, 0
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium(), args=CHROMIUM_ARGUMENTS)
         page = opened(browser)
         for shape, chart, theme, width in product(SHAPES, charts or CHARTS, THEMES, WIDTHS):
-            found = faults(page, chart, shape, theme, width, OUT)
+            draw(page, figure_of(chart, shape, theme), width)
+            page.locator(".js-plotly-plot").screenshot(path=OUT / f"{chart}, {shape}, {theme}, {width}.png")
+            found = faults(page)
             count, wrong = count + 1, wrong + bool(found)
             for fault in found:
                 print(f"{chart}, {shape}, {theme}, {width}: {fault}", flush=True)
