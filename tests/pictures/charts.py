@@ -74,6 +74,7 @@ CHARTS: Mapping[str, Callable[[str, Any], Any]] = {
     "emissions": lambda name, theme: drawn(name).run.emissions(drawn(name).key).figure(theme=theme),
     "latency": lambda name, theme: drawn(name).run.latency().figure(theme=theme),
     "open windows": lambda name, theme: drawn(name).run.open_windows().figure(theme=theme),
+    "drop calendar": lambda name, theme: drawn(name).run.drop_calendar().figure(theme=theme),
     "comparison": lambda name, theme: compared(name).figure(theme=theme),
     "audit": lambda name, theme: audited(name).figure(theme=theme),
     "gap": lambda name, theme: sk.suggest_gap(drawn(name).shape.plan, drawn(name).shape.table).figure(theme=theme),

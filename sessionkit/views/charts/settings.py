@@ -9,9 +9,10 @@ import numpy as np
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label, percent, plural
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.views.charts.drawing.buttons import row_of_buttons
 from sessionkit.views.charts.drawing.grammar import axis_title, legend_height
 from sessionkit.views.charts.drawing.lengths_axis import lengths_axis
-from sessionkit.views.charts.drawing.palettes import PALETTES, Palette, Theme, palette
+from sessionkit.views.charts.drawing.palettes import PALETTES, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import PLAIN_WIDTH, dress_plain, plain_title
 from sessionkit.views.loops import decades
 
@@ -183,16 +184,8 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
         }
         for each, name in MEASURES.items()
     ]
-    figure.update_layout(updatemenus=[_row_of_buttons(figure, buttons, colours)])
+    figure.update_layout(updatemenus=[row_of_buttons(figure, buttons, colours)])
     return figure
-
-
-def _row_of_buttons(figure: go.Figure, buttons: list[dict[str, Any]], colours: Palette) -> dict[str, Any]:
-    """On the right, level with the title. The one under the pointer is pale in either theme: the text suits both."""
-    top, height = figure.layout.margin.t, figure.layout.height - figure.layout.margin.t - figure.layout.margin.b
-    place = {"x": 1, "xanchor": "right", "y": 1 + (top - 12) / height, "yanchor": "top", "direction": "right"}
-    look = {"font": {"size": 12, "color": colours.mute}, "bgcolor": colours.background, "bordercolor": colours.grid}
-    return {"type": "buttons", "showactive": False, "buttons": buttons, "pad": {"r": 0, "t": 0}, **place, **look}
 
 
 def _view(rows: list[list[Cell]], measure: str, names: list[str]) -> dict[str, Any]:
