@@ -16,6 +16,7 @@ from sessionkit.spark.stream_run import StreamRun
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from sessionkit.views.clocks.drop_calendar import DropCalendar
+from sessionkit.views.clocks.partition_times import PartitionTimes
 from sessionkit.views.comparison import Comparison
 from sessionkit.views.emissions import Emissions
 from sessionkit.views.explain.record import Explanation
@@ -42,6 +43,7 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
         (Latency, "latency"),
         (OpenWindows, "open_windows"),
         (DropCalendar, "drops"),
+        (PartitionTimes, "times"),
         (Comparison, "comparison"),
     ],
     "Audits": [(sk.audit, ""), (sk.Audit, "audit")],

@@ -11,6 +11,7 @@ from sessionkit.base.calls import called_as
 from sessionkit.base.moments import Moment
 from sessionkit.errors import UnknownRecord, problem
 from sessionkit.views.clocks.drop_calendar import DropCalendar
+from sessionkit.views.clocks.partition_times import PartitionTimes
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
@@ -100,6 +101,17 @@ class Pictures:
             955 of 28,491 records (3.35%) were dropped.
         """
         return DropCalendar(self.trace, self._windows)
+
+    def partition_times(self: _Drawn) -> PartitionTimes:
+        """How far the stream time of each partition is behind the newest one, and which partitions stand still.
+
+        Raises:
+            NotKept: the run was started with `trace=False`.
+        Example:
+            >>> plan.run(monday).partition_times()
+            There is one partition: nothing is ahead of it or behind it.
+        """
+        return PartitionTimes(self.trace, self._windows)
 
     @cached_property
     def all_lanes(self: _Drawn) -> Any:

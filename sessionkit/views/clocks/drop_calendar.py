@@ -13,7 +13,7 @@ from sessionkit.base.decisions import BAD_TIME, REPLAYED, TICK
 from sessionkit.base.text import escape_html, html_block, percent, plural
 from sessionkit.trace.trace import Trace
 from sessionkit.views.clocks.calendar import Calendar, calendar
-from sessionkit.views.clocks.usual_times import usual_time
+from sessionkit.views.clocks.usual_times import usual_time, whole_percents
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import SHORT_HISTORY_MS
 from sessionkit.windows.contract import WindowKind
@@ -132,8 +132,8 @@ class DropCalendar:
         if found is None:
             return []
         return [
-            f"{_about(found.drop_share)} of the drops lie {found.words}, "
-            f"but only {_about(found.record_share)} of the records do."
+            f"{whole_percents(found.drop_share)} of the drops lie {found.words}, "
+            f"but only {whole_percents(found.record_share)} of the records do."
         ]
 
     def _worst(self) -> list[str]:
@@ -223,8 +223,3 @@ def _ends(times_ms: npt.NDArray[np.int64], outside: float) -> tuple[int, int]:
     left_out = int(len(times_ms) * outside)
     ordered = np.partition(times_ms, (left_out, len(times_ms) - 1 - left_out))
     return int(ordered[left_out]), int(ordered[len(ordered) - 1 - left_out])
-
-
-def _about(share: float) -> str:
-    """A share in whole percents; never all or nothing of what is not."""
-    return percent(share if share in (0, 1) else min(max(round(share, 2), 0.01), 0.99))

@@ -92,3 +92,8 @@ def _most_parted(
 def _words(days: str, start: int, length: int) -> str:
     between = "" if length == 24 else f"between {start:02}:00 and {(start + length - 1) % 24 + 1:02}:00"
     return f"on {days} {between}".strip() if days else between
+
+
+def whole_percents(share: float) -> str:
+    """A share as sentences say it; never all or nothing of what is not."""
+    return f"{round(100 * share)}%" if share in (0, 1) else f"{min(max(round(100 * share), 1), 99)}%"
