@@ -19,7 +19,7 @@ DOORS = ("escape_html", "escape_label", "problem")
 TELLING = ("words", "summary", "remarks", "facts", "line", "__repr__", "_repr_html_", "__str__")
 _ONE = re.compile(r"(?<![\w.,:/^−–-])1 ([a-z]+s)\b(?! *=)")
 _SINGULAR = {
-    *("is", "was", "has", "does", "as", "its", "this", "less", "plus", "minus", "times", "always", "across"),
+    *("is", "was", "has", "does", "as", "its", "this", "less", "plus", "minus", "times", "always", "across", "stands"),
     *("ms", "ns", "us", "s"),  # units
 }
 _ALL_OF_NOTHING = re.compile(

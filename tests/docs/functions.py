@@ -15,6 +15,8 @@ from sessionkit.spark.batch_run import SparkRun
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
+from sessionkit.views.clocks.drop_calendar import DropCalendar
+from sessionkit.views.clocks.partition_times import PartitionTimes
 from sessionkit.views.comparison import Comparison
 from sessionkit.views.emissions import Emissions
 from sessionkit.views.explain.record import Explanation
@@ -40,6 +42,8 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
         (Emissions, "emissions"),
         (Latency, "latency"),
         (OpenWindows, "open_windows"),
+        (DropCalendar, "drops"),
+        (PartitionTimes, "times"),
         (Comparison, "comparison"),
     ],
     "Audits": [(sk.audit, ""), (sk.Audit, "audit")],

@@ -10,6 +10,8 @@ import numpy as np
 from sessionkit.base.calls import called_as
 from sessionkit.base.moments import Moment
 from sessionkit.errors import UnknownRecord, problem
+from sessionkit.views.clocks.drop_calendar import DropCalendar
+from sessionkit.views.clocks.partition_times import PartitionTimes
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
@@ -90,6 +92,28 @@ class Pictures:
         if options.get("keys") is not None:
             options["keys"] = [self._key(key) for key in options["keys"]]
         return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **options)
+
+    def drop_calendar(self: _Drawn) -> DropCalendar:
+        """From when the dropped records are: a calendar, such as day by hour, in the run's `timezone`.
+
+        Raises:
+            NotKept: the run was started with `trace=False`.
+        Example:
+            >>> print(waves.run(flights).drop_calendar().words()[0])
+            955 of 28,491 records (3.35%) were dropped.
+        """
+        return DropCalendar(self.trace, self._windows)
+
+    def partition_times(self: _Drawn) -> PartitionTimes:
+        """How far the stream time of each partition is behind the newest one, and which partitions stand still.
+
+        Raises:
+            NotKept: the run was started with `trace=False`.
+        Example:
+            >>> plan.run(monday).partition_times()
+            There is one partition: nothing is ahead of it or behind it.
+        """
+        return PartitionTimes(self.trace, self._windows)
 
     @cached_property
     def all_lanes(self: _Drawn) -> Any:

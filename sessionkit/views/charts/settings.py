@@ -9,9 +9,10 @@ import numpy as np
 from sessionkit.base.durations import about, show_duration
 from sessionkit.base.text import escape_label, percent, plural
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.views.charts.drawing.buttons import row_of_buttons
 from sessionkit.views.charts.drawing.grammar import axis_title, counts_axis
 from sessionkit.views.charts.drawing.lengths_axis import lengths_axis
-from sessionkit.views.charts.drawing.palettes import PALETTES, Palette, Theme, palette
+from sessionkit.views.charts.drawing.palettes import PALETTES, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import dress_plain, plain_heading
 from sessionkit.views.loops import decades
 
@@ -186,15 +187,8 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
         }
         for each, name in MEASURES.items()
     ]
-    figure.update_layout(updatemenus=[_row_of_buttons(height, buttons, colours)])
+    figure.update_layout(updatemenus=[row_of_buttons(buttons, colours, -66 / height, "left")])
     return figure
-
-
-def _row_of_buttons(plot_height: int, buttons: list[dict[str, Any]], colours: Palette) -> dict[str, Any]:
-    """Below the axis. The one under the pointer is pale in either theme: the text suits both."""
-    place = {"x": 0, "xanchor": "left", "y": -66 / plot_height, "yanchor": "top", "direction": "right"}
-    look = {"font": {"size": 12, "color": colours.mute}, "bgcolor": colours.background, "bordercolor": colours.grid}
-    return {"type": "buttons", "showactive": False, "buttons": buttons, "pad": {"r": 0, "t": 0}, **place, **look}
 
 
 def _view(rows: list[list[Cell]], measure: str, names: list[str]) -> dict[str, Any]:
