@@ -15,6 +15,7 @@ TITLE_SIZE, HEADING_SIZE, NOTE_SIZE = 19, 15, 13  # lines of a heading are as fa
 _LINE_HEIGHT = 1.35
 _HEAD, _LINE = 60, 20  # pixels: a heading of one line, and each further one
 _MARGIN = 40
+_BREAK = re.compile(r"(?<!\d) | (?!(?:ms|s|min|h|d)\b)")  # not between a number and its unit
 _TAG = re.compile(r"<[^>]*>")
 # widths in ems of DejaVu Sans, the widest font of the stack; what is not listed is 0.62 wide
 _EMS = {
@@ -56,7 +57,7 @@ def flow(notes: Sequence[str], width: float, size: float = 13) -> list[str]:
             rows[-1] = joined
             continue
         rows.append("")
-        for word in note.split(" "):
+        for word in _BREAK.split(note):
             longer = f"{rows[-1]} {word}".strip()
             if text_width(longer, size) > width and rows[-1]:
                 rows.append(word)

@@ -11,6 +11,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.views.clocks.course import Course
 from sessionkit.views.clocks.partition_times import about
+from tests.headings import heading
 from tests.kinds import EACH_KIND, each_kind, plan_of
 from tests.property.streams import draw
 
@@ -176,7 +177,7 @@ def test_rows_that_stand_partition_by_partition_say_nothing_about_arrivals() -> 
 def test_pictures(partitions: int, count: int, theme: Any) -> None:
     times = steady(count, partitions, each_kind(20_000)["session"], idle=(1, 0.5, 1.1)).partition_times()
     figure = times.figure(theme=theme)
-    assert times.words()[0] in figure.layout.title.text
+    assert times.words()[0] in heading(figure)
     names = [note.text for note in figure.layout.annotations]
     seen = int((Course(times.trace).last_stand >= 0).sum())
     assert len(names) == (seen if seen <= 8 else 7)
