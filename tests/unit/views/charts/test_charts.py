@@ -593,7 +593,7 @@ def test_notes_flow_into_lines_of_a_width() -> None:
     assert flow(["one one one one", "two two two two"], 130) == ["one one one one", "two two two two"]
     assert all(text_width(line, 13) <= 200 for line in flow(["word " * 40], 200))
     assert flow([], 100) == []
-    assert flow(["it takes 22 h 30 min"], 100) == ["it takes", "22 h 30 min"]  # no number without its unit
+    assert flow(["it takes 22 h 30 min"], 100) == ["it takes 22 h", "30 min"]  # no number without its unit
 
 
 def hostile_figures() -> Iterator[go.Figure]:
