@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from sessionkit.base.decisions import ADDED, MERGED, OPENED
-from sessionkit.base.durations import INT64_MAX, show_duration
+from sessionkit.base.durations import INT64_MAX, about
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.charts.scenes.key_rows import Cap, KeyRows, Rows, Size, Span
 
@@ -121,7 +121,7 @@ def sizes_of(trace: SessionTrace, windows: Rows) -> dict[int, Size]:
 
 def session_size(size: Size, length_ms: int) -> str:
     """A session's size in words; one of a single moment has no length."""
-    return f"{size.words} · {show_duration(length_ms)}" if length_ms else size.words
+    return f"{size.words} · {about(length_ms)}" if length_ms else size.words
 
 
 def _size_before(trace: SessionTrace, sizes: dict[int, Size], window: int, at: int) -> Size:
