@@ -239,6 +239,12 @@ def dressed(colours: Palette, frame: Frame, title: str, subtitle: Sequence[str])
     }
 
 
+def leave_bare(layout: dict[str, Any]) -> None:
+    """Takes title and legend out of a layout: they stand beside the picture."""
+    del layout["title"]
+    layout["showlegend"] = False
+
+
 def title_text(colours: Palette, title: str, subtitle: Sequence[str]) -> str:
     """The title and the lines below it."""
     words = "<br>".join(f"<span style='font-size:13px;color:{colours.mute}'>{line}</span>" for line in subtitle)

@@ -17,6 +17,7 @@ from sessionkit.views.charts.drawing.grammar import (
     dressed,
     empty_figure,
     figure_of,
+    leave_bare,
     time_axis,
 )
 from sessionkit.views.charts.drawing.palettes import Theme, palette
@@ -70,6 +71,7 @@ def lane_scene(
     theme: Theme | None = None,
     clock: str | None = None,
     width: int = WIDTH,
+    height: int | None = None,
     whole: Board[Trace] | None = None,
     most_drawn: int | None = None,
 ) -> Lanes:
@@ -85,6 +87,7 @@ def lane_scene(
             one is shown as density; drops, merges and rescues keep their marks.
         clock: name of the clock that the times were read from, for the axis.
         width: of the picture, in pixels; 700 or more.
+        height: of a picture whose title and legend stand beside it, in pixels; more if the lanes need more.
         whole: all lanes of the trace, if they were looked up before.
         most_drawn: more records than this are shown as density.
     Raises:
@@ -94,7 +97,7 @@ def lane_scene(
     whole = everything(trace, window.trailing_only) if whole is None else whole
     board, form = choose(whole, keys, most, sort, first_ms, last_ms), FORMS[type(trace)]
     scene = form.dense if has_too_many(board, form.window_records, most_drawn) else form.scene
-    return scene(board, window, palette(theme), time_axis(trace, window, clock), checked_width(width))
+    return scene(board, window, palette(theme), time_axis(trace, window, clock), checked_width(width), height)
 
 
 def draw_lanes(scene: Lanes) -> go.Figure:
@@ -107,6 +110,8 @@ def draw_lanes(scene: Lanes) -> go.Figure:
     drawn = _drawn(scene, draft)
     frame = scene.frame(sum(each["showlegend"] for each in drawn), subtitle)
     layout = dressed(colours, frame, title, subtitle)
+    if scene.height is not None:
+        leave_bare(layout)
     layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
     low, high = frame.y_range
     layout["yaxis"] |= {"range": [low, high], "minallowed": low, "maxallowed": high, "showgrid": True}

@@ -17,6 +17,7 @@ from sessionkit.views.charts.drawing.grammar import (
     dressed,
     empty_figure,
     figure_of,
+    leave_bare,
     time_axis,
 )
 from sessionkit.views.charts.drawing.labels import Placement
@@ -72,6 +73,7 @@ def plane_scene(
     theme: Theme | None = None,
     clock: str | None = None,
     width: int = WIDTH,
+    height: int | None = None,
 ) -> Plane:
     """What a plane shows, before it is drawn.
 
@@ -81,6 +83,7 @@ def plane_scene(
         first, last: offsets to show only a part; without them all, or the stretch with most to see.
         clock: name of the clock that the times were read from, for the axis.
         width: of the picture, in pixels; 700 or more.
+        height: of a picture whose title and legend stand beside it, in pixels.
     Raises:
         UnknownRecord: the run holds no such key, or no record between these offsets.
         InvalidArgument: no such partition or theme.
@@ -90,7 +93,7 @@ def plane_scene(
     axis, width = time_axis(trace, window, clock), checked_width(width)
     form = FORMS[type(trace)]
     history = form.history(trace, *at, trailing_only=window.trailing_only)
-    return form.scene(history, window, history.choose(first, last), colours, axis, width)
+    return form.scene(history, window, history.choose(first, last), colours, axis, width, height)
 
 
 class Composed(NamedTuple):
@@ -120,6 +123,8 @@ def compose(scene: Plane) -> Composed:
     drawn = form.marks(scene)
     frame = scene.frame(sum(each["showlegend"] for each in drawn), subtitle)
     layout = dressed(colours, frame, title, subtitle)
+    if scene.height is not None:
+        leave_bare(layout)
     layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
     layout["yaxis"] |= {"title": axis_title("arrival order, by offset →", colours), **offsets(scene, frame)}
     placement = form.labels(scene, frame)
