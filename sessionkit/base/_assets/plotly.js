@@ -27,9 +27,13 @@ async function load(gzipped) {
   }
 }
 
+// Whoever was asked first may be gone before it could answer: then another board asks.
 async function plotly(model) {
-  if (!shared.loaded && !(Date.now() - shared.askedAt < PATIENCE_MS)) ask(model);
-  return shared.loaded ?? shared.plotly;
+  while (!shared.loaded) {
+    if (!(Date.now() - shared.askedAt < PATIENCE_MS)) ask(model);
+    await Promise.race([shared.plotly, new Promise((resolve) => setTimeout(resolve, PATIENCE_MS))]);
+  }
+  return shared.loaded;
 }
 
 // plotly writes its styles into the page; a notebook that keeps each cell's styles apart needs them there, too.
