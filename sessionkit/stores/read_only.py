@@ -18,7 +18,10 @@ _MANY = (
     *("fetch", "backward_fetch", "fetch_in_keys", "backward_fetch_in_keys"),
     *("fetch_all", "backward_fetch_all", "all", "backward_all"),
 )
-READS = (*_ONE, *_MANY, "to_pandas", "rows", "facts", "snapshot", "partitions", "name", "holds", "noun", "retention_ms")
+READS = (
+    *(*_ONE, *_MANY, "to_pandas", "rows", "facts", "snapshot", "partitions"),
+    *("name", "holds", "noun", "results", "retention_ms"),
+)
 
 
 class ReadOnlyStore:

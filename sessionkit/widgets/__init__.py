@@ -55,7 +55,7 @@ def play(
 ) -> Player:
     """The arrivals of one key's plane, one after the other: by slider, arrow keys or the play button.
 
-    Below the picture is what the newest record did, and why. For a saved page: `run.plane(key, playback=True)`.
+    Beside the picture is what the newest record did, and why. For a saved page: `run.plane(key, playback=True)`.
 
     Args:
         key: whose plane; by default the key with the most events.
@@ -63,7 +63,7 @@ def play(
     Raises:
         NotKept: the run was started with `trace=False`.
         UnknownRecord: the run holds no such key, or no record between these offsets.
-        WidgetsUnavailable: ipywidgets or anywidget is not installed; all widgets need them.
+        WidgetsUnavailable: anywidget is not installed; all widgets need it.
     Example:
         >>> player = sk.play(waves.run(flights), "EV@EWR")
         >>> player.arrivals.place = 3
@@ -103,9 +103,9 @@ def watch(
 ) -> WatchBoard | ProgressLine:
     """A streaming query as it runs: a board in a notebook, a line that follows it in a terminal.
 
-    The board shows the query's counters, how far each partition is, and the windows of chosen keys as the state
-    has them: filled once closed. It only uses what Spark reports about each micro-batch; the state is
-    read from the checkpoint, every few seconds, only while keys are looked at.
+    The board shows what the query does now and since when, its counters, where the time of a micro-batch went, how far
+    each partition is, and the windows of chosen keys as the state has them: filled once closed. It only uses what
+    Spark tells of the query; the state is read from the checkpoint, every few seconds.
 
     Args:
         query: what `run.write(…)` or `run.events().writeStream….start()` gave.
@@ -130,7 +130,7 @@ def watch(
     _check_installed()
     from sessionkit.widgets.watch_board import WatchBoard
 
-    board = WatchBoard(progress, listener.plans, keys)
+    board = WatchBoard(progress, listener.plans, keys, query)
     listener.call(query, board.hear)
     return board
 
@@ -142,7 +142,7 @@ def _in_notebook() -> bool:
 
 
 def _check_installed() -> None:
-    missing = [name for name in ("ipywidgets", "anywidget") if find_spec(name) is None]
+    missing = [name for name in ("anywidget",) if find_spec(name) is None]
     if missing:
-        what = "widgets need packages that are not installed"
+        what = "widgets need a package that is not installed"
         raise WidgetsUnavailable(problem(what, ", ".join(missing), install("notebook")))

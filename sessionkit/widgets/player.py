@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import ipywidgets
 import numpy as np
 
 from sessionkit.base.decisions import LATE, MERGED
@@ -16,14 +14,21 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.charts.drawing.playback import curtain
 from sessionkit.views.charts.plane.plane import Composed, compose, plane_scene
 from sessionkit.views.charts.scenes.scene import Plane
-from sessionkit.widgets.parts import Picture, Steps, Words
+from sessionkit.widgets.board import Board, Picture, Place
+from sessionkit.widgets.controls import Control, Play, Steps
+from sessionkit.widgets.run_views import plain_title, plane_notes
 from sessionkit.widgets.tuner import Count
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.views.charts.options import Theme
 
 STEP_MS = 700  # of the play button: time to read what happened
 
 
-class Player(ipywidgets.VBox):
-    """A plane that is revealed arrival by arrival; below it is what the newest record did, and why."""
+class Player(Board):
+    """A plane that is revealed arrival by arrival; beside it is what the newest record did, and why."""
 
     _scene: Plane
     _composed: Composed
@@ -32,54 +37,55 @@ class Player(ipywidgets.VBox):
         self.run = run
         self.key = run.most_eventful_key() if key is None else key
         self._options: dict[str, Any] = {"partition": partition, "first": first, "last": last}
-        self._picture, self._counts, self._words = Picture(), Words(), Words()
-        self._compose()
-        self.arrivals = Steps(name="arrived", words=self._steps())
-        self.arrivals.place = len(self.arrivals.words) - 1
-        play = ipywidgets.Play(min=0, max=self.arrivals.place, interval=STEP_MS, show_repeat=False)
-        play.description = "play the arrivals"
-        ipywidgets.jslink((play, "value"), (self.arrivals, "place"))
-        super().__init__([ipywidgets.HBox([play, self.arrivals]), self._counts, self._picture, self._words])
-        play.value = self.arrivals.place
-        self.arrivals.observe(lambda _: self._lift(), "place")
-        self._picture.observe(lambda _: self._draw_anew(), ["theme", "width"])
-        self._lift()
+        scene = plane_scene(run.trace, run.plan.windows, self.key, **self._options)
+        steps = _steps(scene)
+        self.arrivals = Steps("arrivals", "arrived", steps, len(steps) - 1)
+        controls = [Play("play", "play the arrivals", "arrivals", STEP_MS), self.arrivals]
+        super().__init__(f"The arrivals of key {shorten(self.key)}", controls)
+        self.draw()
+        self.show_controls()
 
     def __repr__(self) -> str:
         return f"Player: key {shorten(self.key)}, {len(self.arrivals.words)} arrivals"
 
-    def _compose(self) -> None:
+    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+        """The plane with a slider over the arrivals, for a page or a file."""
+        return self.run.plane(self.key, theme=theme, playback=True, **self._options)
+
+    def draw(self) -> None:
         """Draws all of the plane: the curtain is laid over it."""
         trace, windows = self.run.trace, self.run.plan.windows
-        self._scene = plane_scene(trace, windows, self.key, **self._picture.look, **self._options)
-        self._composed = compose(self._scene)
-        self._picture.show(self._composed.figure, f"The plane of key {shorten(self.key)}, arrival by arrival")
-
-    def _draw_anew(self) -> None:
-        self._compose()
+        self._scene = scene = plane_scene(trace, windows, self.key, **self._look._asdict(), **self._options)
+        self._composed = compose(scene)
+        label = f"The plane of key {shorten(self.key)}, arrival by arrival"
+        picture = Picture(self._composed.figure, label, plain_title(scene, self.key), plane_notes(scene), legend=True)
+        self.show_pictures({"plane": picture})
         self._lift()
 
-    def _steps(self) -> list[str]:
-        """The name of each arrival: its offset, its key, its time."""
-        batch, keys, axis = self._scene.trace.batch, self._scene.trace.keys, self._scene.axis
-        names = []
-        for row in self._scene.rows.tolist():
-            name = shorten(keys[int(batch.key[row])].as_py(), 24) if batch.key[row] >= 0 else "no key"
-            names.append(f"{int(batch.offset[row]):,} · {name} · {axis.show(int(batch.timestamp_ms[row]))}")
-        return names or ["nothing"]
+    def follow(self, control: Control) -> None:
+        """Lifts the curtain up to the arrival that is chosen."""
+        self._lift()
+
+    def pressed(self, picture: str, key: str) -> None:
+        """Goes to the next arrival, or to the one before."""
+        self.arrivals.place += {"up": 1, "down": -1}.get(key, 0)
+
+    def clicked(self, picture: str, x: Place, y: Place, name: str) -> None:
+        """Goes to the arrival that was clicked."""
+        if not isinstance(y, str) and len(self._scene.rows):
+            self.arrivals.place = round(min(max(y, 0), len(self._scene.rows) - 1))
 
     def _lift(self) -> None:
         scene, place = self._scene, self.arrivals.place
-        if not 0 <= place < len(scene.rows):
+        if place >= len(scene.rows):
             return
         _, frame, placement = self._composed
-        state = curtain(place, place == len(scene.rows) - 1, scene.colours, frame, placement)
-        self._picture.lay_over(json.dumps(state))
+        self.lay_over("plane", curtain(place, place == len(scene.rows) - 1, scene.colours, frame, placement))
         row = int(scene.rows[place])
         batch = self.run.trace.batch
-        at = {"offset": int(batch.offset[row]), "partition": int(batch.partitions[batch.partition[row]])}
-        self._words.say(self.run.explain(**at))
-        self._counts.show_counts(self._so_far(row))
+        partition = int(batch.partitions[batch.partition[row]])
+        self.say(self.run.explain(offset=int(batch.offset[row]), partition=partition))
+        self.show_counts(self._so_far(row))
 
     def _so_far(self, row: int) -> list[Count]:
         """What the key had come to when this record had arrived."""
@@ -97,3 +103,13 @@ class Player(ipywidgets.VBox):
             late = f"this record is {show_duration(behind)} behind it" if behind > 0 else "this record is the newest"
             counts.append(Count("stream time", stream_ms, late, shown=axis.show(stream_ms)))
         return counts
+
+
+def _steps(scene: Plane) -> list[str]:
+    """The name of each arrival: its offset, its key, its time."""
+    batch, keys, axis = scene.trace.batch, scene.trace.keys, scene.axis
+    names = []
+    for row in scene.rows.tolist():
+        name = shorten(keys[int(batch.key[row])].as_py(), 24) if batch.key[row] >= 0 else "no key"
+        names.append(f"{int(batch.offset[row]):,} · {name} · {axis.show(int(batch.timestamp_ms[row]))}")
+    return names or ["nothing"]

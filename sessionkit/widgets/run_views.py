@@ -1,181 +1,272 @@
-"""Pictures of a run in a widget: they stay where they are while the run changes, and answer to zooms and clicks."""
+"""Pictures of a run on a board: they stay where they are while the run changes, and know what a click on them means."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import html
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import ipywidgets
+import numpy as np
 
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.base.text import plural
 from sessionkit.errors import UnknownRecord, shorten
 from sessionkit.run import Run
 from sessionkit.views.charts.lanes.lanes import Sort, draw_lanes, lane_scene
+from sessionkit.views.charts.lanes.words import lanes_title
 from sessionkit.views.charts.plane.plane import draw_plane, plane_scene
+from sessionkit.views.charts.plane.words import plane_title
 from sessionkit.views.charts.scenes.key_rows import Cap
 from sessionkit.views.charts.scenes.scene import Lanes, Plane
-from sessionkit.widgets.parts import ROW, Picture, Words, buttons
+from sessionkit.widgets.board import Look, Picture, Place
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 MOST_DRAWN = 6_000  # records one by one: a browser redraws them in a third of a second
-_ASK = "Click a mark to read why it is there. Keys in the picture: + and − zoom, ← and → move."
+_LANE_PIXELS, _FEWEST_LANES = 20, 6
+_AROUND_LANES = 62  # pixels above and below
+PLANE_HINT = (
+    "Read upwards: each row is an arriving record, sideways is when it happened. Click a mark to read why it is there; "
+    "↑ and ↓ go from record to record, + and − zoom."
+)
+LANES_HINT = "Click a mark to read why it is there, or a key to see it alone; ↑ and ↓ choose a key, + and − zoom."
+
+
+class Chosen(NamedTuple):
+    """What is selected on a board: a record, or a window by its start, of a key in a partition."""
+
+    key: Any = None
+    partition: int | None = None
+    record: int | None = None  # as a row of the trace
+    window_start_ms: int | None = None
+
+
+def plain_title(scene: Plane, key: Any) -> str:
+    """What stands above a plane, as text."""
+    return html.unescape(plane_title(scene, key))
+
+
+def plane_notes(scene: Plane) -> tuple[str, ...]:
+    """Which part of a plane is shown, as text."""
+    rows, everything = scene.rows, scene.history.of_partition
+    if not len(rows):
+        return ("no record arrived in this partition during the run",)
+    if len(rows) == len(everything):
+        return ()
+    offset = scene.trace.batch.offset
+    return (f"offsets {offset[rows[0]]:,} to {offset[rows[-1]]:,}",)
 
 
 class PlaneView:
     """The plane of one key. The stretch that is chosen for a key stays while settings change."""
 
     def __init__(self) -> None:
-        self.picture = Picture(on_click=self._explain)
-        self.words = Words()
-        self.box = ipywidgets.VBox([self.picture, self.words])
-        self._scene: Plane | None = None
-        self._run: Run | None = None
+        self.scene: Plane | None = None
         self._key: Any = None
         self._stretch: dict[str, Any] = {}
-        self.picture.observe(lambda _: self._draw(), ["theme", "width"])
 
-    def show(self, run: Run, key: Any) -> None:
-        """Draws the plane of `key` as it is in `run`."""
-        if self._run is None or key != self._key:
-            self._stretch = {}
-        self._run, self._key = run, key
-        self._draw()
-
-    def _draw(self) -> None:
-        if self._run is None:
-            return
-        trace = self._run.trace
-        scene = plane_scene(trace, self._run.plan.windows, self._key, **self.picture.look, **self._stretch)
+    def draw(self, run: Run, key: Any, look: Look, chosen: Chosen) -> Picture:
+        """The plane of `key` as it is in `run`, with a ring around the record that is chosen."""
+        if key != self._key:
+            self._stretch, self._key = {}, key
+        trace = run.trace
+        scene = plane_scene(trace, run.plan.windows, key, **look._asdict(), **self._stretch)
         if len(scene.rows):
             offset = trace.batch.offset[scene.rows]
             partition = int(trace.batch.partitions[scene.history.partition])
             self._stretch = {"partition": partition, "first": int(offset[0]), "last": int(offset[-1])}
-        self._scene = scene
-        self.picture.show(draw_plane(scene), f"The plane of key {shorten(self._key)}: {self._run.summary()}")
-        self.words.say(_ASK)
+        self.scene = scene
+        figure = draw_plane(scene)
+        if chosen.record is not None and chosen.record in scene.rows:
+            at_ms = int(trace.batch.timestamp_ms[chosen.record])
+            _ring(figure, scene, scene.axis.at([at_ms])[0], scene.y_of(chosen.record))
+        label = f"The plane of key {shorten(key)}: {run.summary()}"
+        return Picture(figure, label, plain_title(scene, key), plane_notes(scene), legend=True, hint=PLANE_HINT)
 
-    def _explain(self, x: float | str, y: float | str, name: str) -> None:
-        run, scene = self._run, self._scene
-        if run is None or scene is None or isinstance(y, str) or not len(scene.rows):
-            return
+    def next(self, run: Run, chosen: Chosen, step: int) -> Chosen:
+        """The key's record after the one that is chosen, or before it."""
+        scene = self.scene
+        if scene is None or not len(scene.rows):
+            return chosen
+        own = scene.shown(scene.history.timed)
+        if not len(own):
+            return chosen
+        at = -1 if step > 0 else 0
+        if chosen.record is not None:
+            at = int(np.searchsorted(own, chosen.record))
+        row = int(own[(at + step) % len(own)])
+        return Chosen(self._key, self._stretch["partition"], row)
+
+    def at(self, run: Run, x: Place, y: Place, name: str) -> Chosen | None:
+        """What lies at a place: a record, or with the name "closure" a window that was closed there."""
+        scene = self.scene
+        if scene is None or isinstance(y, str) or not len(scene.rows):
+            return None
         at_ms = _time_at(scene, x)
-        if at_ms is not None:
-            row = int(scene.rows[round(min(max(y, 0), len(scene.rows) - 1))])
-            self.words.say(self._said(run, row, at_ms, scene.caps if name == "closure" else []))
-
-    def _said(self, run: Run, row: int, at_ms: int, caps: list[Cap]) -> str:
-        batch, partition = run.trace.batch, self._stretch["partition"]
+        if at_ms is None:
+            return None
+        row, partition = int(scene.rows[round(min(max(y, 0), len(scene.rows) - 1))]), self._stretch["partition"]
+        caps: list[Cap] = scene.caps if name == "closure" else []
         closed = [cap for cap in caps if cap.at == row and cap.start_ms <= at_ms <= cap.end_ms]
         if closed:
-            try:
-                return run.explain(key=self._key, window_start_ms=closed[0].start_ms, partition=partition)
-            except UnknownRecord:  # it was re-opened, and is another one by now
-                pass
-        numbers = {"offset": int(batch.offset[row]), "partition": int(batch.partitions[batch.partition[row]])}
-        return run.explain(**numbers)
-
-
-class SentView:
-    """What goes downstream for one key, and what waits."""
-
-    def __init__(self) -> None:
-        self.picture = Picture()
-        self._shown: tuple[Run, Any] | None = None
-        self.picture.observe(lambda _: self._draw(), "theme")
-
-    def show(self, run: Run, key: Any) -> None:
-        """Draws what goes downstream for `key` in `run`."""
-        self._shown = (run, key)
-        self._draw()
-
-    def _draw(self) -> None:
-        if self._shown is not None:
-            run, key = self._shown
-            sent = run.emissions(key)
-            self.picture.show(sent.figure(theme=self.picture.theme), " ".join([sent.title, *sent.words()]))
+            return Chosen(self._key, partition, row, closed[0].start_ms)
+        return Chosen(self._key, partition, row)
 
 
 class LanesView:
     """The lanes of many keys. Keys and span stay while settings change; zooming shows more of less."""
 
-    def __init__(self, on_key: Callable[[Any], None] | None = None) -> None:
-        self.picture = Picture(on_click=self._explain, on_zoom=self._zoom, can_scroll=True)
-        self.words = Words()
-        self.sort = ipywidgets.Dropdown(options=["drops", "merges", "activity", "key"], description="most first by")
-        self.sort.style.description_width = "initial"
-        self.span = buttons("event time", [("part with the most to see", "part"), ("everything", "all")])
-        self.box = ipywidgets.VBox([ipywidgets.HBox([self.span, self.sort], layout=ROW), self.picture, self.words])
-        self._on_key = on_key
-        self._scene: Lanes | None = None
-        self._run: Run | None = None
+    def __init__(self) -> None:
+        self.scene: Lanes | None = None
         self._kept: dict[str, Any] = {}
-        self.picture.observe(lambda _: self._draw(), ["theme", "width"])
-        self.sort.observe(lambda _: self._anew(), "value")
-        self.span.observe(lambda _: self._anew(), "value")
+        self._kept_for = 0  # the height that the keys were chosen for
 
-    def show(self, run: Run) -> None:
-        """Draws the lanes as they are in `run`."""
-        self._run = run
-        self._draw()
+    @property
+    def options(self) -> dict[str, Any]:
+        """What `run.lanes` draws the same keys and span with."""
+        return dict(self._kept)
 
-    def _anew(self) -> None:
+    def forget(self) -> None:
+        """Chooses keys and span anew."""
         self._kept = {}
-        self._draw()
 
-    def _draw(self) -> None:
-        if self._run is None:
-            return
-        sort: Sort = self.sort.value
-        chosen = self._kept or {"sort": sort, **({"first_ms": 0} if self.span.value == "all" else {})}
-        run = self._run
-        shared = {"whole": run.all_lanes, "most_drawn": MOST_DRAWN, **self.picture.look}
-        scene = lane_scene(run.trace, run.plan.windows, **shared, **chosen)
+    def draw(self, run: Run, look: Look, chosen: Chosen, sort: Sort, *, whole_span: bool, most: int | None) -> Picture:
+        """The lanes as they are in `run`, with the key that is chosen marked.
+
+        Args:
+            most: so many keys; by default as many as there is room for.
+        """
+        if look.height != self._kept_for:
+            self._kept, self._kept_for = {}, look.height
+        scene = self._scene_of(run, look, sort, whole_span, most)
+        room = look.height - _AROUND_LANES
+        if most is None and not self._kept and scene.pitch * len(scene.board.lanes) > room:
+            fewer = max(room // scene.pitch, 1)
+            scene = self._scene_of(run, look, sort, whole_span, fewer)
         board = scene.board
-        keys = list(dict.fromkeys(self._run.trace.keys[lane.key].as_py() for lane in board.lanes))
+        keys = self.keys(scene)
         if keys:
             self._kept = {"keys": keys, "first_ms": board.first_ms, "last_ms": board.last_ms}
         figure = draw_lanes(scene)
-        low, high = scene.axis.at(board.extent)
-        figure.update_xaxes(minallowed=low, maxallowed=high)
-        self._scene = scene
-        self.picture.show(figure, f"The lanes of {len(keys)} keys: {self._run.summary()}")
-        self.words.say(_ASK)
+        if keys:
+            low, high = scene.axis.at(board.extent)
+            figure.update_xaxes(minallowed=low, maxallowed=high)
+            _mark_lane(figure, scene, chosen)
+        self.scene = scene
+        label = f"The lanes of {len(keys)} keys: {run.summary()}"
+        title, notes = html.unescape(lanes_title(scene)), self._notes(scene, len(run.trace.keys) - len(keys))
+        return Picture(figure, label, title, notes, legend=True, zoom="wheel", hint=LANES_HINT)
 
-    def _zoom(self, x: list[Any], y: list[Any]) -> None:
-        if self._scene is None or not self._kept or len(x) != 2:
-            return
-        first_ms, last_ms = (_time_at(self._scene, each) for each in x)
-        if first_ms is None or last_ms is None:
-            return
-        if (first_ms, last_ms) != (self._kept["first_ms"], self._kept["last_ms"]) and first_ms < last_ms:
-            self._kept |= {"first_ms": first_ms, "last_ms": last_ms}
-            self._draw()
+    def _scene_of(self, run: Run, look: Look, sort: Sort, whole_span: bool, most: int | None) -> Lanes:
+        most = most or max((look.height - _AROUND_LANES) // _LANE_PIXELS, _FEWEST_LANES)
+        chosen = self._kept or {"sort": sort, "most": most, **({"first_ms": 0} if whole_span else {})}
+        shared = {"whole": run.all_lanes, "most_drawn": MOST_DRAWN, **look._asdict()}
+        return lane_scene(run.trace, run.plan.windows, **shared, **chosen)
 
-    def _explain(self, x: float | str, y: float | str, name: str) -> None:
-        run, scene = self._run, self._scene
-        if run is None or scene is None or isinstance(y, str) or not self._kept:
-            return
-        at_ms = _time_at(scene, x)
+    def _notes(self, scene: Lanes, left_out: int) -> tuple[str, ...]:
+        board, notes = scene.board, []
+        if board.is_part:
+            notes.append(f"shown: {scene.axis.show(board.first_ms)} to {scene.axis.show(board.last_ms)}")
+        if left_out:
+            notes.append(f"{plural(left_out, 'more key')} not shown")
+        return tuple(notes)
+
+    def keys(self, scene: Lanes) -> list[Any]:
+        """The keys of the lanes, top first."""
+        return list(dict.fromkeys(scene.trace.keys[lane.key].as_py() for lane in scene.board.lanes))
+
+    def next(self, run: Run, chosen: Chosen, step: int) -> Chosen:
+        """The key of the lane below the one that is chosen, or above it."""
+        keys = self.keys(self.scene) if self.scene is not None else []
+        if not keys:
+            return chosen
+        at = keys.index(chosen.key) if chosen.key in keys else -1 if step > 0 else 0
+        return Chosen(keys[(at + step) % len(keys)])
+
+    def zoom(self, x: Sequence[Any]) -> bool:
+        """Shows another span; False if it is the one that is shown."""
+        if self.scene is None or not self._kept or len(x) != 2:
+            return False
+        first_ms, last_ms = (_time_at(self.scene, each) for each in x)
+        if first_ms is None or last_ms is None or first_ms >= last_ms:
+            return False
+        if (first_ms, last_ms) == (self._kept["first_ms"], self._kept["last_ms"]):
+            return False
+        self._kept |= {"first_ms": first_ms, "last_ms": last_ms}
+        return True
+
+    def at(self, run: Run, x: Place, y: Place, name: str) -> Chosen | None:
+        """What lies at a place: a record that was dropped, joined two or was saved, a window, or nothing of a key."""
+        scene = self.scene
+        if scene is None or isinstance(y, str) or not scene.board.lanes:
+            return None
+        board, columns, trace = scene.board, run.trace.window_columns, run.trace
+        lane = board.lanes[round(min(max(len(board.lanes) - 1 - y, 0), len(board.lanes) - 1))]
+        key, partition = trace.keys[lane.key].as_py(), int(trace.batch.partitions[lane.partition])
+        at_ms = None if x == "name" else _time_at(scene, x)
         if at_ms is None:
-            return
-        board, columns = scene.board, run.trace.window_columns
-        number = round(min(max(len(board.lanes) - 1 - y, 0), len(board.lanes) - 1))
-        lane = board.lanes[number]
+            return Chosen(key, partition)
+        records = board.records
+        here = records[(trace.batch.key[records] == lane.key) & (trace.batch.partition[records] == lane.partition)]
+        if name and len(here):
+            near = here[np.argmin(np.abs(trace.batch.timestamp_ms[here] - at_ms))]
+            if int(trace.batch.timestamp_ms[near]) == at_ms:
+                dropped = here[(trace.batch.timestamp_ms[here] == at_ms) & trace.late_for_some[here]]
+                row = int(dropped[0]) if name.startswith("dropped") and len(dropped) else int(near)
+                return Chosen(key, partition, row)
         mine = board.windows[
             (columns.key[board.windows] == lane.key) & (columns.partition[board.windows] == lane.partition)
         ]
         over = mine[(columns.start_ms[mine] <= at_ms) & (columns.end_ms[mine] >= at_ms)]
-        key, partition = run.trace.keys[lane.key].as_py(), int(run.trace.batch.partitions[lane.partition])
-        if self._on_key is not None:
-            self._on_key(key)
-        if len(over):
-            start_ms = int(columns.start_ms[over[0]])
-            self.words.say(run.explain(key=key, window_start_ms=start_ms, partition=partition))
-        else:
-            self.words.say(f"Key {shorten(key)} has no window at {scene.axis.show(at_ms)}.")
+        return Chosen(key, partition, None, int(columns.start_ms[over[0]]) if len(over) else None)
 
 
-def _time_at(scene: Plane | Lanes, place: float | str) -> int | None:
+def explained(run: Run, chosen: Chosen) -> str:
+    """What there is to say of what is chosen."""
+    batch = run.trace.batch
+    if chosen.window_start_ms is not None:
+        try:
+            return run.explain(key=chosen.key, window_start_ms=chosen.window_start_ms, partition=chosen.partition)
+        except UnknownRecord:  # it is part of another one by now
+            pass
+    if chosen.record is not None:
+        partition = int(batch.partitions[batch.partition[chosen.record]])
+        return run.explain(offset=int(batch.offset[chosen.record]), partition=partition)
+    code = run.trace.keys.to_pylist().index(chosen.key)
+    own = batch.key == code
+    kept = int(run.trace.accepted[own].sum())
+    return f"Key {shorten(chosen.key)}: {plural(kept, 'record')} kept, {int(own.sum()) - kept:,} dropped."
+
+
+def _ring(figure: go.Figure, scene: Plane, x: Any, y: float) -> None:
+    """A ring around the record that is chosen."""
+    colour = scene.colours.ink
+    marker = {"symbol": "circle-open", "size": 20, "color": colour, "line": {"width": 2.5, "color": colour}}
+    figure.add_scatter(x=[x], y=[y], mode="markers", marker=marker, name="chosen", hoverinfo="skip", legendrank=90)
+
+
+def _mark_lane(figure: go.Figure, scene: Lanes, chosen: Chosen) -> None:
+    """A band behind the lanes of the key that is chosen, and an arrow before its name."""
+    names = list(figure.layout.yaxis.ticktext)
+    for number, lane in enumerate(scene.board.lanes):
+        if scene.trace.keys[lane.key].as_py() != chosen.key:
+            continue
+        y = len(names) - 1 - number
+        names[number] = f"<b>▸</b>{names[number]}"
+        band = {"fillcolor": scene.colours.body, "line": {"width": 0}, "layer": "below"}
+        figure.add_shape(type="rect", xref="paper", x0=0, x1=1, y0=y - 0.5, y1=y + 0.5, **band)
+        if chosen.window_start_ms is not None:
+            at = scene.axis.at([chosen.window_start_ms])[0]
+            line = {"color": scene.colours.ink, "width": 2}
+            figure.add_shape(type="line", x0=at, x1=at, y0=y - 0.5, y1=y + 0.5, line=line)
+    figure.layout.yaxis.ticktext = names
+
+
+def _time_at(scene: Plane | Lanes, place: Place) -> int | None:
     """The time at a place on the picture's axis; None for what a browser should not have sent."""
     try:
-        return scene.axis.ms_at(place)
+        at_ms = scene.axis.ms_at(place)
     except (TypeError, ValueError, OverflowError):
         return None
+    return at_ms if abs(at_ms) <= INT64_MAX // 2 else None

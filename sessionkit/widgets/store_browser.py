@@ -5,9 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any
-
-import ipywidgets
+from typing import TYPE_CHECKING, Any
 
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.moments import show_time
@@ -17,49 +15,83 @@ from sessionkit.stores.base.store import BaseStore
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.views.charts.store_content import held_figure
 from sessionkit.views.words import SHORT_HISTORY_MS
-from sessionkit.widgets.parts import Picture, Words
+from sessionkit.widgets.board import Board, Picture, Place
+from sessionkit.widgets.controls import Button, Control, Field
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.views.charts.options import Theme
 
 SHOWN = 50  # windows that are listed and drawn
 LOOKED_AT = 100_000  # windows that are read to find those of some letters or times
+_TIMES = ("window_start_ms", "window_end_ms", "timestamp_ms")  # other names are the user's
 
 
-class StoreBrowser(ipywidgets.VBox):
+class StoreBrowser(Board):
     """What a store holds, by key and time; read again for each question."""
 
     def __init__(self, store: BaseStore | ReadOnlyStore) -> None:
         self._store = store
-        self._key = ipywidgets.Text(description="key holds", continuous_update=False)
-        self._from = ipywidgets.Text(description="from", placeholder="a date, or ms", continuous_update=False)
-        self._to = ipywidgets.Text(description="to", placeholder="a date, or ms", continuous_update=False)
-        again = ipywidgets.Button(description="read again", tooltip="a store that is written to changes")
-        self._facts, self._said, self._table = Words(), Words(), Words()
-        self._picture = Picture()
-        super().__init__(
-            [
-                self._facts,
-                ipywidgets.HBox([self._key, self._from, self._to, again]),
-                self._said,
-                self._picture,
-                self._table,
-            ]
-        )
-        for field in (self._key, self._from, self._to):
-            field.observe(lambda _: self._look(), "value")
-        again.on_click(lambda _: self._look())
-        self._picture.observe(lambda _: self._look(), "theme")
-        self._look()
+        self._key = Field("key", "key holds")
+        self._from = Field("from", "from", hint="a date, or ms")
+        self._to = Field("to", "to", hint="a date, or ms")
+        again = Button("again", "read again", hint="a store that is written to changes")
+        self._rows: list[dict[str, Any]] = []
+        super().__init__("What a store holds", [self._key, self._from, self._to, again])
+        self._look_again()
+        self.show_controls()
 
     def __repr__(self) -> str:
         return f"StoreBrowser: {self._store!r}"
 
-    def _look(self) -> None:
+    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+        """The windows that are shown, by key and time."""
+        return held_figure(self._rows, self._store.noun, theme=theme)
+
+    def follow(self, control: Control) -> None:
+        """Reads the store again."""
+        self._look_again()
+
+    def draw(self) -> None:
+        """Draws the windows that were read."""
+        count = plural(len(self._rows), self._store.noun)
+        self.show_pictures({"held": Picture(self.figure(theme=self._look.theme), f"{count} by key and time", zoom="")})
+
+    def picked(self, row: int) -> None:
+        """Shows the windows of one key."""
+        if 0 <= row < len(self._rows):
+            self._key.value = str(self._rows[row]["key"])
+
+    def clicked(self, picture: str, x: Place, y: Place, name: str) -> None:
+        """Shows the windows of the key of a lane."""
+        lanes = list(dict.fromkeys((row["key"], row["partition"]) for row in self._rows))[::-1]
+        if not isinstance(y, str) and lanes and -0.5 <= y < len(lanes) - 0.5:
+            self._key.value = str(lanes[round(y)][0])
+
+    def _look_again(self) -> None:
         try:
-            self._facts.say(repr(self._store), *self._store.facts())
             rows = list(islice(self._found(), SHOWN + 1))
+            told = [*self._told(), *self._store.facts()]
         except SessionkitError as error:
-            self._said.say(str(error), refused=True)
+            self.say(str(error), of="refused")
             return
-        self._show(rows[:SHOWN], len(rows) > SHOWN)
+        self.say(of="refused")
+        self._show(rows[:SHOWN], len(rows) > SHOWN, told)
+
+    def _told(self) -> list[str]:
+        """What the store is, and what has gone from it."""
+        store, noun = self._store, self._store.noun
+        read = {partition: store.snapshot(partition).position for partition in store.partitions}
+        seen = [f"{position:,} of partition {p}" for p, position in read.items() if position >= 0]
+        held = f"{store.name}: what the store holds now."
+        if not seen:
+            return [held]
+        through = f"Records up to offset {', '.join(seen[:3])}{', …' if len(seen) > 3 else ''} went through it."
+        if store.retention_ms is None:
+            return [held, f"{through} A {noun} that is closed is gone from it at once: its result went downstream."]
+        kept = show_duration(store.retention_ms)
+        return [held, f"{through} A {noun} is kept for {kept} of stream time, closed or not, and is then gone."]
 
     def _found(self) -> Iterator[dict[str, Any]]:
         """The windows that hold the letters and meet the span."""
@@ -73,21 +105,34 @@ class StoreBrowser(ipywidgets.VBox):
             if letters in str(row["key"]).casefold() and start_ms <= last_ms and end_ms >= first_ms:
                 yield row
 
-    def _show(self, rows: list[dict[str, Any]], there_are_more: bool) -> None:
+    def _show(self, rows: list[dict[str, Any]], there_are_more: bool, told: list[str]) -> None:
         noun = self._store.noun
         if not rows:
-            self._said.say(f"No {noun} is in the store that holds these letters and meets this time.")
+            found = f"No {noun} is in the store that holds these letters and meets this time."
         elif there_are_more:
-            self._said.say(f"The first {len(rows)} {noun}s; letters or times show others. Times are in UTC.")
+            found = f"The first {len(rows)} {noun}s; letters or times show others. Times are in UTC."
         else:
-            self._said.say(f"{plural(len(rows), noun)}. Times are in UTC.")
-        self._picture.show(held_figure(rows, noun, theme=self._picture.theme), f"{len(rows)} {noun}s by key and time")
-        titles = [name.replace("_", " ").removesuffix(" ms") for name in (rows[0] if rows else {})]
-        self._table.show_table(titles, [[_cell(name, value) for name, value in row.items()] for row in rows])
+            found = f"{plural(len(rows), noun)}. Times are in UTC."
+        self._rows = rows
+        self.say(found, *told)
+        self.draw()
+        named = [self._named(row) for row in rows]
+        cells = [[_cell(name, value) for name, value in row.items()] for row in named]
+        titles = [name.removesuffix("_ms").replace("_", " ") if name in _TIMES else name for name in (named or [{}])[0]]
+        # the key comes first: it is what is picked
+        self.show_table(titles, cells, label=f"the {noun}s of the store", pick="shows the windows of this key")
+
+    def _named(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A row with the key first, and its results under the names that the plan gave them."""
+        row = {"key": row["key"], **row}
+        names, value = self._store.results, row.pop("aggregate")
+        if len(names) > 1 and isinstance(value, dict):
+            return {**row, **value}
+        return {**row, (names[0] if len(names) == 1 else "value"): value}
 
 
 def _cell(name: str, value: Any) -> str:
-    if name.endswith("_ms") and isinstance(value, int):
+    if name in _TIMES and isinstance(value, int):
         return show_time(value) if value > SHORT_HISTORY_MS else show_duration(value)
     return shorten(value)
 

@@ -6,10 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-import ipywidgets
-import traitlets
-
-from sessionkit.advice.sweep import Sweep, lengths_ms
+from sessionkit.advice.sweep import lengths_ms
 from sessionkit.base.durations import Duration, show_duration
 from sessionkit.errors import InvalidArgument, SessionkitError, problem, shorten
 from sessionkit.exports.export import Export
@@ -17,14 +14,16 @@ from sessionkit.plan import Plan
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES
 from sessionkit.views.charts.drawing.palettes import palette
-from sessionkit.views.comparison import Comparison
 from sessionkit.views.tables import losses
-from sessionkit.widgets.parts import ROW, Code, DurationSlider, Picture, Words, buttons
-from sessionkit.widgets.run_views import LanesView, PlaneView, SentView
+from sessionkit.widgets.board import Board, Picture, Place
+from sessionkit.widgets.controls import Button, Choice, Control, Field, Length
+from sessionkit.widgets.run_views import Chosen, LanesView, PlaneView, explained
 from sessionkit.widgets.tuner import Tuner, ladder, plan_code
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+    from sessionkit.views.charts.options import Theme
 
 MOST_KEYS = 300  # in the list; the rest are found by their letters
 LOSERS = 12
@@ -45,54 +44,41 @@ _TARGETS: dict[str, Callable[[Plan], Export]] = {
 }
 _PYTHON = "sessionkit"
 _NO_SNAPSHOT = "Keep a snapshot first, then change a setting."
+_NO_KEYS = "There are no keys."
+_LOSS_TITLES = ("key", "dropped", "of records", "share", "merges")
 
 
-class TuneBoard(ipywidgets.VBox):
+class TuneBoard(Board):
     """A plan, and its records under the current settings.
 
-    `plan` and `run` are the current ones, `snapshot` is the run that was kept; `set(grace="2h")` moves a slider.
+    `plan` and `run` are the current ones, `snapshot` is the run that was kept; `set(grace="2h")` moves a slider, and
+    `figure()` gives the picture that is shown.
     """
 
     def __init__(self, plan: Plan, data: Any, spans: Mapping[str, tuple[Duration, Duration]]) -> None:
         self._tuner = tuner = Tuner(plan, data)
         self.sliders = _sliders(tuner.settings, spans)
-        self._emit = ipywidgets.ToggleButtons(
-            options=[(name.replace("_", " "), name) for name in EMIT_STRATEGIES],
-            value=plan.strategy,
-            description="emit",
-        )
-        self._key = ipywidgets.Dropdown(description="key")
-        self._letters = ipywidgets.Text(description="find key", continuous_update=False)
-        self._keep = ipywidgets.Button(description="keep as snapshot", tooltip="later numbers are compared with these")
-        self._view = buttons("show", [(words, name) for name, words in _VIEWS.items()])
-        self._counts, self._refused = Words(), Words()
-        self._plane, self._lanes, self._sent = PlaneView(), LanesView(), SentView()
-        self._costs, self._losses, self._change = _Costs(self.set), Words(), _Change()
-        self._code = _CodeView()
-        pictures = [*(view.picture for view in (self._plane, self._lanes, self._sent, self._change))]
-        for picture in (*pictures[1:], self._costs.grid, self._costs.pareto):
-            traitlets.link((pictures[0], "theme"), (picture, "theme"))
-        self._shown = ipywidgets.VBox()
-        self._is_quiet = True  # while the board itself moves its controls
-        super().__init__(
-            [
-                *self.sliders.values(),
-                ipywidgets.HBox([self._emit, self._key, self._letters, self._keep], layout=ROW),
-                self._counts,
-                self._refused,
-                self._view,
-                self._shown,
-            ]
-        )
-        for slider in self.sliders.values():
-            slider.observe(lambda _: self._follow(), "value_ms")
-        self._emit.observe(lambda _: self._follow(), "value")
-        self._key.observe(lambda _: self._draw(), "value")
-        self._letters.observe(lambda _: self._find_keys(), "value")
-        self._view.observe(lambda _: self._draw(), "value")
-        self._keep.on_click(lambda _: self._keep_snapshot())
+        strategies = [(name.replace("_", " "), name) for name in EMIT_STRATEGIES]
+        self._emit = Choice("emit", "emit", strategies, plan.strategy, look="buttons")
+        self._key = Choice("key", "key", [], None, look="list")
+        self._letters = Field("letters", "find key")
+        self._keep = Button("keep", "keep as snapshot", "later numbers are compared with these")
+        self._view = Choice("view", "show", [(words, name) for name, words in _VIEWS.items()], "plane", look="tabs")
+        parts = [("the part with the most to see", "part"), ("everything", "all")]
+        self._span = Choice("span", "event time", parts, "part", look="buttons", views=["lanes"])
+        orders = [(order, order) for order in ("drops", "merges", "activity", "key")]
+        self._sort = Choice("sort", "most first by", orders, "drops", look="list", views=["lanes"])
+        counts = [("as many as fit", None), ("up to 40", 40)]
+        self._most = Choice("most", "keys", counts, None, look="buttons", views=["lanes"])
+        targets = [(name, name) for name in (_PYTHON, *_TARGETS)]
+        self._target = Choice("target", "for", targets, _PYTHON, look="list", views=["code"])
+        settings = [self._emit, self._key, self._letters, self._keep, self._span, self._most, self._sort, self._target]
+        super().__init__("Settings tuned", [*self.sliders.values(), *settings, self._view])
+        self._plane, self._lanes, self._chosen = PlaneView(), LanesView(), Chosen()
+        self._cells: Mapping[str, tuple[int, ...]] = {}  # of the grid of what settings cost
         self._list_keys()
-        self._follow()
+        self._try()
+        self.show_controls()
 
     @property
     def plan(self) -> Plan:
@@ -116,67 +102,197 @@ class TuneBoard(ipywidgets.VBox):
             InvalidArgument: the windows have no such length, or cannot have it; then nothing moves.
         """
         self.plan.with_windows(**changed)
-        values = lengths_ms(changed)
-        self._is_quiet = True
-        for name, value_ms in values.items():
+        for name, value_ms in lengths_ms(changed).items():
             self.sliders[name].choose(value_ms)
-        self._is_quiet = False
-        self._follow()
+        with self.hold_sync():
+            self._try()
+            self.show_controls()
 
     def __repr__(self) -> str:
         return f"TuneBoard: {self.run.summary()}"
 
+    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+        """The picture of the view that is shown; of a view without one that of the key."""
+        view, run, key = self._view.value, self.run, self._key.value
+        if view == "costs":
+            return self._tuner.sweep().heat_map(theme=theme)
+        if view == "change" and self.snapshot is not None:
+            return self.snapshot.compare(run).figure(theme=theme)
+        if view == "lanes" or key is None:
+            return run.lanes(theme=theme, **self._lanes.options)
+        return run.emissions(key).figure(theme=theme) if view == "sent" else run.plane(key, theme=theme)
+
+    # ---- what a person does
+
+    def follow(self, control: Control) -> None:
+        """Shows what comes of a control that was set."""
+        if control is self._keep:
+            self._tuner.keep()
+            self.show_counts(self._tuner.counts())
+        elif control is self._letters:
+            self._list_keys()
+        elif control is self._key:
+            self._select(Chosen(self._key.value))
+        elif control in (self._sort, self._span, self._most):
+            self._lanes.forget()
+        if control is self._emit or isinstance(control, Length):
+            self._try()
+        else:
+            self.draw()
+
+    def clicked(self, picture: str, x: Place, y: Place, name: str) -> None:
+        """Selects what was clicked in every view; the name of a lane shows its key alone, a cell is set."""
+        if picture == "grid":
+            self._set_cell(x, y)
+        elif picture in ("plane", "lanes"):
+            chosen = (self._plane if picture == "plane" else self._lanes).at(self.run, x, y, name)
+            if chosen is not None:
+                self._select(chosen, view="plane" if x == "name" and picture == "lanes" else None)
+                self.draw()
+
+    def pressed(self, picture: str, key: str) -> None:
+        """Goes to the next record or key, opens the key that is chosen, or sets the next cell."""
+        step = {"down": 1, "up": -1}.get(key, 0)
+        if picture == "grid":
+            self._move_cell(key)
+        elif picture == "lanes" and key == "enter":
+            self._view.value = "plane"
+        elif picture == "lanes" and step:
+            self._select(self._lanes.next(self.run, self._chosen, step))
+            self.draw()
+        elif picture == "plane" and step:  # arrivals go upward
+            self._select(self._plane.next(self.run, self._chosen, -step))
+            self.draw()
+
+    def zoomed(self, picture: str, x: Any, y: Any) -> None:
+        """Shows more of less."""
+        if picture == "lanes" and self._lanes.zoom(x):
+            self.draw()
+
+    def picked(self, row: int) -> None:
+        """Shows a key of the table alone."""
+        keys = losses(self.run.trace, LOSERS)["key"].to_pylist()
+        if self._view.value == "losses" and 0 <= row < len(keys):
+            self._select(Chosen(keys[row]), view="plane")
+            self.draw()
+
+    def _select(self, chosen: Chosen, view: str | None = None) -> None:
+        """Selects something in every view."""
+        self._chosen = chosen
+        if chosen.key is not None and chosen.key != self._key.value:
+            if all(chosen.key != key for _, key in self._key.options):
+                self._key.options.append((shorten(chosen.key), chosen.key))
+            self._key.offer(self._key.options, chosen.key)
+        if view is not None:
+            self._view.offer(self._view.options, view)
+        shown = {"key": shorten(chosen.key), "record": chosen.record, "window_start_ms": chosen.window_start_ms}
+        self._selection = {**shown, "partition": chosen.partition}
+
     # ---- what follows a change
 
-    def _follow(self) -> None:
+    def _try(self) -> None:
         """Runs the records under what the controls say, and shows what comes of it."""
-        if self._is_quiet:
-            return
         try:
             self._tuner.emit(self._emit.value)
             self._tuner.set(**{f"{name}_ms": slider.value_ms for name, slider in self.sliders.items()})
-            self._counts.show_counts(self._tuner.counts())
+            self.show_counts(self._tuner.counts())
         except SessionkitError as error:
-            self._refused.say(f"{error}. Below is still {self.plan.complete_windows.in_words()}.", refused=True)
+            self.say(f"{error}. Below is still {self.plan.complete_windows.in_words()}.", of="refused")
             return
-        self._refused.value = ""
-        self._draw()
+        self.say(of="refused")
+        self.draw()
 
-    def _draw(self) -> None:
+    def draw(self) -> None:
         """Draws the view that is shown; the others are drawn when they are."""
-        if self._is_quiet:
+        self.show_table()
+        self.code = {}
+        getattr(self, f"_draw_{self._view.value}")()
+
+    def _draw_plane(self) -> None:
+        if self._key.value is None:
+            self._show_nothing(_NO_KEYS)
             return
-        view, run = self._view.value, self.run
-        if view == "plane" and self._key.value is not None:
-            self._show(self._plane.box)
-            self._plane.show(run, self._key.value)
-        elif view == "lanes":
-            self._show(self._lanes.box)
-            self._lanes.show(run)
-        elif view == "sent" and self._key.value is not None:
-            self._show(self._sent.picture)
-            self._sent.show(run, self._key.value)
-        elif view == "costs":
-            self._show(self._costs.box)
-            self._costs.show(self._tuner)
-        elif view == "losses":
-            self._show(self._losses)
-            self._show_losses()
-        elif view == "change":
-            self._show(self._change.box)
-            self._change.show(self.snapshot, run)
-        elif view == "code":
-            self._show(self._code.box)
-            self._code.show(self.plan)
+        picture = self._plane.draw(self.run, self._key.value, self._look, self._chosen)
+        self._show_picture("plane", picture)
 
-    def _show(self, box: ipywidgets.Widget) -> None:
-        if self._shown.children != (box,):
-            self._shown.children = (box,)
+    def _draw_lanes(self) -> None:
+        how = {"whole_span": self._span.value == "all", "most": self._most.value}
+        self._show_picture("lanes", self._lanes.draw(self.run, self._look, self._chosen, self._sort.value, **how))
 
-    def _keep_snapshot(self) -> None:
-        self._tuner.keep()
-        self._counts.show_counts(self._tuner.counts())
-        self._draw()
+    def _show_picture(self, name: str, picture: Picture) -> None:
+        self.show_pictures({name: picture})
+        chosen = self._chosen
+        is_one = chosen.record is not None or chosen.window_start_ms is not None
+        told = [explained(self.run, chosen)] if chosen.key is not None and (is_one or name == "lanes") else []
+        self.say(*told, *([] if is_one else [picture.hint]))
+
+    def _draw_sent(self) -> None:
+        if self._key.value is None:
+            self._show_nothing(_NO_KEYS)
+            return
+        sent = self.run.emissions(self._key.value)
+        self.show_pictures(
+            {"sent": Picture(sent.figure(theme=self._look.theme), " ".join([sent.title, *sent.words()]))}
+        )
+        self.say(*sent.words())
+
+    def _draw_costs(self) -> None:
+        sweep, settings, theme = self._tuner.sweep(), self._tuner.settings, self._look.theme
+        self._cells = sweep.values
+        now = ", ".join(f"{name.replace('_', ' ')} {show_duration(ms)}" for name, ms in settings.items())
+        grid = sweep.heat_map(theme=theme)
+        _mark(grid, [values.index(settings[name]) for name, values in sweep.values.items()], theme)
+        self.show_pictures(
+            {
+                "grid": Picture(grid, f"Share of dropped records for settings around {now}", zoom=""),
+                "pareto": Picture(sweep.pareto(theme=theme), f"Fewer drops or shorter waits, around {now}", zoom=""),
+            }
+        )
+        self.say(f"The frame is what is set now: {now}. Click a cell, or press an arrow key, to set another.")
+
+    def _draw_losses(self) -> None:
+        rows = losses(self.run.trace, LOSERS).to_pylist()
+        if not rows:
+            self._show_nothing(_NO_KEYS)
+            return
+        self._show_nothing("A click on a key shows it alone.")
+        cells = (
+            (
+                *(shorten(row["key"]), f"{row['late']:,}", f"{row['records']:,}"),
+                *(f"{row['share']:.2%}", f"{row['merges']:,}"),
+            )
+            for row in rows
+        )
+        self.show_table(_LOSS_TITLES, cells, label="the keys that lose most", pick="shows this key alone")
+
+    def _draw_change(self) -> None:
+        if self.snapshot is None:
+            self._show_nothing(_NO_SNAPSHOT)
+            return
+        comparison = self.snapshot.compare(self.run)
+        picture = Picture(comparison.figure(theme=self._look.theme), " ".join(comparison.words()))
+        self.show_pictures({"change": picture})
+        self.say(*comparison.words())
+
+    def _draw_code(self) -> None:
+        target = self._target.value
+        text = plan_code(self.plan)
+        said: tuple[str, ...] = ()
+        if target != _PYTHON:
+            try:
+                export = _TARGETS[target](self.plan)
+                text, said = export.code, tuple(export.differences)
+            except SessionkitError as error:
+                self._show_nothing()
+                self.say(str(error), refused=True)
+                return
+        self._show_nothing(*said)
+        self.code = {"text": text, "label": f"the plan as code for {target}"}
+
+    def _show_nothing(self, *said: str) -> None:
+        """Shows no picture."""
+        self.show_pictures({})
+        self.say(*said)
 
     def _list_keys(self) -> None:
         """Lists the keys whose names hold the letters, those that lose most first."""
@@ -184,68 +300,31 @@ class TuneBoard(ipywidgets.VBox):
         most = len(self.run.trace.keys) if letters else MOST_KEYS
         keys = losses(self.run.trace, most)["key"].to_pylist()
         matching = [key for key in keys if letters in str(key).casefold()][:MOST_KEYS]
-        self._is_quiet = True
-        self._key.options = [(shorten(key), key) for key in matching]
+        value = None
         if matching:
             eventful = self.run.most_eventful_key()
-            self._key.value = next((key for key in (chosen, eventful) if key in matching), matching[0])
-        self._is_quiet = False
+            value = next((key for key in (chosen, eventful) if key in matching), matching[0])
+        self._key.offer([(shorten(key), key) for key in matching], value)
+        if self._chosen.key != value:
+            self._select(Chosen(value))
 
-    def _find_keys(self) -> None:
-        self._list_keys()
-        self._draw()
+    # ---- the grid of what settings cost
 
-    def _show_losses(self) -> None:
-        table = losses(self.run.trace, LOSERS)
-        if not len(table):
-            self._losses.say("There are no keys.")
-            return
-        rows = (
-            (
-                shorten(row["key"]),
-                f"{row['late']:,}",
-                f"{row['records']:,}",
-                f"{row['share']:.2%}",
-                f"{row['merges']:,}",
-            )
-            for row in table.to_pylist()
-        )
-        self._losses.show_table(("key", "dropped", "of records", "share", "merges"), rows)
-
-
-class _Costs:
-    """The grid of settings around those of now; a click on a cell sets them."""
-
-    def __init__(self, choose: Callable[..., None]) -> None:
-        self.grid, self.pareto = Picture(on_click=self._clicked), Picture()
-        self._words = Words()
-        self.box = ipywidgets.VBox([self._words, self.grid, self.pareto])
-        self._choose = choose
-        self._sweep: Sweep | None = None
-        self._settings: Mapping[str, int] = {}
-        self.grid.observe(lambda _: self._draw(), "theme")
-
-    def show(self, tuner: Tuner) -> None:
-        """Sweeps settings around those of now."""
-        self._sweep, self._settings = tuner.sweep(), tuner.settings
-        self._draw()
-
-    def _draw(self) -> None:
-        sweep, theme = self._sweep, self.grid.theme
-        if sweep is None:
-            return
-        now = ", ".join(f"{name.replace('_', ' ')} {show_duration(ms)}" for name, ms in self._settings.items())
-        figure = sweep.heat_map(theme=theme)
-        _mark(figure, [values.index(self._settings[name]) for name, values in sweep.values.items()], theme)
-        self.grid.show(figure, f"Share of dropped records for settings around {now}")
-        self._words.say(f"The frame is what is set now: {now}. Click a cell to set it.")
-        self.pareto.show(sweep.pareto(theme=theme), f"Fewer drops or shorter waits, for settings around {now}")
-
-    def _clicked(self, x: float | str, y: float | str, name: str) -> None:
-        if self._sweep is not None and isinstance(x, str) and isinstance(y, str):
+    def _set_cell(self, x: Place, y: Place) -> None:
+        if isinstance(x, str) and isinstance(y, str) and self._cells:
             shown = (x.replace(",", ""), y.replace(",", ""))
             with suppress(InvalidArgument):  # no length of time: not a cell
-                self._choose(**dict(zip(self._sweep.values, shown, strict=True)))
+                self.set(**dict(zip(self._cells, shown, strict=True)))
+
+    def _move_cell(self, key: str) -> None:
+        axis, step = {"left": (0, -1), "right": (0, 1), "up": (1, 1), "down": (1, -1)}.get(key, (0, 0))
+        if not step or len(self._cells) <= axis:
+            return
+        name, values = [*self._cells.items()][axis]
+        at = values.index(self._tuner.settings[name]) + step
+        if 0 <= at < len(values):
+            with suppress(InvalidArgument):
+                self.set(**{f"{name}_ms": values[at]})
 
 
 def _mark(figure: go.Figure, cell: list[int], theme: str) -> None:
@@ -257,68 +336,12 @@ def _mark(figure: go.Figure, cell: list[int], theme: str) -> None:
     )
 
 
-class _Change:
-    """What differs between the snapshot and now."""
-
-    def __init__(self) -> None:
-        self.picture, self._words = Picture(), Words()
-        self.box = ipywidgets.VBox([self._words, self.picture])
-        self._comparison: Comparison | None = None
-        self.picture.observe(lambda _: self._draw(), "theme")
-
-    def show(self, before: Run | None, after: Run) -> None:
-        """Compares the two runs."""
-        if before is None:
-            self._words.say(_NO_SNAPSHOT)
-            return
-        self._comparison = before.compare(after)
-        self._words.say(*self._comparison.words())
-        self._draw()
-
-    def _draw(self) -> None:
-        if self._comparison is not None:
-            figure = self._comparison.figure(theme=self.picture.theme)
-            self.picture.show(figure, " ".join(self._comparison.words()))
-
-
-class _CodeView:
-    """The plan of now as code, here and for other systems."""
-
-    def __init__(self) -> None:
-        self._target = ipywidgets.Dropdown(options=[_PYTHON, *_TARGETS], description="for")
-        self._code, self._words = Code(), Words()
-        self.box = ipywidgets.VBox([self._target, self._words, self._code])
-        self._plan: Plan | None = None
-        self._target.observe(lambda _: self._draw(), "value")
-
-    def show(self, plan: Plan) -> None:
-        """Writes the plan for the system that is chosen."""
-        self._plan = plan
-        self._draw()
-
-    def _draw(self) -> None:
-        assert self._plan is not None
-        self._code.label = f"the plan as code for {self._target.value}"
-        if self._target.value == _PYTHON:
-            self._code.text = plan_code(self._plan)
-            self._words.value = ""
-            return
-        try:
-            export = _TARGETS[self._target.value](self._plan)
-        except SessionkitError as error:
-            self._code.text = ""
-            self._words.say(str(error), refused=True)
-            return
-        self._code.text = export.code
-        self._words.say(*export.differences)
-
-
-def _sliders(settings: Mapping[str, int], spans: Mapping[str, tuple[Duration, Duration]]) -> dict[str, DurationSlider]:
+def _sliders(settings: Mapping[str, int], spans: Mapping[str, tuple[Duration, Duration]]) -> dict[str, Length]:
     unknown = [name for name in spans if name not in settings]
     if unknown:
         raise InvalidArgument(problem("these windows have no such length", repr(unknown[0]), f"one of {[*settings]}"))
     longest = max(settings.values())
     return {
-        name: DurationSlider(name, ladder(value, value or longest, spans.get(name), name), value)
+        name: Length(name, ladder(value, value or longest, spans.get(name), name), value)
         for name, value in settings.items()
     }

@@ -4,57 +4,65 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-import ipywidgets
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessionkit.base.moments import show_time
+from sessionkit.base.text import plural
 from sessionkit.errors import SessionkitError, shorten
 from sessionkit.plan import Plan
 from sessionkit.spark.checkpoint import newest_windows
 from sessionkit.spark.query.progress import QueryProgress
+from sessionkit.spark.query.running import running_now
 from sessionkit.views.charts.stream import watched_figure
 from sessionkit.widgets import watched_query as watching
-from sessionkit.widgets.parts import ROW, Picture, Words
+from sessionkit.widgets.board import Board, Picture
+from sessionkit.widgets.controls import Control, Field, Switch
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.views.charts.options import Theme
 
 SHOWN_KEYS = 12  # lanes, of those that were asked for or else of the newest windows
 _PLACED = ("partition", "key", "window_start_ms", "window_end_ms", "last_ms", "closed", "label")
+_ASKED_S = 1.0  # so often Spark is asked what it does now
 _DRAWN_S = 1.0  # numbers are shown at most once in this time, however fast micro-batches are
 _READ_S = 3.0  # and the state is read at most so often
 _READ_SHARE = 5  # and takes at most this part of the time
 
 
-class WatchBoard(ipywidgets.VBox):
-    """The progress of a query: numbers, its partitions, and the windows of chosen keys.
+class Drawn(NamedTuple):
+    """What the picture is made of; without a noun nothing was read yet."""
+
+    rows: Sequence[dict[str, Any]]
+    clocks: Mapping[int, tuple[int, int]]
+    noun: str
+    said: str
+
+
+class WatchBoard(Board):
+    """The progress of a query: what it does now, numbers, its partitions, and the windows of chosen keys.
 
     Args:
         plans: the plans of this process's runs, by the names that queries give them.
         keys: the keys to begin with; others can be typed.
+        query: is asked what it does in the middle of a micro-batch.
     """
 
-    def __init__(self, progress: QueryProgress, plans: Mapping[str, Plan], keys: Iterable[object]) -> None:
-        self._progress, self._plans, self._kept = progress, plans, watching.KeptWindows()
+    def __init__(self, progress: QueryProgress, plans: Mapping[str, Plan], keys: Iterable[object], query: Any) -> None:
+        self._progress, self._plans, self._kept, self._query = progress, plans, watching.KeptWindows(), query
         self._news, self._closing = threading.Event(), threading.Event()
-        self._line, self._counts, self._partitions, self._said = Words(), Words(), Words(), Words()
-        self._picture = Picture()
-        text = ", ".join(map(str, keys))
-        self._keys = ipywidgets.Text(
-            text, description="keys", placeholder="a, b, c; else the newest", continuous_update=False
-        )
-        self._pause = ipywidgets.ToggleButton(
-            False, description="pause", tooltip="the query goes on; the board does not update"
-        )
-        row = ipywidgets.HBox([self._keys, self._pause], layout=ROW)
-        parts = [self._line, self._counts, row, self._partitions, self._said]
-        super().__init__([*parts, self._picture] if progress.checkpoint else parts)
+        self._pulse, self._drawn = watching.Pulse(time.monotonic()), Drawn((), {}, "", "")
+        self._keys = Field("keys", "keys", ", ".join(map(str, keys)), hint="a, b, c; else the newest")
+        self._pause = Switch("pause", "pause", hint="the query goes on; the board does not update")
+        super().__init__(f"The query {progress.name} as it runs", [self._keys, self._pause])
+        self._told: list[str] = []
         if progress.checkpoint is None:
-            self._said.say("sk.watch(query, checkpoint=…) would draw the windows of its keys.")
-        self._keys.observe(lambda _: self._look_again(), "value")
-        self._pause.observe(lambda _: self._news.set(), "value")
-        self._picture.observe(lambda _: self._look_again(), "theme")
-        self._read_at, self._read_took = 0.0, 0.0
+            self._told = ["sk.watch(query, checkpoint=…) would draw the windows of its keys."]
+        self._read_at, self._read_took, self._read_batch = 0.0, 0.0, -1
         self._show()
+        self.show_controls()
         self._follower = threading.Thread(target=self._follow, name="sessionkit-watch", daemon=True)
         self._follower.start()
 
@@ -71,49 +79,73 @@ class WatchBoard(ipywidgets.VBox):
         self._news.set()
         self._follower.join()
 
-    # ---- inside
+    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+        """The windows of the chosen keys, as the state had them when it was last read."""
+        rows, clocks, noun, said = self._drawn
+        return watched_figure(rows, clocks, noun, said, timezone=self._progress.timezone, theme=theme)
 
-    def _look_again(self) -> None:
-        self._kept.clear()
-        self._read_at = 0.0
+    def follow(self, control: Control) -> None:
+        """Reads the state for other keys, or goes on after a pause."""
+        if control is self._keys:
+            self._kept.clear()
+            self._read_at = 0.0
         self._news.set()
+
+    def draw(self) -> None:
+        """Draws what was read, for the page as it is now."""
+        if self._drawn.noun:
+            label = f"{plural(len(self._drawn.rows), self._drawn.noun)} of the stream by key and time"
+            self.show_pictures({"stream": Picture(self.figure(theme=self._look.theme), label, zoom="")})
+
+    # ---- inside
 
     def _follow(self) -> None:
         while not self._closing.is_set():
-            self._news.wait()
+            self._news.wait(_ASKED_S)
             self._news.clear()
             if self._closing.is_set():
                 return
-            if not self._pause.value:
+            if not self._pause.is_on:
                 self._show()
-                self._draw()
+                self._read()
+            if self._progress.ended and not self._news.is_set():
+                self._news.wait()
+                self._news.set()
             self._closing.wait(_DRAWN_S)
 
     def _show(self) -> None:
-        progress = self._progress
-        self._line.say(progress.line(), *([shorten(progress.error, 400)] if progress.error else []))
-        self._counts.show_counts(watching.counts(progress))
-        self._partitions.show_table(watching.TITLES, watching.partition_rows(progress))
+        progress, now = self._progress, None if self._progress.ended else running_now(self._query)
+        doing = self._pulse.words(progress, now, time.monotonic())
+        spent = watching.time_spent(progress)
+        failed = [shorten(progress.error, 400)] if progress.error else []
+        with self.hold_sync():
+            self.say(*([doing] if doing else []), of="doing")
+            self.say(progress.line(), *([spent] if spent else []), *failed, *self._told)
+            self.show_counts(watching.counts(progress))
+            self.show_table(watching.TITLES, watching.partition_rows(progress), label="the partitions")
 
-    def _draw(self) -> None:
+    def _read(self) -> None:
         """Reads the state, if it is time to, and draws it."""
         progress = self._progress
         if progress.checkpoint is None or progress.run is None or not progress.batches:
             return
         pause = max(_READ_S, _READ_SHARE * self._read_took)
         if not progress.ended and time.monotonic() - self._read_at < pause:
-            self._news.set()  # it is looked at again when it is time
-            return
+            return  # it is looked at again when it is time
         windows = self._plans[progress.run].complete_windows
+        batch = progress.batches[-1].number
+        if self._read_batch == batch and self._read_at:
+            return  # nothing has changed
         keys = [key.strip() for key in self._keys.value.split(",") if key.strip()]
-        batch, begun = progress.batches[-1].number, time.monotonic()
+        begun = time.monotonic()
         clocks = {p: (each.stream_time_ms, each.last_close_time_ms) for p, each in progress.partitions.items()}
         try:
             held = newest_windows(progress.checkpoint, windows, keys, SHOWN_KEYS)
         except SessionkitError as error:
-            self._said.say(str(error), refused=True)
+            self.say(str(error), of="refused")
             return
-        self._read_at = time.monotonic()
+        self.say(of="refused")
+        self._read_at, self._read_batch = time.monotonic(), batch
         self._read_took = self._read_at - begun
         self._kept.take(held, {partition: close for partition, (_, close) in clocks.items()})
         rows = self._kept.rows()
@@ -124,9 +156,11 @@ class WatchBoard(ipywidgets.VBox):
             f"as of micro-batch {batch}: {of}; read from the checkpoint in {self._read_took:.1f} s, now and then: what "
             "opened and closed in between is not seen"
         )
-        figure = watched_figure(rows, clocks, windows.noun, said, timezone=progress.timezone, theme=self._picture.theme)
-        self._picture.show(figure, f"{len(rows)} {windows.noun}s of the stream by key and time")
-        self._said.say(*([] if rows else [f"No {windows.noun} of these keys is in the state."]))
+        self._drawn = Drawn(rows, clocks, windows.noun, said)
+        self._told = [] if rows else [f"No {windows.noun} of these keys is in the state."]
+        with self.hold_sync():
+            self.draw()
+            self.show_controls()
 
 
 def _label(row: dict[str, Any], timezone: str) -> str:

@@ -10,8 +10,10 @@ from typing import Any, TextIO
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import show_time
+from sessionkit.base.text import plural
 from sessionkit.spark.checkpoint import KEPT_WINDOWS
 from sessionkit.spark.query.progress import QueryProgress
+from sessionkit.spark.query.running import Running
 from sessionkit.widgets.tuner import Count
 
 TITLES = ("partition", "last offset", "stream time", "closed up to", "records", "dropped", "windows", "")
@@ -41,6 +43,63 @@ def counts(progress: QueryProgress) -> list[Count]:
     if last.behind is not None:
         shown.append(Count("behind", last.behind, "records that the topic has and the query has not"))
     return shown
+
+
+# Spark's names of what a micro-batch spends its time on, in words
+_SPENT = {
+    "latestOffset": "asking the source what is new",
+    "getBatch": "fetching what is new",
+    "queryPlanning": "planning",
+    "walCommit": "noting what will be read",
+    "addBatch": "running the plan",
+    "commitOffsets": "noting what was done",
+    "commitBatch": "noting what was done",
+}
+_WORTH_TELLING = 0.01  # of a micro-batch's time
+
+
+def time_spent(progress: QueryProgress) -> str:
+    """Where the time of the last micro-batch went, the most first; "" before the first one."""
+    if not progress.batches:
+        return ""
+    last = progress.batches[-1]
+    total_ms = last.spent_ms.get("triggerExecution", round(last.seconds * 1000))
+    parts = sorted(((ms, _SPENT[name]) for name, ms in last.spent_ms.items() if name in _SPENT), reverse=True)
+    told = [f"{show_duration(ms)} {what}" for ms, what in parts if ms >= _WORTH_TELLING * total_ms]
+    if last.update_ms and told:
+        told.append(f"in it {show_duration(last.update_ms)} of all tasks together in sessionkit and the state")
+    spent = f": {', '.join(told)}" if told else ""
+    return f"Micro-batch {last.number} took {show_duration(total_ms)} for {plural(last.records, 'record')}{spent}."
+
+
+class Pulse:
+    """Since when a query has been doing what it does: what is asked of Spark now and then becomes a sentence.
+
+    Example:
+        >>> pulse = Pulse(100.0)
+        >>> pulse.words(QueryProgress("clicks"), Running(True, "Initializing sources"), 107.0)
+        'No micro-batch has ended yet. Micro-batch 0 has been running for 7 s: Initializing sources.'
+    """
+
+    def __init__(self, started_s: float) -> None:
+        self._since_s, self._doing = started_s, (0, True)
+
+    def words(self, progress: QueryProgress, now: Running | None, now_s: float) -> str:
+        """What goes on at this second; "" once the query has ended."""
+        if progress.ended:
+            return ""
+        number = progress.batches[-1].number + 1 if progress.batches else 0
+        none_yet = "" if progress.batches else "No micro-batch has ended yet. "
+        is_active = True if now is None else now.is_active or not progress.batches
+        if (number, is_active) != self._doing:
+            self._since_s, self._doing = now_s, (number, is_active)
+        for_s = show_duration(max(round(now_s - self._since_s), 0) * 1000)
+        message = f": {now.message}" if now is not None and now.message else ""
+        if not is_active:
+            return f"Between two micro-batches for {for_s}{message}."
+        tasks = f" {now.done:,} of {plural(now.tasks, 'task')} are done." if now is not None and now.tasks else ""
+        read = f" They have read {plural(now.records, 'record')} so far." if now is not None and now.records else ""
+        return f"{none_yet}Micro-batch {number} has been running for {for_s}{message}.{tasks}{read}"
 
 
 def _windows_in_words(total: Counter[str]) -> str:
@@ -110,11 +169,15 @@ class ProgressLine:
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = sys.stderr if out is None else out
-        self._width, self._written = 0, 0.0
+        self._width, self._written, self._line = 0, 0.0, "nothing yet"
+
+    def __repr__(self) -> str:
+        return f"ProgressLine: {self._line}"
 
     def show(self, progress: QueryProgress) -> None:
         """Writes where the query stands."""
         line, now = progress.line(), time.monotonic()
+        self._line = line
         if self._out.isatty():
             end = "\n" if progress.ended else ""
             self._out.write(f"\r{line:<{self._width}}{end}")

@@ -36,6 +36,14 @@ board = sk.watch(query, keys=["DL@JFK"])
 board"""
 
 
+# What the board says that the query does, at every moment.
+SEEN = """window.seen = [];
+setInterval(() => {
+  const text = document.querySelector('.sessionkit-doing')?.textContent;
+  if (text && window.seen.at(-1) !== text) window.seen.push(text);
+}, 100);"""
+
+
 def played(folder: Path) -> str:
     """Flights as a file to play, some of them under keys that are markup."""
     flights = pq.read_table(sample_path("flights")).slice(0, ROWS)
@@ -55,13 +63,21 @@ def test_a_query_is_watched_to_its_end(visit: Visit, server: Server) -> None:
         HEAD.format(path=played(server.folder), batch=BATCH),
         "query.awaitTermination()\nprint('records', run.metrics()['process-total'])",
     )
+    visit.page.add_init_script(SEEN)
     visit.open_lab(name, patience_ms=300_000)  # Spark starts in it
     page = visit.page
     page.locator(".jp-OutputArea-output", has_text=f"records {ROWS}").wait_for()
     page.locator(".sessionkit-words", has_text=f"micro-batch {ROWS // BATCH - 1} ").filter(has_text="ended").wait_for()
+    seen = page.evaluate("() => window.seen")
+    waited = [
+        text for text in seen if text.startswith("No micro-batch has ended yet. Micro-batch 0 has been running for")
+    ]
+    assert len(waited) > 1  # the seconds go on
+    assert page.locator(".sessionkit-doing p").count() == 0  # nothing goes on any more
+    assert page.locator(".sessionkit-words", has_text="running the plan").count()
     counts = page.locator(".sessionkit-counts").first
     assert counts.locator("div", has_text="records").first.locator("b").inner_text() == f"{ROWS:,}"
-    table = page.locator(".sessionkit-words table").first
+    table = page.locator(".sessionkit-table table").first
     assert table.locator("tr").count() == 1 + 1
     visit.wait_drawn()
     bars = page.locator(".sessionkit-picture .barlayer .point")

@@ -94,10 +94,10 @@ class TestTune:
             assert page.errors == []
 
     def show(self, visit: Visit, view: str) -> None:
-        visit.page.get_by_role("button", name=view, exact=True).click()
+        visit.page.get_by_role("tab", name=view, exact=True).click()
 
     def key(self, visit: Visit) -> str:
-        return str(visit.page.locator(".widget-dropdown select").first.evaluate("e => e.selectedOptions[0].text"))
+        return str(visit.page.locator("[data-control=key] select").evaluate("e => e.selectedOptions[0].text"))
 
     def settings(self, visit: Visit) -> dict[str, str]:
         """What the sliders say, as the browser shows it."""
@@ -150,7 +150,7 @@ class TestTune:
 
     def test_the_lanes_follow_and_zoom(self, visit: Visit) -> None:
         self.start(visit, "1m", "2m", "many keys")
-        self.show(visit, "everything")
+        visit.page.get_by_role("radio", name="everything", exact=True).click()
         comes_to(visit, expected(inactivity_gap="1m", grace="2m"))
         press(visit, ["ArrowRight"] * 3, slider=0)
         everything = expected(**self.settings(visit))
@@ -236,11 +236,11 @@ def test_play_and_browse(visit: Visit, server: Server) -> None:
     press(visit, ["ArrowRight"] * 3, slider=0)
     visit.page.wait_for_function(curtain, arg=3.6)
     visit.page.locator(".sessionkit-words").filter(has_text="Record ").first.wait_for()
-    visit.page.locator(".widget-play button").first.click()
+    visit.page.get_by_role("button", name="play the arrivals").click()
     visit.page.wait_for_function(curtain, arg=5.6)
     visit.wait_drawn(nth=1)
     bars = visit.page.locator(".sessionkit-picture").nth(1).locator(".barlayer .point").count()
-    store_rows = visit.page.locator(".sessionkit-words table tr").count() - 1
+    store_rows = visit.page.locator(".sessionkit-table table tr").count() - 1
     assert bars == store_rows > 0
 
 
@@ -284,11 +284,11 @@ plan.run(data, store=store);""",
         "as code",
         "one key",
     ):
-        visit.page.get_by_role("button", name=view, exact=True).click()
+        visit.page.get_by_role("tab", name=view, exact=True).click()
         visit.page.wait_for_timeout(700)
         assert visit.page.evaluate(RAN) == []
     for text in PAYLOADS[::6]:
-        visit.page.locator(".widget-dropdown select").first.select_option(index=PAYLOADS.index(text))
+        visit.page.locator("[data-control=key] select").first.select_option(index=PAYLOADS.index(text))
         visit.page.wait_for_timeout(200)
     assert visit.page.evaluate(RAN) == []
     assert dialogs == []

@@ -1,29 +1,29 @@
 // Text that can be copied with one press.
-function render({ model, el }) {
+function makeCode() {
+  const element = document.createElement("div");
   const text = document.createElement("pre");
   const button = Object.assign(document.createElement("button"), { type: "button", textContent: "copy" });
   const said = document.createElement("span");
   said.setAttribute("role", "status");
   text.tabIndex = 0;
-  el.classList.add("sessionkit-code");
-  el.append(button, said, text);
-  const show = () => {
-    text.textContent = model.get("text");
-    text.setAttribute("aria-label", model.get("label"));
-    said.textContent = "";
-  };
+  element.className = "sessionkit-code";
+  element.append(button, said, text);
   button.addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(model.get("text"));
+      await navigator.clipboard.writeText(text.textContent);
       said.textContent = "copied";
     } catch {
       window.getSelection().selectAllChildren(text);
       said.textContent = "selected: press Ctrl-C to copy";
     }
   });
-  model.on("change:text", show);
-  show();
-  return () => model.off("change:text", show);
+  function show(code) {
+    element.hidden = !code.label;
+    if (text.textContent === (code.text ?? "")) return;
+    text.textContent = code.text ?? "";
+    text.setAttribute("aria-label", code.label);
+    said.textContent = "";
+  }
+  return { element, show };
 }
 
-export default { render };

@@ -1,50 +1,13 @@
-// A plotly figure whose JSON is the widget's state: what a kernel still knows is drawn again after a reload.
+// One picture of a board: a plotly figure, its title and notes, and what a person does with it.
 
-// plotly.js comes from the kernel, once a page: nothing is fetched from elsewhere, nothing is saved in the notebook.
-const shared = (globalThis.sessionkit ??= {});
-const PATIENCE_MS = 10_000;
 const LEAST_WIDTH = 600; // what is narrower is shown smaller
+const axisRanges = (place) => ({ x: [...place._fullLayout.xaxis.range], y: [...place._fullLayout.yaxis.range] });
 
-function ask(model) {
-  shared.askedAt = Date.now();
-  shared.plotly = new Promise((resolve, reject) => {
-    const answer = (message, buffers) => {
-      if (message.kind !== "plotly") return;
-      model.off("msg:custom", answer);
-      load(buffers[0]).then(resolve, reject);
-    };
-    model.on("msg:custom", answer);
-    model.send({ kind: "plotly" });
-  }).then((module) => (shared.loaded = module));
-}
+// + and − zoom, ← and → move, with Shift where a board has another use for the arrows.
+const ZOOMS = { "+": [0.5, 0], "=": [0.5, 0], "-": [2, 0], ArrowLeft: [1, -0.25], ArrowRight: [1, 0.25] };
+const STEPS = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right", Enter: "enter" };
 
-async function load(gzipped) {
-  const unzipped = new Blob([gzipped]).stream().pipeThrough(new DecompressionStream("gzip"));
-  const script = await new Response(unzipped).text();
-  const head = "const module = { exports: {} }; const exports = module.exports; let define, require;\n";
-  const url = URL.createObjectURL(new Blob([head, script, "\nexport default module.exports;"], { type: "text/javascript" }));
-  try {
-    return (await import(url)).default;
-  } finally {
-    URL.revokeObjectURL(url);
-  }
-}
-
-async function plotly(model) {
-  if (!shared.loaded && !(Date.now() - shared.askedAt < PATIENCE_MS)) ask(model);
-  return shared.loaded ?? shared.plotly;
-}
-
-const theme = () => {
-  const { jpThemeLight, vscodeThemeKind } = document.body.dataset;
-  return jpThemeLight === "false" || vscodeThemeKind?.includes("dark") ? "dark" : "light";
-};
-
-// ---- what a person does: zoom (also by keys), click
-
-const ranges = (place) => ({ x: [...place._fullLayout.xaxis.range], y: [...place._fullLayout.yaxis.range] });
-
-function zoom(Plotly, place, factor, shift) {
+function zoomBy(Plotly, place, factor, shift) {
   const axis = place._fullLayout.xaxis;
   const [low, high] = axis.range.map(axis.r2l);
   const middle = (low + high) / 2 + shift * (high - low);
@@ -52,123 +15,135 @@ function zoom(Plotly, place, factor, shift) {
   Plotly.relayout(place, { "xaxis.range": [middle - half, middle + half].map(axis.l2r) });
 }
 
-const KEYS = {
-  "+": [0.5, 0],
-  "=": [0.5, 0],
-  "-": [2, 0],
-  ArrowLeft: [1, -0.25],
-  ArrowRight: [1, 0.25],
-};
-
-function listen(Plotly, model, place) {
-  place.on("plotly_relayout", () => {
-    model.set("zoomed", ranges(place));
-    model.save_changes();
-  });
-  place.on("plotly_click", ({ points: [point] }) => {
-    const { x, y } = point;
-    model.send({ kind: "click", x, y, name: point.data.name ?? "" });
-  });
-  place.addEventListener("keydown", (event) => {
-    const step = KEYS[event.key];
-    if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
-    event.preventDefault();
-    zoom(Plotly, place, ...step);
-  });
+// Where a click beside all marks was, on the axes: on the name of a lane, or in the plot.
+function placeOf(place, event) {
+  const { xaxis, yaxis } = place._fullLayout;
+  const box = place.getBoundingClientRect();
+  const scale = box.width / place.offsetWidth;
+  const x = (event.clientX - box.left) / scale - xaxis._offset;
+  const y = (event.clientY - box.top) / scale - yaxis._offset;
+  const isInside = y >= 0 && y <= yaxis._length && x <= xaxis._length;
+  return isInside ? { x: x < 0 ? "name" : xaxis.p2d(x), y: yaxis.p2d(y) } : null;
 }
 
-// ---- drawing
-
-function render({ model, el }) {
+// `onDrawn` is told the traces that are drawn.
+function makePicture(name, model, send, onDrawn) {
+  const element = document.createElement("figure");
+  const caption = document.createElement("figcaption");
+  const title = document.createElement("b");
+  const notes = document.createElement("span");
   const room = document.createElement("div"); // as wide as there is room; the picture in it may be made smaller
   const place = document.createElement("div");
+  element.className = "sessionkit-figure";
   room.className = "sessionkit-room";
   place.className = "sessionkit-picture";
   place.setAttribute("role", "img");
   place.tabIndex = 0;
   room.append(place);
-  el.append(room);
+  caption.append(title, " ", notes);
+  element.append(caption, room);
+  const shown = { figure: "", overlay: "" };
+  let wanted = null;
   let drawing = false;
-  let again = false;
-  let drawn = false;
+  let isDrawn = false;
   let isFluid = false; // as wide as the room
+  let onMark = false; // a click on a mark is one on the plot, too
 
-  async function draw() {
-    again = drawing;
-    if (drawing) return; // the newest figure is drawn when this one is done
-    drawing = true;
-    do {
-      again = false;
-      place.setAttribute("aria-label", model.get("label"));
-      const text = model.get("figure");
-      if (!text) continue;
-      try {
-        const Plotly = await plotly(model);
-        const figure = JSON.parse(text);
-        const layout = { ...figure.layout, ...JSON.parse(model.get("patch") || "{}") };
-        isFluid = !layout.width;
-        if (isFluid) layout.width = Math.max(room.clientWidth, LEAST_WIDTH);
-        await Plotly.react(place, figure.data, layout, { displaylogo: false, scrollZoom: model.get("can_scroll") });
-        if (!drawn) listen(Plotly, model, place);
-        drawn = true;
-        fit();
-        place.dataset.revision = model.get("revision");
-      } catch (error) {
-        place.textContent = `This picture could not be drawn: ${error.message}`;
+  function listen(Plotly) {
+    place.on("plotly_relayout", (change) => {
+      if (wanted.picture.zoom && Object.keys(change).some((each) => each.startsWith("xaxis"))) {
+        send({ kind: "zoom", picture: name, ...axisRanges(place) }, `zoom ${name}`);
       }
-    } while (again);
-    drawing = false;
+    });
+    place.on("plotly_click", ({ points: [point] }) => {
+      onMark = true;
+      send({ kind: "click", picture: name, x: point.x, y: point.y, name: point.data.name ?? "" });
+    });
+    place.addEventListener("click", (event) => {
+      // plotly tells of a mark when the button comes up, which is before the click
+      const at = onMark || !place._fullLayout?.xaxis ? null : placeOf(place, event);
+      onMark = false;
+      if (at) send({ kind: "click", picture: name, ...at, name: "" });
+    });
+    place.addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      const zooming = wanted.picture.zoom && ZOOMS[event.key];
+      if (zooming) zoomBy(Plotly, place, ...zooming);
+      else if (STEPS[event.key]) send({ kind: "key", picture: name, key: STEPS[event.key] });
+      else return;
+      event.preventDefault();
+    });
   }
 
-  async function patch() {
-    if (!drawn || drawing) return draw();
+  async function drawOnce() {
+    const { picture, overlay, revision } = wanted;
+    place.setAttribute("aria-label", picture.label);
+    title.textContent = picture.title;
+    notes.textContent = picture.notes.join(" · ");
+    caption.hidden = !picture.title;
     const Plotly = await plotly(model);
-    await Plotly.relayout(place, JSON.parse(model.get("patch") || "{}"));
-    place.dataset.revision = model.get("revision");
+    if (picture.figure !== shown.figure) {
+      const figure = JSON.parse(picture.figure);
+      const layout = { ...figure.layout, ...JSON.parse(overlay || "{}") };
+      isFluid = !layout.width;
+      if (isFluid) layout.width = Math.max(room.clientWidth, LEAST_WIDTH);
+      const config = {
+        displaylogo: false,
+        displayModeBar: picture.zoom ? "hover" : false,
+        scrollZoom: picture.zoom === "wheel",
+        doubleClick: picture.zoom ? "reset" : false,
+        modeBarButtonsToRemove: ["toImage", "select2d", "lasso2d"],
+      };
+      await Plotly.react(place, figure.data, layout, config);
+      bringStyles(place);
+      if (!isDrawn) listen(Plotly);
+      isDrawn = true;
+      fit();
+      onDrawn(picture.legend ? figure.data : []);
+    } else if (overlay !== shown.overlay) {
+      await Plotly.relayout(place, JSON.parse(overlay || "{}"));
+    }
+    Object.assign(shown, { figure: picture.figure, overlay });
+    place.dataset.revision = revision;
+  }
+
+  async function draw() {
+    if (drawing) return; // the newest figure is drawn when this one is done
+    drawing = true;
+    for (let last = null; last !== wanted; ) {
+      last = wanted;
+      try {
+        await drawOnce();
+      } catch (error) {
+        place.textContent = `This picture could not be drawn: ${error.message}`;
+        isDrawn = false;
+      }
+    }
+    drawing = false;
   }
 
   // What is still too wide is shown smaller as a whole.
   function fit() {
+    if (!isDrawn || !room.clientWidth) return;
+    const wide = Math.max(room.clientWidth, LEAST_WIDTH);
+    if (isFluid && place._fullLayout.width !== wide) shared.loaded.relayout(place, { width: wide });
     const { width, height } = place._fullLayout;
     const scale = Math.min(1, room.clientWidth / width);
-    if (!room.clientWidth) return;
     place.style.width = `${width}px`;
     place.style.transform = scale < 1 ? `scale(${scale})` : "";
     room.style.height = `${Math.ceil(height * scale)}px`;
   }
 
-  function followWidth() {
-    const width = Math.floor(room.clientWidth / 20) * 20;
-    if (!width) return; // not shown now
-    if (drawn && isFluid) shared.loaded.relayout(place, { width: Math.max(width, LEAST_WIDTH) }).then(fit);
-    else if (drawn) fit();
-    if (width === model.get("width")) return;
-    model.set("width", width);
-    model.save_changes();
-  }
-
-  function followTheme() {
-    if (model.get("theme") === theme()) return;
-    model.set("theme", theme());
-    model.save_changes();
-  }
-  const watcher = new MutationObserver(followTheme);
-  watcher.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"] });
   const release = keepPlainKeys(place);
-  const measure = new ResizeObserver(followWidth);
-  measure.observe(room);
-  model.on("change:figure", draw);
-  model.on("change:patch", patch);
-  followTheme();
-  draw();
-  return () => {
-    watcher.disconnect();
-    measure.disconnect();
-    release();
-    model.off("change:figure", draw);
-    model.off("change:patch", patch);
-    shared.loaded?.purge(place);
+  const show = (picture, overlay, revision) => {
+    wanted = { picture, overlay, revision };
+    return draw();
   };
+  const remove = () => {
+    release();
+    shared.loaded?.purge(place);
+    element.remove();
+  };
+  return { element, room, show, fit, remove };
 }
 
-export default { render };

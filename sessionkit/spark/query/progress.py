@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, deque
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from sessionkit.base.durations import show_duration
@@ -36,6 +37,8 @@ class BatchProgress(NamedTuple):
     seconds: float
     behind: int | None  # records that the source has and the query has not; None where the source does not tell
     state_bytes: int  # what Spark's state store says that it takes
+    spent_ms: Mapping[str, int] = MappingProxyType({})  # where the time went, by Spark's names
+    update_ms: int = 0  # what all tasks together took to bring the state up to date
 
 
 class QueryProgress:
@@ -63,9 +66,10 @@ class QueryProgress:
         if not self.batches or number > self.batches[-1].number:
             seconds = told.get("batchDuration", 0) / 1000
             state_bytes = sum(int(each.get("memoryUsedBytes", 0)) for each in told.get("stateOperators", []))
-            self.batches.append(
-                BatchProgress(number, int(told["numInputRows"]), seconds, _behind(told["sources"]), state_bytes)
-            )
+            update_ms = sum(int(each.get("allUpdatesTimeMs", 0)) for each in told.get("stateOperators", []))
+            behind, spent_ms = _behind(told["sources"]), dict(told.get("durationMs", {}))
+            read = int(told["numInputRows"])
+            self.batches.append(BatchProgress(number, read, seconds, behind, state_bytes, spent_ms, update_ms))
         for name, observed in told.get("observedMetrics", {}).items():
             if name.startswith(OBSERVED):
                 self.run = name.removeprefix(OBSERVED)

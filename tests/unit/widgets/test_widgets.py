@@ -1,9 +1,9 @@
-"""The widgets without a browser: what they show follows what is set, and what a browser sends cannot break them."""
+"""The boards without a browser: what they show follows what is set, and what a browser sends cannot break them."""
 
 from __future__ import annotations
 
+import itertools
 import json
-import re
 import subprocess
 import sys
 from typing import Any
@@ -12,10 +12,11 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.base.durations import show_duration
-from sessionkit.base.text import escape_html
 from sessionkit.errors import InvalidArgument, UnknownRecord
-from sessionkit.widgets.parts import DurationSlider, Picture, Words
+from sessionkit.widgets.board import Board
+from sessionkit.widgets.controls import Length
 from sessionkit.widgets.tune_board import TuneBoard
+from tests.kinds import plan_of
 from tests.unit.widgets.test_tuner import KINDS, SESSIONS, clicks, spent_in
 
 VIEWS = ("plane", "lanes", "sent", "costs", "losses", "change", "code")
@@ -30,19 +31,32 @@ def board_of(data: Any, windows: Any = SESSIONS) -> TuneBoard:
     return sk.tune(spent_in(windows), data)
 
 
-def text_of(words: Words) -> str:
-    return re.sub("<[^>]*>", " ", words.value)
+def sends(board: Board, kind: str, **message: Any) -> None:
+    """What a browser would send."""
+    board._hear(None, {"kind": kind, "number": "1", **message}, [])
 
 
-def marks(picture: Picture, name: str) -> int:
-    """How many marks of the traces whose name starts so a picture holds."""
-    figure = json.loads(picture.figure)
-    found = [trace for trace in figure["data"] if str(trace.get("name", "")).startswith(name)]
+def said(board: Board, of: str = "said") -> str:
+    return " ".join(board.words.get(of, []))
+
+
+def picture(board: Board, name: str | None = None) -> dict[str, Any]:
+    """The figure of a picture, the first one if none is named."""
+    shown = board.figures[name or next(iter(board.figures))]
+    found: dict[str, Any] = json.loads(shown["figure"])
+    return found
+
+
+def marks(board: Board, name: str) -> int:
+    """How many marks of the traces whose name starts so the picture holds."""
+    found = [trace for trace in picture(board)["data"] if str(trace.get("name", "")).startswith(name)]
     return sum(len(trace["x"]) for trace in found)
 
 
-def _all_of(widget: Any) -> list[Any]:
-    return [widget, *(each for child in getattr(widget, "children", ()) for each in _all_of(child))]
+def count(board: Board, name: str) -> dict[str, Any]:
+    """A number of the board."""
+    (found,) = [each for each in board.counts if each["name"] == name]
+    return dict(found)
 
 
 class TestTune:
@@ -53,28 +67,29 @@ class TestTune:
         board = board_of(data, KINDS[kind])
         for view in VIEWS:
             board._view.value = view
-            assert board._refused.value == ""
-            assert board._shown.children
+            assert said(board, "refused") == ""
+            assert board.figures or board.table["titles"] or board.code or said(board)
+            assert board.figure().layout
         assert set(board.sliders) == set(board._tuner.settings)
 
     def test_a_slider_moves_the_pictures(self, data: Any) -> None:
         board = board_of(data)
-        for view, picture in (("plane", board._plane.picture), ("lanes", board._lanes.picture)):
+        for view in ("plane", "lanes"):
             board._view.value = view
-            before = picture.revision, picture.figure
+            before = board.state["revision"], board.figures[view]["figure"]
             board.sliders["grace"].place += 3
-            assert picture.revision == before[0] + 1
-            assert picture.figure != before[1]
+            assert board.state["revision"] == before[0] + 1
+            assert board.figures[view]["figure"] != before[1]
 
     def test_marks_are_those_of_a_fresh_run(self, data: Any) -> None:
         board = board_of(data)
         board._view.value = "lanes"
-        board._lanes.span.value = "all"
+        board._span.value = "all"
         for grace in ("0s", "90s", "10m"):
             board.set(grace=grace)
             run = spent_in(SESSIONS).with_windows(grace=grace).run(data)
-            assert marks(board._lanes.picture, "dropped") == run.metrics()["dropped-late"]
-            assert marks(board._lanes.picture, "bridge") == run.metrics()["windows-merged"]
+            assert marks(board, "dropped") == run.metrics()["dropped-late"]
+            assert marks(board, "bridge") == run.metrics()["windows-merged"]
 
     def test_set_moves_all_or_nothing(self, data: Any) -> None:
         board = board_of(data, KINDS["hopping"])
@@ -89,72 +104,143 @@ class TestTune:
     def test_what_windows_cannot_be_is_said(self, data: Any) -> None:
         board = board_of(data, KINDS["hopping"])
         before = board.plan
-        board.sliders["advance"].typed = "1h"
-        assert "advance" in text_of(board._refused)
+        sends(board, "set", name="advance", value="1h")
+        assert "advance" in said(board, "refused")
         assert board.plan == before
-        board.sliders["advance"].typed = "2m"
-        assert board._refused.value == ""
+        sends(board, "set", name="advance", value="2m")
+        assert said(board, "refused") == ""
 
     def test_typed_lengths(self, data: Any) -> None:
         board = board_of(data)
         slider = board.sliders["grace"]
-        slider.typed = "1m 7s"
+        sends(board, "set", name="grace", value="1m 7s")
         assert board.plan.windows.grace_ms == 67_000
         assert slider.words[slider.place] == "1 min 7 s"
         slider.place += 1
-        slider.typed = "1m 7s"  # the same text again
+        assert board.plan.windows.grace_ms > 67_000
+        sends(board, "set", name="grace", value="1m 7s")  # the same text again
         assert board.plan.windows.grace_ms == 67_000
-        slider.typed = "soon"
-        assert "a number with a unit" in slider.refused
+        sends(board, "set", name="grace", value="soon")
+        (shown,) = [spec for spec in board.controls if spec["name"] == "grace"]
+        assert "a number with a unit" in shown["refused"]
         assert board.plan.windows.grace_ms == 67_000
 
     def test_a_snapshot_is_compared(self, data: Any) -> None:
         board = board_of(data)
         board._view.value = "change"
-        assert "snapshot first" in text_of(board._change._words)
-        board._keep.click()
+        assert "snapshot first" in said(board)
+        board._keep.press()
         assert board.snapshot is not None
         board.set(grace="10m")
-        assert "compared with the snapshot" in board._counts.value
+        assert "compared with the snapshot" in count(board, "dropped")["words"]
         expected = board.snapshot.compare(board.run).words()
-        assert all(sentence in text_of(board._change._words) for sentence in expected)
+        assert board.words["said"] == expected
 
     def test_a_cell_of_the_grid_sets_both(self, data: Any) -> None:
         board = board_of(data)
         board._view.value = "costs"
-        values = board._costs._sweep.values
+        values = board._cells
         gap, grace = values["inactivity_gap"][0], values["grace"][-1]
         shown = [show_duration(ms) for ms in (gap, grace)]
-        board._costs.grid._answer(None, {"kind": "click", "x": shown[0], "y": shown[1], "name": ""}, [])
+        sends(board, "click", picture="grid", x=shown[0], y=shown[1], name="")
         assert (board.plan.windows.inactivity_gap_ms, board.plan.windows.grace_ms) == (gap, grace)
 
-    def test_every_picture_follows_the_theme(self, data: Any) -> None:
+    def test_the_grid_is_walked_by_keys(self, data: Any) -> None:
         board = board_of(data)
-        board._keep.click()
+        board._view.value = "costs"
+        before, values = board._tuner.settings, board._cells
+        for key, name, step in (("right", "inactivity_gap", 1), ("up", "grace", 1), ("left", "inactivity_gap", -1)):
+            now = board._tuner.settings
+            expected = board._cells[name][board._cells[name].index(now[name]) + step]
+            sends(board, "key", picture="grid", key=key)
+            assert board._tuner.settings == {**now, name: expected}
+        sends(board, "key", picture="grid", key="down")
+        assert board._tuner.settings == before
+        assert board._cells == values
+
+    def test_every_picture_follows_the_page(self, data: Any) -> None:
+        board = board_of(data)
+        board._keep.press()
         for theme, ground in (("light", "#ffffff"), ("dark", "#12161c"), ("light", "#ffffff")):
-            board._plane.picture.theme = theme
+            sends(board, "look", theme=theme, width=900, height=400)
             for view in ("plane", "lanes", "sent", "costs", "change"):
                 board._view.value = view
-                pictures = [each for each in _all_of(board._shown) if isinstance(each, Picture)]
-                assert {json.loads(each.figure)["layout"]["paper_bgcolor"] for each in pictures} == {ground}
+                assert {picture(board, name)["layout"]["paper_bgcolor"] for name in board.figures} == {ground}
+        for view in ("plane", "lanes"):
+            board._view.value = view
+            layout = picture(board)["layout"]
+            assert (layout["width"], layout["height"] <= 400, "title" in layout) == (900, True, False)
+            assert board.figure().layout.title.text
+
+    def test_what_is_selected_is_so_in_every_view(self, data: Any) -> None:
+        board = board_of(data)
+        board._view.value = "lanes"
+        scene = board._lanes.scene
+        last = len(scene.board.lanes) - 1
+        sends(board, "click", picture="lanes", x=0.0, y=0, name="")  # the lane at the bottom
+        key = board._lanes.keys(scene)[last]
+        assert board._key.value == key
+        assert board.state["selection"]["key"] == key
+        assert any("▸" in name for name in picture(board)["layout"]["yaxis"]["ticktext"])
+        sends(board, "click", picture="lanes", x="name", y=last, name="")
+        assert board._view.value == "plane"
+        assert repr(board._lanes.keys(scene)[0])[1:-1] in board.figures["plane"]["label"]
+        board._view.value = "losses"
+        sends(board, "row", row=1)
+        assert (board._view.value, board._key.value) == ("plane", board.state["selection"]["key"])
+        board._key.value = key
+        board._view.value = "lanes"
+        names = picture(board)["layout"]["yaxis"]["ticktext"]
+        assert [key in name for name in names if "▸" in name] == [True]
+
+    def test_keys_go_from_lane_to_lane_and_from_record_to_record(self, data: Any) -> None:
+        board = board_of(data)
+        board._view.value = "lanes"
+        order = board._lanes.keys(board._lanes.scene)
+        board._key.value = order[0]
+        for expected in (*order[1:], order[0]):
+            sends(board, "key", picture="lanes", key="down")
+            assert board._key.value == expected
+        sends(board, "key", picture="lanes", key="enter")
+        assert [*board.figures] == ["plane"]
+        seen = []
+        for _ in range(3):
+            sends(board, "key", picture="plane", key="up")
+            seen.append(board.state["selection"]["record"])
+            assert f"Record {seen[-1]} " in said(board)
+            assert marks(board, "chosen") == 1
+        assert seen == sorted(set(seen))
+        sends(board, "key", picture="plane", key="down")
+        assert board.state["selection"]["record"] == seen[1]
+
+    def test_what_is_said_of_a_record_follows_the_sliders(self, data: Any) -> None:
+        board = board_of(data)
+        board.set(grace="0s")
+        row = int(board._plane.scene.drops[0])
+        at = board._plane.scene.axis.at([int(board.run.trace.batch.timestamp_ms[row])])[0]
+        sends(board, "click", picture="plane", x=at, y=board._plane.scene.y_of(row), name="dropped")
+        assert "was dropped" in said(board)
+        board.set(grace="5h")
+        assert f"Record {row} " in said(board)
+        assert "was dropped" not in said(board)
 
     def test_keys_are_found_by_letters(self, data: Any) -> None:
         board = board_of(data)
         board._letters.value = "DE"
         assert [key for _, key in board._key.options] == ["dee"]
-        assert "dee" in board._plane.picture.label
+        assert "dee" in board.figures["plane"]["label"]
         board._letters.value = "nobody"
-        assert board._key.options == ()
+        assert board._key.options == []
         board._letters.value = ""
         assert len(board._key.options) == 4
 
     def test_code_and_exports(self, data: Any) -> None:
         board = board_of(data)
         board._view.value = "code"
-        assert board._code._code.text.endswith(repr(board.plan))
+        assert board.code["text"].endswith(repr(board.plan))
         for target, write in (("Kafka Streams (Java)", sk.Plan.to_java), ("Spark", sk.Plan.to_spark)):
-            board._code._target.value = target
-            assert board._code._code.text == write(board.plan).code
+            board._target.value = target
+            assert board.code["text"] == write(board.plan).code
 
     def test_no_records(self) -> None:
         board = board_of(clicks(0))
@@ -173,64 +259,90 @@ class TestTune:
 class TestExplaining:
     def test_a_click_on_a_mark_says_why(self, data: Any) -> None:
         board = board_of(data)
-        view, scene = board._plane, board._plane._scene
+        scene = board._plane.scene
         row = int(scene.drops[0])
-        place = float(scene.y_of(row))
         at = scene.axis.at([int(board.run.trace.batch.timestamp_ms[row])])[0]
-        view.picture._answer(None, {"kind": "click", "x": at, "y": place, "name": "dropped"}, [])
-        assert f"Record {row} " in text_of(view.words)
-        assert "was dropped" in text_of(view.words)
+        sends(board, "click", picture="plane", x=at, y=float(scene.y_of(row)), name="dropped")
+        assert board.words["said"][0] == str(board.run.explain(offset=row))
+        assert "was dropped" in said(board)
 
     def test_a_click_on_a_closure_tells_the_life_of_the_session(self, data: Any) -> None:
         board = board_of(data)
-        scene = board._plane._scene
+        scene = board._plane.scene
         cap = scene.caps[0]
         at = scene.axis.at([(cap.start_ms + cap.end_ms) // 2])[0]
-        board._plane._explain(at, scene.y_of(cap.at), "closure")
-        assert text_of(board._plane.words).strip().startswith("Session of key")
+        sends(board, "click", picture="plane", x=at, y=scene.y_of(cap.at), name="closure")
+        assert said(board).startswith("Session of key")
 
     def test_a_click_on_a_lane(self, data: Any) -> None:
         board = board_of(data)
         board._view.value = "lanes"
-        scene = board._lanes._scene
+        scene = board._lanes.scene
         window = int(scene.closed_windows[0])
         at = scene.axis.at([int(board.run.trace.window_columns.start_ms[window])])[0]
-        board._lanes._explain(at, scene.height_of_windows(scene.closed_windows[:1])[0], "")
-        assert text_of(board._lanes.words).strip().startswith("Session of key")
+        sends(board, "click", picture="lanes", x=at, y=scene.height_of_windows(scene.closed_windows[:1])[0], name="")
+        assert said(board).startswith("Session of key")
+
+    def test_a_click_on_a_drop_in_the_lanes(self, data: Any) -> None:
+        board = board_of(data)
+        board.set(grace="0s")
+        board._view.value = "lanes"
+        scene = board._lanes.scene
+        row = int(scene.drops[0])
+        at = scene.axis.at([int(board.run.trace.batch.timestamp_ms[row])])[0]
+        y = float(scene.height_of(scene.drops[:1])[0]) + scene.above
+        sends(board, "click", picture="lanes", x=at, y=y, name="dropped (+ the grace it lacked)")
+        assert board.words["said"][0] == str(board.run.explain(offset=row))
 
     def test_a_zoom_shows_the_part(self, data: Any) -> None:
         board = board_of(data)
         board._view.value = "lanes"
-        view = board._lanes
-        view.span.value = "all"
-        low, high = (view._kept[name] for name in ("first_ms", "last_ms"))
-        view.picture.zoomed = {"x": view._scene.axis.at([low + 60_000, high - 60_000]), "y": [0, 1]}
-        assert (view._kept["first_ms"], view._kept["last_ms"]) == (low + 60_000, high - 60_000)
+        board._span.value = "all"
+        low, high = (board._lanes.options[name] for name in ("first_ms", "last_ms"))
+        shown = board._lanes.scene.axis.at([low + 60_000, high - 60_000])
+        sends(board, "zoom", picture="lanes", x=shown, y=[0, 1])
+        now = board._lanes.options
+        assert (now["first_ms"], now["last_ms"]) == (low + 60_000, high - 60_000)
 
     def test_what_a_browser_sends_breaks_nothing(self, data: Any) -> None:
         board = board_of(data)
-        messages = (
+        odd: tuple[Any, ...] = (
             None,
             "click",
-            {"kind": "click"},
-            {"kind": "click", "x": None, "y": 1, "name": "a"},
-            {"kind": "click", "x": 1e300, "y": -1e300, "name": 5},
-            {"kind": "click", "x": "not a date", "y": 0, "name": "closure"},
-            {"kind": "click", "x": "2013-07-01", "y": "cell", "name": "closure"},
-            {"kind": "other"},
+            7,
+            [],
+            {},
+            1e300,
+            -1e300,
+            "not a date",
+            "2013-07-01",
+            "closure",
+            True,
+            float("nan"),
         )
-        for view, picture in (
-            ("plane", board._plane.picture),
-            ("lanes", board._lanes.picture),
-            ("costs", board._costs.grid),
-        ):
+        for message in odd:
+            board._hear(None, message, [])
+        for view, name in (("plane", "plane"), ("lanes", "lanes"), ("costs", "grid"), ("losses", "")):
             board._view.value = view
-            for message in messages:
-                picture._answer(None, message, [])
-        board._view.value = "lanes"
-        for zoomed in ({}, {"x": [], "y": []}, {"x": ["a", "b"], "y": [0, 1]}, {"x": [None, 5], "y": [0, 1]}):
-            board._lanes.picture.zoomed = zoomed
+            for x, y in itertools.pairwise([*odd, *odd[::2], *odd[::3]]):
+                sends(board, "click", picture=name, x=x, y=y, name=x)
+            for each in odd:
+                sends(board, "click", picture=each, x=1, y=1)
+                sends(board, "key", picture=name, key=each)
+                sends(board, "zoom", picture=name, x=[each, each], y=[0, 1])
+                sends(board, "row", row=each)
+                sends(board, "look", theme=each, width=each, height=each)
+                sends(board, each)
+                for control in board._controls:
+                    if control != "keep":
+                        sends(board, "set", name=control, value=each if not isinstance(each, bool | int) else None)
         assert board.plan == spent_in(SESSIONS)
+
+    def test_what_was_sent_is_answered(self, data: Any) -> None:
+        board = board_of(data)
+        board._hear(None, {"kind": "set", "name": "grace", "value": 0, "number": "seven"}, [])
+        assert board.state["answered"] == "seven"
+        assert board.state["values"]["grace"] == 0
 
 
 class TestPlay:
@@ -239,18 +351,30 @@ class TestPlay:
         run = spent_in(KINDS[kind]).run(data)
         player = sk.play(run, "ana")
         player.arrivals.place = 0
-        low = json.loads(player._picture.patch)["shapes"][0]["y0"]
+        drawn = player.figures["plane"]["figure"]
+        low = json.loads(player.overlays["plane"])["shapes"][0]["y0"]
         player.arrivals.place = 5
-        assert json.loads(player._picture.patch)["shapes"][0]["y0"] == low + 5
+        assert json.loads(player.overlays["plane"])["shapes"][0]["y0"] == low + 5
+        assert player.figures["plane"]["figure"] == drawn
         row = int(player._scene.rows[5])
-        assert text_of(player._words).split() == escape_html(run.explain(offset=row)).split()
+        assert player.words["said"] == [str(run.explain(offset=row))]
+
+    def test_keys_and_clicks_step_too(self, data: Any) -> None:
+        player = sk.play(spent_in(SESSIONS).run(data), "ana")
+        sends(player, "click", picture="plane", x=0, y=4.2, name="")
+        assert player.arrivals.place == 4
+        sends(player, "key", picture="plane", key="up")
+        sends(player, "key", picture="plane", key="down")
+        sends(player, "key", picture="plane", key="down")
+        assert player.arrivals.place == 3
+        assert player.figure().frames
 
     def test_counts_so_far_end_with_all(self, data: Any) -> None:
         run = spent_in(SESSIONS).run(data)
         player = sk.play(run, "ana", first=0, last=len(data))
         player.arrivals.place = len(player.arrivals.words) - 1
         lost = run.dropped(missing_grace=False)
-        assert f"<b>{(lost['key'] == 'ana').sum():,}</b><span>dropped" in player._counts.value
+        assert count(player, "dropped")["shown"] == f"{(lost['key'] == 'ana').sum():,}"
 
     def test_unknown_key(self, data: Any) -> None:
         with pytest.raises(UnknownRecord):
@@ -263,26 +387,43 @@ class TestBrowse:
         spent_in(SESSIONS).run(data, store=store)
         browser = sk.browse(store)
         held = store.to_pandas()
-        assert f"{len(held)} session" in text_of(browser._said)
+        assert f"{len(held)} session" in said(browser)
         browser._key.value = "an"
-        assert browser._table.value.count("<tr>") == 1 + (held["key"] == "ana").sum()
+        assert len(browser.table["rows"]) == (held["key"] == "ana").sum()
         browser._to.value = "0"
-        assert "No session" in text_of(browser._said)
+        assert "No session" in said(browser)
         browser._to.value = "tomorrow"
-        assert "to must be a time" in text_of(browser._said)
+        assert "to must be a time" in said(browser, "refused")
         browser._to.value = ""
         browser._key.value = ""
-        spent_in(SESSIONS).run(clicks(500).iloc[400:], store=sk.open_store("memory", "other-store"))
-        assert "<td>" in browser._table.value
+        assert said(browser, "refused") == ""
+        assert len(browser.table["rows"]) == len(held)
+        sends(browser, "row", row=0)
+        assert {row[0] for row in browser.table["rows"]} == {str(held["key"].iloc[0])}
+        assert browser.figure().data
+
+    def test_it_says_what_has_gone_and_what_the_results_are_called(self, data: Any) -> None:
+        for named, titles in (
+            ({"spent": sk.sum("price")}, ["spent"]),
+            ({"n": sk.count(), "x": sk.max("price")}, ["n", "x"]),
+        ):
+            store = sk.open_store("memory", "clicks-store")
+            plan_of(SESSIONS, named=named, key="user").run(data, store=store)
+            browser = sk.browse(store.read_only())
+            assert f"Records up to offset {len(data) - 1} of partition 0 went through it." in said(browser)
+            assert "A session that is closed is gone from it at once" in said(browser)
+            assert browser.table["titles"][-len(titles) :] == titles
+        empty = sk.browse(sk.open_store("memory", "empty-store"))
+        assert "No session" in said(empty)
 
     def test_windows_of_one_length_and_closed_stores(self, data: Any) -> None:
         store = sk.open_store("memory", "counts-store", of="windows")
         spent_in(KINDS["tumbling"]).run(data, store=store)
         browser = sk.browse(store.read_only())
-        assert "window" in text_of(browser._said)
+        assert "window" in said(browser)
         store.close()
         browser._key.value = "ana"
-        assert "closed" in text_of(browser._facts) + text_of(browser._said)
+        assert "closed" in said(browser, "refused")
 
     def test_other_things_are_refused(self) -> None:
         with pytest.raises(InvalidArgument, match="browse takes a store"):
@@ -291,20 +432,28 @@ class TestBrowse:
 
 class TestParts:
     def test_a_slider_keeps_its_place(self) -> None:
-        slider = DurationSlider("inactivity_gap", [1_000, 60_000], 5_000)
-        assert (slider.name, slider.words, slider.place) == ("inactivity gap", ["1 s", "5 s", "1 min"], 1)
+        slider = Length("inactivity_gap", [1_000, 60_000], 5_000)
+        assert (slider.label, slider.words, slider.place) == ("inactivity gap", ["1 s", "5 s", "1 min"], 1)
         slider.place = 99  # from a browser
         assert slider.value_ms == 5_000
 
     def test_plotly_is_sent_when_asked_for(self, monkeypatch: pytest.MonkeyPatch) -> None:
         sent: list[Any] = []
-        picture = Picture()
-        monkeypatch.setattr(picture, "send", lambda content, buffers: sent.append((content, buffers)))
-        picture._answer(None, {"kind": "plotly"}, [])
+        board = Board("a board", [])
+        monkeypatch.setattr(board, "send", lambda content, buffers: sent.append((content, buffers)))
+        board._hear(None, {"kind": "plotly"}, [])
         ((content, (script,)),) = sent
         assert content == {"kind": "plotly"}
         assert script[:2] == b"\x1f\x8b"
         assert len(script) < 2_000_000
+
+    def test_the_whole_picture_is_sent_when_it_is_to_be_saved(self, data: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        sent: list[Any] = []
+        board = board_of(data)
+        monkeypatch.setattr(board, "send", sent.append)
+        sends(board, "whole", format="svg")
+        assert sent[0]["format"] == "svg"
+        assert json.loads(sent[0]["figure"])["layout"]["title"]["text"]
 
     def test_without_the_packages_it_says_what_to_install(self) -> None:
         code = (

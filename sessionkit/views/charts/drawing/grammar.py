@@ -199,6 +199,13 @@ def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> go.Figure:
     return figure
 
 
+def figure_json(figure: go.Figure) -> str:
+    """The figure as plotly.js takes it, without a copy of all of its points first."""
+    from plotly.io.json import to_json_plotly
+
+    return str(to_json_plotly({"data": figure._data, "layout": figure._layout, "frames": []}))
+
+
 def empty_figure(colours: Palette, heading: Heading, width: int) -> go.Figure:
     """A heading, with nothing below it."""
     frame = Frame(width, heading.height + 40, 78, 24, heading.height, 20, (0, 1), (0, 1))
@@ -268,6 +275,12 @@ def dressed(colours: Palette, frame: Frame, heading: Heading, legend: Legend) ->
         "xaxis": dict(quiet),
         "yaxis": dict(quiet),
     }
+
+
+def leave_bare(layout: dict[str, Any]) -> None:
+    """Takes title and legend out of a layout: they stand beside the picture."""
+    del layout["title"]
+    layout["showlegend"] = False
 
 
 def counts_axis(top: float) -> dict[str, Any]:

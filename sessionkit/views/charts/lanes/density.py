@@ -27,7 +27,7 @@ _CHOSEN = 10  # times as many in a part that we chose for what there is to see i
 _STRIP_PIXELS = 2  # width of a cell of colour
 _MOST_CELLS = 30_000  # of them; of more lanes they are wider
 _MARK_PIXELS = 8  # width of a cell with a mark: that of the mark
-_LEAST_PITCH = 42
+_LEAST_PITCH, _LEAST_BARE_PITCH = 42, 28
 _STRIP_MIDDLE, _STRIP_HALF = 0.1, 0.13  # in lanes, from the middle of one
 _FAINTEST = 0.22  # share of a record's colour where there is one
 _SHADES = 9
@@ -52,6 +52,8 @@ class Density(Lanes):
 
     @property
     def pitch(self) -> int:
+        if self.height is not None:
+            return max(self.given_pitch, _LEAST_BARE_PITCH)
         return max(usual_pitch(len(self.board.lanes)), _LEAST_PITCH)
 
     @property

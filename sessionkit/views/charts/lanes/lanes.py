@@ -18,6 +18,7 @@ from sessionkit.views.charts.drawing.grammar import (
     dressed,
     empty_figure,
     figure_of,
+    leave_bare,
     shown_names,
     time_axis,
 )
@@ -72,6 +73,7 @@ def lane_scene(
     theme: Theme | None = None,
     clock: str | None = None,
     width: int = LEAST_WIDTH,
+    height: int | None = None,
     whole: Board[Trace] | None = None,
     most_drawn: int | None = None,
 ) -> Lanes:
@@ -87,6 +89,7 @@ def lane_scene(
             one is shown as density; drops, merges and rescues keep their marks.
         clock: name of the clock that the times were read from, for the axis.
         width: of the picture, in pixels, 600 or more; without it the picture is as wide as the room that it is given.
+        height: of a picture whose title and legend stand beside it, in pixels; more if the lanes need more.
         whole: all lanes of the trace, if they were looked up before.
         most_drawn: more records than this are shown as density.
     Raises:
@@ -96,7 +99,7 @@ def lane_scene(
     whole = everything(trace, window.trailing_only) if whole is None else whole
     board, form = choose(whole, keys, most, sort, first_ms, last_ms), FORMS[type(trace)]
     scene = form.dense if has_too_many(board, form.window_records, most_drawn) else form.scene
-    return scene(board, window, palette(theme), time_axis(trace, window, clock), checked_width(width))
+    return scene(board, window, palette(theme), time_axis(trace, window, clock), checked_width(width), height)
 
 
 def draw_lanes(scene: Lanes) -> go.Figure:
@@ -109,6 +112,8 @@ def draw_lanes(scene: Lanes) -> go.Figure:
     legend = shown_names(drawn)
     frame = scene.frame(legend, heading)
     layout = dressed(colours, frame, heading, legend)
+    if scene.height is not None:
+        leave_bare(layout)
     layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
     low, high = frame.y_range
     layout["yaxis"] |= {"range": [low, high], "minallowed": low, "maxallowed": high, "showgrid": True}

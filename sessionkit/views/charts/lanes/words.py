@@ -45,12 +45,18 @@ class LaneText(NamedTuple):
         return self.x - left, self.x - left + wide
 
 
-def lanes_heading(scene: Lanes) -> Heading:
-    """How many keys, windows, merges and drops the lanes stand for; how to read them, and what is left out."""
+def lanes_title(scene: Lanes) -> str:
+    """How many keys, windows, merges and drops the lanes stand for."""
     board = scene.board
-    title = " · ".join([plural(len({lane.key for lane in board.lanes}), "key"), *scene.counted(board.whole)])
+    return " · ".join([plural(len({lane.key for lane in board.lanes}), "key"), *scene.counted(board.whole)])
+
+
+def lanes_heading(scene: Lanes) -> Heading:
+    """The title; how to read the lanes, and what is left out."""
     windows = scene.window.in_words().replace(", ", " · ")
-    return Heading.of(title, [f"{windows} · a lane for each key, {scene.bars}"], _left_out(scene), scene.width)
+    return Heading.of(
+        lanes_title(scene), [f"{windows} · a lane for each key, {scene.bars}"], _left_out(scene), scene.width
+    )
 
 
 def _left_out(scene: Lanes) -> list[str]:

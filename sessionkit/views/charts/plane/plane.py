@@ -17,6 +17,7 @@ from sessionkit.views.charts.drawing.grammar import (
     dressed,
     empty_figure,
     figure_of,
+    leave_bare,
     shown_names,
     time_axis,
 )
@@ -73,6 +74,7 @@ def plane_scene(
     theme: Theme | None = None,
     clock: str | None = None,
     width: int = LEAST_WIDTH,
+    height: int | None = None,
 ) -> Plane:
     """What a plane shows, before it is drawn.
 
@@ -82,6 +84,7 @@ def plane_scene(
         first, last: offsets to show only a part; without them all, or the stretch with most to see.
         clock: name of the clock that the times were read from, for the axis.
         width: of the picture, in pixels, 600 or more; without it the picture is as wide as the room that it is given.
+        height: of a picture whose title and legend stand beside it, in pixels.
     Raises:
         UnknownRecord: the run holds no such key, or no record between these offsets.
         InvalidArgument: no such partition or theme.
@@ -91,7 +94,7 @@ def plane_scene(
     axis, width = time_axis(trace, window, clock), checked_width(width)
     form = FORMS[type(trace)]
     history = form.history(trace, *at, trailing_only=window.trailing_only)
-    return form.scene(history, window, history.choose(first, last), colours, axis, width)
+    return form.scene(history, window, history.choose(first, last), colours, axis, width, height)
 
 
 class Composed(NamedTuple):
@@ -122,6 +125,8 @@ def compose(scene: Plane) -> Composed:
     legend = shown_names(drawn)
     frame = scene.frame(legend, heading)
     layout = dressed(colours, frame, heading, legend)
+    if scene.height is not None:
+        leave_bare(layout)
     layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
     layout["yaxis"] |= {"title": axis_title("arrival order, by offset →", colours), **offsets(scene, frame)}
     placement = form.labels(scene, frame)

@@ -15,15 +15,19 @@ from sessionkit.views.charts.scenes.key_rows import Rows, partition_counts
 from sessionkit.views.charts.scenes.scene import Plane
 
 
-def plane_heading(scene: Plane, key: object) -> Heading:
-    """The key and how many of its records were kept; the choices, how to read the chart, and what it leaves out."""
+def plane_title(scene: Plane, key: object) -> str:
+    """The key, and how many of its records were kept."""
     trace, own = scene.trace, scene.history.own
     kept = int(trace.accepted[own].sum())
     name = "(empty)" if key == "" else f"“{escape_label(key)}”"
-    title = f"Key {name}: {plural(kept, 'record')} kept, {len(own) - kept:,} dropped"
+    return f"Key {name}: {plural(kept, 'record')} kept, {len(own) - kept:,} dropped"
+
+
+def plane_heading(scene: Plane, key: object) -> Heading:
+    """The title; the choices, how to read the chart, and what it leaves out."""
     windows = scene.window.in_words().replace(", ", " · ")
     said = [f"{windows} · read upwards: each row is one arriving record; sideways is when it happened"]
-    return Heading.of(title, said, _left_out(scene), scene.width)
+    return Heading.of(plane_title(scene, key), said, _left_out(scene), scene.width)
 
 
 def _left_out(scene: Plane) -> list[str]:

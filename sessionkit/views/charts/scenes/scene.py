@@ -33,6 +33,8 @@ _SMALLEST_PLANE, _LARGEST_PLANE, _ROW_PIXELS = 420, 620, 18
 _LARGEST_PITCH, _SMALLEST_PITCH, _ALL_LANES = 118, 34, 640  # pixels of a lane, and what all lanes should share
 _ROOMY_PITCH = 60  # from here on there is room for words below the bars
 _NAME_LENGTH = 26
+_BARE_TOP, _BARE_BOTTOM = 14, 48  # pixels around the plot of a picture whose title and legend stand beside it
+_LEAST_PITCH = 18  # of a lane in such a picture: that of its name
 
 
 @dataclass(frozen=True)
@@ -45,6 +47,7 @@ class Plane:
     colours: Palette
     axis: TimeAxis
     width: int = LEAST_WIDTH
+    height: int | None = None  # of a picture whose title and legend stand beside it
 
     @property
     def trace(self) -> Trace:
@@ -96,10 +99,14 @@ class Plane:
     def frame(self, legend: Legend, heading: Heading) -> Frame:
         few = min(_SMALLEST_PLANE, 150 + 45 * len(self.rows))
         plot = min(max(few, len(self.rows) * _ROW_PIXELS), _LARGEST_PLANE)
+        if self.height is not None:
+            plot = self.height - _BARE_TOP - _BARE_BOTTOM
         y_range = (-0.8, self.top + _HEAD_PIXELS * (self.top + 0.8) / (plot - _HEAD_PIXELS))
         widest = max(text_size(f"{self.trace.batch.offset[row]:,}", 13)[0] for row in self.rows[[0, -1]])
         left = round(46 + widest)
         top, bottom = heading.height, legend.height(self.width - left - 24)
+        if self.height is not None:
+            top, bottom = _BARE_TOP, _BARE_BOTTOM
         return Frame(self.width, plot + top + bottom, left, 24, top, bottom, self.x_range_ms, y_range)
 
     def _stair(self, lag_ms: int) -> Outline:
@@ -151,6 +158,7 @@ class Lanes:
     colours: Palette
     axis: TimeAxis
     width: int = LEAST_WIDTH
+    height: int | None = None  # of a picture whose title and legend stand beside it; more if the lanes need more
 
     @property
     def trace(self) -> Trace:
@@ -159,7 +167,14 @@ class Lanes:
 
     @property
     def pitch(self) -> int:
-        return usual_pitch(len(self.board.lanes))
+        return usual_pitch(len(self.board.lanes)) if self.height is None else max(self.given_pitch, _LEAST_PITCH)
+
+    @property
+    def given_pitch(self) -> int:
+        """Pixels of each lane in a picture of the height that is given."""
+        assert self.height is not None
+        room = (self.height - _BARE_TOP - _BARE_BOTTOM) // max(len(self.board.lanes), 1)
+        return min(room, _LARGEST_PITCH)
 
     @property
     def bars(self) -> str:
@@ -238,6 +253,8 @@ class Lanes:
         names = max((text_size(f"<b>{self.name(lane)}</b>", 13)[0] for lane in self.board.lanes), default=40)
         left = round(22 + names)
         top, bottom = heading.height, legend.height(self.width - left - 24)
+        if self.height is not None:
+            top, bottom = _BARE_TOP, _BARE_BOTTOM
         height = count * self.pitch + top + bottom
         return Frame(self.width, height, left, 24, top, bottom, self.x_range_ms, (-0.55, count - 0.45))
 

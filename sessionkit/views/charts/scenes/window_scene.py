@@ -227,7 +227,10 @@ class WindowLanes(Lanes):
     def pitch(self) -> int:
         most = max(self.sublane_counts, default=1)
         high = 2 * _EDGE_PIXELS + _HIGHEST_BAR * most
-        return max(min(super().pitch, high), 2 * _EDGE_PIXELS + max(_SUBLANE_PIXELS * most, _BARS_PIXELS))
+        bars = _SUBLANE_PIXELS * most
+        if self.height is None:
+            bars = max(bars, _BARS_PIXELS)
+        return max(min(super().pitch, high), 2 * _EDGE_PIXELS + bars)
 
     @property
     def above(self) -> float:

@@ -1,0 +1,239 @@
+"""What can be set on a board, by a person or by Python: lengths of time, steps, choices, texts, buttons."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from sessionkit.base.durations import duration_ms, show_duration
+from sessionkit.errors import InvalidArgument
+
+
+class Control:
+    """Something on a board that a person or Python sets; its board hears of each change.
+
+    Args:
+        name: by which the browser and the board know it.
+        label: what a person reads, and a screen reader says.
+        hint: what else there is to know of it.
+        views: the views of the board that show it; all of them if none is named.
+    """
+
+    kind: ClassVar[str]
+
+    def __init__(self, name: str, label: str, hint: str = "", views: Sequence[str] = ()) -> None:
+        self.name, self.label, self.hint, self.views = name, label, hint, tuple(views)
+        self.on_change: Callable[[Control], None] = lambda _: None  # its board's
+
+    def spec(self) -> dict[str, Any]:
+        """What the browser makes it from."""
+        return {"name": self.name, "kind": self.kind, "label": self.label, "hint": self.hint, "views": self.views}
+
+    @property
+    def shown(self) -> Any:
+        """What it is set to, as the browser shows it."""
+        return None
+
+    def take(self, sent: Any) -> None:
+        """Sets it to what a browser sent; what it cannot be set to changes nothing."""
+
+
+class Steps(Control):
+    """A slider over steps that have names."""
+
+    kind = "slider"
+
+    def __init__(self, name: str, label: str, words: Sequence[str], place: int, **options: Any) -> None:
+        super().__init__(name, label, **options)
+        self.words, self._place = list(words), place
+
+    @property
+    def place(self) -> int:
+        """Which step it stands on, from 0; can be set."""
+        return self._place
+
+    @place.setter
+    def place(self, place: int) -> None:
+        self.take(place)
+
+    def spec(self) -> dict[str, Any]:
+        return {**super().spec(), "words": self.words}
+
+    @property
+    def shown(self) -> Any:
+        return self._place
+
+    def take(self, sent: Any) -> None:
+        if isinstance(sent, int) and 0 <= sent < len(self.words) and sent != self._place:
+            self._place = sent
+            self.on_change(self)
+
+
+class Length(Control):
+    """A length of time: a slider over round lengths, and a field for any other.
+
+    Example:
+        >>> grace = Length("grace", [1_000, 60_000], 5_000)
+        >>> grace.words, grace.place
+        (['1 s', '5 s', '1 min'], 1)
+    """
+
+    kind = "slider"
+
+    def __init__(self, name: str, steps_ms: Sequence[int], value_ms: int) -> None:
+        super().__init__(name, name.replace("_", " "), "a number with a unit, such as 1h 30m")
+        self._steps_ms, self.value_ms, self.refused = sorted({*steps_ms, value_ms}), value_ms, ""
+
+    @property
+    def words(self) -> list[str]:
+        """The lengths that it offers."""
+        return [show_duration(ms) for ms in self._steps_ms]
+
+    @property
+    def place(self) -> int:
+        """Which of them it stands on, from 0; can be set."""
+        return self._steps_ms.index(self.value_ms)
+
+    @place.setter
+    def place(self, place: int) -> None:
+        self.take(place)
+
+    def choose(self, value_ms: int) -> None:
+        """Sets the length without a word to the board; one that is no step becomes one."""
+        self._steps_ms = sorted({*self._steps_ms, value_ms})
+        self.value_ms, self.refused = value_ms, ""
+
+    def spec(self) -> dict[str, Any]:
+        return {**super().spec(), "words": self.words, "typed": True, "refused": self.refused}
+
+    @property
+    def shown(self) -> Any:
+        return self.place
+
+    def take(self, sent: Any) -> None:
+        if isinstance(sent, str):
+            try:
+                self.choose(duration_ms(sent, self.label))
+            except InvalidArgument as error:
+                self.refused = str(error)
+        elif isinstance(sent, int) and 0 <= sent < len(self._steps_ms):
+            self.choose(self._steps_ms[sent])
+        self.on_change(self)
+
+
+class Choice(Control):
+    """One of some values: a row of buttons, or a list to choose from.
+
+    Args:
+        options: (what a person reads, value) of each.
+        look: "buttons", "list", or "tabs" for what the board shows.
+    """
+
+    kind = "choice"
+
+    def __init__(
+        self, name: str, label: str, options: Sequence[tuple[str, Any]], value: Any, *, look: str, **more: Any
+    ) -> None:
+        super().__init__(name, label, **more)
+        self.options, self._value, self.kind = list(options), value, look  # type: ignore[misc]
+
+    @property
+    def value(self) -> Any:
+        """What is chosen; can be set."""
+        return self._value
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self.take(next((at for at, (_, each) in enumerate(self.options) if each == value), -1))
+
+    def offer(self, options: Sequence[tuple[str, Any]], value: Any) -> None:
+        """Exchanges the options without a word to the board."""
+        self.options, self._value = list(options), value
+
+    def spec(self) -> dict[str, Any]:
+        values = [str(value) for _, value in self.options] if self.kind == "tabs" else []
+        return {**super().spec(), "words": [words for words, _ in self.options], "options": values}
+
+    @property
+    def shown(self) -> Any:
+        return next((at for at, (_, each) in enumerate(self.options) if each == self._value), -1)
+
+    def take(self, sent: Any) -> None:
+        if isinstance(sent, int) and 0 <= sent < len(self.options) and sent != self.shown:
+            self._value = self.options[sent][1]
+            self.on_change(self)
+
+
+class Field(Control):
+    """A line of text."""
+
+    kind = "field"
+
+    def __init__(self, name: str, label: str, value: str = "", **options: Any) -> None:
+        super().__init__(name, label, **options)
+        self._value = value
+
+    @property
+    def value(self) -> str:
+        """The text; can be set."""
+        return self._value
+
+    @value.setter
+    def value(self, value: str) -> None:
+        self.take(value)
+
+    @property
+    def shown(self) -> Any:
+        return self._value
+
+    def take(self, sent: Any) -> None:
+        if isinstance(sent, str) and sent != self._value:
+            self._value = sent
+            self.on_change(self)
+
+
+class Button(Control):
+    """Something to do."""
+
+    kind = "button"
+
+    def press(self) -> None:
+        """Does it."""
+        self.on_change(self)
+
+    def take(self, sent: Any) -> None:
+        self.press()
+
+
+class Switch(Control):
+    """On or off."""
+
+    kind = "switch"
+    is_on = False
+
+    @property
+    def shown(self) -> Any:
+        return self.is_on
+
+    def take(self, sent: Any) -> None:
+        if isinstance(sent, bool) and sent != self.is_on:
+            self.is_on = sent
+            self.on_change(self)
+
+
+class Play(Control):
+    """A button that moves a slider on, step by step: the browser does it.
+
+    Args:
+        slider: the name of the slider.
+        step_ms: from one step to the next.
+    """
+
+    kind = "play"
+
+    def __init__(self, name: str, label: str, slider: str, step_ms: int) -> None:
+        super().__init__(name, label)
+        self._slider, self._step_ms = slider, step_ms
+
+    def spec(self) -> dict[str, Any]:
+        return {**super().spec(), "slider": self._slider, "step_ms": self._step_ms}
