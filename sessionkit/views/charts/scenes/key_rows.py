@@ -247,7 +247,9 @@ class KeyRows:
             for span in self.spans[window]
             if span[0] <= last and span[1] >= first
         ]
-        steps = self.steps([window for window, *_ in alive], first, last)
+        steps = self.steps(
+            list(dict.fromkeys(window for window, *_ in alive)), first, last
+        )  # it may have several lives
         found = (self._life(span, steps, rows) for span in alive)
         return [life for life in found if life is not None]
 
