@@ -192,8 +192,11 @@ def names() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[example.name for example in EXAMPLES])
-def test_examples_run(example: doctest.DocTest, names: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_examples_run(
+    example: doctest.DocTest, names: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "environ", os.environ.copy())  # an example may choose a Java
+    monkeypatch.chdir(tmp_path)  # some write a file
     own = {name: value for name, value in example.globs.items() if not hasattr(builtins, name)}
     example.globs = {**own, **names}
     said: list[str] = []

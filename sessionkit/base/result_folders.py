@@ -238,6 +238,25 @@ class Results:
                         os.close(lock)
 
 
+def write_whole(path: Path, write: Write) -> None:
+    """Has `write` make a file beside `path`, which takes its place once it is whole.
+
+    Raises:
+        WriteFailed: the disk refuses it; nothing is left behind.
+    """
+    aside = path.with_name(f".sessionkit-{uuid4().hex}{path.suffix}")
+    try:
+        write(aside)
+        os.replace(aside, path)
+    except OSError as error:
+        want = "a folder that exists and can be written to, on a disk with free space"
+        got = f"{shorten(path, 500)} ({error.strerror})"
+        raise WriteFailed(problem("the file cannot be written", got, want)) from error
+    finally:
+        with contextlib.suppress(OSError):  # such as a path through a file
+            aside.unlink(missing_ok=True)
+
+
 def save(rows: DataFrame, path: Path) -> None:
     """Has Spark write Parquet there, where nothing is yet."""
     save_at(rows, f"file://{path.absolute()}")  # Hadoop takes it as it is, unescaped

@@ -47,6 +47,17 @@ def html_block(inner: str) -> str:
     return f'<div class="mathjax_ignore tex2jax_ignore">{inner}</div>'
 
 
+def inert_json(value: object) -> str:
+    """`value` as JSON that cannot end the element it stands in: the characters of markup as their escapes.
+
+    Example:
+        >>> print(inert_json({"key": "</script>"}))
+        {"key":"\\u003c/script\\u003e"}
+    """
+    text = json.dumps(value, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
 def literal(value: object) -> str:
     """`value` as Python code, text in double quotes; what is not seen, or turns the letters around it, is escaped.
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.assets import read_asset
+from sessionkit.base.assets import policy, read_asset
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_html, percent, plural
@@ -27,7 +24,7 @@ from sessionkit.report.session_parts import session_sections
 from sessionkit.report.sessions import Sessions
 from sessionkit.report.written import as_arrow
 from sessionkit.run import Run
-from sessionkit.views.charts.drawing.script import plotly_script
+from sessionkit.views.page.html import script, style
 from sessionkit.windows.session import SessionWindows
 
 TITLE_LENGTH = 120
@@ -125,42 +122,15 @@ def page(findings: Findings) -> str:
             parts.append(pictures(run))
         parts.append(dropped_sections(findings, run))
     parts.append(_code(findings))
-    style, script, plotly = read_asset("report.css"), read_asset("report.js"), plotly_script()
+    css, js = f"{read_asset('report.css')}{style()}", script()
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{_policy((plotly, script), style)}'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy([js], [css])}'
         f"<title>{title}</title>"
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         '<meta name="color-scheme" content="light dark">'
-        f"<style>{style}</style>{_empty_styles(plotly)}</head><body><main><h1>{title}</h1>{''.join(parts)}</main>"
-        f"<script>{plotly}</script><script>{script}</script></body></html>"
+        f"<style>{css}</style></head><body><main><h1>{title}</h1>{''.join(parts)}</main>"
+        f"<script>{js}</script></body></html>"
     )
-
-
-def _policy(scripts: Sequence[str], style: str) -> str:
-    """What the page may do, for the browser to hold it to: run and wear what it brings along, and load nothing.
-
-    plotly begins with an empty style, to which it adds rules, and draws density as an image that is written in place.
-    """
-    rules = {
-        "default-src": "'none'",
-        "script-src": " ".join(map(_digest, scripts)),
-        "style-src": f"{_digest(style)} {_digest('')}",
-        "img-src": "data:",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-    }
-    said = "; ".join(f"{name} {value}" for name, value in rules.items())
-    return f'<meta http-equiv="Content-Security-Policy" content="{said}">'
-
-
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
-
-
-def _empty_styles(plotly: str) -> str:
-    """Styles of maps, which plotly adds where they are not there; the policy would refuse them on the console."""
-    names = re.findall(r'document\.getElementById\("([0-9a-f]{64})"\)', plotly)
-    return "".join(f'<style id="{name}"></style>' for name in names)
 
 
 def _lead(findings: Findings) -> str:

@@ -7,11 +7,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
-from uuid import uuid4
 
 import pyarrow as pa
 
-from sessionkit.errors import InvalidArgument, UnsupportedData, WriteFailed, problem, shorten
+from sessionkit.base.result_folders import write_whole
+from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 
 FORMATS = ("csv", "parquet")
 
@@ -63,16 +63,7 @@ def write_new_file(path: Path, write: Callable[[Path], object], *, overwrite: bo
         WriteFailed: the disk refuses it; nothing is left behind.
     """
     check_free(path, overwrite=overwrite)
-    aside = path.with_name(f".sessionkit-{uuid4().hex}{path.suffix}")
-    try:
-        write(aside)
-        os.replace(aside, path)
-    except OSError as error:
-        want = "a folder that exists and can be written to, on a disk with free space"
-        got = f"{shorten(path, 500)} ({error.strerror})"
-        raise WriteFailed(problem("the file cannot be written", got, want)) from error
-    finally:
-        aside.unlink(missing_ok=True)
+    write_whole(path, write)
 
 
 def check_free(path: Path, *, overwrite: bool) -> None:

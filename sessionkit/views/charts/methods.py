@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 class _Drawn(Protocol):
     """What a run has that its pictures need."""
 
+    @property
+    def plan(self) -> Any: ...
     @property
     def trace(self) -> Any: ...
     @property
@@ -114,6 +118,53 @@ class Pictures:
             There is one partition: nothing is ahead of it or behind it.
         """
         return PartitionTimes(self.trace, self._windows)
+
+    @called_as('run.write_html("clicks.html")')
+    def write_html(
+        self: _Drawn,
+        path: str | Path,
+        *,
+        keys: Iterable[Any] | None = None,
+        most_records: int = 100_000,
+        hide_keys: bool = False,
+        title: str | None = None,
+    ) -> Path:
+        """Writes a page with sliders that needs no kernel and no network: who opens it can ask "what if".
+
+        Its sliders move the lengths of the windows, and the browser decides the records anew: windows, merges, drops,
+        the lanes of many keys, the plane of one, and what the settings cost. The page carries the times of the records
+        and their keys, so it is as private as these; it says so at its top. An existing file is replaced.
+
+        Args:
+            path: the file.
+            keys: only the records of these keys.
+            most_records: of more, only as many keys are taken as have at most so many records together. A key comes
+                with all its records, each at the stream time that all records of the run had made.
+            hide_keys: numbers the keys, "key 1", instead of naming them.
+            title: of the page; without it, the key columns and the windows.
+        Returns:
+            The path.
+        Raises:
+            NotBuilt: the page cannot recompute this run: sliding windows, windows without a grace, rules="kafka", or
+                windows that a store held before.
+            InvalidData: times from 2**53 ms on, which are no exact numbers in JavaScript.
+            InvalidArgument: no key has at most `most_records` records, or those of `keys` are more.
+            UnknownRecord: the run holds no such key.
+            WriteFailed: the folder is not there, or cannot be written to.
+            NotKept: the run was started with `trace=False`.
+        Example:
+            >>> plan.run(monday).write_html("monday.html").name
+            'monday.html'
+        """
+        from sessionkit.base.result_folders import write_whole
+        from sessionkit.views.page.html import Page, page_html
+
+        named = None if keys is None else [self._key(key) for key in keys]
+        page = Page(self, named, most_records, hide_keys)
+        said = f"{', '.join(self.plan.source.keys)}: {self._windows.in_words()}" if title is None else title
+        text, place = page_html(page, said, self.plan), Path(path)
+        write_whole(place, lambda aside: aside.write_text(text, encoding="utf-8"))
+        return place
 
     @cached_property
     def all_lanes(self: _Drawn) -> Any:

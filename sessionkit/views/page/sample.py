@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,11 +34,20 @@ class Sample(NamedTuple):
         return len(self.rows) == self.all_records
 
 
-def sample(trace: Trace, keys: Iterable[object] | None, most_records: int, most_eventful: object) -> Sample:
+def sample(
+    trace: Trace,
+    keys: Iterable[object] | None,
+    most_records: int,
+    most_eventful: object = None,
+    *,
+    by_name: bool = True,
+) -> Sample:
     """All records, or those of `keys`, or of as many keys drawn at random as have at most `most_records`.
 
     A page that needs a choice has the key with most to see; the others are drawn, so that shares stay about right.
 
+    Args:
+        by_name: the keys are in the order of their names; else in that of the data, which does not tell of them.
     Raises:
         InvalidArgument: less than one record, or no key fits.
         UnknownRecord: the run holds no such key.
@@ -45,6 +55,7 @@ def sample(trace: Trace, keys: Iterable[object] | None, most_records: int, most_
     if most_records < 1:
         raise InvalidArgument(problem("most_records is a number of records", most_records, "1 or more"))
     key, count = trace.batch.key, len(trace.keys)
+    ordered = partial(_by_name, trace) if by_name else np.sort
     if keys is not None:
         asked = np.unique(np.array([key_code(trace, each) for each in keys], np.intp))
         found = _of_keys(key, asked, count)
@@ -52,15 +63,15 @@ def sample(trace: Trace, keys: Iterable[object] | None, most_records: int, most_
             want = f"fewer keys, or most_records={len(found)}"
             got = f"{len(found):,} records with most_records={most_records:,}"
             raise InvalidArgument(problem("the records of these keys are too many for a page", got, want))
-        return Sample(found, _by_name(trace, asked), count, len(trace), was_asked=True)
+        return Sample(found, ordered(asked), count, len(trace), was_asked=True)
     if len(trace) <= most_records:
-        return Sample(np.arange(len(trace)), _by_name(trace, np.arange(count)), count, len(trace), was_asked=False)
+        return Sample(np.arange(len(trace)), ordered(np.arange(count)), count, len(trace), was_asked=False)
     drawn = _drawn(np.bincount(key[key >= 0], minlength=count), key_code(trace, most_eventful), most_records)
     if not len(drawn):
         fewest = int(np.bincount(key[key >= 0], minlength=count).min())
         want = f"most_records={fewest} or more: a page carries all records of a key"
         raise InvalidArgument(problem("no key has so few records", f"most_records={most_records}", want))
-    return Sample(_of_keys(key, drawn, count), _by_name(trace, drawn), count, len(trace), was_asked=False)
+    return Sample(_of_keys(key, drawn, count), ordered(drawn), count, len(trace), was_asked=False)
 
 
 def _by_name(trace: Trace, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:

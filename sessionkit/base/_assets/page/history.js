@@ -2,6 +2,7 @@
 // session_history.py and window_history.py in sessionkit/views/charts/scenes have it.
 
 const MOST_ROWS = 120;
+const MOST_HELD = 160; // of a stretch that stays while settings change what is telling in it
 const BOTTOM = -2; // bodies that go on are drawn to here, in rows beyond the first and the last
 const TOP = 0.9;
 const FEWEST_ROWS = 40;
@@ -125,17 +126,29 @@ function spansOf({ records, done, windows, closed }) {
 
 // ---- which rows
 
-// The records to show: all that fit, or the stretch with most to see; with `from`, those from there on.
-function chooseRows(history, from = null) {
-  let rows = history.ofPartition;
-  if (rows.length <= MOST_ROWS) return rows;
-  const isTelling = tellingOf(history);
-  rows = rows.filter((i) => isTelling[i]);
-  history.telling = rows;
-  if (rows.length <= MOST_ROWS) return rows;
-  if (from === null) return mostToSee(history, rows);
-  const at = Math.min(searchSorted(rows, from), rows.length - MOST_ROWS);
-  return rows.slice(at, at + MOST_ROWS);
+// The records to show: all that fit, or the stretch with most to see; or those between two records, `held`.
+function chooseRows(history, held = null) {
+  const all = history.ofPartition;
+  if (all.length <= MOST_ROWS) return all;
+  if (held) {
+    const rows = all.slice(searchSorted(all, held[0]), searchSorted(all, held[1], true));
+    return rows.length <= MOST_ROWS ? rows : telling(history, rows).slice(0, MOST_HELD);
+  }
+  const rows = telling(history, all);
+  return rows.length <= MOST_ROWS ? rows : mostToSee(history, rows);
+}
+
+// So many telling records before (-) or behind (+) those that are shown: the first and the last of them.
+function turned(history, rows, step) {
+  const all = telling(history, history.ofPartition);
+  const at = Math.min(Math.max(searchSorted(all, rows[0]) + step, 0), Math.max(all.length - MOST_ROWS, 0));
+  return [all[at], all[Math.min(at + MOST_ROWS, all.length) - 1]];
+}
+
+// `rows` without the records of other keys that moved little or nothing.
+function telling(history, rows) {
+  history.isTelling ??= tellingOf(history);
+  return rows.filter((i) => history.isTelling[i]);
 }
 
 // 1 for the key's records and the closures of its windows, with as many movers of stream time as it takes to see it

@@ -4,9 +4,11 @@
 const SORTS = ["drops", "merges", "activity", "key"];
 const MOST_SUBLANES = 8;
 
-// All lanes: a slot for each key in each partition where it has records.
-function allLanes(records) {
-  return Object.keys(rowsBySlot(records)).map(Number);
+// All lanes: a slot for each key in each partition where it has records, those without a usable time included.
+function allLanes({ count, key, partition, partitions }) {
+  const found = new Set();
+  for (let i = 0; i < count; i++) if (key[i] >= 0) found.add(key[i] * partitions + partition[i]);
+  return [...found].sort((a, b) => a - b);
 }
 
 // The lanes in the order asked for, within a span; what they have equally often goes by records, then by key.
@@ -17,7 +19,7 @@ function ranked(records, done, sort, first, last) {
   const counts = new Map();
   for (const slot of lanes) {
     const count = { drops: 0, merges: 0, activity: 0 };
-    for (const i of bySlot[slot]) {
+    for (const i of bySlot[slot] ?? []) {
       if (records.time[i] < first || records.time[i] > last) continue;
       count.activity++;
       if (late[i]) count.drops++;
@@ -67,7 +69,7 @@ function lanesScene(records, lengths, done, lanes, first, last) {
   scene.open = scene.windows.filter((window) => !done.isClosed[window]);
   scene.closed = scene.windows.filter((window) => done.isClosed[window]);
   const bySlot = rowsBySlot(records);
-  scene.shown = lanes.flatMap((slot) => bySlot[slot].filter((i) => records.time[i] >= first && records.time[i] <= last));
+  scene.shown = lanes.flatMap((slot) => (bySlot[slot] ?? []).filter((i) => records.time[i] >= first && records.time[i] <= last));
   scene.drops = scene.shown.filter((i) => done.decision[i] === LATE).sort((a, b) => a - b);
   const partitions = new Set(lanes.map((slot) => slot % records.partitions));
   const now = partitions.size === 1 ? records.lastStream[[...partitions][0]] : NONE;
@@ -135,4 +137,67 @@ function lackedBy(scene, i) {
   const { records, lengths, done } = scene;
   const first = touchesByRecord(records, done);
   return records.stream[i] - done.lag - (done.touches.start[first[i + 1] - 1] + lengths.size - 1);
+}
+
+// ---- the part with the most to see
+
+const ROOMY_WINDOWS = 8; // windows a lane that can be told apart
+const LENGTHS = 24; // windows that cannot grow, side by side
+const SPANS = [
+  ...[1, 10, 100],
+  ...[1, 5, 15].map((count) => count * SECOND),
+  ...[1, 5, 15].map((count) => count * MINUTE),
+  ...[1, 3, 6, 12].map((count) => count * HOUR),
+  ...[1, 2, 7, 14, 28, 91, 364].map((count) => count * DAY),
+];
+
+// The whole extent where it can be read, else the day (or hour, …) with most drops, merges and rescues.
+function mostEventful(records, lengths, done, lanes, clock) {
+  const [first, last] = extentOf(records, done, lanes);
+  const standing = done.windows.start.filter((_, window) => !done.windows.mergedInto || done.windows.mergedInto[window] === NONE).length;
+  const readable = ROOMY_WINDOWS * lanes.length;
+  if (standing <= readable) return [first, last];
+  const longest = done.kind === "session" ? 0 : lengths.size;
+  const wanted = Math.max(floorDiv((last - first) * readable, standing), LENGTHS * longest);
+  if (wanted >= last - first) return [first, last];
+  const span = SPANS.filter((each) => each <= wanted).at(-1) ?? Math.max(wanted, 1);
+  const cellOf = (time) => floorDiv(Math.trunc(clock.place(time)), span);
+  const late = lateForSome(done);
+  const counts = new Map(); // of each cell: drops, merges, rescues, records
+  for (let i = 0; i < records.count; i++) {
+    if (records.slot[i] === NONE) continue;
+    const cell = cellOf(records.time[i]);
+    if (!counts.has(cell)) counts.set(cell, [0, 0, 0, 0]);
+    const count = counts.get(cell);
+    if (late[i]) count[0]++;
+    if (done.decision[i] === MERGED) count[1]++;
+    if (done.decision[i] < LATE && records.time[i] < records.stream[i] - done.lag) count[2]++;
+    count[3]++;
+  }
+  const cells = [...counts.keys()].sort((a, b) => a - b);
+  const eventful = ([drops, merges, rescues]) => 2 * Math.sqrt(drops) + 6 * Math.sqrt(merges) + Math.sqrt(rescues);
+  const any = cells.some((cell) => eventful(counts.get(cell)) > 0);
+  const worth = (cell) => (any ? eventful(counts.get(cell)) : counts.get(cell)[3]);
+  let best = cells[0];
+  for (const cell of cells) if (worth(cell) > worth(best)) best = cell;
+  return withoutEmptyEnds(records, done, lanes, clock.timeAt(best * span), clock.timeAt((best + 1) * span) - 1);
+}
+
+// The span without the empty time at its ends.
+function withoutEmptyEnds(records, done, lanes, low, high) {
+  let start = Infinity;
+  let end = -Infinity;
+  for (let i = 0; i < records.count; i++) {
+    if (records.slot[i] === NONE || records.time[i] < low || records.time[i] > high) continue;
+    start = Math.min(start, records.time[i]);
+    end = Math.max(end, records.time[i]);
+  }
+  const { windows } = done;
+  for (let window = 0; window < windows.start.length; window++) {
+    if (windows.mergedInto && windows.mergedInto[window] !== NONE) continue;
+    if (windows.end[window] < low || windows.start[window] > high) continue;
+    start = Math.min(start, windows.start[window]);
+    end = Math.max(end, windows.end[window]);
+  }
+  return start <= end ? [Math.max(low, start), Math.min(high, end)] : [low, high];
 }

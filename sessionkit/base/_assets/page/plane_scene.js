@@ -136,7 +136,7 @@ function addWindows(scene) {
   const kept = scene.lives.map(({ steps }) => steps[0][1]);
   scene.deep = depth(kept, lengths.size);
   const places = kept.map((start) => placeOf(start, lengths));
-  scene.layers = Array.from({ length: Math.max(-1, ...places) + 1 }, () => new Outline());
+  scene.layers = Array.from({ length: Math.max(0, ...places) + 1 }, () => new Outline());
   scene.feet = new Outline();
   scene.lives.forEach(({ steps, end }, n) => {
     scene.layers[places[n]].add(...growing(steps, end));

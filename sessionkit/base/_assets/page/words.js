@@ -31,6 +31,18 @@ function showDuration(length) {
   return parts.join(" ") || "0 s";
 }
 
+// A length as a person says it: from a minute on to the second, from an hour on to the minute.
+function aboutDuration(length) {
+  const step = length >= HOUR ? MINUTE : length >= MINUTE ? SECOND : MILLISECOND;
+  return showDuration(Math.round(length / step) * step);
+}
+
+// A grace that is as good as this one and takes as few words.
+function enoughDuration(length) {
+  const step = length >= HOUR ? MINUTE : length >= MINUTE ? SECOND : MILLISECOND;
+  return showDuration(Math.ceil(length / step) * step);
+}
+
 const NAMES = {
   ms: /^(ms|msecs?|millis?|milliseconds?)$/,
   s: /^(s|secs?|seconds?)$/,
@@ -96,9 +108,11 @@ function clockOf({ changes, offsets, slowFrom, isElapsed }) {
     const iso = new Date(time + offset).toISOString().replace("T", " ").replace("Z", "");
     return (time % 1000 ? iso : iso.slice(0, -4)) + suffix;
   };
-  if (isElapsed) return { show: showDuration, short: showDuration, place: (time) => time, timeAt: Math.round, isElapsed };
+  const plain = { place: (time) => time, timeAt: Math.round, isElapsed };
+  if (isElapsed) return { show: showDuration, short: showDuration, about: aboutDuration, ...plain };
   const short = (time) => date(time).replace(/(\d\d:\d\d):00(?=$|[+-])/, "$1");
-  return changes.length || offsets[0] ? { show: date, short, place, timeAt, isElapsed } : { show: date, short, place: (time) => time, timeAt: Math.round, isElapsed };
+  const about = (time) => short(time <= LAST_DATE ? Math.floor(time / MINUTE) * MINUTE : time);
+  return { show: date, short, about, ...plain, ...(changes.length || offsets[0] ? { place, timeAt } : {}) };
 }
 
 // Round places for so many ticks between two places of an axis, and how each is written.

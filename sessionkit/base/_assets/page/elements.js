@@ -1,0 +1,57 @@
+// Elements of the page. Every text that comes from data goes through `textContent`, never through markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+function put(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes ?? {})) {
+    if (name === "text") element.textContent = value;
+    else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== undefined) element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+const make = (tag, attributes, ...children) => put(document.createElement(tag), attributes, children);
+const draw = (tag, attributes, ...children) => put(document.createElementNS(SVG, tag), attributes, children);
+
+// A box of words that follows the pointer inside of `place`.
+class Tip {
+  constructor(place) {
+    this.place = place;
+    this.box = make("div", { class: "tip", hidden: "", "aria-hidden": "true" });
+    place.append(this.box);
+  }
+
+  show(text, x, y) {
+    if (!text) return this.hide();
+    this.box.textContent = text;
+    this.box.hidden = false;
+    const width = Math.min(360, this.place.clientWidth - 16);
+    this.box.style.maxWidth = `${width}px`;
+    const left = Math.min(Math.max(x + 14, 0), this.place.clientWidth - this.box.offsetWidth - 4);
+    this.box.style.left = `${Math.max(left, 0)}px`;
+    this.box.style.top = `${y + 18}px`;
+  }
+
+  hide() {
+    this.box.hidden = true;
+  }
+}
+
+// The entries of a legend: [class of the mark, words].
+function legend(entries) {
+  const symbols = {
+    circle: () => draw("circle", { cx: 8, cy: 8, r: 4.5 }),
+    diamond: () => draw("path", { d: "M8 2L14 8L8 14L2 8Z" }),
+    triangle: () => draw("path", { d: "M8 2.5L14 13L2 13Z" }),
+    cross: () => draw("path", { d: "M3.5 3.5L12.5 12.5M12.5 3.5L3.5 12.5" }),
+    bar: () => draw("rect", { x: 1, y: 4, width: 14, height: 8 }),
+    line: () => draw("path", { d: "M0 8H16" }),
+    bracket: () => draw("path", { d: "M2 5V11H14V5" }),
+  };
+  const items = entries.map(([mark, kind, words]) =>
+    make("li", {}, draw("svg", { class: `mark ${kind}`, width: 16, height: 16, "aria-hidden": "true" }, symbols[mark]()), make("span", { text: words })),
+  );
+  return make("ul", { class: "legend" }, ...items);
+}

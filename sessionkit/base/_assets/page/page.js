@@ -1,0 +1,442 @@
+// The page: settings on top, what they come to, and the pictures that follow them.
+
+const MOST_LANES = 40;
+const MOST_NAMED = 300; // keys in the list; the others are found by their letters
+const MOST_LISTED = 200; // windows in the table
+const HINTS = {
+  gap: "records of a key no further apart are in one session",
+  size: "how long a window is",
+  advance: "from the start of one window to that of the next",
+  grace: "how long after its end a window still takes late records",
+};
+
+const durationCode = (ms) => showDuration(ms).replace("min", "m").replace(/[ ,]/g, "");
+
+class WhatIf {
+  constructor(root, data, records) {
+    Object.assign(this, { root, data, records });
+    this.clock = clockOf(data.clock);
+    this.noun = data.lengths.kind === "session" ? "session" : "window";
+    this.lengths = { ...data.lengths };
+    this.asRun = { ...data.lengths };
+    this.tumbles = data.lengths.advance === data.lengths.size;
+    this.advance = data.lengths.advance;
+    this.sort = "drops";
+    this.held = null; // the first and the last record of the plane
+    this.build();
+    this.done = decide(records, this.lengths);
+    this.before = countsOf(records, this.done);
+    this.everything = allLanes(records);
+    [this.first, this.last] = mostEventful(records, this.lengths, this.done, this.everything, this.clock);
+    this.order();
+    this.key = this.mostEventfulSlot();
+    this.listKeys();
+    this.follow();
+  }
+
+  // ---- the parts of the page
+
+  build() {
+    const refuse = (words) => this.refuse(words);
+    const names = this.data.lengths.kind === "session" ? ["gap", "grace"] : ["size", "advance", "grace"];
+    const longest = Math.max(...names.map((name) => this.lengths[name]));
+    this.sliders = Object.fromEntries(
+      names.map((name) => {
+        const value = this.lengths[name];
+        const steps = name === "advance" ? this.advances() : ladderAround(value, value || longest || HOUR, name);
+        const words = name === "advance" ? (ms) => this.advanceWords(ms) : showDuration;
+        const changed = (ms) => this.set(name, ms);
+        return [name, new Slider({ id: `sk-${name}`, label: name, hint: HINTS[name], steps, value, words, changed, refuse })];
+      }),
+    );
+    this.reset = make("button", { type: "button", text: "as it was run", onclick: () => this.back() });
+    this.refused = make("p", { class: "refused", role: "alert", hidden: "" });
+    this.counts = make("div", { class: "counts", role: "status", "aria-live": "polite", "aria-label": "what these settings come to" });
+    this.code = make("code");
+    const settings = make("section", { class: "settings", "aria-label": "settings" });
+    settings.append(make("div", { class: "sliders" }, ...Object.values(this.sliders).map((slider) => slider.element)));
+    settings.append(this.counts, this.refused, make("p", { class: "code" }, this.reset, this.code));
+    this.why = make("p", { class: "why", role: "status", "aria-live": "polite", text: `Click a record, a cross or a ${this.noun}, or go there with the arrow keys: why it is so is told here.` });
+    this.root.replaceChildren(settings, this.why, this.buildLanes(), this.buildPlane());
+    new ResizeObserver(() => this.root.clientWidth !== this.width && this.redraw()).observe(this.root);
+    window.addEventListener("resize", () => this.redraw());
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
+    window.addEventListener("beforeprint", () => this.drawLanes(true));
+    window.addEventListener("afterprint", () => this.drawLanes());
+  }
+
+  buildLanes() {
+    const sorts = { drops: "drops first", merges: "merges first", activity: "most records first", key: "by key" };
+    const options = SORTS.filter((sort) => sort !== "merges" || this.noun === "session");
+    this.sorts = make("select", { id: "sk-sort", onchange: () => this.sortBy(this.sorts.value) }, ...options.map((sort) => make("option", { value: sort, text: sorts[sort] })));
+    const button = (text, label, act) => make("button", { type: "button", text, "aria-label": label, title: label, onclick: act });
+    const bar = make(
+      "div",
+      { class: "bar" },
+      make("label", { for: "sk-sort", text: "keys" }),
+      this.sorts,
+      make(
+        "span",
+        { class: "buttons", role: "group", "aria-label": "span of time" },
+        button("←", "earlier", () => this.move(-0.5, 1)),
+        button("→", "later", () => this.move(0.5, 1)),
+        button("+", "closer", () => this.move(0, 0.5)),
+        button("−", "wider", () => this.move(0, 2)),
+        button("most to see", "the part with the most to see", () => this.toMostEventful()),
+        button("everything", "all times", () => this.toEverything()),
+      ),
+    );
+    this.lanes = new LanesView({
+      keyName: (key) => this.data.keys[key],
+      words: (thing) => this.wordsFor(thing),
+      select: (slot, thing) => this.select(slot, thing),
+      colours: (isForPrint) => this.data.palettes[!isForPrint && window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"],
+      clock: this.clock,
+    });
+    this.lanes.canvas.addEventListener("told", ({ detail }) => (this.why.textContent = detail));
+    this.lanesWords = make("p", { class: "words" });
+    const isSession = this.noun === "session";
+    this.lanesLegend = legend([
+      ["circle", "record", "record"],
+      ...(isSession ? [["diamond", "bridge", "bridge: joins two sessions into one"]] : [["diamond", "bridge", "too late for some of its windows"]]),
+      ["triangle", "saved", `late, but its ${this.noun} is still open`],
+      ["cross", "drop", "dropped (+ the grace it lacked)"],
+      ["bar", "solid", `closed ${this.noun}: final`],
+      ["bar", "body", `open ${this.noun}: can still change`],
+      ...(isSession ? [["bar", "reach", "reach: a record in here joins (± gap)"], ["bracket", "merge", "sessions before they were merged"]] : []),
+      ["line", "close", "close line now"],
+      ["line", "stream", "stream time now"],
+    ]);
+    return make("section", { class: "lanes", "aria-label": "many keys" }, make("h2", { text: "Many keys, a lane each" }), this.lanesWords, bar, this.lanes.place, this.lanesLegend);
+  }
+
+  buildPlane() {
+    this.letters = make("input", { type: "search", id: "sk-find", autocomplete: "off", spellcheck: "false", oninput: () => this.listKeys(true) });
+    this.keys = make("select", { id: "sk-key", onchange: () => this.select(Number(this.keys.value), null) });
+    this.earlier = make("button", { type: "button", text: "↓ earlier arrivals", onclick: () => this.turn(-1) });
+    this.later = make("button", { type: "button", text: "↑ later arrivals", onclick: () => this.turn(1) });
+    const bar = make("div", { class: "bar" }, make("label", { for: "sk-key", text: "key" }), this.keys, make("label", { for: "sk-find", text: "find" }), this.letters, make("span", { class: "buttons" }, this.earlier, this.later));
+    this.plane = new PlaneView({ words: (thing) => this.wordsFor(thing), select: (thing) => this.select(this.key, thing), clock: this.clock });
+    this.plane.svg.addEventListener("told", ({ detail }) => (this.why.textContent = detail));
+    this.planeTitle = make("h2");
+    this.planeWords = make("p", { class: "words" });
+    const isSession = this.noun === "session";
+    const entries = legend([
+      ["circle", "record", "record"],
+      ["diamond", "bridge", isSession ? "bridge: joins two sessions into one" : "too late for some of its windows"],
+      ["triangle", "saved", `late, but its ${this.noun} is still open`],
+      ["cross", "drop", "dropped (dotted: the missing grace)"],
+      ["bar", "body", isSession ? "session, as it grows" : "window, from its first record on"],
+      ["line", "cap", "closed: the result is final"],
+      ["line", "close", `close line = stream time ${isSession ? "− gap " : ""}− grace`],
+      ["line", "stream", "stream time (newest event seen)"],
+      ["circle", "other", "other keys (they move stream time too)"],
+    ]);
+    this.table = make("table");
+    this.list = make("details", { class: "list", ontoggle: () => this.fillTable() }, make("summary"), make("div", { class: "scroll", tabindex: 0 }, this.table));
+    return make("section", { class: "one", "aria-label": "one key" }, this.planeTitle, this.planeWords, bar, this.plane.place, entries, this.list);
+  }
+
+  // ---- settings
+
+  advances() {
+    const { size } = this.lengths;
+    return [...LADDER.filter((ms) => ms < size && ms * 60 >= size), size];
+  }
+
+  advanceWords(ms) {
+    return ms === this.lengths.size ? `${showDuration(ms)}, the size: windows that do not overlap` : showDuration(ms);
+  }
+
+  set(name, ms) {
+    const wanted = { ...this.lengths, [name]: ms };
+    if (name === "advance") {
+      this.tumbles = ms === wanted.size;
+      this.advance = ms;
+    }
+    if (name === "size") wanted.advance = this.tumbles ? ms : Math.min(this.advance, ms);
+    this.wanted = wanted;
+    if (this.isWaiting) return; // the newest is taken when the next picture is painted
+    this.isWaiting = true;
+    requestAnimationFrame(() => {
+      this.isWaiting = false;
+      this.take(this.wanted);
+    });
+  }
+
+  // Decides the records anew under other lengths, and shows what comes of it.
+  take(lengths) {
+    try {
+      this.done = decide(this.records, lengths);
+    } catch (error) {
+      this.refuse(`${error.message}.`);
+      return;
+    }
+    this.lengths = lengths;
+    this.refused.hidden = true;
+    this.sliders.advance?.show(lengths.advance, this.advances());
+    this.follow();
+  }
+
+  refuse(words) {
+    this.refused.textContent = `${words} What is shown is still ${this.settingsInWords()}.`;
+    this.refused.hidden = false;
+  }
+
+  settingsInWords(lengths = this.lengths) {
+    return Object.keys(this.sliders).map((name) => `${name} ${showDuration(lengths[name])}`).join(", ");
+  }
+
+  back() {
+    this.tumbles = this.asRun.advance === this.asRun.size;
+    this.advance = this.asRun.advance;
+    for (const [name, slider] of Object.entries(this.sliders)) slider.show(this.asRun[name]);
+    this.take({ ...this.asRun });
+  }
+
+  // ---- what follows
+
+  follow() {
+    this.showCounts();
+    this.drawLanes();
+    this.drawPlane();
+    if (this.selected) this.explain(this.selected);
+  }
+
+  redraw() {
+    this.width = this.root.clientWidth;
+    this.drawLanes();
+    this.drawPlane();
+  }
+
+  showCounts() {
+    const { noun, before } = this;
+    const now = countsOf(this.records, this.done);
+    const share = now.usable ? `${percent(now.dropped / now.usable)} of the records` : "no records";
+    const end = noun === "session" ? "its last record" : "its end";
+    const tile = (value, name, words, change = 0, kind = "") => {
+      const more = change ? `${change > 0 ? "+" : "−"}${number(Math.abs(change))} ` : "";
+      return make("div", { class: `count ${kind}` }, make("b", { text: value }), make("span", { text: name }), make("small", { text: words }), make("small", { class: "change", text: more && `${more}against the plan` }));
+    };
+    const tiles = [tile(number(now.windows), `${noun}s`, `${number(now.closed)} final, ${number(now.open)} open`, now.windows - before.windows)];
+    if (noun === "session") tiles.push(tile(number(now.merges), "merges", "times a record joined two", now.merges - before.merges));
+    tiles.push(tile(number(now.dropped), "dropped", share, now.dropped - before.dropped, now.dropped ? "bad" : ""));
+    if (now.partly || before.partly) tiles.push(tile(number(now.partly), "partly late", "too late for some of their windows", now.partly - before.partly));
+    tiles.push(tile(number(now.kept), "late but kept", `their ${noun} was still open`, now.kept - before.kept));
+    const change = this.done.lag - closeLag(this.asRun);
+    const wait = tile(showDuration(this.done.lag), "until final", `after ${end}, in stream time`);
+    wait.lastChild.textContent = change ? `${change > 0 ? "+" : "−"}${showDuration(Math.abs(change))} against the plan` : "";
+    this.counts.replaceChildren(...tiles, wait);
+    const names = { gap: "inactivity_gap" };
+    const code = Object.keys(this.sliders).filter((name) => name !== "advance" || !this.tumbles).map((name) => `${names[name] ?? name}="${durationCode(this.lengths[name])}"`);
+    this.code.textContent = `plan.with_windows(${code.join(", ")})`;
+    this.reset.disabled = Object.keys(this.sliders).every((name) => this.lengths[name] === this.asRun[name]);
+  }
+
+  drawLanes(isForPrint = false) {
+    const { records, lengths, done, shown, first, last } = this;
+    const scene = lanesScene(records, lengths, done, shown, first, last);
+    const [low, high] = extentOf(records, done, shown);
+    this.lanes.show(scene, lanesRange(scene, first > low, last < high), this.key, isForPrint);
+    this.lanes.canvas.dataset.drawn = Number(this.lanes.canvas.dataset.drawn ?? 0) + 1;
+    const more = this.everything.length - shown.length;
+    const words = [
+      `${this.clock.about(Math.max(first, low))} to ${this.clock.about(Math.min(last, high))}: ${plural(scene.windows.length, this.noun)}, ${number(scene.drops.length)} dropped`,
+      ...(more ? [`${plural(more, "more key")} not shown`] : []),
+      ...(records.partitions > 1 && scene.streamTime === null ? ["several partitions, each with a stream time of its own: no close line is drawn"] : []),
+      ...(this.data.zone ? [`times are in ${this.data.zone}`] : []),
+    ];
+    this.lanesWords.textContent = words.join(" · ");
+    this.lanes.canvas.setAttribute("aria-label", `${words.join(". ")}. Arrow keys go from mark to mark, Enter chooses one.`);
+  }
+
+  drawPlane() {
+    if (this.key === null) {
+      this.planeTitle.textContent = "No key to show";
+      return;
+    }
+    const { records, lengths, done } = this;
+    const [key, partition] = [Math.floor(this.key / records.partitions), this.key % records.partitions];
+    const history = historyOf(records, lengths, done, key, partition);
+    const rows = chooseRows(history, this.held);
+    this.rows = rows;
+    this.held = rows.length ? [rows[0], rows.at(-1)] : null; // it stays while sliders move
+    this.plane.show(planeScene(history, rows), sizesOf(done));
+    const kept = history.own.filter((i) => done.decision[i] < LATE).length;
+    const dropped = history.own.length - kept;
+    const where = records.partitions > 1 ? `, partition ${records.partitionNumbers[partition]}` : "";
+    this.planeTitle.textContent = `Key “${this.data.keys[key]}”${where}: ${plural(kept, "record")} kept, ${number(dropped)} dropped`;
+    const isPart = rows.length < history.ofPartition.length;
+    const said = ["read upwards: each row is one arriving record; sideways is when it happened"];
+    if (isPart && rows.length) said.push(`shown: offsets ${number(records.offset[rows[0]])} to ${number(records.offset[rows.at(-1)])}, without records of other keys that moved little or nothing`);
+    this.planeWords.textContent = said.join(" · ");
+    this.earlier.disabled = !isPart || rows[0] <= history.ofPartition[0];
+    this.later.disabled = !isPart || rows.at(-1) >= history.ofPartition.at(-1);
+    this.plane.svg.setAttribute("aria-label", `${this.planeTitle.textContent}. Arrow keys go from record to record, Enter explains one.`);
+    this.plane.svg.dataset.drawn = Number(this.plane.svg.dataset.drawn ?? 0) + 1;
+    this.history = history;
+    this.fillTable();
+  }
+
+  // The windows of the key with their results, where the list is open.
+  fillTable() {
+    const { done, records, data, history } = this;
+    if (!history) return;
+    const rows = history.windows.filter((window) => !done.windows.mergedInto || done.windows.mergedInto[window] === NONE).sort((a, b) => done.windows.start[a] - done.windows.start[b]);
+    const some = rows.length > MOST_LISTED ? `the first ${MOST_LISTED} of ` : "";
+    this.list.firstChild.textContent = `${some}${plural(rows.length, this.noun)} of this key as a table`;
+    if (!this.list.open) return;
+    const results = data.results.map(([name, what, column]) => [name, resultsOf(done, what, records.values[column])]);
+    const head = make("tr", {}, ...["start", "end", "records", "", ...results.map(([name]) => name)].map((text) => make("th", { scope: "col", text })));
+    const sizes = sizesOf(done);
+    const body = rows.slice(0, MOST_LISTED).map((window) => {
+      const cells = [this.clock.show(done.windows.start[window]), this.clock.show(done.windows.end[window])];
+      const numbers = [number(sizes[window]), done.isClosed[window] ? "final" : "open", ...results.map(([, values]) => this.value(values[window]))];
+      return make("tr", {}, ...cells.map((text) => make("td", { text })), ...numbers.map((text) => make("td", { class: "n", text })));
+    });
+    this.table.replaceChildren(make("thead", {}, head), make("tbody", {}, ...body));
+  }
+
+  value(value) {
+    return value === null ? "" : number(value);
+  }
+
+  // ---- which keys, which times
+
+  order() {
+    this.shown = ranked(this.records, this.done, this.sort, this.first, this.last).slice(0, MOST_LANES);
+  }
+
+  sortBy(sort) {
+    this.sort = sort;
+    this.order();
+    this.drawLanes();
+  }
+
+  move(along, factor) {
+    const half = ((this.last - this.first) / 2) * factor;
+    const middle = (this.first + this.last) / 2 + along * (this.last - this.first);
+    [this.first, this.last] = [Math.floor(middle - half), Math.max(Math.ceil(middle + half), Math.floor(middle - half) + 1)];
+    this.drawLanes();
+  }
+
+  toMostEventful() {
+    [this.first, this.last] = mostEventful(this.records, this.lengths, this.done, this.everything, this.clock);
+    this.order();
+    this.drawLanes();
+  }
+
+  toEverything() {
+    [this.first, this.last] = extentOf(this.records, this.done, this.everything);
+    this.order();
+    this.drawLanes();
+  }
+
+  // Of the key with most drops, merges and rescues, the partition with most of its records.
+  mostEventfulSlot() {
+    const { records, done, everything } = this;
+    if (!everything.length) return null;
+    const score = new Float64Array(this.data.keys.length);
+    for (let i = 0; i < records.count; i++) {
+      if (records.slot[i] === NONE) continue;
+      const isMarked = done.decision[i] === LATE || done.decision[i] === MERGED;
+      const isKept = done.kind === "session" && done.decision[i] < LATE && records.time[i] < records.stream[i] - done.lag;
+      score[records.key[i]] += 3 * isMarked + 2 * isKept;
+    }
+    const asked = this.data.firstKey ?? null;
+    const key = asked ?? score.reduce((best, value, at) => (value > score[best] ? at : best), 0);
+    const mine = everything.filter((slot) => Math.floor(slot / records.partitions) === key);
+    const bySlot = rowsBySlot(records);
+    const size = (slot) => bySlot[slot]?.length ?? 0;
+    return mine.sort((a, b) => size(b) - size(a))[0] ?? everything[0];
+  }
+
+  listKeys(isSearch = false) {
+    const letters = this.letters.value.toLocaleLowerCase();
+    const named = (slot) => this.lanes.scene?.records && this.records.partitions > 1 ? `${this.data.keys[Math.floor(slot / this.records.partitions)]} · ${this.records.partitionNumbers[slot % this.records.partitions]}` : this.data.keys[Math.floor(slot / this.records.partitions)];
+    const matching = this.everything.filter((slot) => named(slot).toLocaleLowerCase().includes(letters)).slice(0, MOST_NAMED);
+    if (!letters && this.key !== null && !matching.includes(this.key)) matching.unshift(this.key);
+    this.keys.replaceChildren(...matching.map((slot) => make("option", { value: slot, text: named(slot) || "(empty)" })));
+    if (matching.includes(this.key)) this.keys.value = this.key;
+    else if (isSearch && matching.length) this.select(matching[0], null);
+  }
+
+  turn(step) {
+    this.held = turned(this.history, this.rows, step * Math.floor(MOST_ROWS / 2));
+    this.drawPlane();
+  }
+
+  select(slot, thing) {
+    if (slot !== this.key) {
+      this.key = slot;
+      this.held = null;
+      this.listKeys();
+      this.drawPlane();
+      this.drawLanes();
+    }
+    this.selected = thing && (thing.kind === "window" || thing.kind === "cap" ? { opener: this.done.windows.openedAt[thing.window], start: this.done.windows.start[thing.window] } : { record: thing.record });
+    if (this.selected) this.explain(this.selected);
+  }
+
+  explain(selected) {
+    if (selected.record !== undefined) this.why.textContent = this.explainer.record(selected.record);
+    else this.why.textContent = this.windowWords(this.windowOf(selected));
+  }
+
+  // The session that this record is in, or the window of its key that starts then; other settings make other ones.
+  windowOf({ opener, start }) {
+    const { done, records } = this;
+    if (done.kind === "session") {
+      let window = done.window[opener];
+      while (window !== NONE && done.windows.mergedInto[window] !== NONE) window = done.windows.mergedInto[window];
+      return window;
+    }
+    return done.windows.start.findIndex((each, window) => each === start && done.windows.slot[window] === records.slot[opener]);
+  }
+
+  get explainer() {
+    return new Explainer(this.records, this.lengths, this.done, this.data.keys, this.clock, this.data.zone);
+  }
+
+  windowWords(window) {
+    if (window < 0) return "Under these settings there is no such window.";
+    const { done, records, data } = this;
+    const results = data.results.filter(([, what]) => what !== "count").map(([name, what, column]) => [name, this.value(resultsOf(done, what, records.values[column])[window]) || "no value"]);
+    return this.explainer.window(window, sizesOf(done)[window], results);
+  }
+
+  // A few words for the pointer; the whole reason is told below the settings after a click.
+  wordsFor(thing) {
+    const { records, done, data, lengths } = this;
+    if (thing.kind === "window" || thing.kind === "cap") {
+      const { start, end, slot } = done.windows;
+      const [from, to] = thing.cap ? [thing.cap.start, thing.cap.end] : [start[thing.window], end[thing.window]];
+      const state = thing.cap ? "closed" : done.isClosed[thing.window] ? "closed" : "still open";
+      const size = thing.cap ? heldAt(this.plane.scene, thing.cap, sizesOf(done)) : sizesOf(done)[thing.window];
+      return `${data.keys[Math.floor(slot[thing.window] / records.partitions)]}: ${state}\n${this.clock.short(from)} to ${this.clock.short(to)}\n${plural(size, "record")}${to > from ? ` · ${aboutDuration(to - from)}` : ""}`;
+    }
+    const i = thing.record;
+    const said = [`${data.keys[records.key[i]]} · offset ${number(records.offset[i])} · ${this.clock.short(records.time[i])}`];
+    if (thing.kind === "other") return `${said[0]}\nanother key`;
+    if (done.decision[i] === LATE) {
+      const missing = lackedBy({ records, lengths, done }, i);
+      said.push(`dropped: ${enoughDuration(missing)} short`, `grace ${showDuration(lengths.grace)} → ${enoughDuration(lengths.grace + missing)} would keep it`);
+    } else if (done.decision[i] === MERGED) said.push("a bridge: it joined two sessions");
+    else if (lateForSome(done)[i]) said.push("too late for some of its windows");
+    else if (records.time[i] < records.stream[i] - done.lag) said.push(`late, but its ${this.noun} is still open`);
+    return said.join("\n");
+  }
+}
+
+async function start() {
+  for (const root of document.querySelectorAll(".what-if")) {
+    const data = JSON.parse(document.querySelector("script[data-what-if]").textContent);
+    try {
+      const records = recordsOf(await unpack(data), data.told);
+      globalThis.whatIf = new WhatIf(root, data, records);
+      root.dataset.ready = "";
+    } catch (error) {
+      root.append(make("p", { class: "refused", role: "alert", text: `The pictures could not be drawn: ${error.message}` }));
+    }
+  }
+}

@@ -1,0 +1,158 @@
+"""The page with sliders as HTML: what it carries in words, its script, its style, and what the browser lets it do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from sessionkit.base.assets import policy, read_asset
+from sessionkit.base.moments import wall_clock
+from sessionkit.base.text import escape_html, inert_json, plural
+from sessionkit.errors import shorten
+from sessionkit.trace.trace import Trace
+from sessionkit.views.charts.drawing.palettes import PALETTES
+from sessionkit.views.charts.scenes.key_rows import key_code
+from sessionkit.views.page.data import engine_data
+from sessionkit.views.page.sample import Sample, check_can_be_a_page, sample
+from sessionkit.views.words import SHORT_HISTORY_MS, zone_named
+from sessionkit.windows.contract import WindowKind
+
+SCRIPTS = (
+    *("engine", "records", "words", "history", "plane_scene", "lanes_scene", "explain"),
+    *("elements", "controls", "lanes", "plane", "page"),
+)
+TITLE_LENGTH = 120
+_AHEAD_MS = 2 * 366 * 86_400_000  # of what a clock shows behind the newest record
+_LAST_CLOCK_MS = 253_402_128_000_000
+_SAVED_TEXT = {"light": "#1F7A44", "dark": "#2FC48D"}  # as words green needs more contrast than as a mark
+
+
+class Page:
+    """A run as a page: which records it carries, and its parts.
+
+    Args:
+        call: what the user called, for errors.
+    Raises:
+        NotBuilt, InvalidData: the page's engine cannot make the run's decisions again.
+        InvalidArgument, UnknownRecord: as `sample` does.
+    """
+
+    def __init__(
+        self, run: Any, keys: Iterable[object] | None, most_records: int, hide_keys: bool, call: str = "write_html"
+    ) -> None:
+        windows: WindowKind = run.plan.complete_windows
+        check_can_be_a_page(run, windows, call)
+        trace: Trace = run.trace
+        eventful = run.most_eventful_key() if len(trace.keys) else None
+        self._run, self._trace, self._hidden = run, trace, hide_keys
+        self.sample: Sample = sample(trace, keys, most_records, eventful, by_name=not hide_keys)
+        self._places = {code: place for place, code in enumerate(self.sample.keys.tolist())}
+        self._eventful = -1 if eventful is None else key_code(trace, eventful)
+        self._engine = engine_data(run, trace, windows, self.sample)
+
+    @property
+    def content(self) -> str:
+        """The place of the pictures with all that they are made of; `style()` and `script()` bring it to life."""
+        nothing = "The sliders and pictures need JavaScript. It comes with this page; the page loads nothing."
+        return (
+            f'<div class="what-if"><noscript><p>{nothing}</p></noscript></div>'
+            f'<script type="application/json" data-what-if>{inert_json(self._data())}</script>'
+        )
+
+    def _data(self) -> dict[str, Any]:
+        names = self._trace.keys
+        labels = [
+            f"key {number}" if self._hidden else shorten(names[code].as_py()) or "(empty)"
+            for number, code in enumerate(self.sample.keys.tolist(), 1)
+        ]
+        return {
+            **self._engine,
+            "results": [[shorten(name), *rest] for name, *rest in self._engine["results"]],
+            "leftOut": [shorten(name) for name in self._engine["leftOut"]],
+            "keys": labels,
+            "firstKey": self._places.get(self._eventful),
+            "zone": zone_named(self._trace),
+            "clock": _clock(self._trace),
+            "palettes": {theme: _colours(theme) for theme in PALETTES},
+        }
+
+    def carries(self) -> str:
+        """What is in the page, in a sentence, as who passes it on should know."""
+        some = self.sample
+        what = "times" if self._hidden else "keys and times"
+        said = f"This page carries the {what} of {plural(len(some.rows), 'record')} of {plural(len(some.keys), 'key')}"
+        return said + (": the keys are only numbered." if self._hidden else ".")
+
+    def left_out(self) -> list[str]:
+        """What the page does not have, in sentences."""
+        some, said = self.sample, []
+        if not some.is_whole:
+            part = f"{len(some.keys):,} of {plural(some.all_keys, 'key')}"
+            records = f"{len(some.rows):,} of {plural(some.all_records, 'record')}"
+            drawn = "" if some.was_asked else ", drawn at random"
+            if drawn and self._places.get(self._eventful) is not None:
+                drawn += " but for the key with most to see"
+            said.append(
+                f"All numbers and pictures are of {part}{drawn}, {records}, at the stream time that all records made."
+            )
+        names = [shorten(name) for name in self._engine["leftOut"]]
+        if names:
+            left = ", ".join(names)
+            said.append(f"Left out, as only count, sum, min, max and mean of numbers are computed here: {left}.")
+        return said
+
+
+def _clock(trace: Trace) -> dict[str, Any]:
+    """What the clocks of the run's zone show, for the times that the page can come to."""
+    latest = int(trace.last_stream_time_ms.max(initial=0))
+    if latest < SHORT_HISTORY_MS:
+        return {"changes": [], "offsets": [0], "slowFrom": [-1], "isElapsed": True}
+    clock = wall_clock(trace.batch.timezone, min(latest + _AHEAD_MS, _LAST_CLOCK_MS))
+    if clock is None:
+        return {"changes": [], "offsets": [0], "slowFrom": [-1], "isElapsed": False}
+    columns = {"changes": clock.changes_ms, "offsets": clock.offsets_ms, "slowFrom": clock.slow_from_ms}
+    return {**{name: column.tolist() for name, column in columns.items()}, "isElapsed": False}
+
+
+def _colours(theme: str) -> dict[str, str]:
+    colours = asdict(PALETTES[theme])
+    return {**colours, "reachEdge": colours["reach_edge"], "saved_text": _SAVED_TEXT[theme]}
+
+
+def _variables(theme: str) -> str:
+    return " ".join(
+        f"--{name.replace('_', '-')}: {value};" for name, value in _colours(theme).items() if name.islower()
+    )
+
+
+def style(scope: str = ".what-if") -> str:
+    """What the pictures wear: the colours of sessionkit's charts, in the reader's theme; printed in the light one."""
+    light, dark = _variables("light"), _variables("dark")
+    return (
+        f"{scope} {{ {light} }}\n@media (prefers-color-scheme: dark) {{ {scope} {{ {dark} }} }}\n"
+        f"@media print {{ {scope} {{ {light} }} }}\n{read_asset('page/page.css')}"
+    )
+
+
+def script() -> str:
+    """What makes them move."""
+    parts = [read_asset(f"page/{name}.js") for name in SCRIPTS]
+    return "\n".join(["(() => {", '"use strict";', *parts, "start();", "})();"])
+
+
+def page_html(page: Page, title: str, plan: object) -> str:
+    """The whole page."""
+    said = escape_html(shorten(title, TITLE_LENGTH))
+    css, js = f"{style(':root')}{read_asset('page/frame.css')}", script()
+    notes = "".join(f"<p>{escape_html(sentence)}</p>" for sentence in page.left_out())
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy([js], [css])}<title>{said}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark"><style>{css}</style></head><body><main><h1>{said}</h1>'
+        f"<p class='carries'>{escape_html(page.carries())}</p>{notes}"
+        "<p class='quiet'>Move a slider: every record is decided anew here, in the order in which it arrived, as Kafka "
+        "Streams would decide it. Nothing is sent or loaded.</p>"
+        f"{page.content}<h2>The plan, as it was run</h2><pre tabindex='0'>{escape_html(plan)}</pre></main>"
+        f"<script>{js}</script></body></html>"
+    )

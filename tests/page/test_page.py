@@ -1,0 +1,341 @@
+"""A page with sliders, opened from disk without a network: what it shows is what the plan decides."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, WriteFailed
+from sessionkit.views.page.sample import sample
+from sessionkit.widgets.tuner import LADDER_MS
+from tests.page.streams import drawn
+from tests.pictures.shapes import SHAPES
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+    from playwright.sync_api import Page as Tab
+
+FLIGHTS = Path(__file__).parents[2] / "data" / "flights-2013-07.parquet"
+FLIGHTS_PLAN = (
+    sk.group_by_key(
+        "carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC", partition="partition", offset="offset"
+    )
+    .windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m"))
+    .aggregate(count=sk.count(), mean_delay=sk.mean("dep_delay"), all=sk.collect("dep_delay"))
+)
+
+
+@pytest.fixture(scope="module")
+def flights() -> sk.Run:
+    """A month of flights."""
+    run: sk.Run = FLIGHTS_PLAN.run(FLIGHTS)
+    return run
+
+
+@pytest.fixture(scope="module")
+def small() -> sk.Run:
+    """A few records of two keys."""
+    data = {"who": ["ada", "bob", "ada", "ada", "bob"], "at": [0, 5_000, 100_000, 9_000, 200_000], "n": [1, 2, 3, 4, 5]}
+    plan = sk.group_by_key("who", timestamp="at", unit="ms").windowed_by(
+        sk.SessionWindows(inactivity_gap="10s", grace="5s")
+    )
+    run: sk.Run = plan.aggregate(count=sk.count(), total=sk.sum("n")).run(pa.table(data))
+    return run
+
+
+# ---- what is written
+
+
+def carried(text: str) -> Any:
+    """What the page has for its script."""
+    (found,) = re.findall(r"data-what-if>(.*?)</script>", text)
+    return json.loads(found)
+
+
+def test_the_page_is_written_in_one_piece(small: sk.Run, tmp_path: Path) -> None:
+    place = tmp_path / "a page.html"
+    assert small.write_html(place) == place
+    first = place.read_text(encoding="utf-8")
+    assert small.write_html(str(place), title="another") == place
+    assert "<h1>who: gap 10 s, grace 5 s</h1>" in first and "<h1>another</h1>" in place.read_text(encoding="utf-8")
+    assert [path.name for path in tmp_path.iterdir()] == ["a page.html"]
+    assert "src=" not in first and "http:" not in first.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_where_a_page_cannot_be_written_nothing_is_left(small: sk.Run, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("mine")
+    for place in ("none/page.html", "folder", "file/page.html"):
+        with pytest.raises(WriteFailed, match=r"the file cannot be written; got .*; a folder that exists"):
+            small.write_html(tmp_path / place)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "folder"]
+    if os.geteuid():
+        (tmp_path / "folder").chmod(0o500)
+        with pytest.raises(WriteFailed, match="Permission denied"):
+            small.write_html(tmp_path / "folder" / "page.html")
+
+
+def test_what_no_page_can_recompute_is_refused(small: sk.Run, tmp_path: Path) -> None:
+    place, data = tmp_path / "page.html", pa.table({"who": ["ada"], "at": [5]})
+    plan = sk.group_by_key("who", timestamp="at", unit="ms").count()
+    sessions = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=5, grace_ms=5))
+    sliding = plan.windowed_by(sk.SlidingWindows(time_difference_ms=5, grace_ms=5)).run(data)
+    endless = plan.windowed_by(sk.SessionWindows.until(inactivity_gap_ms=5, retention_ms=100)).run(data)
+    for run, words in ((sliding, "sliding ones"), (endless, "a grace"), (sessions.run(data, rules="kafka"), "kafka")):
+        with pytest.raises(NotBuilt, match=words):
+            run.write_html(place)
+    with sk.open_store("memory", "clicks") as store:
+        sessions.run(data, store=store).write_html(place)
+        with pytest.raises(NotBuilt, match="goes on from what a store held"):
+            sessions.run(pa.table({"who": ["ada"], "at": [7]}), store=store).write_html(place)
+    for at, taken in ((2**53 - 11, True), (2**53 - 10, False)):
+        run = sessions.run(pa.table({"who": ["ada"], "at": [at]}))
+        if taken:
+            assert run.write_html(place) == place
+        else:
+            with pytest.raises(InvalidData, match=r"below 2\*\*53"):
+                run.write_html(place)
+    with pytest.raises(UnknownRecord, match="this key is not in the run"):
+        small.write_html(place, keys=["eve"])
+
+
+def test_a_sample_is_of_whole_keys_at_the_stream_time_of_all(tmp_path: Path) -> None:
+    run = SHAPES["sparse years"]().plan.run(SHAPES["sparse years"]().table)
+    text = run.write_html(tmp_path / "page.html", most_records=3_000).read_text(encoding="utf-8")
+    chosen = sample(run.trace, None, 3_000, run.most_eventful_key())
+    assert 2_900 < len(chosen.rows) <= 3_000 and run.most_eventful_key() in carried(text)["keys"]
+    everything, carried_keys = run.trace.batch.key, run.trace.batch.key[chosen.rows]
+    for code in chosen.keys.tolist():
+        assert (carried_keys == code).sum() == (everything == code).sum()
+    part = f"{len(chosen.keys):,} of {len(run.trace.keys)} keys"
+    said = f"{part}, drawn at random but for the key with most to see, {len(chosen.rows):,} of"
+    assert said in text
+    assert carried(text)["told"]["lastStream"] == run.trace.last_stream_time_ms.tolist()
+    one = run.write_html(tmp_path / "one.html", keys=[run.most_eventful_key()]).read_text(encoding="utf-8")
+    assert carried(one)["keys"] == [run.most_eventful_key()] and f"1 of {len(run.trace.keys)} keys, " in one
+    with pytest.raises(InvalidArgument, match="too many for a page"):
+        run.write_html(tmp_path / "one.html", keys=[run.most_eventful_key()], most_records=1)
+    with pytest.raises(InvalidArgument, match="no key has so few records"):
+        SHAPES["one key"]().plan.run(SHAPES["one key"]().table).write_html(tmp_path / "one.html", most_records=99_999)
+
+
+def test_the_page_says_what_it_carries_and_what_it_leaves_out(flights: sk.Run, tmp_path: Path) -> None:
+    text = flights.write_html(tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "This page carries the keys and times of 28,491 records of 33 keys." in text
+    assert "only count, sum, min, max and mean of numbers are computed here: all." in text
+    assert len(text.encode()) < 1_500_000
+    hidden = flights.write_html(tmp_path / "hidden.html", hide_keys=True).read_text(encoding="utf-8")
+    assert "the times of 28,491 records of 33 keys: the keys are only numbered." in hidden
+    assert "EV@EWR" in text and not [key for key in flights.trace.keys.to_pylist() if key in hidden]
+    assert carried(hidden)["keys"][:2] == ["key 1", "key 2"]
+
+
+# ---- in the browser
+
+
+@pytest.fixture
+def opened(browser: Browser, tmp_path: Path) -> Iterator[Any]:
+    """Opens the page of a run from disk; at the end nothing was asked for and nothing went wrong."""
+    contexts, asked, told = [], [], []
+
+    def visit(run: sk.Run, *, theme: str = "light", width: int = 1366, **options: Any) -> Tab:
+        place = run.write_html(tmp_path / f"page {len(contexts)}.html", **options)
+        context = browser.new_context(viewport={"width": width, "height": 768}, color_scheme=theme, offline=True)  # type: ignore[arg-type]
+        contexts.append(context)
+        tab = context.new_page()
+        tab.on("request", lambda request: asked.append(request.url))
+        tab.on("console", lambda line: told.append(line.text))
+        tab.on("pageerror", lambda error: told.append(str(error)))
+        tab.goto(place.as_uri())
+        tab.wait_for_selector(".what-if[data-ready]")
+        return tab
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert [url for url in asked if not url.startswith("file:")] == [] and len(asked) == len(contexts)
+    assert [line for line in told if not line.startswith("Canvas2D: Multiple readback")] == []  # our own tests do that
+
+
+def shown(tab: Tab) -> dict[str, str]:
+    """The counts by their names."""
+    tiles = tab.locator(".count")
+    return dict(zip(tiles.locator("span").all_inner_texts(), tiles.locator("b").all_inner_texts(), strict=True))
+
+
+def painted(tab: Tab) -> None:
+    tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def assert_counts(tab: Tab, run: sk.Run) -> None:
+    metrics, late = run.metrics(), int((run.trace.decision == 10).sum())
+    found = shown(tab)
+    assert found[f"{run.plan.windows.noun}s"] == f"{metrics['windows']:,}"
+    assert found["dropped"] == f"{late:,}"
+    assert (
+        f"{metrics['windows-closed']:,} final, {metrics['windows-open']:,} open" in tab.locator(".counts").inner_text()
+    )
+    if "merges" in found:
+        assert found["merges"] == f"{metrics['windows-merged']:,}"
+
+
+@pytest.mark.browser
+def test_a_slider_shows_what_the_plan_would_decide(flights: sk.Run, opened: Any) -> None:
+    """By the arrow keys, and by any length in the field beside it."""
+    tab = opened(flights)
+    assert_counts(tab, flights)
+    settings = {"inactivity_gap_ms": 3_600_000, "grace_ms": 1_800_000}
+    for key, name in (("gap", "inactivity_gap_ms"), ("grace", "grace_ms"), ("grace", "grace_ms")):
+        tab.locator(f"#sk-{key}").press("ArrowRight")
+        settings[name] = next(ms for ms in LADDER_MS if ms > settings[name])
+        painted(tab)
+        assert_counts(tab, FLIGHTS_PLAN.with_windows(**settings).run(FLIGHTS))
+        assert tab.locator(f"#sk-{key}").get_attribute("aria-valuetext") == sk.base.durations.show_duration(
+            settings[name]
+        )
+    field = tab.locator(".slider input[type=text]").first
+    field.fill("47 minutes")
+    field.press("Enter")
+    painted(tab)
+    settings["inactivity_gap_ms"] = 47 * 60_000
+    assert_counts(tab, FLIGHTS_PLAN.with_windows(**settings).run(FLIGHTS))
+    assert 'plan.with_windows(inactivity_gap="47m", grace="1h")' in tab.locator(".code").inner_text()
+    field.fill("soon")
+    field.press("Enter")
+    assert "is no length of time" in tab.locator(".refused").inner_text()
+    tab.locator(".code button").click()
+    assert_counts(tab, flights)
+
+
+@pytest.mark.browser
+def test_hopping_windows_have_a_slider_for_the_advance(flights: sk.Run, opened: Any) -> None:
+    plan = FLIGHTS_PLAN.windowed_by(sk.TimeWindows(size="1h", grace="15m"))
+    tab = opened(plan.run(FLIGHTS))
+    assert "the size: windows that do not overlap" in (tab.locator("#sk-advance").get_attribute("aria-valuetext") or "")
+    tab.locator("#sk-size").press("ArrowRight")
+    painted(tab)
+    assert_counts(tab, plan.with_windows(size="90m").run(FLIGHTS))
+    tab.locator("#sk-advance").press("ArrowLeft")
+    painted(tab)
+    assert_counts(tab, plan.with_windows(size="90m", advance="1h").run(FLIGHTS))
+    assert "partly late" in shown(tab)
+    tab.locator(".slider input[type=text]").nth(1).fill("2h")
+    tab.locator(".slider input[type=text]").nth(1).press("Enter")
+    painted(tab)
+    assert "advance must be more than 0 and at most the size" in tab.locator(".refused").inner_text()
+
+
+@pytest.mark.browser
+def test_a_click_and_the_keys_explain(small: sk.Run, opened: Any) -> None:
+    tab = opened(small)
+    words = tab.locator(".why")
+    canvas = tab.locator(".canvas canvas")
+    said = set()
+    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "ArrowRight", "Enter"):
+        canvas.press(key)
+        said.add(words.inner_text())
+    assert len(said) > 2
+    marks = tab.locator(".plane svg [data-thing]")
+    told = set()
+    for number in range(marks.count()):
+        marks.nth(number).dispatch_event("click")
+        told.add(words.inner_text())
+    assert {str(small.explain(offset=offset)) for offset in (0, 2, 3)} <= told
+    assert any(each.startswith("Session of ada, ") for each in told)
+    tab.locator(".plane svg").press("ArrowUp")
+    tab.locator(".plane svg").press("Enter")
+    assert words.inner_text() in told
+    tab.locator("#sk-find").fill("bo")
+    assert "Key “bob”" in tab.locator(".one h2").inner_text()
+    tab.locator(".list summary").click()
+    assert tab.locator(".list tbody tr").count() == 2
+    assert tab.locator(".list thead th").all_inner_texts() == ["start", "end", "records", "", "count", "total"]
+    assert tab.locator(".list tbody tr").first.locator("td").all_inner_texts() == ["5 s", "5 s", "1", "final", "1", "2"]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("width", [360, 700, 1366, 2400])
+def test_nothing_is_cut_from_narrow_to_wide(opened: Any, width: int) -> None:
+    shape = SHAPES["change of clocks"]()
+    for theme in ("light", "dark"):
+        tab = opened(shape.plan.run(shape.table), width=width, theme=theme)
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width
+        boxes = tab.evaluate(
+            "[...document.querySelectorAll('canvas, .plane svg')].map(e => e.getBoundingClientRect().right)"
+        )
+        assert len(boxes) == 2 and max(boxes) <= width
+        assert "Europe/Berlin" in tab.locator(".lanes .words").inner_text()
+
+
+@pytest.mark.browser
+def test_it_prints_in_light_colours(flights: sk.Run, opened: Any) -> None:
+    tab = opened(flights, theme="dark")
+    corner = "() => [...document.querySelector('canvas').getContext('2d').getImageData(3, 3, 1, 1).data].slice(0, 3)"
+    dark = tab.evaluate(corner)
+    tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert tab.evaluate(corner) != dark and min(tab.evaluate(corner)) > 200
+    tab.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert tab.evaluate(corner) == dark
+    assert len(tab.pdf()) > 10_000
+
+
+@pytest.mark.browser
+@pytest.mark.filterwarnings("ignore:column 'at' read as ms:UserWarning")
+@pytest.mark.parametrize("kind", ["session", "tumbling", "hopping"])
+def test_many_partitions_and_toy_data_are_shown(opened: Any, kind: str) -> None:
+    for seed in (3, 5):
+        run = drawn(kind, seed)
+        tab = opened(run)
+        assert_counts(tab, run)
+        tab.locator("#sk-grace").press("End")
+        painted(tab)
+        assert tab.locator(".refused").is_visible() or "against the plan" in tab.locator(".counts").inner_text()
+
+
+@pytest.mark.browser
+def test_no_record_and_one_are_a_page(opened: Any) -> None:
+    plan = sk.group_by_key("who", timestamp="at", unit="ms").windowed_by(
+        sk.SessionWindows(inactivity_gap="10s", grace="5s")
+    )
+    for count in (0, 1):
+        table = pa.table({"who": pa.array(["ada"][:count], pa.string()), "at": pa.array([5][:count], pa.int64())})
+        run = plan.count().run(table)
+        tab = opened(run)
+        assert_counts(tab, run)
+        tab.locator("#sk-gap").press("ArrowRight")
+        painted(tab)
+        assert_counts(tab, run)
+
+
+STEPS = """async () => {
+  const sliders = document.querySelectorAll(".slider input[type=range]");
+  const times = [];
+  for (let step = 0; step < 40; step++) {
+    const slider = sliders[step % 2];
+    const began = performance.now();
+    slider.value = Number(slider.value) + ((step >> 1) % 6 < 3 ? 1 : -1);
+    slider.dispatchEvent(new Event("input"));
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    times.push(performance.now() - began);
+  }
+  return times.sort((a, b) => a - b)[times.length / 2];
+}"""
+
+
+@pytest.mark.browser
+def test_how_long_a_step_of_a_slider_takes(flights: sk.Run, opened: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Printed, as a busy machine takes any time: from the slider's event to the second frame after it."""
+    tab = opened(flights)
+    before = shown(tab)
+    median = tab.evaluate(STEPS)
+    assert shown(tab).keys() == before.keys()
+    with capsys.disabled():
+        print(f"\nslider to painted picture, 28,491 flights: median {median:.0f} ms of 40 steps")

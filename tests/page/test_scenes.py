@@ -1,0 +1,157 @@
+"""Bars, polygons, stairs, marks and sentences of the page are those of the package's own charts and explanations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.views.charts.drawing.grammar import Outline, growing
+from sessionkit.views.charts.lanes.lanes import lane_scene
+from sessionkit.views.charts.plane.plane import plane_scene
+from sessionkit.views.page.sample import sample
+from tests.page.scenes import as_drawn, drawing
+from tests.page.streams import PARTITIONS, drawn
+from tests.pictures.shapes import SHAPES
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+    from playwright.sync_api import Page as Tab
+
+pytestmark = [pytest.mark.browser, pytest.mark.filterwarnings("ignore:column 'at' read as ms:UserWarning")]
+
+RUNS = 12
+EXPLAINED = 60  # records of a run
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Iterator[Tab]:
+    """A page with the script."""
+    page = drawing(browser)
+    yield page
+    page.close()
+
+
+def points(outline: Outline) -> dict[str, list[Any]]:
+    return {"x": outline.x_ms, "y": outline.y}
+
+
+def reach(scene: Any) -> Outline:
+    found = Outline()
+    for life in scene.lives:
+        found.add(*growing(life.steps, life.end, scene.window.inactivity_gap_ms))
+    return found
+
+
+def assert_same_plane(scene: Any, ours: dict[str, Any]) -> None:
+    """One key's plane."""
+    trace, history = scene.trace, scene.history
+    assert ours["rows"] == scene.rows.tolist()
+    if not len(scene.rows):
+        return
+    assert ours["streamLine"] == points(scene.stream_line)
+    assert ours["closeLine"] == points(scene.close_line)
+    assert [ours["away"], ours["lacking"]] == [points(line) for line in scene.tethers]
+    lives = [[life.window, [list(step) for step in life.steps], life.end, life.how] for life in scene.lives]
+    assert sorted(ours["lives"]) == sorted(lives)
+    caps = [[cap.window, cap.at, cap.start_ms, cap.end_ms, cap.size.record_count] for cap in scene.caps]
+    assert sorted(ours["caps"]) == sorted(caps)
+    beyond = 2 * (max(scene.x_range_ms) > 2**53)  # the room beside what is drawn may lie beyond the exact numbers
+    assert np.allclose(ours["xRange"], scene.x_range_ms, rtol=0, atol=beyond)
+    if isinstance(trace, SessionTrace):
+        for name, outline in (("bodies", scene.bodies), ("reach", reach(scene)), ("bars", scene.bars)):
+            assert ours[name] == points(outline), name
+        assert dict(map(tuple, ours["missing"])) == scene.missing_ms
+        kinds = (scene.drops, history.merges, history.late_but_kept, [], history.reopened, history.plain)
+    else:
+        assert ours["layers"] == [points(layer) for layer in scene.layers]
+        assert ours["feet"] == points(scene.feet)
+        missed = zip(trace.missed.record[scene.missed].tolist(), scene.ends_ms(scene.missed).tolist(), strict=True)
+        assert sorted(map(tuple, ours["missedEnds"])) == sorted(missed)
+        kinds = (scene.drops, [], history.late_but_kept, history.partly_late, [], history.plain)
+    for ours_of_kind, rows in zip(ours["marks"], kinds, strict=False):
+        assert ours_of_kind == scene.shown(np.asarray(rows, np.int64)).tolist()
+
+
+def assert_same_lanes(scene: Any, ours: dict[str, Any], order: dict[int, int]) -> None:
+    """The lanes of many keys; `order` is the number of each key on the page."""
+    trace, board = scene.trace, scene.board
+    partitions = len(trace.batch.partitions)
+    assert ours["lanes"] == [order[lane.key] * partitions + lane.partition for lane in board.lanes]
+    assert [ours["first"], ours["last"]] == [board.first_ms, board.last_ms]
+    columns = trace.window_columns
+
+    def bars(windows: Any) -> list[list[int]]:
+        bounds = (columns.start_ms[windows].tolist(), columns.end_ms[windows].tolist())
+        return [list(each) for each in zip(*bounds, scene.height_of_windows(windows), strict=True)]
+
+    assert ours["open"] == bars(scene.open_windows)
+    assert ours["closed"] == bars(scene.closed_windows)
+    assert ours["drops"] == scene.drops.tolist()
+    assert dict(zip(ours["drops"], ours["lacked"], strict=False)) == dict(list(scene.missing_ms.items())[:300])
+    assert ours["shown"] == board.records.tolist()
+    now = scene.stream_time_ms
+    assert ours["clocks"] == ([None, None] if now is None else [now - trace.close_lag_ms, now])
+    beyond = 2 * (max(scene.x_range_ms) > 2**53)
+    assert np.allclose(ours["range"], scene.x_range_ms, rtol=0, atol=beyond)
+    if isinstance(trace, SessionTrace):
+        assert ours["former"] == [list(each) for each in zip(*(part.tolist() for part in scene.former), strict=True)]
+    else:
+        assert dict(map(tuple, ours["sublanes"])) == scene.sublane
+
+
+def assert_drawn_alike(tab: Tab, run: sk.Run, keys: list[tuple[int, int]], sort: str = "drops") -> int:
+    """Planes of these keys (codes) and partitions (codes), the lanes, and explanations of some records."""
+    trace, windows = run.trace, run.plan.complete_windows
+    order = {code: number for number, code in enumerate(sample(trace, None, max(len(trace), 1)).keys.tolist())}
+    rng = np.random.default_rng(1)
+    told = rng.permutation(len(trace))[:EXPLAINED]
+    ours = as_drawn(tab, run, [(order[key], partition) for key, partition in keys], sort, told.tolist())
+    for (key, partition), plane in zip(keys, ours["planes"], strict=True):
+        number = int(trace.batch.partitions[partition])
+        assert_same_plane(plane_scene(trace, windows, trace.keys[key].as_py(), partition=number), plane)
+    assert_same_lanes(lane_scene(trace, windows, sort=sort, most_drawn=10**9), ours, order)  # type: ignore[arg-type]
+    for index, words in zip(told.tolist(), ours["explained"], strict=True):
+        partition, offset = int(trace.batch.partitions[trace.batch.partition[index]]), int(trace.batch.offset[index])
+        assert words == run.explain(offset=offset, partition=partition).replace("key )", "key (empty))")
+    return len(keys)
+
+
+@pytest.mark.parametrize("kind", ["session", "tumbling", "hopping"])
+def test_random_runs_are_drawn_and_explained_alike(tab: Tab, kind: str) -> None:
+    for seed in range(RUNS):
+        run = drawn(kind, 1_000 + seed)
+        trace = run.trace
+        seen = np.unique(np.stack([trace.batch.key, trace.batch.partition], axis=1)[trace.batch.key >= 0], axis=0)
+        chosen = np.random.default_rng(seed).permutation(len(seen))[:PARTITIONS]
+        sort = ("drops", "merges", "activity", "key")[seed % 4]
+        assert assert_drawn_alike(tab, run, [tuple(pair) for pair in seen[chosen].tolist()], sort) > 20
+
+
+@pytest.mark.parametrize("name", SHAPES)
+@pytest.mark.parametrize("kind", ["session", "hopping"])
+def test_other_shapes_of_data_are_drawn_and_explained_alike(tab: Tab, name: str, kind: str) -> None:
+    shape = SHAPES[name]()
+    plan = shape.plan
+    if kind == "hopping":
+        gap = plan.complete_windows.reach_ms
+        plan = plan.windowed_by(sk.TimeWindows(size_ms=3 * gap, advance_ms=gap, grace_ms=gap))
+    run = plan.run(shape.table)
+    counts = np.bincount(run.trace.batch.key)
+    keys = [run.trace.keys.index(run.most_eventful_key()).as_py(), int(np.argmax(counts)), int(np.argmin(counts))]
+    assert_drawn_alike(tab, run, [(key, 0) for key in dict.fromkeys(keys)])
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_no_record_and_one_are_drawn(tab: Tab, count: int) -> None:
+    data = {"who": ["ada"][:count], "at": [5_000][:count]}
+    plan = sk.group_by_key("who", timestamp="at", unit="ms").windowed_by(
+        sk.SessionWindows(inactivity_gap="10s", grace="5s")
+    )
+    table = pa.table({"who": pa.array(data["who"], pa.string()), "at": pa.array(data["at"], pa.int64())})
+    assert_drawn_alike(tab, plan.count().run(table), [(0, 0)][:count])
