@@ -268,7 +268,8 @@ function replay(done, add, join) {
 // How many records each window holds; what was absorbed counts in what absorbed it.
 function sizesOf(done) {
   if (done.kind === "time") return done.windows.size;
-  const size = new Array(done.windows.start.length).fill(0);
+  if (done.sizes) return done.sizes;
+  const size = (done.sizes = new Array(done.windows.start.length).fill(0));
   replay(done, (window) => size[window]++, (into, absorbed) => (size[into] += size[absorbed]));
   return size;
 }
