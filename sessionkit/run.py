@@ -35,7 +35,7 @@ from sessionkit.views.over_time import Latency, OpenWindows
 from sessionkit.windows.contract import WindowKind
 
 
-@not_offered("all_lanes", "changelog_columns", "deployed", "outcome", "store")
+@not_offered("all_lanes", "changelog_columns", "deployed", "outcome", "store", "table_columns")
 @dataclass(frozen=True, repr=False)
 class Run(Pictures):
     """What happened: every view of one run of a plan, as frames of the kind that was given.
@@ -69,6 +69,11 @@ class Run(Pictures):
             ['key', 'window_start_ms', 'window_end_ms', 'count', 'status', 'partition']
         """
         return tables.frame_of(self._table, self.outcome.batch)
+
+    @property
+    def table_columns(self) -> Mapping[str, tables.Column]:
+        """The columns of `table()`, as Arrow or NumPy arrays, whatever the kind of frame."""
+        return self._table
 
     def changelog(self, *, old_values: bool = False) -> Any:
         """What goes downstream, in order: updates and tombstones, or finals, as the plan's emit strategy says.

@@ -49,6 +49,13 @@ def table_html(columns: Mapping[str, list[Any]], timezone: str = "UTC") -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
+def plain_table_html(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A plain HTML table of texts; each is escaped."""
+    head = "".join(f'<th style="{_CELL}">{escape_html(title)}</th>' for title in titles)
+    cells = ("".join(f'<td style="{_CELL}">{escape_html(cell)}</td>' for cell in row) for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
+
+
 def _title(name: str) -> str:
     return name.removesuffix("_ms").replace("_", " ") if name in _TIMES else shorten(name)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sessionkit.stores.read_only import ReadOnlyStore
     from sessionkit.widgets.player import Player
     from sessionkit.widgets.store_browser import StoreBrowser
+    from sessionkit.widgets.tables.browser import TableBrowser
     from sessionkit.widgets.tune_board import TuneBoard
     from sessionkit.widgets.watch_board import WatchBoard
     from sessionkit.widgets.watched_query import ProgressLine
@@ -76,25 +77,49 @@ def play(
     return Player(run, key, partition, first, last)
 
 
-@called_as("sk.browse(store)")
-def browse(store: BaseStore | ReadOnlyStore) -> StoreBrowser:
-    """What a store holds, to browse by key and time: a picture and a table, read again each time.
+@called_as('sk.browse(store), or sk.browse(run, "dropped")')
+def browse(held: BaseStore | ReadOnlyStore | Run, what: str | None = None) -> StoreBrowser | TableBrowser:
+    """What a store holds, or what a run found, to look into.
 
+    Of a store: its windows by key and time, a picture and a table, read again each time. Of a run: a table, 50 rows a
+    page, to be searched (letters in the key or in any text), sorted by any column and filtered by spans of numbers or
+    times. All of that happens where the data is, so that millions of rows can be looked into; a click on a row explains
+    it. The frame itself is that of `run.table()`, `run.changelog()` and `run.dropped()`.
+
+    Args:
+        what: of a run: "table" (its windows; the default), "changelog" (what went downstream) or "dropped".
     Raises:
-        InvalidArgument: it is not a store of windows.
+        InvalidArgument: neither a store nor a run in this process, or no such table.
+        NotKept: the run was started with `trace=False`, and has its windows alone.
     Example:
         >>> store = sk.open_store("memory", "clicks-store")
         >>> store.put("ada", 5, 9, 2)
         True
         >>> browser = sk.browse(store)
+        >>> sk.browse(waves.run(flights), "dropped").table.row_count
+        955
     """
     _check_installed()
+    from sessionkit.run import Run
+
+    given: object = held
+    if isinstance(given, Run):
+        from sessionkit.widgets.tables.browser import TableBrowser
+
+        return TableBrowser(given, "table" if what is None else what)
     from sessionkit.widgets.store_browser import StoreBrowser
 
-    given: object = store
+    got = shorten(repr(given))
+    if type(given).__module__.startswith("sessionkit.spark."):
+        has_part = hasattr(given, "local")
+        want = 'sk.browse(run.local(partition=0), "table")' if has_part else "a run over what run.write has written"
+        raise InvalidArgument(problem("browse takes a run in this process, not one on Spark", got, want))
     if not hasattr(given, "facts"):
-        raise InvalidArgument(problem("browse takes a store", shorten(repr(given)), such_as()))
-    return StoreBrowser(store)
+        raise InvalidArgument(problem("browse takes a store or a run", got, f"plan.run(data), or a store: {such_as()}"))
+    if what is not None:
+        want = 'sk.browse(store) alone; of a run: sk.browse(run, "table")'
+        raise InvalidArgument(problem("a store has no tables to choose from", f"what={what!r}", want))
+    return StoreBrowser(held)  # type: ignore[arg-type]
 
 
 @called_as("sk.watch(query)")

@@ -1,0 +1,224 @@
+// A table of which the kernel sends a page at a time. All that comes from the data is set as text.
+
+const made = (name, attributes = {}, ...children) => {
+  const element = document.createElement(name);
+  for (const [attribute, value] of Object.entries(attributes)) element.setAttribute(attribute, value);
+  element.append(...children);
+  return element;
+};
+const button = (text, label) => made("button", { type: "button", ...(label && { "aria-label": label }) }, text);
+const PAGE = 50;
+const TYPING_MS = 250; // until what is typed is looked for
+
+function render({ model, el }) {
+  let question = { letters: "", spans: {}, column: -1, descending: false, first: 0, ...model.get("state") };
+  let answered = question; // the last question that had an answer
+  let active = 0; // the row of the page that the keyboard is at
+  let chosen = -1; // the row that is explained, by its number in the run
+  let waiting; // for more letters
+  let goTo = null; // where the keyboard goes once the page is there: "first" or "last"
+
+  // ---- the parts
+
+  const letters = made("input", { type: "search", "aria-label": "letters in the key or in any text", placeholder: "letters in the key or text" });
+  const column = made("select", { "aria-label": "column to filter" });
+  const from = made("input", { type: "text", "aria-label": "from", placeholder: "from", size: "16" });
+  const to = made("input", { type: "text", "aria-label": "to", placeholder: "to", size: "16" });
+  const filter = button("filter");
+  const chips = made("span", { class: "chips" });
+  const refused = made("span", { role: "alert" });
+  const bar = made("div", { class: "bar" }, letters, made("span", { class: "span" }, column, from, to, filter), chips, refused);
+  const head = made("tr");
+  const body = made("tbody");
+  const table = made("table", { role: "grid" }, made("thead", {}, head), body);
+  const box = made("div", { class: "box" }, table);
+  const pages = [["« first", "first page"], ["‹ previous", "previous page"], ["next ›", "next page"], ["last »", "last page"]].map(([text, label]) => button(text, label));
+  const said = made("span", { role: "status", class: "said" });
+  const zone = made("span", { class: "zone" });
+  const foot = made("div", { class: "foot" }, pages[0], pages[1], said, pages[2], pages[3], zone);
+  const words = made("div", { class: "words", role: "status" });
+  el.classList.add("sessionkit-table");
+  el.append(bar, box, foot, words);
+
+  // ---- what a person does
+
+  function ask(change) {
+    question = { ...question, ...change, asked: (question.asked ?? 0) + 1 };
+    model.set("state", question);
+    model.save_changes();
+  }
+  const shown = () => model.get("shown") ?? {};
+  const lastPage = () => Math.max(0, Math.floor(((shown().found ?? 0) - 1) / PAGE)) * PAGE;
+
+  function turn(first, row) {
+    const place = Math.min(Math.max(first, 0), lastPage());
+    if (place === shown().first) return;
+    goTo = row;
+    ask({ first: place });
+  }
+
+  function sortBy(number) {
+    const [now, descending] = shown().sorted ?? [-1, false];
+    if (now !== number) ask({ column: number, descending: false, first: 0 });
+    else if (!descending) ask({ column: number, descending: true, first: 0 });
+    else ask({ column: -1, descending: false, first: 0 }); // as the run has them
+  }
+
+  function explain(row) {
+    chosen = row;
+    mark();
+    model.send({ kind: "explain", row });
+  }
+
+  function applySpan() {
+    const spans = { ...question.spans };
+    if (from.value.trim() || to.value.trim()) spans[column.value] = [from.value, to.value];
+    else delete spans[column.value];
+    ask({ spans, first: 0 });
+  }
+
+  letters.addEventListener("input", () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(() => ask({ letters: letters.value, first: 0 }), TYPING_MS);
+  });
+  filter.addEventListener("click", applySpan);
+  for (const field of [from, to]) {
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") applySpan();
+    });
+  }
+  pages[0].addEventListener("click", () => turn(0));
+  pages[1].addEventListener("click", () => turn(shown().first - PAGE));
+  pages[2].addEventListener("click", () => turn(shown().first + PAGE));
+  pages[3].addEventListener("click", () => turn(lastPage()));
+
+  const KEYS = {
+    ArrowDown: () => (active + 1 < body.rows.length ? focusRow(active + 1) : turn(shown().first + PAGE, "first")),
+    ArrowUp: () => (active > 0 ? focusRow(active - 1) : turn(shown().first - PAGE, "last")),
+    Home: () => focusRow(0),
+    End: () => focusRow(body.rows.length - 1),
+    PageDown: () => turn(shown().first + PAGE, "first"),
+    PageUp: () => turn(shown().first - PAGE, "first"),
+    Enter: () => explain(shown().rows[active]),
+    " ": () => explain(shown().rows[active]),
+  };
+  body.addEventListener("keydown", (event) => {
+    if (!KEYS[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+    event.preventDefault();
+    KEYS[event.key]();
+  });
+  body.addEventListener("click", (event) => {
+    const row = event.target.closest("tr");
+    if (!row || window.getSelection().toString()) return; // a person who marks text does not ask
+    focusRow(row.sectionRowIndex);
+    explain(shown().rows[active]);
+  });
+
+  function focusRow(place) {
+    const row = body.rows[place];
+    if (!row) return;
+    for (const each of body.rows) each.tabIndex = -1;
+    active = place;
+    row.tabIndex = 0;
+    row.focus({ preventScroll: true });
+    row.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  // ---- what the kernel sends
+
+  function drawHead({ columns, sorted: [now, descending] }) {
+    const focused = [...head.cells].indexOf(head.querySelector(":focus")?.closest("th"));
+    head.replaceChildren(
+      ...columns.map(({ title, kind, sort }, number) => {
+        const cell = made("th", { scope: "col", class: kind });
+        if (!sort) {
+          cell.textContent = title;
+          return cell;
+        }
+        const way = now !== number ? "none" : descending ? "descending" : "ascending";
+        cell.setAttribute("aria-sort", way);
+        const arrow = made("span", { "aria-hidden": "true", class: "way" }, { none: "", ascending: "▲", descending: "▼" }[way]);
+        const press = made("button", { type: "button" }, made("span", {}, title), arrow);
+        press.addEventListener("click", () => sortBy(number));
+        cell.append(press);
+        return cell;
+      }),
+    );
+    head.cells[focused]?.querySelector("button")?.focus();
+  }
+
+  function drawFields({ columns, spans }) {
+    const options = columns.flatMap(({ title, span }, number) => (span ? [made("option", { value: number }, title)] : []));
+    const before = column.value;
+    column.replaceChildren(...options);
+    if (options.some(({ value }) => value === before)) column.value = before;
+    bar.querySelector(".span").hidden = !options.length;
+    chips.replaceChildren(
+      ...spans.map(({ column: number, words: text }) => {
+        const chip = made("button", { type: "button", "aria-label": `no longer ${text}` }, `${text} ✕`);
+        chip.addEventListener("click", () => {
+          const left = { ...question.spans };
+          delete left[number];
+          ask({ spans: left, first: 0 });
+          letters.focus();
+        });
+        return chip;
+      }),
+    );
+    if (document.activeElement !== letters) letters.value = question.letters;
+  }
+
+  function draw() {
+    const page = shown();
+    if (page.asked !== undefined && question.asked !== undefined && page.asked < question.asked) return; // a later one comes
+    refused.textContent = page.refused ?? "";
+    if (page.refused) question = { ...answered, asked: question.asked }; // what is shown answers that one
+    if (page.refused || !page.columns) return;
+    answered = question;
+    const had = body.contains(document.activeElement);
+    drawHead(page);
+    drawFields(page);
+    table.setAttribute("aria-label", model.get("label"));
+    table.setAttribute("aria-rowcount", page.found);
+    body.replaceChildren(
+      ...page.cells.map((cells, place) => {
+        const row = made("tr", { tabindex: place ? -1 : 0, "aria-rowindex": page.first + place + 2 });
+        row.append(...cells.map((text, number) => made("td", { class: page.columns[number].kind }, text)));
+        return row;
+      }),
+    );
+    said.textContent = page.said;
+    zone.textContent = page.zone;
+    pages[0].disabled = pages[1].disabled = page.first === 0;
+    pages[2].disabled = pages[3].disabled = page.first >= lastPage();
+    active = 0;
+    box.scrollTop = 0;
+    if (had || goTo) focusRow(goTo === "last" ? body.rows.length - 1 : 0);
+    goTo = null;
+    mark();
+    el.dataset.asked = page.asked;
+  }
+
+  function mark() {
+    const rows = shown().rows ?? [];
+    for (const [place, row] of [...body.rows].entries()) row.setAttribute("aria-selected", rows[place] === chosen);
+  }
+
+  function say() {
+    words.replaceChildren(...model.get("words").map((line) => made("p", {}, line)));
+  }
+
+  const release = keepPlainKeys(el);
+  model.on("change:shown", draw);
+  model.on("change:words", say);
+  draw();
+  say();
+  return () => {
+    clearTimeout(waiting);
+    release();
+    model.off("change:shown", draw);
+    model.off("change:words", say);
+  };
+}
+
+export default { render };

@@ -1,0 +1,1 @@
+"""Tables one can look into: what a run found, sorted, filtered and paged where the data is."""

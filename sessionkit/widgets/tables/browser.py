@@ -1,0 +1,193 @@
+"""The widget behind `sk.browse(run)`: a table of a run, whose rows are explained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import anywidget
+import traitlets
+
+from sessionkit.base.assets import read_asset
+from sessionkit.base.text import escape_html, html_block, one_of, plural
+from sessionkit.errors import SessionkitError, shorten
+from sessionkit.run import Run
+from sessionkit.views.dropped import dropped_table
+from sessionkit.views.html import plain_table_html
+from sessionkit.widgets.tables.columns import table_columns
+from sessionkit.widgets.tables.view import Question, TableView
+
+VIEWS = ("table", "changelog", "dropped")
+MOST_WITH_GRACE = 100_000  # drops: the grace that a late record lacked costs a replay of its key
+STATIC_ROWS = 10  # where no script runs
+_SHOWN_TITLE = 60  # letters
+
+
+class _View(NamedTuple):
+    """One view of a run: its columns, what a row is called, and how one is explained."""
+
+    columns: Mapping[str, Any]
+    noun: str
+    explain: Callable[[int], str]
+
+
+class TableBrowser(anywidget.AnyWidget):
+    """A view of a run to look into: found, sorted and paged in the kernel; a row is explained below the table."""
+
+    _esm = read_asset("keys.js") + read_asset("table.js")
+    _css = read_asset("table.css")
+    state = traitlets.Dict().tag(sync=True)  # set by the browser: what is asked for
+    shown = traitlets.Dict().tag(sync=True)  # the page that answers it
+    words = traitlets.List(traitlets.Unicode()).tag(sync=True)  # what was said of a row
+    label = traitlets.Unicode().tag(sync=True)  # for a screen reader
+
+    def __init__(self, run: Run, what: str) -> None:
+        self._what = one_of("what", what, VIEWS)
+        self._run, self._view = run, _VIEWS[what](run)
+        form = run.outcome.batch.form
+        self.table = TableView(table_columns(self._view.columns, form, run.timezone))
+        super().__init__(label=f"{_TITLES[what]}: {run.summary()}")
+        self.observe(lambda _: self._answer(), "state")
+        self.on_msg(self._heard)
+        self._answer()
+
+    def __repr__(self) -> str:
+        return f"TableBrowser: {plural(self.table.row_count, self._view.noun)} of {self._run.summary()}"
+
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """The widget, and the first rows for where no script runs."""
+        bundle: Any = super()._repr_mimebundle_(**options)
+        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        data["text/html"] = self._static()
+        return bundle
+
+    # ---- inside
+
+    def _answer(self) -> None:
+        """Shows the page that is asked for; a question that cannot be answered is refused, and the page stays."""
+        asked = self.state
+        try:
+            question = _question(asked)
+            start, rows = self.table.page(question, _number(asked.get("first"), 0))
+        except SessionkitError as error:
+            self.shown = self.shown | {"asked": asked.get("asked", 0), "refused": str(error)}
+            return
+        found, total = len(self.table.rows(question)), self.table.row_count
+        self.shown = {
+            "asked": asked.get("asked", 0),
+            "refused": "",
+            "columns": [
+                {"title": shorten(column.title, _SHOWN_TITLE), "kind": column.kind, "sort": column.can_sort,
+                 "span": column.read is not None}
+                for column in self.table.columns
+            ],
+            "sorted": [-1 if question.column is None else question.column, question.descending],
+            "cells": self.table.shown(rows),
+            "rows": rows.tolist(),
+            "first": start,
+            "found": found,
+            "zone": self._zone,
+            "said": self._said(start, len(rows), found, total),
+            "spans": [
+                {"column": number, "words": self._span(number, low, high)}
+                for number, (low, high) in question.spans.items()
+            ],
+        }  # fmt: skip
+
+    def _said(self, start: int, count: int, found: int, total: int) -> str:
+        noun = self._view.noun
+        if not total:
+            return f"This run has no {noun}s here."
+        of = plural(total, noun)
+        if not found:
+            return f"None of {of} fits." if total > 1 else f"The only {noun} does not fit."
+        place = f"row {start + 1:,}" if count == 1 else f"rows {start + 1:,}–{start + count:,}"
+        return f"{place} of {found:,}" if found == total else f"{place} of {found:,} that fit, of {of}"
+
+    @property
+    def _zone(self) -> str:
+        """The zone of the times; nothing where they count from zero."""
+        has_dates = any(column.kind == "time" for column in self.table.columns)
+        return f"Times are in {self._run.timezone}." if has_dates else ""
+
+    def _span(self, number: int, low: str, high: str) -> str:
+        title = shorten(self.table.columns[number].title, _SHOWN_TITLE)
+        parts = [f"from {low.strip()}"] * bool(low.strip()) + [f"to {high.strip()}"] * bool(high.strip())
+        return f"{title} {' '.join(parts)}"
+
+    def _heard(self, _: Any, message: Any, buffers: Any) -> None:
+        row = message.get("row") if isinstance(message, dict) and message.get("kind") == "explain" else None
+        if isinstance(row, int) and 0 <= row < self.table.row_count:
+            self.explain(row)
+
+    def explain(self, row: int) -> None:
+        """Explains a row, by its number in the run's order, below the table."""
+        try:
+            self.words = self._view.explain(row).splitlines()
+        except SessionkitError as error:
+            self.words = [str(error)]
+
+    def _static(self) -> str:
+        rows = self.table.rows(Question())[:STATIC_ROWS]
+        titles = [column.title for column in self.table.columns]
+        more = f"The first {len(rows)} of " if self.table.row_count > len(rows) else ""
+        said = f"{more}{plural(self.table.row_count, self._view.noun)}. {self._zone}"
+        head = f"<p><b>{escape_html(self.label)}</b></p>"
+        return html_block(f"{head}{plain_table_html(titles, self.table.shown(rows))}<p>{escape_html(said)}</p>")
+
+
+def _question(asked: Mapping[str, Any]) -> Question:
+    """What the browser asks for: of what it sends, all that has the right form."""
+    column = _number(asked.get("column"), -1)
+    spans = asked.get("spans")
+    return Question(
+        letters=str(asked.get("letters") or ""),
+        spans={
+            int(number): (str(span[0]), str(span[1]))
+            for number, span in (spans if isinstance(spans, dict) else {}).items()
+            if str(number).isdecimal() and isinstance(span, list) and len(span) == 2
+        },
+        column=column if column >= 0 else None,
+        descending=bool(asked.get("descending")),
+    )
+
+
+def _number(value: Any, otherwise: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
+
+
+def _of_windows(run: Run) -> _View:
+    columns = run.table_columns
+
+    def explain(row: int) -> str:
+        partition = int(columns["partition"][row])
+        start_ms = int(columns["window_start_ms"][row])
+        return str(run.explain(key=columns["key"][row].as_py(), window_start=start_ms, partition=partition))
+
+    return _View(columns, run.plan.windows.noun, explain)
+
+
+def _of_records(run: Run, columns: Mapping[str, Any], noun: str) -> _View:
+    def explain(row: int) -> str:
+        offset, partition = (int(_plain(columns[name][row])) for name in ("offset", "partition"))
+        return str(run.explain(offset=offset, partition=partition))
+
+    return _View(columns, noun, explain)
+
+
+def _of_changelog(run: Run) -> _View:
+    return _of_records(run, run.changelog_columns, "result")
+
+
+def _of_dropped(run: Run) -> _View:
+    with_grace = len(run.trace.dropped_at) <= MOST_WITH_GRACE
+    table = dropped_table(run.trace, run.plan.windows, missing_grace=with_grace)
+    return _of_records(run, dict(zip(table.column_names, table.columns, strict=True)), "drop")
+
+
+def _plain(value: Any) -> Any:
+    return value.as_py() if hasattr(value, "as_py") else value
+
+
+_VIEWS: dict[str, Callable[[Run], _View]] = {"table": _of_windows, "changelog": _of_changelog, "dropped": _of_dropped}
+_TITLES = {"table": "Windows", "changelog": "What went downstream", "dropped": "Dropped records"}

@@ -1,0 +1,213 @@
+"""The columns of a run's views, with what each is and how its values are said."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.durations import INT64_MAX, duration_ms, show_duration
+from sessionkit.base.moments import moment_ms, show_time
+from sessionkit.base.result_columns import TIMES, ResultForm
+from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.views.words import SHORT_HISTORY_MS
+from sessionkit.widgets.tables.ordering import Rows, order_of
+
+Kind = Literal["text", "number", "time", "length", "other"]
+
+LENGTHS = ("missing_grace_ms", "enough_grace_ms")
+MOST_LETTERS = 200  # of a value
+NOTHING = "–"
+_MS_OF_UNIT = {"s": 1_000.0, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
+
+
+@dataclass(frozen=True, eq=False)
+class TableColumn:
+    """A column of a table: its title, its values, what they are, and how one is said."""
+
+    title: str
+    values: Any  # an Arrow array, or NumPy's of Python objects
+    kind: Kind
+    show: Callable[[Any], str]
+    read: Callable[[str, bool], Any] | None = None  # a typed bound as a value; whether it is the upper one
+    is_key: bool = False
+
+    @property
+    def can_sort(self) -> bool:
+        """Whether there is an order of its values."""
+        return self.kind != "other"
+
+    @cached_property
+    def _coded(self) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+        """Each text once, and the number of each row's; -1 for none."""
+        coded = _whole(self.values).cast(pa.large_string()).dictionary_encode()
+        return coded.dictionary, np.asarray(coded.indices.cast(pa.int64()).fill_null(-1))
+
+    def holding(self, letters: str) -> npt.NDArray[np.bool_]:
+        """True for each row whose text holds these letters, large or small."""
+        texts, number = self._coded
+        found = np.asarray(pc.match_substring(pc.utf8_lower(texts), letters.lower()), np.bool_)
+        return np.append(found, False)[number]
+
+    def between(self, low: Any, high: Any) -> npt.NDArray[np.bool_]:
+        """True for each row whose value is not below `low` and not above `high`; None is no bound."""
+        if pa.types.is_integer(self.values.type):
+            low, high = _whole_bounds(low, high)
+        found = pc.is_valid(self.values)
+        if low is not None:
+            found = pc.and_kleene(found, pc.greater_equal(self.values, low))
+        if high is not None:
+            found = pc.and_kleene(found, pc.less_equal(self.values, high))
+        return np.asarray(pc.fill_null(found, False), np.bool_)
+
+    def order(self, *, descending: bool) -> Rows:
+        """The rows in the order of their values; equal ones as they stand, what is missing at the end."""
+        if self.kind == "text":
+            texts, number = self._coded
+            rank = np.empty(len(texts), np.int64)
+            rank[np.asarray(pc.array_sort_indices(texts))] = np.arange(len(texts))
+            return order_of(pa.array(np.append(rank, 0)[number], mask=number < 0), descending=descending)
+        return order_of(_whole(self.values), descending=descending)
+
+    def shown(self, rows: Rows) -> list[str]:
+        """The values of these rows, as they are said."""
+        if isinstance(self.values, np.ndarray):
+            return [NOTHING if value is None else self.show(value) for value in self.values[rows].tolist()]
+        return [NOTHING if not each.is_valid else self.show(each) for each in self.values.take(pa.array(rows))]
+
+
+def table_columns(columns: Mapping[str, Any], form: ResultForm | None, timezone: str) -> list[TableColumn]:
+    """The columns of a view of a run as a person looks at them: keys apart, times by the clock of the zone."""
+    newest = max((pc.max(_arrow(each)).as_py() or 0 for name, each in columns.items() if name in TIMES), default=0)
+    has_dates = newest >= SHORT_HISTORY_MS
+    found = []
+    for name, values in columns.items():
+        if name == "key":
+            keys = {"key": values} if form is None else form.shown({"key": values})
+            found += [_column(title, each, has_dates, timezone, is_key=True) for title, each in keys.items()]
+        else:
+            found.append(_column(name, values, has_dates, timezone))
+    return found
+
+
+def _column(name: str, values: Any, has_dates: bool, timezone: str, *, is_key: bool = False) -> TableColumn:
+    values = values if _is_objects(values) else _arrow(values)
+    if name in TIMES and not is_key:
+        read = _time_reader(timezone) if has_dates else _length_reader
+        show = (lambda each: show_time(each.as_py(), timezone)) if has_dates else _said_length
+        return TableColumn(TIMES[name].replace("_", " "), values, "time" if has_dates else "length", show, read)
+    if name in LENGTHS and not is_key:
+        title = name.removesuffix("_ms").replace("_", " ")
+        return TableColumn(title, values, "length", _said_length, _length_reader)
+    if _is_objects(values):
+        return TableColumn(shorten(name), values, "other", lambda value: shorten(value, MOST_LETTERS))
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(kind)
+    return TableColumn(shorten(name), values, *_of_type(kind, timezone), is_key=is_key)
+
+
+def _of_type(kind: pa.DataType, timezone: str) -> tuple[Kind, Callable[[Any], str], Callable[[str, bool], Any] | None]:
+    """What values of a type are, how they are said, and how a bound is read."""
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind):
+        return "number", lambda each: said_number(each.as_py()), _number_reader
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "text", lambda each: shorten(each.as_py(), MOST_LETTERS) or "(empty)", None
+    if pa.types.is_timestamp(kind):
+        zone, ratio = kind.tz or timezone, _MS_OF_UNIT[kind.unit]
+        return "time", lambda each: show_time(math.floor(each.value * ratio), zone), None
+    if pa.types.is_duration(kind):
+        ratio = _MS_OF_UNIT[kind.unit]
+        return "length", lambda each: show_duration(math.floor(each.value * ratio)), None
+    if pa.types.is_boolean(kind) or pa.types.is_date(kind) or pa.types.is_time(kind):
+        return "time", lambda each: str(each.as_py()), None
+    return "other", lambda each: shorten(_plain(each), MOST_LETTERS), None
+
+
+def said_number(value: Any) -> str:
+    """A number as a person reads it.
+
+    Example:
+        >>> said_number(28491), said_number(0.1 + 0.2), said_number(1234567.891), said_number(float("nan"))
+        ('28,491', '0.3', '1,234,567.89', 'not a number')
+    """
+    if not isinstance(value, float):
+        return f"{value:,}"
+    if not math.isfinite(value):
+        return "not a number" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    if abs(value) >= 1e15 or 0 < abs(value) < 1e-4:
+        return f"{value:.6g}"
+    digits = 2 if abs(value) >= 1_000 else 6
+    said = f"{value:,.{digits}f}"
+    return said.rstrip("0").rstrip(".")
+
+
+def _said_length(each: Any) -> str:
+    return show_duration(each.as_py())
+
+
+def _number_reader(text: str, is_upper: bool) -> Any:
+    plain = text.replace(",", "").replace("\N{MINUS SIGN}", "-").strip()
+    try:
+        return int(plain)
+    except ValueError:
+        with suppress(ValueError):
+            if math.isfinite(number := float(plain)):
+                return number
+    raise InvalidArgument(problem("a bound must be a number", shorten(repr(text)), "such as 1,000"))
+
+
+def _whole_bounds(low: Any, high: Any) -> tuple[int | None, int | None]:
+    """Bounds between which the same integers are, within 64 bits."""
+    return (
+        None if low is None else min(max(math.ceil(low), -INT64_MAX - 1), INT64_MAX),
+        None if high is None else min(max(math.floor(high), -INT64_MAX - 1), INT64_MAX),
+    )
+
+
+def _length_reader(text: str, is_upper: bool) -> int:
+    return int(text) if text.strip().isdecimal() else duration_ms(text, "a bound")
+
+
+def _time_reader(timezone: str) -> Callable[[str, bool], int]:
+    def read(text: str, is_upper: bool) -> int:
+        text = text.strip()
+        if text.isdecimal() and len(text) > 8:
+            return int(text)
+        try:
+            day = dt.date.fromisoformat(text)
+        except ValueError:
+            return moment_ms(text, "a bound", timezone)
+        # "to 4 July" means with all of that day
+        next_day = day + dt.timedelta(1)
+        return moment_ms(next_day, "a bound", timezone) - 1 if is_upper else moment_ms(day, "a bound", timezone)
+
+    return read
+
+
+def _plain(each: pa.Scalar) -> Any:
+    try:
+        return each.as_py()
+    except (ValueError, OverflowError):  # Python has no such value, as for times after the year 9999
+        return str(each)
+
+
+def _is_objects(values: Any) -> bool:
+    return isinstance(values, np.ndarray) and values.dtype == object
+
+
+def _arrow(values: Any) -> Any:
+    return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
+
+
+def _whole(values: Any) -> pa.Array:
+    return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
