@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sessionkit.advice.sweep import lengths_ms
@@ -121,6 +122,22 @@ class TuneBoard(Board):
         if view == "lanes" or key is None:
             return run.lanes(theme=theme, **self._lanes.options)
         return run.emissions(key).figure(theme=theme) if view == "sent" else run.plane(key, theme=theme)
+
+    def write_html(
+        self,
+        path: str | Path,
+        *,
+        keys: Iterable[Any] | None = None,
+        most_records: int = 100_000,
+        hide_keys: bool = False,
+        title: str | None = None,
+    ) -> Path:
+        """Writes the run under the current settings as a page with sliders, which needs no kernel: `Run.write_html`.
+
+        Raises:
+            NotBuilt, InvalidData, InvalidArgument, UnknownRecord, WriteFailed: as `Run.write_html` does.
+        """
+        return self.run.write_html(path, keys=keys, most_records=most_records, hide_keys=hide_keys, title=title)
 
     # ---- what a person does
 

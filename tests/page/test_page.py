@@ -256,6 +256,7 @@ def test_a_click_and_the_keys_explain(small: sk.Run, opened: Any) -> None:
     tab.locator("#sk-find").fill("bo")
     assert "Key “bob”" in tab.locator(".one h2").inner_text()
     tab.locator(".list summary").click()
+    tab.locator(".list tbody tr").first.wait_for()  # the list tells of being opened a moment later
     assert tab.locator(".list tbody tr").count() == 2
     assert tab.locator(".list thead th").all_inner_texts() == ["start", "end", "records", "", "count", "total"]
     assert tab.locator(".list tbody tr").first.locator("td").all_inner_texts() == ["5 s", "5 s", "1", "final", "1", "2"]

@@ -24,7 +24,7 @@ SCRIPTS = (
 )
 TITLE_LENGTH = 120
 _AHEAD_MS = 2 * 366 * 86_400_000  # of what a clock shows behind the newest record
-_LAST_CLOCK_MS = 253_402_128_000_000
+LAST_CLOCK_MS = 253_402_128_000_000  # two days before the year 10000
 _SAVED_TEXT = {"light": "#1F7A44", "dark": "#2FC48D"}  # as words green needs more contrast than as a mark
 
 
@@ -73,7 +73,7 @@ class Page:
             "keys": labels,
             "firstKey": self._places.get(self._eventful),
             "zone": zone_named(self._trace),
-            "clock": _clock(self._trace),
+            "clock": clock_data(self._trace.batch.timezone, int(self._trace.last_stream_time_ms.max(initial=0))),
             "palettes": {theme: _colours(theme) for theme in PALETTES},
         }
 
@@ -103,16 +103,14 @@ class Page:
         return said
 
 
-def _clock(trace: Trace) -> dict[str, Any]:
-    """What the clocks of the run's zone show, for the times that the page can come to."""
-    latest = int(trace.last_stream_time_ms.max(initial=0))
-    if latest < SHORT_HISTORY_MS:
-        return {"changes": [], "offsets": [0], "slowFrom": [-1], "isElapsed": True}
-    clock = wall_clock(trace.batch.timezone, min(latest + _AHEAD_MS, _LAST_CLOCK_MS))
-    if clock is None:
-        return {"changes": [], "offsets": [0], "slowFrom": [-1], "isElapsed": False}
-    columns = {"changes": clock.changes_ms, "offsets": clock.offsets_ms, "slowFrom": clock.slow_from_ms}
-    return {**{name: column.tolist() for name, column in columns.items()}, "isElapsed": False}
+def clock_data(timezone: str, latest_ms: int) -> dict[str, Any]:
+    """What the clocks of a zone show, up to times that the page can come to; lengths where the data counts from 0."""
+    clock = None if latest_ms < SHORT_HISTORY_MS else wall_clock(timezone, min(latest_ms + _AHEAD_MS, LAST_CLOCK_MS))
+    found: dict[str, Any] = {"changes": [], "offsets": [0], "slowFrom": [-1]}
+    if clock is not None:
+        columns = {"changes": clock.changes_ms, "offsets": clock.offsets_ms, "slowFrom": clock.slow_from_ms}
+        found = {name: column.tolist() for name, column in columns.items()}
+    return {**found, "isElapsed": latest_ms < SHORT_HISTORY_MS}
 
 
 def _colours(theme: str) -> dict[str, str]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import itertools
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -90,6 +92,14 @@ class TestTune:
             run = spent_in(SESSIONS).with_windows(grace=grace).run(data)
             assert marks(board, "dropped") == run.metrics()["dropped-late"]
             assert marks(board, "bridge") == run.metrics()["windows-merged"]
+
+    def test_the_run_of_now_is_written_as_a_page(self, data: Any, tmp_path: Path) -> None:
+        board = board_of(data)
+        board.set(grace="45s")
+        place = board.write_html(tmp_path / "page.html", hide_keys=True)
+        text = place.read_text(encoding="utf-8")
+        assert 'grace="45s"' in html.unescape(text) and '"grace":45000' in text
+        assert "the keys are only numbered" in text
 
     def test_set_moves_all_or_nothing(self, data: Any) -> None:
         board = board_of(data, KINDS["hopping"])

@@ -31,10 +31,18 @@ function showDuration(length) {
   return parts.join(" ") || "0 s";
 }
 
-// A length as a person says it: from a minute on to the second, from an hour on to the minute.
+// A length as a person says it: in its two largest units, in one from ten of it on.
 function aboutDuration(length) {
-  const step = length >= HOUR ? MINUTE : length >= MINUTE ? SECOND : MILLISECOND;
-  return showDuration(Math.round(length / step) * step);
+  const step = stepOf(length);
+  return showDuration(Math.floor((length + Math.floor(step / 2)) / step) * step);
+}
+
+// The smallest unit in which a length is said that is not said to the millisecond.
+function stepOf(length) {
+  for (const [unit, next] of [[DAY, HOUR], [HOUR, MINUTE], [MINUTE, SECOND], [SECOND, 100]]) {
+    if (length >= unit) return length >= 10 * unit ? unit : next;
+  }
+  return 1;
 }
 
 // A grace that is as good as this one and takes as few words.
@@ -55,9 +63,9 @@ const IN_MS = { ms: MILLISECOND, s: SECOND, min: MINUTE, h: HOUR, d: DAY, w: 7 *
 
 // The milliseconds of "90s", "1h 30m", "2 hours and 30 minutes" or "0"; null for what is no length of time.
 function readDuration(text) {
-  const said = text.trim().toLowerCase().replaceAll(",", "");
+  const said = text.trim().toLowerCase().replace(/(\d),(?=\d{3}(?!\d))/g, "$1"); // as lengths are shown: 1,000 d
   if (/^0+$/.test(said)) return 0;
-  const part = /(\d+(?:\.\d+)?)\s*([a-z]+)\s*(?:and\s+)?/y;
+  const part = /(\d+(?:\.\d+)?)\s*([a-z]+)\s*(?:,\s*|and\s+)?/y;
   let total = 0;
   while (part.lastIndex < said.length) {
     const at = part.lastIndex;

@@ -1,0 +1,89 @@
+"""The page says numbers, lengths and times in the words of the package, and reads lengths as it does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from sessionkit.base.durations import about, duration_ms, enough_ms, show_duration
+from sessionkit.base.moments import show_time, wall_clock
+from sessionkit.base.text import percent
+from sessionkit.errors import InvalidArgument
+from sessionkit.views.page.html import clock_data
+from tests.page.scenes import drawing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+    from playwright.sync_api import Page as Tab
+
+pytestmark = pytest.mark.browser
+
+TEXTS = [
+    *(
+        "0",
+        "0s",
+        "90s",
+        "45m",
+        "1h 30m",
+        "1h30m",
+        "2 hours and 30 minutes",
+        "1 week",
+        "1.5h",
+        "2 days",
+        "250ms",
+        "1,5 h",
+    ),
+    *("", "soon", "5", "-1s", "1 month", "1h x", "h", "1..5h", "0.3ms", "1_000s", "1e3s"),
+]
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Iterator[Tab]:
+    """A page with the script."""
+    page = drawing(browser)
+    yield page
+    page.close()
+
+
+def test_lengths_are_said_alike(tab: Tab) -> None:
+    rng = np.random.default_rng(1)
+    lengths = [0, 1, 999, 1_000, 59_999, 86_399_999, *(10 ** (rng.random(400) * 13)).astype(np.int64).tolist()]
+    said = tab.evaluate("all => all.map((ms) => [showDuration(ms), aboutDuration(ms), enoughDuration(ms)])", lengths)
+    assert said == [[show_duration(ms), about(ms), show_duration(enough_ms(ms))] for ms in lengths]
+
+
+def test_shares_are_said_alike(tab: Tab) -> None:
+    shares = [0, 1, 0.5, 0.995712, 0.99999, 0.99999999, 1e-9, 0.0003, *np.random.default_rng(2).random(200).tolist()]
+    assert tab.evaluate("all => all.map(percent)", shares) == [percent(share) for share in shares]
+
+
+def test_a_length_is_read_as_the_package_reads_it(tab: Tab) -> None:
+    def read(text: str) -> int | None:
+        try:
+            return duration_ms(text, "gap")
+        except InvalidArgument:
+            return None
+
+    ours = tab.evaluate("all => all.map(readDuration)", TEXTS)
+    for text, ms in zip(TEXTS, ours, strict=True):
+        assert ms == (0 if text == "0" else read(text)), text
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"])
+def test_times_are_said_and_placed_alike(tab: Tab, zone: str) -> None:
+    rng = np.random.default_rng(3)
+    change = 1_729_990_800_000  # clocks are set back in Berlin
+    spread = rng.integers(-9_000_000, 9_000_000, 200) + rng.choice([change, 1_743_859_800_000, 1_730_613_600_000], 200)
+    times: list[Any] = [0, 1_500_000_000_123, *spread.tolist(), *rng.integers(0, 2**41, 200).tolist()]
+    latest = max(times)
+    found = tab.evaluate(
+        "([data, all]) => { const clock = clockOf(data); return all.map((ms) => [clock.show(ms), clock.place(ms)]); }",
+        [clock_data(zone, latest), times],
+    )
+    clock = wall_clock(zone, latest + 10**10)
+    places = times if clock is None else clock.places(times).tolist()
+    assert [said for said, _ in found] == [show_time(ms, zone) for ms in times]
+    assert [place for _, place in found] == places
