@@ -23,7 +23,9 @@ plan = (sk.group_by_key("key", timestamp="ts", unit="ms", partition="partition",
 # When the newest revision was drawn and painted, and when the key was pressed, by the page's own clock.
 WATCH = """() => {
   const place = document.querySelector('.sessionkit-picture');
-  addEventListener('keydown', () => { window.pressed = performance.now(); }, true);
+  const press = () => { window.pressed = performance.now(); };
+  addEventListener('input', press, true);
+  addEventListener('keydown', press, true);
   new MutationObserver(() => requestAnimationFrame(() => setTimeout(() => { window.painted = performance.now(); })))
     .observe(place, { attributes: true, attributeFilter: ['data-revision'] });
 }"""
@@ -62,12 +64,13 @@ def _print_steps(visit: Visit, records: int) -> None:
     slider = visit.page.locator(".sessionkit-slider input[type=range]").nth(1)
     slider.focus()
     _say(records, "a step of the slider, one key", _steps(visit))
-    visit.page.get_by_role("button", name="many keys", exact=True).click()
-    visit.page.get_by_role("button", name="everything", exact=True).click()
-    visit.page.wait_for_timeout(5_000)
-    visit.page.evaluate(WATCH)
-    slider.focus()
-    _say(records, "a step of the slider, many keys", _steps(visit))
+    visit.page.get_by_role("tab", name="many keys", exact=True).click()
+    for words in ("as many as fit", "up to 40", "everything"):
+        visit.page.get_by_role("radio", name=words, exact=True).click()
+        visit.page.wait_for_timeout(5_000)
+        visit.page.evaluate(WATCH)
+        slider.focus()
+        _say(records, f"a step of the slider, many keys, {words}", _steps(visit))
     visit.page.locator(".sessionkit-picture").focus()
     _say(
         records,

@@ -11,14 +11,14 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import anywidget
 import traitlets
 
 from sessionkit.base.assets import read_asset
 from sessionkit.base.durations import show_duration
-from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, WIDTH
+from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, WIDTH, figure_json
 from sessionkit.views.charts.drawing.script import plotly_script
 from sessionkit.widgets.controls import Control
 from sessionkit.widgets.tuner import Count
@@ -138,9 +138,7 @@ class Board(anywidget.AnyWidget):
         """Draws these pictures, and no others."""
         self._revision += 1
         self.overlays = {}
-        self.figures = {
-            name: {**each._asdict(), "figure": each.figure.to_json(validate=False)} for name, each in pictures.items()
-        }
+        self.figures = {name: {**each._asdict(), "figure": figure_json(each.figure)} for name, each in pictures.items()}
 
     def lay_over(self, picture: str, layout: dict[str, Any]) -> None:
         """Changes settings of a picture's layout, and draws nothing else anew."""
@@ -175,7 +173,7 @@ class Board(anywidget.AnyWidget):
         if message.get("kind") == "plotly":
             self.send({"kind": "plotly"}, [_plotly()])
         elif message.get("kind") == "whole":
-            figure = self.figure(theme=self._look.theme).to_json(validate=False)
+            figure = figure_json(self.figure(theme=self._look.theme))
             self.send({"kind": "whole", "figure": figure, "format": str(message.get("format"))})
         elif message.get("kind") in _MESSAGES:
             with self.hold_sync():
@@ -211,7 +209,7 @@ class Board(anywidget.AnyWidget):
             self.draw()
 
 
-def _is_place(given: Any) -> bool:
+def _is_place(given: Any) -> TypeGuard[Place]:
     return isinstance(given, Place) and (isinstance(given, str) or isfinite(given))
 
 

@@ -222,9 +222,9 @@ class TuneBoard(Board):
     def _show_picture(self, name: str, picture: Picture) -> None:
         self.show_pictures({name: picture})
         chosen = self._chosen
-        is_told = chosen.record is not None or chosen.window_start_ms is not None or name == "lanes"
-        told = [explained(self.run, chosen)] if is_told and chosen.key is not None else []
-        self.say(*told, picture.hint)
+        is_one = chosen.record is not None or chosen.window_start_ms is not None
+        told = [explained(self.run, chosen)] if chosen.key is not None and (is_one or name == "lanes") else []
+        self.say(*told, *([] if is_one else [picture.hint]))
 
     def _draw_sent(self) -> None:
         if self._key.value is None:

@@ -128,7 +128,7 @@ function makeControls(parts, model, send) {
 
 function makePictures(parts, model, send) {
   const made = new Map();
-  let meant = "";
+  const explain = (traces) => legendInto(parts.legend, traces);
   function show() {
     const figures = model.get("figures");
     const overlays = model.get("overlays");
@@ -140,7 +140,7 @@ function makePictures(parts, model, send) {
     }
     for (const [name, figure] of Object.entries(figures)) {
       if (!made.has(name)) {
-        const picture = makePicture(name, model, send);
+        const picture = makePicture(name, model, send, explain);
         parts.pictures.append(picture.element);
         made.set(name, picture);
       }
@@ -148,11 +148,7 @@ function makePictures(parts, model, send) {
     }
     if (parts.pictures.lastChild !== parts.tools) parts.pictures.append(parts.tools);
     parts.tools.hidden = !made.size;
-    const told = Object.values(figures).find((figure) => figure.legend);
-    if ((told?.figure ?? "") !== meant) {
-      meant = told?.figure ?? "";
-      parts.legend.replaceChildren(...(told ? [legendOf(JSON.parse(meant).data)] : []));
-    }
+    if (!made.size) explain([]);
   }
   return { show, fit: () => made.forEach((picture) => picture.fit()), remove: () => made.forEach((picture) => picture.remove()) };
 }
@@ -191,6 +187,7 @@ function render({ model, el }) {
     if (isNew("table")) fillTable(parts.table, model.get("table"), table);
     if (isNew("code")) code.show(model.get("code"));
     pictures.show();
+    parts.board.dataset.revision = model.get("state").revision;
   }
   const plan = () => {
     if (!isPlanned) queueMicrotask(show); // what changes together is shown together

@@ -26,12 +26,17 @@ function drawnAs(trace) {
   return { d: "M1,8h26", fill: "none", stroke, "stroke-width": line.width, "stroke-dasharray": dash };
 }
 
-function legendOf(traces) {
+// What the marks of these traces mean; nothing is done where it stands there already.
+function legendInto(place, traces) {
+  const named = traces.filter((trace) => trace.showlegend !== false && trace.name);
+  named.sort((one, other) => (one.legendrank ?? 1000) - (other.legendrank ?? 1000));
+  const told = JSON.stringify(named.map((trace) => [trace.name, drawnAs(trace)]));
+  if (place.dataset.told === told) return;
+  place.dataset.told = told;
   const list = document.createElement("ul");
   list.className = "sessionkit-legend";
   list.setAttribute("aria-label", "what the marks mean");
-  const named = traces.filter((trace) => trace.showlegend !== false && trace.name);
-  for (const trace of named.sort((one, other) => (one.legendrank ?? 1000) - (other.legendrank ?? 1000))) {
+  for (const trace of named) {
     const entry = document.createElement("li");
     const drawing = document.createElementNS(SVG, "svg");
     const path = document.createElementNS(SVG, "path");
@@ -41,6 +46,6 @@ function legendOf(traces) {
     entry.append(drawing, trace.name);
     list.append(entry);
   }
-  return list;
+  place.replaceChildren(...(named.length ? [list] : []));
 }
 

@@ -25,7 +25,8 @@ function placeOf(place, event) {
   return isInside ? { x: x < 0 ? "name" : xaxis.p2d(x), y: yaxis.p2d(y) } : null;
 }
 
-function makePicture(name, model, send) {
+// `onDrawn` is told the traces that are drawn.
+function makePicture(name, model, send, onDrawn) {
   const element = document.createElement("figure");
   const caption = document.createElement("figcaption");
   const title = document.createElement("b");
@@ -94,6 +95,7 @@ function makePicture(name, model, send) {
       if (!isDrawn) listen(Plotly);
       isDrawn = true;
       fit();
+      onDrawn(picture.legend ? figure.data : []);
     } else if (overlay !== shown.overlay) {
       await Plotly.relayout(place, JSON.parse(overlay || "{}"));
     }

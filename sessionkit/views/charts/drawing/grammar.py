@@ -171,6 +171,13 @@ def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> go.Figure:
     return figure
 
 
+def figure_json(figure: go.Figure) -> str:
+    """The figure as plotly.js takes it, without a copy of all of its points first."""
+    from plotly.io.json import to_json_plotly
+
+    return str(to_json_plotly({"data": figure._data, "layout": figure._layout, "frames": []}))
+
+
 def empty_figure(colours: Palette, title: str, subtitle: Sequence[str]) -> go.Figure:
     """A title, with nothing below it."""
     layout = dressed(colours, Frame(WIDTH, 150, 78, 24, 110, 20, (0, 1), (0, 1)), title, subtitle)
