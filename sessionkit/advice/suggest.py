@@ -13,11 +13,12 @@ import numpy.typing as npt
 from sessionkit.advice.replay import Replay
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import MAX_DURATION_MS, show_duration
-from sessionkit.base.text import escape_html, html_block, percent, plural
+from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch
 from sessionkit.views.loops import decades
+from sessionkit.views.shown import picture_bundle
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -125,9 +126,8 @@ class GapSuggestion:
     def __repr__(self) -> str:
         return " ".join(self.words())
 
-    def _repr_html_(self) -> str:
-        first, *rest = self.words()
-        return html_block(f"<p><b>{escape_html(first)}</b> {escape_html(' '.join(rest))}</p>")
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return picture_bundle(self.figure(), repr(self))
 
 
 @called_as("sk.suggest_gap(plan, data)")
@@ -271,9 +271,8 @@ class GraceSuggestion:
     def __repr__(self) -> str:
         return " ".join(self.words())
 
-    def _repr_html_(self) -> str:
-        first, *rest = self.words()
-        return html_block(f"<p><b>{escape_html(first)}</b> {escape_html(' '.join(rest))}</p>")
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return picture_bundle(self.figure(), repr(self))
 
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The share of records that is kept, over the grace."""

@@ -15,11 +15,12 @@ import pyarrow as pa
 from sessionkit.advice.replay import Counts, Replay
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration, length_ms, show_duration
-from sessionkit.base.text import escape_html, html_block, percent
+from sessionkit.base.text import percent
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.frames import FrameKind, to_frame
+from sessionkit.views.shown import picture_bundle
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -118,8 +119,8 @@ class Sweep:
         low, high = (pick(cell.dropped_share for cell in self.cells) for pick in (min, max))
         return f"Sweep: {shapes}; dropped {percent(low)} to {percent(high)}"
 
-    def _repr_html_(self) -> str:
-        return html_block(f"<p>{escape_html(repr(self))}</p>")
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return picture_bundle(self.heat_map() if len(self.values) == 2 else self.pareto(), repr(self))
 
 
 @called_as('sk.sweep(plan, data, grace=["0s", "1h"])')

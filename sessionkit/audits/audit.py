@@ -31,7 +31,6 @@ from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.garbage import without_collections
-from sessionkit.base.text import escape_html, html_block
 from sessionkit.engine.deployment import Deployment, deployment, starts_of, times_of_clock
 from sessionkit.engine.independent_parts import Parts
 from sessionkit.errors import InvalidArgument, problem
@@ -44,6 +43,7 @@ from sessionkit.stores.contract import Store
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views import tables
 from sessionkit.views.explain.audit import audit_words
+from sessionkit.views.shown import picture_bundle
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -197,10 +197,8 @@ class Audit:
     def __repr__(self) -> str:
         return "\n".join(self.words())
 
-    def _repr_html_(self) -> str:
-        first, *rest = self.words()
-        items = "".join(f"<li>{escape_html(each)}</li>" for each in rest)
-        return html_block(f"<p><b>{escape_html(first)}</b></p><ul>{items}</ul>")
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return picture_bundle(self.figure(), repr(self))
 
     # ---- how it is found
 

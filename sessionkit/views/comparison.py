@@ -15,12 +15,13 @@ import pyarrow as pa
 
 from sessionkit.base.calls import not_offered
 from sessionkit.base.decisions import REASONS
-from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, words
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views import tables
+from sessionkit.views.shown import picture_bundle
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -153,9 +154,8 @@ class Comparison:
     def __repr__(self) -> str:
         return " ".join(self.words())
 
-    def _repr_html_(self) -> str:
-        first, second = self.words()
-        return html_block(f"<p><b>{escape_html(first)}</b> {escape_html(second)}</p>")
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return picture_bundle(self.figure(), repr(self))
 
     # ---- how it is found
 

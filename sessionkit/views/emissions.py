@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.calls import not_offered
 from sessionkit.base.durations import INT64_MAX, show_duration
-from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import UnknownRecord, problem, shorten
 from sessionkit.trace.session_trace import SessionTrace
@@ -23,6 +23,7 @@ from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_columns import WindowColumns
 from sessionkit.views.charts.scenes.key_rows import key_code, partition_code, partition_counts
 from sessionkit.views.explain.life import closing_time_ms
+from sessionkit.views.shown import picture_bundle
 from sessionkit.views.tables import Column, frame_of, table_rows, window_table
 from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind
@@ -189,8 +190,8 @@ class Emissions:
         zone = in_zone(self.trace) if "pending" in self.what else []  # nothing else names a time
         return " ".join([f"{self.title}:", *self.words(), *zone])
 
-    def _repr_html_(self) -> str:
-        return html_block(f"<p>{escape_html(repr(self))}</p>")
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return picture_bundle(self.figure(), repr(self))
 
 
 def emissions_of(

@@ -11,8 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.base.durations import show_duration
-from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.base.text import plural
 from sessionkit.trace.trace import Trace
+from sessionkit.views.shown import picture_bundle
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind
@@ -96,8 +97,8 @@ class Latency:
     def __repr__(self) -> str:
         return " ".join(self.words())
 
-    def _repr_html_(self) -> str:
-        return html_block(f"<p>{escape_html(repr(self))}</p>")
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return picture_bundle(self.figure(), repr(self))
 
 
 @dataclass(frozen=True, repr=False)
@@ -169,7 +170,7 @@ class OpenWindows:
         return " ".join([*self.words(), *(in_zone(self.trace) if self.most else [])])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return {**self.figure()._repr_mimebundle_(), "text/plain": repr(self)}
+        return picture_bundle(self.figure(), repr(self))
 
 
 def open_windows(trace: Trace) -> npt.NDArray[np.int64]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import cache
 from math import isfinite
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
 
 import anywidget
 import traitlets
@@ -211,7 +211,7 @@ class Board(anywidget.AnyWidget):
             self.draw()
 
 
-def _is_place(given: Any) -> bool:
+def _is_place(given: Any) -> TypeGuard[Place]:
     return isinstance(given, Place) and (isinstance(given, str) or isfinite(given))
 
 

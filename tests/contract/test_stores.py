@@ -421,7 +421,7 @@ def test_the_example_is_a_kind_like_any_other(of: str, tmp_path: Path) -> None:
     with sk.open_store("sqlite", "clicks", of=of, directory=tmp_path) as store:
         assert isinstance(store, sqlite_store.SQLiteRows)
         assert isinstance(store.to_pandas(), pd.DataFrame)
-        browser = pytest.importorskip("ipywidgets") and sk.browse(store)
+        browser = pytest.importorskip("anywidget") and sk.browse(store)
         assert repr(store) in repr(browser)
     with pytest.raises(InvalidArgument, match=r"needs an option; got directory=None; directory=…; the options of this"):
         sk.open_store("sqlite", "clicks", of=of)

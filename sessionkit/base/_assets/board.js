@@ -187,6 +187,7 @@ function render({ model, el }) {
     if (isNew("table")) fillTable(parts.table, model.get("table"), table);
     if (isNew("code")) code.show(model.get("code"));
     pictures.show();
+    parts.board.dataset.revision = model.get("state").revision;
   }
   const plan = () => {
     if (!isPlanned) queueMicrotask(show); // what changes together is shown together

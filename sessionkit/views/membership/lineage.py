@@ -13,6 +13,7 @@ from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.views.explain.life import find_window
+from sessionkit.views.shown import picture_bundle
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone, span_words
 
@@ -86,6 +87,9 @@ class Lineage:
         self._tell(len(self.nodes) - 1, "", lines)
         left = len(self.nodes) + 1 - len(lines)
         return "\n".join([*lines, *([f"… and {left:,} more"] if left > 0 else []), *in_zone(self.trace)])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return picture_bundle(self.figure(), repr(self))
 
     def _tell(self, place: int, indent: str, lines: list[str]) -> None:
         """A line for each session in the tree; the nearest first. A loop: trees can be deep."""

@@ -614,12 +614,11 @@ def test_it_shows_itself() -> None:
     audit = audit_of(TUMBLING_10, WRONG)
     first, *rest = audit.words()
     assert repr(audit) == "\n".join([first, *rest])
-    shown = audit._repr_html_()
-    assert shown.startswith(
-        '<div class="mathjax_ignore tex2jax_ignore"><p><b>in-memory store, retention 10 ms (Kafka&#x27;s'
-    )
-    assert shown.count("<li>") == len(rest) == 3
-    assert "Final results are read from the store" in shown
+    shown = audit._repr_mimebundle_()
+    assert shown["text/plain"] == repr(audit)
+    assert "in-memory store, retention 10 ms (Kafka" in json.dumps(audit.figure().to_dict(), default=str)
+    assert len(rest) == 3
+    assert "Final results are read from the store" in shown["text/plain"]
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.Table])
@@ -709,9 +708,6 @@ def test_what_is_shown_is_escaped() -> None:
     assert not [text for text in texts if "onerror" in text or "href" in text]
     tags = {tag for text in texts for tag in re.findall(r"<(\w+)", text)}
     assert tags <= {"b", "br", "extra", "span", "sup"}
-    shown = audit._repr_html_()
-    assert set(re.findall(r"<(\w+)", shown)) == {"div", "p", "b", "ul", "li"}
-    assert "Kafka's" not in shown
 
 
 # ---- what is refused

@@ -188,7 +188,6 @@ def test_every_sentence_tells_the_zone_of_the_records(night: tuple[sk.Plan, Any]
         repr(run.emissions("ada")),
         repr(run.open_windows()),
         run._repr_html_(),
-        run.emissions("ada")._repr_html_(),
     ]
     for text in said:
         assert UTC_DAY.search(text) is None, text

@@ -1,0 +1,245 @@
+"""Boards as a person meets them: all on one screen, linked by mouse and by keyboard, pictures to save."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.browser.lab import Server, Visit, visiting
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Locator
+
+pytestmark = pytest.mark.browser
+
+FLIGHTS = """import sessionkit as sk
+flights = sk.load_sample("flights")
+waves = (sk.group_by_key("carrier", "origin", sep="@", timestamp="scheduled", timezone="UTC")
+         .windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="1h")).count())"""
+SMALL = {"width": 1366, "height": 768}
+# What is cut: text that is wider than its box, or that leaves the board.
+CUT = """() => {
+  const board = document.querySelector('.sessionkit-board').getBoundingClientRect();
+  return [...document.querySelectorAll('.sessionkit-board :is(button, label, p, b, small, span, li, input, select)')]
+    .filter(e => e.getClientRects().length && !e.closest('.sessionkit-picture'))
+    .filter(e => {
+      const box = e.getBoundingClientRect();
+      return box.left < board.left - 1 || box.right > board.right + 1 || (e.tagName !== 'INPUT'
+        && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== 'inline');
+    })
+    .map(e => e.outerHTML.slice(0, 160));
+}"""
+
+
+def box(part: Locator) -> dict[str, float]:
+    found = part.bounding_box()
+    assert found is not None
+    return {**found, "bottom": found["y"] + found["height"], "right": found["x"] + found["width"]}
+
+
+def boxes(visit: Visit) -> dict[str, dict[str, float]]:
+    parts = ("board", "sliders", "counts", "views", "picture", "words", "tools")
+    return {name: box(visit.page.locator(f".sessionkit-{name}:visible").first) for name in parts}
+
+
+def settle(visit: Visit) -> None:
+    """Waits until the board is drawn for its room, and nothing is under way."""
+    visit.page.wait_for_function(
+        """() => {
+          const room = document.querySelector('.sessionkit-room');
+          const place = document.querySelector('.sessionkit-picture');
+          if (!place?._fullLayout) return false;
+          const width = Math.min(Math.max(Math.floor(room.clientWidth / 20) * 20, 700), 2400);
+          const now = `${place.dataset.revision} ${place._fullLayout.width}`;
+          const isSteady = window.wasThen === now && place._fullLayout.width === width;
+          window.wasThen = now;
+          return isSteady;
+        }""",
+        polling=400,
+    )
+
+
+def selected(visit: Visit) -> str:
+    return str(visit.page.locator("[data-control=key] select").evaluate("e => e.selectedOptions[0].text"))
+
+
+def view(visit: Visit) -> str:
+    return str(visit.page.locator(".sessionkit-views [aria-selected=true]").inner_text())
+
+
+def shown(visit: Visit, name: str) -> None:
+    """Waits until a view is shown, and its pictures are drawn."""
+    visit.page.wait_for_function(
+        """name => {
+          const board = document.querySelector('.sessionkit-board');
+          return board.querySelector('.sessionkit-views [aria-selected=true]').textContent === name &&
+            [...board.querySelectorAll('.sessionkit-picture')]
+              .every(e => e.dataset.revision === board.dataset.revision);
+        }""",
+        arg=name,
+    )
+
+
+class TestTheFlights:
+    @pytest.fixture(scope="class")
+    @classmethod
+    def visit(cls, server: Server, browser: Browser) -> Iterator[Visit]:
+        """A board of the flights in a small window, for all of these tests."""
+        name = server.write("flights.ipynb", FLIGHTS, "board = sk.tune(waves, flights)\nboard")
+        with visiting(server, browser, viewport=SMALL, accept_downloads=True) as page:
+            page.open_lab(name)
+            page.wait_drawn()
+            yield page
+            assert page.outside == []
+            assert page.errors == []
+
+    @pytest.fixture(autouse=True)
+    def _small(self, visit: Visit) -> None:
+        visit.page.set_viewport_size(SMALL)  # type: ignore[arg-type]
+        self.show(visit, "one key")
+        settle(visit)
+
+    def show(self, visit: Visit, name: str) -> None:
+        visit.page.locator(".sessionkit-views").get_by_role("tab", name=name, exact=True).click()
+        shown(visit, name)
+
+    @pytest.mark.parametrize("name", ["one key", "many keys"])
+    def test_all_of_it_is_on_one_screen(self, visit: Visit, name: str) -> None:
+        self.show(visit, name)
+        settle(visit)
+        visit.page.locator(".sessionkit-board").evaluate("e => e.scrollIntoView({block: 'start'})")
+        visit.page.wait_for_timeout(300)
+        screen, found = box(visit.page.locator(".jp-WindowedPanel-outer").first), boxes(visit)
+        print(json.dumps(found))
+        assert found["board"]["width"] >= 900
+        for part in ("sliders", "counts", "views", "picture", "tools"):
+            assert screen["y"] - 1 <= found[part]["y"] and found[part]["bottom"] <= screen["bottom"] + 1, part
+        assert 310 <= found["picture"]["height"] <= 420
+        assert found["sliders"]["height"] < 40  # side by side
+        assert found["counts"]["height"] < 60  # one row
+        words = found["words"]
+        assert words["x"] >= found["picture"]["right"] - 1  # beside the picture, on the same screen
+        assert words["y"] < found["picture"]["bottom"]
+
+    def test_two_columns_where_there_is_room(self, visit: Visit) -> None:
+        visit.page.set_viewport_size({"width": 1900, "height": 1000})
+        settle(visit)
+        found = boxes(visit)
+        for part in ("sliders", "counts", "words"):
+            assert found[part]["right"] <= found["picture"]["x"] + 1
+        assert found["picture"]["width"] > 900
+
+    @pytest.mark.parametrize("width", [900, 1000, 1100, 1250])
+    def test_nothing_is_cut_in_a_narrow_window(self, visit: Visit, width: int) -> None:
+        visit.page.set_viewport_size({"width": width, "height": 900})
+        for name in ("many keys", "who loses the most", "one key"):
+            self.show(visit, name)
+            if name != "who loses the most":  # a table
+                settle(visit)
+            assert visit.page.evaluate(CUT) == []
+        found = boxes(visit)
+        assert found["picture"]["right"] <= found["board"]["right"] + 1
+
+    def test_a_lane_a_drop_and_a_key_by_mouse(self, visit: Visit) -> None:
+        self.show(visit, "many keys")
+        settle(visit)
+        names = visit.page.locator(".sessionkit-picture .ytick text")
+        key = str(names.nth(2).text_content())
+        names.nth(2).click()
+        shown(visit, "one key")
+        assert selected(visit) == key
+        visit.page.locator(f".sessionkit-figure figcaption:has-text('{key}')").wait_for()
+        self.show(visit, "many keys")
+        visit.page.wait_for_function(
+            """key => [...document.querySelectorAll('.sessionkit-picture .ytick text')]
+              .some(e => e.textContent === '▸' + key)""",
+            arg=key,
+        )
+        dropped = visit.page.evaluate_handle(
+            """() => [...document.querySelectorAll('.sessionkit-picture .scatterlayer .trace')]
+              .find(e => e.__data__[0].trace.name.startsWith('dropped')).querySelector('path.point')"""
+        ).as_element()
+        assert dropped is not None
+        at = dropped.bounding_box()
+        assert at is not None
+        visit.page.mouse.move(at["x"] + at["width"] / 2 + 1, at["y"] + at["height"] / 2 + 1)
+        visit.page.wait_for_timeout(400)
+        visit.page.mouse.click(at["x"] + at["width"] / 2, at["y"] + at["height"] / 2)
+        visit.page.locator(".sessionkit-words p", has_text="was dropped: too late").wait_for()
+        said = visit.page.locator(".sessionkit-words p", has_text="was dropped: too late").inner_text()
+        assert f"(key {selected(visit)})" in said
+
+    def test_a_key_of_the_table_by_mouse(self, visit: Visit) -> None:
+        self.show(visit, "who loses the most")
+        button = visit.page.locator(".sessionkit-table tbody tr").nth(4).get_by_role("button")
+        key = button.inner_text()
+        button.click()
+        visit.page.locator(f".sessionkit-figure figcaption:has-text('{key}')").wait_for()
+        assert (selected(visit), view(visit)) == (key, "one key")
+
+    def test_by_keyboard_from_the_tabs_to_a_record(self, visit: Visit) -> None:
+        """Tab to the views, an arrow to the lanes, down to a key, Enter to its plane, up to a record."""
+        page = visit.page
+        page.locator(".sessionkit-views [aria-selected=true]").focus()
+        page.keyboard.press("ArrowRight")
+        shown(visit, "many keys")
+        assert page.evaluate("() => document.activeElement.textContent") == "many keys"
+        settle(visit)
+        page.keyboard.press("Tab")
+        assert "sessionkit-picture" in page.evaluate("() => document.activeElement.className")
+        before = selected(visit)
+        page.keyboard.press("ArrowDown")
+        page.wait_for_function(
+            "before => document.querySelector('[data-control=key] select').selectedOptions[0].text !== before",
+            arg=before,
+        )
+        key = selected(visit)
+        page.keyboard.press("Enter")
+        page.locator(f".sessionkit-figure figcaption:has-text('{key}')").wait_for()
+        page.locator(".sessionkit-picture").focus()
+        page.keyboard.press("ArrowUp")
+        page.locator(".sessionkit-words p", has_text=f"(key {key})").wait_for()
+        assert page.locator(".jp-Notebook.jp-mod-commandMode .jp-mod-selected").count() <= 1  # still the same cell
+
+    def test_the_grid_by_keyboard(self, visit: Visit) -> None:
+        self.show(visit, "what settings cost")
+        visit.page.wait_for_selector(".sessionkit-picture .heatmaplayer .hm")
+        fields = "() => [...document.querySelectorAll('.sessionkit-slider input[type=text]')].map(e => e.value)"
+        before = visit.page.evaluate(fields)
+        visit.page.locator(".sessionkit-picture").first.press("ArrowRight")
+        visit.page.wait_for_function(f"before => ({fields})()[0] !== before[0]", arg=before)
+        visit.page.locator(".sessionkit-picture").first.press("ArrowLeft")
+        visit.page.wait_for_function(f"before => ({fields})()[0] === before[0]", arg=before)
+
+    @pytest.mark.parametrize("kind", ["svg", "png"])
+    def test_a_picture_is_saved(self, visit: Visit, tmp_path: Path, kind: str) -> None:
+        with visit.page.expect_download() as waiting:
+            visit.page.get_by_role("button", name=f"save the picture as {kind.upper()}").click()
+        path = tmp_path / waiting.value.suggested_filename
+        waiting.value.save_as(path)
+        content = path.read_bytes()
+        assert path.suffix == f".{kind}"
+        assert content.startswith(b"<svg" if kind == "svg" else b"\x89PNG")
+        if kind == "svg":
+            assert "records kept" in content.decode()  # with its title, which stands beside it on the board
+            assert "close line" in content.decode()  # and its legend
+
+
+def test_the_words_of_the_player_are_beside_its_slider(server: Server, browser: Browser) -> None:
+    name = server.write("player.ipynb", FLIGHTS, "player = sk.play(waves.run(flights), 'FL@LGA')\nplayer")
+    with visiting(server, browser, viewport=SMALL) as visit:
+        visit.open_lab(name)
+        visit.wait_drawn()
+        for width in (900, 1366, 1900):
+            visit.page.set_viewport_size({"width": width, "height": 768})
+            settle(visit)
+            slider, words = (
+                box(visit.page.locator(".sessionkit-slider")),
+                box(visit.page.locator(".sessionkit-words:visible")),
+            )
+            assert 0 < words["y"] - slider["y"] < 200
+        assert visit.errors == []
