@@ -263,6 +263,27 @@ def test_a_click_and_the_keys_explain(small: sk.Run, opened: Any) -> None:
 
 
 @pytest.mark.browser
+def test_what_is_chosen_in_the_lanes_is_shown_in_the_plane(flights: sk.Run, opened: Any) -> None:
+    """A drop of another key, by the keyboard: its plane, at the stretch of arrivals where it is, with a ring."""
+    tab = opened(flights)
+    canvas, ring = tab.locator("canvas"), tab.locator(".ring")
+    assert ring.get_attribute("visibility") == "hidden"
+    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "Enter"):
+        canvas.press(key)
+    while "was dropped" not in tab.locator(".why").inner_text():
+        canvas.press("ArrowRight")
+        canvas.press("Enter")
+    key = re.findall(r"^Record \d+ \(.*?key (.*?)\)", tab.locator(".why").inner_text())[0]
+    assert f"Key “{key}”" in tab.locator(".one h2").inner_text()
+    assert ring.get_attribute("visibility") == "visible"
+    places = tab.locator("path.drop[data-thing]").evaluate_all(
+        "all => all.map((mark) => mark.getAttribute('transform'))"
+    )
+    centre = f"translate({float(ring.get_attribute('cx')):.1f} {float(ring.get_attribute('cy')):.1f})"
+    assert centre in places
+
+
+@pytest.mark.browser
 @pytest.mark.parametrize("width", [360, 700, 1366, 2400])
 def test_nothing_is_cut_from_narrow_to_wide(opened: Any, width: int) -> None:
     shape = SHAPES["change of clocks"]()
@@ -283,6 +304,9 @@ def test_it_prints_in_light_colours(flights: sk.Run, opened: Any) -> None:
     dark = tab.evaluate(corner)
     tab.evaluate("window.dispatchEvent(new Event('beforeprint'))")
     assert tab.evaluate(corner) != dark and min(tab.evaluate(corner)) > 200
+    tab.set_viewport_size({"width": 800, "height": 768})  # paper is narrower: everything is drawn anew
+    tab.wait_for_timeout(200)
+    assert min(tab.evaluate(corner)) > 200
     tab.evaluate("window.dispatchEvent(new Event('afterprint'))")
     assert tab.evaluate(corner) == dark
     assert len(tab.pdf()) > 10_000

@@ -13,6 +13,7 @@ from sessionkit.base.moments import show_time, wall_clock
 from sessionkit.base.text import percent
 from sessionkit.errors import InvalidArgument
 from sessionkit.views.page.html import clock_data
+from sessionkit.widgets.tuner import LADDER_MS, ladder
 from tests.page.scenes import drawing
 
 if TYPE_CHECKING:
@@ -87,3 +88,9 @@ def test_times_are_said_and_placed_alike(tab: Tab, zone: str) -> None:
     places = times if clock is None else clock.places(times).tolist()
     assert [said for said, _ in found] == [show_time(ms, zone) for ms in times]
     assert [place for _, place in found] == places
+
+
+def test_sliders_have_the_lengths_of_the_tuning_board(tab: Tab) -> None:
+    assert tab.evaluate("LADDER") == list(LADDER_MS)
+    for value, around, name in ((3_600_000, 3_600_000, "gap"), (0, 60_000, "grace"), (47_000, 47_000, "grace")):
+        assert tab.evaluate("all => ladderAround(...all)", [value, around, name]) == ladder(value, around, None, name)

@@ -27,7 +27,7 @@ class Slider {
       if (read === null) refuse(`“${this.field.value}” is no length of time: write 90s, 45m, 1h 30m or 2 days.`);
       else this.choose(read);
     });
-    this.element = make("div", { class: "slider" }, make("label", { for: id, text: label }), this.field, this.range, make("small", { text: hint }));
+    this.element = make("div", { class: "slider" }, make("label", { for: id, text: label }), make("small", { text: hint }), this.field, this.range);
     this.show(value);
   }
 

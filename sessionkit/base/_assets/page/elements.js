@@ -15,6 +15,12 @@ function put(element, attributes, children) {
 const make = (tag, attributes, ...children) => put(document.createElement(tag), attributes, children);
 const draw = (tag, attributes, ...children) => put(document.createElementNS(SVG, tag), attributes, children);
 
+// Scrolls so far that a height of a picture lies neither behind the settings nor behind what is told.
+function bringIntoView(picture, height) {
+  const y = picture.getBoundingClientRect().top + height;
+  if (y < 0.3 * window.innerHeight || y > 0.8 * window.innerHeight) window.scrollBy({ top: y - window.innerHeight / 2 });
+}
+
 // A box of words that follows the pointer inside of `place`.
 class Tip {
   constructor(place) {

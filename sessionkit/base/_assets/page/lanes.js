@@ -375,6 +375,7 @@ class LanesView {
       pen.strokeRect(2, focused.lane * this.pitch + 2, this.right, this.pitch - 4);
       return this.canvas.dispatchEvent(new CustomEvent("told", { detail: `${this.names[focused.lane]}: nothing to show in this span.` }));
     }
+    bringIntoView(this.canvas, thing.y);
     pen.strokeRect(thing.left - 4, thing.y - thing.half - 4, thing.width + 8, 2 * thing.half + 8);
     this.tip.show(this.words(thing), thing.x, thing.y + thing.half);
     return this.canvas.dispatchEvent(new CustomEvent("told", { detail: this.words(thing) }));

@@ -55,14 +55,18 @@ class WhatIf {
     this.code = make("code");
     const settings = make("section", { class: "settings", "aria-label": "settings" });
     settings.append(make("div", { class: "sliders" }, ...Object.values(this.sliders).map((slider) => slider.element)));
-    settings.append(this.counts, this.refused, make("p", { class: "code" }, this.reset, this.code));
+    settings.append(make("div", { class: "come" }, this.counts, make("p", { class: "code" }, this.code, this.reset)), this.refused);
     this.why = make("p", { class: "why", role: "status", "aria-live": "polite", text: `Click a record, a cross or a ${this.noun}, or go there with the arrow keys: why it is so is told here.` });
-    this.root.replaceChildren(settings, this.why, this.buildLanes(), this.buildPlane());
+    this.root.replaceChildren(settings, this.buildLanes(), this.buildPlane(), this.why); // what is told stays in view, below
     new ResizeObserver(() => this.root.clientWidth !== this.width && this.redraw()).observe(this.root);
     window.addEventListener("resize", () => this.redraw());
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
-    window.addEventListener("beforeprint", () => this.drawLanes(true));
-    window.addEventListener("afterprint", () => this.drawLanes());
+    for (const isPrinting of [true, false]) {
+      window.addEventListener(isPrinting ? "beforeprint" : "afterprint", () => {
+        this.isPrinting = isPrinting; // the page is measured anew meanwhile
+        this.drawLanes();
+      });
+    }
   }
 
   buildLanes() {
@@ -200,7 +204,9 @@ class WhatIf {
     this.showCounts();
     this.drawLanes();
     this.drawPlane();
-    if (this.selected) this.explain(this.selected);
+    if (!this.selected) return;
+    this.plane.mark(this.selected.record ?? this.selected.opener);
+    this.explain(this.selected);
   }
 
   redraw() {
@@ -233,11 +239,11 @@ class WhatIf {
     this.reset.disabled = Object.keys(this.sliders).every((name) => this.lengths[name] === this.asRun[name]);
   }
 
-  drawLanes(isForPrint = false) {
+  drawLanes() {
     const { records, lengths, done, shown, first, last } = this;
     const scene = lanesScene(records, lengths, done, shown, first, last);
     const [low, high] = extentOf(records, done, shown);
-    this.lanes.show(scene, lanesRange(scene, first > low, last < high), this.key, isForPrint);
+    this.lanes.show(scene, lanesRange(scene, first > low, last < high), this.key, this.isPrinting);
     this.lanes.canvas.dataset.drawn = Number(this.lanes.canvas.dataset.drawn ?? 0) + 1;
     const more = this.everything.length - shown.length;
     const words = [
@@ -374,8 +380,15 @@ class WhatIf {
       this.drawPlane();
       this.drawLanes();
     }
+    const record = thing?.record ?? (thing ? this.done.windows.openedAt[thing.window] : null);
+    if (record !== null && !this.rows.includes(record)) {
+      this.held = turned(this.history, [record], -MOST_ROWS / 2);
+      this.drawPlane();
+    }
     this.selected = thing && (thing.kind === "window" || thing.kind === "cap" ? { opener: this.done.windows.openedAt[thing.window], start: this.done.windows.start[thing.window] } : { record: thing.record });
-    if (this.selected) this.explain(this.selected);
+    if (!this.selected) return;
+    this.plane.mark(record);
+    this.explain(this.selected);
   }
 
   explain(selected) {

@@ -39,7 +39,7 @@ class PlaneView {
   }
 
   show(scene, sizes) {
-    Object.assign(this, { scene, sizes, things: [], taken: [] });
+    Object.assign(this, { scene, sizes, things: [], taken: [], focused: null });
     const { rows } = scene;
     const { records, done } = scene.history;
     const width = (this.width = Math.max(this.place.clientWidth, 280));
@@ -265,6 +265,15 @@ class PlaneView {
 
   // ---- pointer and keys
 
+  // A ring around a record, from which the keys go on.
+  mark(record) {
+    this.focused = this.things.find((thing) => thing.kind === "record" && thing.record === record) ?? null;
+    if (!this.focused) return;
+    this.ring.setAttribute("cx", this.focused.x);
+    this.ring.setAttribute("cy", this.focused.y);
+    this.ring.setAttribute("visibility", "visible");
+  }
+
   hover(event) {
     const thing = this.thingOf(event.target);
     if (thing) this.tip.show(this.words(thing), thing.x, thing.y);
@@ -277,10 +286,8 @@ class PlaneView {
     if (!steps[event.key] || event.ctrlKey || event.metaKey || event.altKey || !records.length) return;
     event.preventDefault();
     const at = this.focused ? records.findIndex(({ record }) => record === this.focused.record) : steps[event.key] > 0 ? -1 : records.length;
-    this.focused = records[Math.min(Math.max(at + steps[event.key], 0), records.length - 1)];
-    this.ring.setAttribute("cx", this.focused.x);
-    this.ring.setAttribute("cy", this.focused.y);
-    this.ring.setAttribute("visibility", "visible");
+    this.mark(records[Math.min(Math.max(at + steps[event.key], 0), records.length - 1)].record);
+    bringIntoView(this.svg, this.focused.y);
     this.tip.show(this.words(this.focused), this.focused.x, this.focused.y);
     this.svg.dispatchEvent(new CustomEvent("told", { detail: this.words(this.focused) }));
   }
