@@ -18,10 +18,7 @@ _MANY = (
     *("fetch", "backward_fetch", "fetch_in_keys", "backward_fetch_in_keys"),
     *("fetch_all", "backward_fetch_all", "all", "backward_all"),
 )
-READS = (
-    *(*_ONE, *_MANY, "to_pandas", "rows", "facts", "snapshot", "partitions"),
-    *("name", "holds", "noun", "results", "retention_ms"),
-)
+READS = (*_ONE, *_MANY, "to_pandas", "rows", "facts", "snapshot", "partitions", "name", "holds", "noun", "retention_ms")
 
 
 class ReadOnlyStore:
@@ -76,3 +73,10 @@ class ReadOnlyStore:
             return html_block(f"<p>{escape_html(repr(self))}</p>")
         shown: str = self._store._repr_html_()
         return shown
+
+
+def result_names(store: Any) -> tuple[str, ...]:
+    """What the plan that wrote into a store calls the results of a window; () if none did."""
+    inner = store._store if isinstance(store, ReadOnlyStore) else store
+    noted = getattr(inner, "_noted", None)
+    return tuple(noted.names or ()) if noted is not None else ()

@@ -16,7 +16,7 @@ from sessionkit.views.charts.lanes.lanes import Sort, draw_lanes, lane_scene
 from sessionkit.views.charts.lanes.words import lanes_title
 from sessionkit.views.charts.plane.plane import draw_plane, plane_scene
 from sessionkit.views.charts.plane.words import plane_title
-from sessionkit.views.charts.scenes.key_rows import Cap
+from sessionkit.views.charts.scenes.key_rows import Cap, key_code
 from sessionkit.views.charts.scenes.scene import Lanes, Plane
 from sessionkit.widgets.board import Look, Picture, Place
 
@@ -40,6 +40,11 @@ class Chosen(NamedTuple):
     partition: int | None = None
     record: int | None = None  # as a row of the trace
     window_start_ms: int | None = None
+
+
+def named(key: Any) -> str:
+    """A key as it stands in a list or a sentence; an empty text is one, too."""
+    return shorten(key) if key != "" else "(empty)"
 
 
 def plain_title(scene: Plane, key: Any) -> str:
@@ -81,7 +86,7 @@ class PlaneView:
         if chosen.record is not None and chosen.record in scene.rows:
             at_ms = int(trace.batch.timestamp_ms[chosen.record])
             _ring(figure, scene, scene.axis.at([at_ms])[0], scene.y_of(chosen.record))
-        label = f"The plane of key {shorten(key)}: {run.summary()}"
+        label = f"The plane of key {named(key)}: {run.summary()}"
         return Picture(figure, label, plain_title(scene, key), plane_notes(scene), legend=True, hint=PLANE_HINT)
 
     def next(self, run: Run, chosen: Chosen, step: int) -> Chosen:
@@ -233,10 +238,9 @@ def explained(run: Run, chosen: Chosen) -> str:
     if chosen.record is not None:
         partition = int(batch.partitions[batch.partition[chosen.record]])
         return run.explain(offset=int(batch.offset[chosen.record]), partition=partition)
-    code = run.trace.keys.to_pylist().index(chosen.key)
-    own = batch.key == code
+    own = batch.key == key_code(run.trace, chosen.key)
     kept = int(run.trace.accepted[own].sum())
-    return f"Key {shorten(chosen.key)}: {plural(kept, 'record')} kept, {int(own.sum()) - kept:,} dropped."
+    return f"Key {named(chosen.key)}: {plural(kept, 'record')} kept, {int(own.sum()) - kept:,} dropped."
 
 
 def _ring(figure: go.Figure, scene: Plane, x: Any, y: float) -> None:

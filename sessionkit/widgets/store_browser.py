@@ -12,7 +12,7 @@ from sessionkit.base.moments import show_time
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, SessionkitError, problem, shorten
 from sessionkit.stores.base.store import BaseStore
-from sessionkit.stores.read_only import ReadOnlyStore
+from sessionkit.stores.read_only import ReadOnlyStore, result_names
 from sessionkit.views.charts.store_content import held_figure
 from sessionkit.views.words import SHORT_HISTORY_MS
 from sessionkit.widgets.board import Board, Picture, Place
@@ -125,7 +125,7 @@ class StoreBrowser(Board):
     def _named(self, row: dict[str, Any]) -> dict[str, Any]:
         """A row with the key first, and its results under the names that the plan gave them."""
         row = {"key": row["key"], **row}
-        names, value = self._store.results, row.pop("aggregate")
+        names, value = result_names(self._store), row.pop("aggregate")
         if len(names) > 1 and isinstance(value, dict):
             return {**row, **value}
         return {**row, (names[0] if len(names) == 1 else "value"): value}

@@ -97,7 +97,9 @@ class Pulse:
         message = f": {now.message}" if now is not None and now.message else ""
         if not is_active:
             return f"Between two micro-batches for {for_s}{message}."
-        tasks = f" {now.done:,} of {plural(now.tasks, 'task')} are done." if now is not None and now.tasks else ""
+        tasks = ""
+        if now is not None and now.tasks:
+            tasks = f" {now.done:,} of {plural(now.tasks, 'task')} {'is' if now.done == 1 else 'are'} done."
         read = f" They have read {plural(now.records, 'record')} so far." if now is not None and now.records else ""
         return f"{none_yet}Micro-batch {number} has been running for {for_s}{message}.{tasks}{read}"
 

@@ -50,11 +50,6 @@ class BaseStore(ShownStore, ABC):
 
     # ---- bound to a plan
 
-    @property
-    def results(self) -> tuple[str, ...]:
-        """The names of the results of each window, as the plan that wrote them calls them; () if none is known."""
-        return tuple(self._noted.names or ())
-
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results have other names than those in the store.
 

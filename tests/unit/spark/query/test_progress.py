@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sessionkit.spark.query.progress import KEPT_BATCHES, OBSERVED, QueryProgress
+from sessionkit.spark.query.running import Running, running_now
 from sessionkit.views.charts.stream import watched_figure
 from sessionkit.widgets import watched_query as watching
 
@@ -86,6 +87,54 @@ def test_how_far_behind_kafka_it_is() -> None:
     assert watching.counts(progress)[-1].value == 4
 
 
+def test_where_the_time_of_a_micro_batch_went() -> None:
+    progress = QueryProgress("clicks")
+    assert watching.time_spent(progress) == ""
+    spent = {
+        "triggerExecution": 5_000,
+        "addBatch": 4_000,
+        "queryPlanning": 900,
+        "walCommit": 60,
+        "getBatch": 1,
+        "new": 9,
+    }
+    progress.take({**told(0, (0, 9, HOUR)), "durationMs": spent})
+    assert watching.time_spent(progress) == (
+        "Micro-batch 0 took 5 s for 10 records: 4 s running the plan, 900 ms planning, 60 ms noting what will be read."
+    )
+    states = [{"memoryUsedBytes": 1, "allUpdatesTimeMs": 2_500}, {"memoryUsedBytes": 1, "allUpdatesTimeMs": 500}]
+    progress.take({**told(1, (0, 19, HOUR)), "durationMs": spent, "stateOperators": states})
+    assert watching.time_spent(progress).endswith("in it 3 s of all tasks together in sessionkit and the state.")
+
+
+def test_what_goes_on_is_said_at_every_second() -> None:
+    progress, pulse = QueryProgress("clicks"), watching.Pulse(100.0)
+    first = Running(True, "Initializing sources")
+    assert pulse.words(progress, first, 107.2) == (
+        "No micro-batch has ended yet. Micro-batch 0 has been running for 7 s: Initializing sources."
+    )
+    assert pulse.words(progress, None, 108.0).endswith("has been running for 8 s.")  # Spark could not be asked
+    busy = Running(True, "Processing new data", tasks=8, done=1, records=1_200)
+    assert pulse.words(progress, busy, 110.0).endswith(
+        "for 10 s: Processing new data. 1 of 8 tasks is done. They have read 1,200 records so far."
+    )
+    progress.take(told(0, (0, 9, HOUR)))
+    assert pulse.words(progress, busy, 120.0).startswith("Micro-batch 1 has been running for 0 s")
+    waiting = Running(False, "Waiting for data to arrive")
+    pulse.words(progress, waiting, 121.0)
+    assert pulse.words(progress, waiting, 125.0) == "Between two micro-batches for 4 s: Waiting for data to arrive."
+    progress.ended = True
+    assert pulse.words(progress, None, 126.0) == ""
+
+
+def test_a_query_that_cannot_be_asked_is_not() -> None:
+    class Ended:
+        isActive = False
+
+    assert running_now(Ended()) is None
+    assert running_now(object()) is None
+
+
 def test_what_is_kept_is_bounded() -> None:
     progress, kept = QueryProgress("clicks"), watching.KeptWindows()
     for batch in range(3 * KEPT_BATCHES):
@@ -111,6 +160,7 @@ def test_a_line_in_a_terminal(is_terminal: bool) -> None:
     out = io.StringIO()
     out.isatty = lambda: is_terminal  # type: ignore[method-assign]
     line, progress = watching.ProgressLine(out), QueryProgress("clicks")
+    assert repr(line) == "ProgressLine: nothing yet"
     line.show(progress)
     for batch in range(5):
         progress.take(told(batch, (0, batch, HOUR)))
@@ -119,6 +169,7 @@ def test_a_line_in_a_terminal(is_terminal: bool) -> None:
     line.show(progress)
     said = out.getvalue()
     assert said.endswith("failed\n")
+    assert repr(line) == f"ProgressLine: {progress.line()}"
     assert said.count("\n") == (1 if is_terminal else 2)
     assert said.count("\r") == (7 if is_terminal else 0)
 
