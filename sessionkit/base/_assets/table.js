@@ -40,6 +40,8 @@ function render({ model, el }) {
   el.classList.add("sessionkit-table");
   el.append(bar, box, foot, words);
 
+  const focused = () => el.getRootNode().activeElement; // some notebooks draw a widget in a tree of its own
+
   // ---- what a person does
 
   function ask(change) {
@@ -127,7 +129,7 @@ function render({ model, el }) {
   // ---- what the kernel sends
 
   function drawHead({ columns, sorted: [now, descending] }) {
-    const focused = [...head.cells].indexOf(head.querySelector(":focus")?.closest("th"));
+    const before = [...head.cells].indexOf(head.querySelector(":focus")?.closest("th"));
     head.replaceChildren(
       ...columns.map(({ title, kind, sort }, number) => {
         const cell = made("th", { scope: "col", class: kind });
@@ -144,7 +146,7 @@ function render({ model, el }) {
         return cell;
       }),
     );
-    head.cells[focused]?.querySelector("button")?.focus();
+    head.cells[before]?.querySelector("button")?.focus();
   }
 
   function drawFields({ columns, spans }) {
@@ -165,7 +167,7 @@ function render({ model, el }) {
         return chip;
       }),
     );
-    if (document.activeElement !== letters) letters.value = question.letters;
+    if (focused() !== letters) letters.value = question.letters;
   }
 
   function draw() {
@@ -175,7 +177,7 @@ function render({ model, el }) {
     if (page.refused) question = { ...answered, asked: question.asked }; // what is shown answers that one
     if (page.refused || !page.columns) return;
     answered = question;
-    const had = body.contains(document.activeElement);
+    const had = body.contains(focused());
     drawHead(page);
     drawFields(page);
     table.setAttribute("aria-label", model.get("label"));
