@@ -1,5 +1,6 @@
 """What all tests share: one Spark session, one browser, and no skipped test in CI."""
 
+import gc
 import os
 import shutil
 from collections.abc import Iterator
@@ -55,6 +56,21 @@ def _sentences(_wrong_sentences: list[str]) -> Iterator[None]:
     _wrong_sentences.clear()
     yield
     assert not _wrong_sentences, "\n".join(_wrong_sentences)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is loaded for all tests is not looked through for garbage again and again."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def pytest_unconfigure() -> None:
+    gc.unfreeze()  # else libraries say at the end that they leak
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -40,6 +40,17 @@ def plan_of(
     return grouped.windowed_by(windows).emit(strategy).aggregate(**(named or {"count": sk.count()}))
 
 
+def load_loops(kind: str) -> None:
+    """The compiled loops of the plans that most tests run, for a kind of window; on a new machine it compiles them."""
+    import pyarrow as pa
+
+    named = {"count": sk.count(), "total": sk.sum("n"), "least": sk.min("n"), "most": sk.max("n"), "mean": sk.mean("x")}
+    table = pa.table({"key": ["a", "b", "a"], "at": [0, 5, 100], "n": [1, 2, 3], "x": [0.5, 1.5, 2.5]})
+    for strategy in ("on_window_update", "on_window_close"):
+        run = plan_of(EACH_KIND[kind], strategy, named).run(table)
+        run.table(), run.changelog(), run.dropped()
+
+
 def flights_by_route(**more: Any) -> sk.Plan:
     """The start of a plan over the sample of flights: airline at airport, in order of departure."""
     places = {"partition": "partition", "offset": "offset"}

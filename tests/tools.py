@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from examples.kafka.jars import Missing, broker_jars
 from tests.differential.oracle import OracleUnavailable, build
-from tests.kinds import EACH_KIND, plan_of
+from tests.kinds import EACH_KIND, load_loops
 from tests.spark import class_archive
 
 
@@ -21,7 +21,7 @@ def main() -> None:
     get("an archive of Spark's classes", class_archive.build)
     # several processes that meet a loop for the first time would each compile it
     with multiprocessing.get_context("spawn").Pool(2) as pool:
-        pool.map(compile_loops, EACH_KIND, chunksize=1)
+        pool.map(load_loops, EACH_KIND, chunksize=1)
 
 
 def get(what: str, step: Callable[[], object]) -> None:
@@ -29,19 +29,6 @@ def get(what: str, step: Callable[[], object]) -> None:
         step()
     except (Missing, OracleUnavailable, class_archive.NoClassArchive) as error:
         print(f"without {what}: {error}", file=sys.stderr)
-
-
-def compile_loops(kind: str) -> None:
-    """Those of the plans that most tests run."""
-    import pyarrow as pa
-
-    import sessionkit as sk
-
-    named = {"count": sk.count(), "total": sk.sum("n"), "least": sk.min("n"), "most": sk.max("n"), "mean": sk.mean("x")}
-    table = pa.table({"key": ["a", "b", "a"], "at": [0, 5, 100], "n": [1, 2, 3], "x": [0.5, 1.5, 2.5]})
-    for strategy in ("on_window_update", "on_window_close"):
-        run = plan_of(EACH_KIND[kind], strategy, named).run(table)
-        run.table(), run.changelog(), run.dropped()
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from tests.differential.exported import Row, job, kafka_sent, own_sent
 from tests.differential.oracle import Oracle, OracleUnavailable
 from tests.kinds import in_ms
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("exported Java")]  # one process compiles all of it
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 HOSTILE = [

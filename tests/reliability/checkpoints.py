@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,12 +31,16 @@ def check(seed: int, count: int) -> Outcome:
     with tempfile.TemporaryDirectory() as folder:
         checkpoint = made(start_spark(), Path(folder), seed)
         right = {way: ask(checkpoint, None) for way, ask in ASKED.items()}
-        older = {way: [ask(checkpoint, batch) for batch in (0, 1)] for way, ask in ASKED.items()}
+
+        @cache
+        def as_before(way: str) -> list[Content]:
+            return [ASKED[way](checkpoint, batch) for batch in (0, 1)]
+
         for case in range(count):
             copy = Path(folder) / f"damaged-{case}"
             shutil.copytree(checkpoint, copy)
             what, way = damage(copy, dice), dice.choice([*ASKED])
-            outcome, told = answer(ASKED[way], copy, right[way], older[way])
+            outcome, told = answer(ASKED[way], copy, right[way], partial(as_before, way))
             noted[outcome] += 1
             if outcome == "wrong":
                 wrong.append(f"seed {seed}, case {case}: {what}, asked as {way}: {told}")
@@ -72,7 +77,7 @@ def damage(checkpoint: Path, dice: random.Random) -> str:
 
 
 def answer(
-    ask: Callable[[Path, int | None], Content], checkpoint: Path, right: Content, older: list[Content]
+    ask: Callable[[Path, int | None], Content], checkpoint: Path, right: Content, older: Callable[[], list[Content]]
 ) -> tuple[str, str]:
     """What became of it, and what was told."""
     try:
@@ -88,7 +93,7 @@ def answer(
     if found == right:
         return "right", ""
     is_uncommitted = not (checkpoint / "commits" / "2").exists()
-    return ("as before the last micro-batch" if is_uncommitted and found in older else "wrong"), repr(found)[:500]
+    return ("as before the last micro-batch" if is_uncommitted and found in older() else "wrong"), repr(found)[:500]
 
 
 def as_store(checkpoint: Path, batch: int | None) -> Content:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,13 +14,18 @@ if TYPE_CHECKING:
 Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
 
 
-@cache
 def settle() -> None:
     """Once a task is done: what the worker has loaded for it stays, and is not garbage to look for.
 
-    pyspark collects garbage after each task. With the modules and compiled loops of a first task in memory that takes
+    pyspark collects garbage after each task. With the modules and compiled loops of a task in memory that takes up to
     150 ms, for which the next task waits; without them one.
     """
+    _freeze(len(sys.modules))
+
+
+@cache
+def _freeze(loaded: int) -> None:
+    """Once for each number of modules: the tasks of a query come one after the other, and each may load more."""
     gc.collect()
     gc.freeze()
 

@@ -29,6 +29,17 @@ import org.apache.kafka.streams.test.TestRecord;
 /** Compiles a class that sessionkit wrote and runs its topology: bytes in, bytes out. */
 final class Exported {
     private final ObjectMapper json = new ObjectMapper();
+    private final JavaCompiler compiler = compiler();
+    // kept for all classes: it has read the list of what is in each jar
+    private final StandardJavaFileManager files = compiler.getStandardFileManager(null, null, null);
+
+    private static JavaCompiler compiler() {
+        final JavaCompiler found = ToolProvider.getSystemJavaCompiler();
+        if (found == null) {
+            throw new IllegalStateException("a Java without a compiler; a JDK is needed");
+        }
+        return found;
+    }
 
     /** One class and its records; what it sent after each record, or what the compiler or a record brought up. */
     ObjectNode run(final JsonNode job) throws IOException {
@@ -52,18 +63,12 @@ final class Exported {
         return result;
     }
 
-    private static String compile(final Path folder, final String name, final String source) throws IOException {
-        final JavaCompiler compiler = ToolProvider.getSystemJavaCompiler();
-        if (compiler == null) {
-            throw new IllegalStateException("a Java without a compiler; a JDK is needed");
-        }
+    private String compile(final Path folder, final String name, final String source) throws IOException {
         final Path file = Files.writeString(folder.resolve(name + ".java"), source);
         final StringWriter said = new StringWriter();
         final List<String> options = List.of("-proc:none", "-Xlint:all,-classfile", "-encoding", "US-ASCII",
                 "-d", folder.toString(), "-cp", System.getProperty("java.class.path"));
-        try (StandardJavaFileManager files = compiler.getStandardFileManager(null, null, null)) {
-            compiler.getTask(said, files, null, options, null, files.getJavaFileObjects(file)).call();
-        }
+        compiler.getTask(said, files, null, options, null, files.getJavaFileObjects(file)).call();
         return said.toString();
     }
 

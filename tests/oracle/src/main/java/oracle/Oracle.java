@@ -31,13 +31,14 @@ public final class Oracle {
         }
         final boolean exported = args.length > 0 && args[0].equals("--exported");
         final String[] names = exported ? Arrays.copyOfRange(args, 1, args.length) : args;
+        final Exported classes = exported ? new Exported() : null;
         final ObjectMapper json = new ObjectMapper();
         try (BufferedReader in = new BufferedReader(new InputStreamReader(input(names), StandardCharsets.UTF_8));
              OutputStream out = output(names)) {
             for (String line = in.readLine(); line != null; line = in.readLine()) {
                 if (!line.isBlank()) {
                     final JsonNode asked = json.readTree(line);
-                    final ObjectNode result = exported ? new Exported().run(asked) : new CaseRunner().run(asked);
+                    final ObjectNode result = exported ? classes.run(asked) : new CaseRunner().run(asked);
                     result.put("kafka_version", AppInfoParser.getVersion());
                     out.write((json.writeValueAsString(result) + "\n").getBytes(StandardCharsets.UTF_8));
                     out.flush();
