@@ -55,7 +55,7 @@ def photograph_board() -> None:
         with serving(folder, Path(home)) as server:
             browser = playwright.chromium.launch(executable_path=chromium, args=CHROMIUM_ARGUMENTS)
             name = server.write("board.ipynb", BOARD)
-            with visiting(server, browser, viewport={"width": 1580, "height": 1500}) as visit:
+            with visiting(server, browser, viewport={"width": 1580, "height": 1000}) as visit:
                 visit.open_lab(name)
                 visit.wait_drawn()
                 visit.page.wait_for_timeout(2_000)
