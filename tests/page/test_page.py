@@ -116,11 +116,11 @@ def test_a_sample_is_of_whole_keys_at_the_stream_time_of_all(tmp_path: Path) -> 
     for code in chosen.keys.tolist():
         assert (carried_keys == code).sum() == (everything == code).sum()
     part = f"{len(chosen.keys):,} of {len(run.trace.keys)} keys"
-    said = f"{part}, drawn at random but for the key with most to see, {len(chosen.rows):,} of"
+    said = f"{part}, drawn at random but for the key with most to see: {len(chosen.rows):,} of"
     assert said in text
     assert carried(text)["told"]["lastStream"] == run.trace.last_stream_time_ms.tolist()
     one = run.write_html(tmp_path / "one.html", keys=[run.most_eventful_key()]).read_text(encoding="utf-8")
-    assert carried(one)["keys"] == [run.most_eventful_key()] and f"1 of {len(run.trace.keys)} keys, " in one
+    assert carried(one)["keys"] == [run.most_eventful_key()] and f"1 of {len(run.trace.keys)} keys: " in one
     with pytest.raises(InvalidArgument, match="too many for a page"):
         run.write_html(tmp_path / "one.html", keys=[run.most_eventful_key()], most_records=1)
     with pytest.raises(InvalidArgument, match="no key has so few records"):
@@ -227,6 +227,15 @@ def test_hopping_windows_have_a_slider_for_the_advance(flights: sk.Run, opened: 
     painted(tab)
     assert_counts(tab, plan.with_windows(size="90m", advance="1h").run(FLIGHTS))
     assert "partly late" in shown(tab)
+    tab.locator(".slider input[type=text]").first.fill("30d")
+    tab.locator(".slider input[type=text]").first.press("Enter")
+    painted(tab)
+    assert "each record would be in 720 windows: choose a longer advance" in tab.locator(".refused").inner_text()
+    assert_counts(tab, plan.with_windows(size="90m", advance="1h").run(FLIGHTS))
+    tab.locator(".slider input[type=text]").first.fill("90m")
+    tab.locator(".slider input[type=text]").first.press("Enter")
+    painted(tab)
+    assert tab.locator(".refused").is_hidden()
     tab.locator(".slider input[type=text]").nth(1).fill("2h")
     tab.locator(".slider input[type=text]").nth(1).press("Enter")
     painted(tab)

@@ -94,7 +94,8 @@ class Page:
             if drawn and self._places.get(self._eventful) is not None:
                 drawn += " but for the key with most to see"
             said.append(
-                f"All numbers and pictures are of {part}{drawn}, {records}, at the stream time that all records made."
+                f"All numbers and pictures are of {part}{drawn}: {records}. "
+                "Each keeps the stream time at which it arrived among all of them."
             )
         names = [shorten(name) for name in self._engine["leftOut"]]
         if names:

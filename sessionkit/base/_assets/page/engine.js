@@ -7,7 +7,7 @@ const ADDED = 2;
 const MERGED = 3;
 const LATE = 10; // and what is above: why a record was dropped before any window was looked at
 const NONE = -1;
-const MOST_TOUCHES = 20_000_000; // of windows by records: some 300 MB
+const MOST_TOUCHES = 5_000_000; // of windows by records: 80 MB
 
 // THE late rules: a session's end belongs to it, that of a window of fixed length does not.
 const sessionIsLate = (mergedEnd, closeTime) => mergedEnd < closeTime;

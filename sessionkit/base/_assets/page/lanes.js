@@ -2,6 +2,7 @@
 
 const LANE_FONT = 'Inter, "Segoe UI", "DejaVu Sans", sans-serif';
 const AXIS_HEIGHT = 30;
+const HEAD = 7; // above the first lane, for what lies above its bars
 const EDGE = 14; // of a lane with sub-lanes: above its bars for drops, below them for records
 const LEAST_BAR = 3; // pixels of the bar of a session of a single moment
 const ROOMY = 60; // pixels of a lane with words below its bars
@@ -29,7 +30,7 @@ class LanesView {
     const width = Math.max(this.place.clientWidth, 280);
     const count = Math.max(scene.lanes.length, 1);
     this.pitch = this.pitchOf(count);
-    const height = count * this.pitch + AXIS_HEIGHT;
+    const height = HEAD + count * this.pitch + AXIS_HEIGHT;
     const { canvas } = this;
     if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
       canvas.width = Math.round(width * scale);
@@ -47,10 +48,10 @@ class LanesView {
     this.names = scene.lanes.map((slot) => fitted(pen, this.nameOf(slot), most));
     this.left = Math.ceil(Math.max(40, ...this.names.map((name) => pen.measureText(name).width))) + 18;
     this.right = width - 10;
-    this.bottom = count * this.pitch;
+    this.bottom = HEAD + count * this.pitch;
     const [low, high] = xRange.map((time) => this.clock.place(time));
     this.x = (time) => this.left + ((this.clock.place(time) - low) / (high - low)) * (this.right - this.left);
-    this.y = (slot) => (count - 1 - scene.height.get(slot) + 0.5) * this.pitch;
+    this.y = (slot) => HEAD + (count - 1 - scene.height.get(slot) + 0.5) * this.pitch;
     this.things = scene.lanes.map(() => []);
     this.ground(low, high);
     pen.save();
@@ -91,7 +92,7 @@ class LanesView {
     scene.lanes.forEach((slot, n) => {
       if (n % 2) return;
       pen.fillStyle = now.band;
-      pen.fillRect(this.left, n * pitch, this.right - this.left, pitch);
+      pen.fillRect(this.left, HEAD + n * pitch, this.right - this.left, pitch);
     });
     if (scene.closeTime !== null) {
       const x = Math.min(this.x(scene.closeTime), this.right);
@@ -120,7 +121,7 @@ class LanesView {
     pen.textAlign = "right";
     scene.lanes.forEach((slot, n) => {
       pen.font = `${slot === this.chosen ? 700 : 600} 13px ${LANE_FONT}`;
-      this.text(this.names[n], this.left - 10, (n + 0.5) * pitch, slot === this.chosen ? now.record : now.ink);
+      this.text(this.names[n], this.left - 10, HEAD + (n + 0.5) * pitch, slot === this.chosen ? now.record : now.ink);
     });
     pen.textAlign = "left";
   }
@@ -328,7 +329,7 @@ class LanesView {
   under(event) {
     const box = this.canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
-    const lane = Math.floor(y / this.pitch);
+    const lane = Math.floor((y - HEAD) / this.pitch);
     const isIn = (each) => x >= each.left - 3 && x <= each.left + each.width + 3 && Math.abs(y - each.y) <= each.half + 3;
     const found = (this.things[lane] ?? []).filter(isIn);
     const order = { drop: 0, record: 1, window: 2 };
@@ -372,7 +373,7 @@ class LanesView {
     pen.strokeStyle = now.ink;
     pen.lineWidth = 2;
     if (!thing) {
-      pen.strokeRect(2, focused.lane * this.pitch + 2, this.right, this.pitch - 4);
+      pen.strokeRect(2, HEAD + focused.lane * this.pitch + 2, this.right, this.pitch - 4);
       return this.canvas.dispatchEvent(new CustomEvent("told", { detail: `${this.names[focused.lane]}: nothing to show in this span.` }));
     }
     bringIntoView(this.canvas, thing.y);

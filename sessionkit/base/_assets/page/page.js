@@ -18,7 +18,7 @@ class WhatIf {
     this.clock = clockOf(data.clock);
     this.noun = data.lengths.kind === "session" ? "session" : "window";
     this.lengths = { ...data.lengths };
-    this.asRun = { ...data.lengths };
+    this.wanted = this.asRun = { ...data.lengths };
     this.tumbles = data.lengths.advance === data.lengths.size;
     this.advance = data.lengths.advance;
     this.sort = "drops";
@@ -153,7 +153,7 @@ class WhatIf {
   }
 
   set(name, ms) {
-    const wanted = { ...this.lengths, [name]: ms };
+    const wanted = { ...this.wanted, [name]: ms }; // as all sliders stand, also after a refusal
     if (name === "advance") {
       this.tumbles = ms === wanted.size;
       this.advance = ms;
@@ -195,7 +195,8 @@ class WhatIf {
     this.tumbles = this.asRun.advance === this.asRun.size;
     this.advance = this.asRun.advance;
     for (const [name, slider] of Object.entries(this.sliders)) slider.show(this.asRun[name]);
-    this.take({ ...this.asRun });
+    this.wanted = { ...this.asRun };
+    this.take(this.wanted);
   }
 
   // ---- what follows
