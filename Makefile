@@ -160,6 +160,10 @@ pictures: $(READY) ## every chart on data of four shapes in a browser: what is w
 docs: $(READY) ## write docs/functions.md, and what the code in README and docs prints, anew
 	$(PYTHON) -m tests.docs.write
 
+.PHONY: gallery
+gallery: $(READY) ## draw the pictures of docs/gallery.md anew, with the code of that page
+	$(PYTHON) -m tests.docs.gallery
+
 .PHONY: lock
 lock: ## make requirements.lock anew from pyproject.toml (needs a .venv)
 	$(PYTHON) -m uv pip compile pyproject.toml --all-extras --universal --fork-strategy fewest --python-version 3.11 --generate-hashes \

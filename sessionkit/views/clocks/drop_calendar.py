@@ -46,7 +46,7 @@ class DropCalendar:
         (955, 28491, 'hour')
         >>> print(*drops.words(), sep="\\n")
         955 of 28,491 records (3.35%) were dropped.
-        71% of the drops lie between 16:00 and 22:00, but only 34% of the records do.
+        67% of the drops lie between 16:00 and 21:00, but only 31% of the records do.
         The worst hour is 2013-07-28 19:00 with 22 of 54 records.
         >>> list(drops.table().columns)
         ['start_ms', 'end_ms', 'records', 'dropped', 'share']

@@ -15,6 +15,7 @@ MOST_QUARTERS = 1_000_000  # nearly thirty years
 LEAST_DAYS, LEAST_DAYS_FOR_WEEKDAYS = 3, 21
 LEAST_DROPS = 20
 LEAST_SHARE, LEAST_RATIO = 0.5, 2.0  # of the drops, and how much larger than the share of all records
+LEAST_OF_AN_HOUR = 0.005  # of the drops: what an hour more must bring
 MOST_OF_ONE_DAY = 0.5  # of the drops: else it is one day's trouble, and nothing usual
 _EPOCH_WEEKDAY = 3  # 1970 began with a Thursday
 _GROUPS = (
@@ -74,6 +75,7 @@ def _most_parted(
     records: npt.NDArray[np.float64], drops: npt.NDArray[np.float64], *, with_weekdays: bool
 ) -> UsualTime | None:
     best: UsualTime | None = None
+    most = -np.inf
     for days, name in (_EVERY_DAY, *(_GROUPS if with_weekdays else ())):
         for length in (*range(1, 13), 24):
             if length == 24 and not name:
@@ -84,8 +86,9 @@ def _most_parted(
                 mine, all_of = float(drops[place].sum()), float(records[place].sum())
                 if mine < LEAST_SHARE or mine < LEAST_RATIO * all_of:
                     continue
-                if best is None or mine - all_of > best.drop_share - best.record_share:
-                    best = UsualTime(days, hours, _words(name, start, length), mine, all_of)
+                worth = mine - all_of - LEAST_OF_AN_HOUR * length
+                if worth > most:
+                    most, best = worth, UsualTime(days, hours, _words(name, start, length), mine, all_of)
     return best
 
 
