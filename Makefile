@@ -132,8 +132,8 @@ kafka-demo: $(READY) ## flights through a topic, Spark and back: live sessions (
 	@$(PYTHON) -m examples.kafka.demo
 
 .PHONY: streaming
-streaming: $(READY) ## streams on Spark: every window kind, emit strategy, number of partitions and size of micro-batches
-	SESSIONKIT_PRODUCT=1 $(PYTEST) tests/spark/test_stream_product.py
+streaming: $(READY) ## on Spark: every window kind, emit strategy, number of partitions and size of micro-batches
+	SESSIONKIT_PRODUCT=1 $(PYTEST) tests/spark/test_stream_product.py tests/spark/test_spark_times.py
 
 .PHONY: bench
 bench: $(READY) ## speed and memory beside Polars and Spark's own windows

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from functools import cache
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("notebooks")  # nbformat and nbconvert take seconds to load
+
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 PLOTLY = "application/vnd.plotly.v1+json"
 
 
+@cache
 def read(path: Path) -> Any:
-    import nbformat  # takes seconds to load, and every process that collects tests comes by here
+    import nbformat  # not where tests are collected
 
     return nbformat.read(path, 4)
 

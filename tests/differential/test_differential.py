@@ -21,7 +21,7 @@ from tests.differential.oracle import Oracle, OracleUnavailable
 from tests.differential.shrink import is_valid, shrink
 from tests.reliability import differential
 
-pytestmark = pytest.mark.kafka
+pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("Kafka Streams")]  # which is started once
 
 SEED, CASES = 20_260_131, 640
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -27,7 +27,7 @@ from sessionkit.stores.rocksdb.disk.folder import StoreFolder
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
 from tests.interpreted import fewer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("stores that are killed")]  # one process makes the children
 
 KILLS, KILLS_IN_A_COMMIT, FLIPS = fewer(50), fewer(40), fewer(300)
 LIMIT_S = 5

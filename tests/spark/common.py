@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from sessionkit.spark.stream_run import StreamRun
 
+# `make streaming`: every combination, where `make test` takes a selection
+IS_WHOLE = os.environ.get("SESSIONKIT_PRODUCT") == "1"
 GAP_MS, GRACE_MS = 5_000, 8_000
 RECORDS = 1_200
 KEYS = ["ada", "bob", "cy", "é", "", "a.b", "<img src=x onerror=alert(1)>", None]

@@ -17,7 +17,7 @@ import sessionkit as sk
 from sessionkit.errors import NumberOverflow
 from sessionkit.spark.query.output_columns import NOTE
 from tests.kinds import each_kind
-from tests.spark.common import collected, in_order, read_stream, write_files
+from tests.spark.common import IS_WHOLE, STRATEGIES, collected, in_order, read_stream, write_files
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
@@ -31,6 +31,11 @@ pytestmark = pytest.mark.spark
 ZONE, SEP = "Europe/Berlin", "\\E.|"  # a separator of characters that mean something in a pattern
 CHANGE = dt.datetime(2024, 10, 27, 1, tzinfo=dt.UTC)
 KINDS = each_kind(60_000)
+UPDATES, FINALS = STRATEGIES
+# each kind that is kept in its own way, and each strategy with sessions and with windows
+TRIED = {"session": (UPDATES, FINALS), "hopping": (FINALS,), "sliding": (UPDATES,)}
+if IS_WHOLE:
+    TRIED = dict.fromkeys(KINDS, STRATEGIES)
 
 
 def night(count: int = 300) -> pa.Table:
@@ -77,10 +82,10 @@ def assert_shown(got: pa.Table, expected: pa.Table) -> None:
         assert got[name].cast(kind).to_pylist() == expected[name].to_pylist(), name
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", TRIED)
 def test_a_batch_shows_times_and_keys_as_a_local_run_does(berlin: SparkSession, kind: str) -> None:
     table = night()
-    for plan in (plan_for(kind), plan_for(kind, "on_window_close")):
+    for plan in (plan_for(kind, strategy) for strategy in TRIED[kind]):
         df = berlin.createDataFrame(table)
         run = plan.run(df)
         there = table.set_column(2, "at", table["at"].cast(pa.timestamp("us", ZONE)))
@@ -185,7 +190,7 @@ def test_a_stream_whose_columns_change_says_so_at_its_next_start(spark: SparkSes
 
 def test_records_for_kafka_are_the_same_whatever_results_show(spark: SparkSession) -> None:
     df = spark.createDataFrame(night())
-    for kind in KINDS:
+    for kind in TRIED:
         found = []
         for times in ("timestamp", "ms"):
             run = plan_for(kind, times=times).run(df)

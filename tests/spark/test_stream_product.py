@@ -5,7 +5,6 @@ SESSIONKIT_PRODUCT=1 takes all combinations, else a selection in which any two c
 
 from __future__ import annotations
 
-import os
 from functools import reduce
 from itertools import combinations, product
 from pathlib import Path
@@ -17,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sessionkit.steps import job
-from tests.spark.common import STRATEGIES, WINDOWS, assert_same_events, collected, plan_of, records
+from tests.spark.common import IS_WHOLE, STRATEGIES, WINDOWS, assert_same_events, collected, plan_of, records
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 from sessionkit.spark.reading.replay_source import ReplaySource
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-IS_WHOLE = os.environ.get("SESSIONKIT_PRODUCT") == "1"
 PARTITIONS = (1, 2, 7)
 # rows a micro-batch: of how many
 TRIGGERS = {1: 24, 7: 84, 1_200: 1_200} if IS_WHOLE else {1: 6, 7: 21, 1_200: 1_200}
