@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import NamedTuple
 
 from sessionkit.base.decisions import (
@@ -26,6 +27,7 @@ from sessionkit.windows.session import SessionWindows
 
 SHORT_HISTORY_MS = 30 * 86_400_000  # toy data counts from the epoch: "27 min" reads better than a date in 1970
 
+_shown = lru_cache(maxsize=20_000)(show_time)  # at each step of a slider the same times are shown again
 
 PLAIN = {
     NULL_KEY: "was dropped: its key is null. It does not move stream time (Kafka drops it before it looks at the time)",
@@ -39,7 +41,7 @@ PLAIN = {
 def clock(trace: Trace) -> Callable[[int], str]:
     """How the times of this run are said: a date and time in its zone, or the time since zero for toy data."""
     zone = trace.batch.timezone
-    return show_duration if _newest_ms(trace) < SHORT_HISTORY_MS else lambda ms: show_time(ms, zone)
+    return show_duration if _newest_ms(trace) < SHORT_HISTORY_MS else lambda ms: _shown(ms, zone)
 
 
 def zone_named(trace: Trace) -> str:
