@@ -15,6 +15,7 @@ from sessionkit.spark.batch_run import SparkRun
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
+from sessionkit.views.charts.options import Options
 from sessionkit.views.clocks.drop_calendar import DropCalendar
 from sessionkit.views.clocks.partition_times import PartitionTimes
 from sessionkit.views.comparison import Comparison
@@ -57,6 +58,7 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
         (Cell, "cell"),
     ],
     "Stores": [(sk.open_store, ""), (MemorySessionStore, "store"), (MemoryWindowStore, "store"), (sk.read_state, "")],
+    "Pictures": [(Options, "sk.options")],
     "Boards": [(sk.tune, ""), (sk.play, ""), (sk.browse, ""), (sk.watch, "")],
     "Exports": [(sk.Export, "export")],
     "Spark and Kafka": [(SparkRun, "run"), (StreamRun, "run"), (sk.from_kafka, ""), (sk.to_kafka, "")],
