@@ -10,14 +10,14 @@ from sessionkit.views.charts.drawing.script import plotly_script
 from tests.conftest import CHROMIUM_ARGUMENTS, chromium
 from tests.docs.pages import ROOT, Page
 from tests.docs.test_pages import run_python
-from tests.pictures.look import DRAW
+from tests.pictures.look import draw
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     from playwright.sync_api import Browser
 
 PAGE = Page(ROOT / "docs" / "gallery.md")
-MOST_BYTES = 60_000
+MOST_BYTES, WIDTH = 60_000, 1_000
 SCALES = (1.0, 0.85, 0.7, 0.6, 0.5)
 _PICTURE = re.compile(r"!\[[^\]]+\]\((gallery/[a-z_]+\.png)\)")
 
@@ -32,8 +32,8 @@ def small_png(browser: Browser, figure: go.Figure) -> bytes:
     """The figure as a picture that is as large as it may be."""
     for scale in SCALES:
         page = browser.new_page(device_scale_factor=scale, viewport={"width": 1_600, "height": 1_200})
-        page.set_content(f"<script>{plotly_script()}</script>")
-        page.evaluate(DRAW, json.loads(str(figure.to_json())))
+        page.set_content(f"<!doctype html><script>{plotly_script()}</script>")
+        draw(page, json.loads(str(figure.to_json())), WIDTH)
         picture = page.locator(".js-plotly-plot .svg-container").screenshot()
         page.close()
         if len(picture) <= MOST_BYTES:

@@ -25,7 +25,6 @@ SCRIPTS = (
 TITLE_LENGTH = 120
 _AHEAD_MS = 2 * 366 * 86_400_000  # of what a clock shows behind the newest record
 LAST_CLOCK_MS = 253_402_128_000_000  # two days before the year 10000
-_SAVED_TEXT = {"light": "#1F7A44", "dark": "#2FC48D"}  # as words green needs more contrast than as a mark
 
 
 class Page:
@@ -116,7 +115,7 @@ def clock_data(timezone: str, latest_ms: int) -> dict[str, Any]:
 
 def _colours(theme: str) -> dict[str, str]:
     colours = asdict(PALETTES[theme])
-    return {**colours, "reachEdge": colours["reach_edge"], "saved_text": _SAVED_TEXT[theme]}
+    return {**colours, "reachEdge": colours["reach_edge"]}
 
 
 def _variables(theme: str) -> str:
