@@ -53,7 +53,7 @@ def settle(visit: Visit) -> None:
           const room = document.querySelector('.sessionkit-room');
           const place = document.querySelector('.sessionkit-picture');
           if (!place?._fullLayout) return false;
-          const width = Math.min(Math.max(Math.floor(room.clientWidth / 20) * 20, 700), 2400);
+          const width = Math.min(Math.max(Math.floor(room.clientWidth / 20) * 20, 600), 2400);
           const now = `${place.dataset.revision} ${place._fullLayout.width}`;
           const isSteady = window.wasThen === now && place._fullLayout.width === width;
           window.wasThen = now;
