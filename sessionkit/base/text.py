@@ -27,6 +27,11 @@ def escape_html(text: object) -> str:
     return html.escape(str(text), quote=True).replace("$", "&#36;").replace("&quot;", "&#34;")
 
 
+def key_name(key: object, length: int = LABEL_LENGTH) -> str:
+    """A key as it is named in a sentence or a list; an empty text is one, too. Not escaped."""
+    return "(empty)" if key == "" else shorten(key, length)
+
+
 def escape_label(text: object, length: int = LABEL_LENGTH) -> str:
     """`text` for a plotly label, hover or axis category: one short line without markup or MathJax.
 

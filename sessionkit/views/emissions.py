@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.calls import not_offered
 from sessionkit.base.durations import INT64_MAX, show_duration
-from sessionkit.base.text import plural
+from sessionkit.base.text import key_name, plural
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import UnknownRecord, problem, shorten
 from sessionkit.trace.session_trace import SessionTrace
@@ -131,7 +131,7 @@ class Emissions:
         """What it is about. Not escaped."""
         numbers = self.trace.batch.partitions
         where = f" in partition {numbers[self.code[1]]}" if len(numbers) > 1 else ""
-        return f"What went downstream for key {shorten(self.key) or '(empty)'}{where}"
+        return f"What went downstream for key {key_name(self.key)}{where}"
 
     def words(self, at: Callable[[int], str] | None = None) -> list[str]:
         """What went out and what did not, in sentences; `at` says a time. Not escaped."""

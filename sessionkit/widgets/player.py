@@ -8,7 +8,7 @@ import numpy as np
 
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.durations import show_duration
-from sessionkit.errors import shorten
+from sessionkit.base.text import key_name
 from sessionkit.run import Run
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.charts.drawing.playback import curtain
@@ -16,7 +16,7 @@ from sessionkit.views.charts.plane.plane import Composed, compose, plane_scene
 from sessionkit.views.charts.scenes.scene import Plane
 from sessionkit.widgets.board import Board, Picture, Place
 from sessionkit.widgets.controls import Control, Play, Steps
-from sessionkit.widgets.run_views import named, plain_title, plane_notes
+from sessionkit.widgets.run_views import plain_title, plane_notes
 from sessionkit.widgets.tuner import Count
 
 if TYPE_CHECKING:
@@ -41,12 +41,12 @@ class Player(Board):
         steps = _steps(scene)
         self.arrivals = Steps("arrivals", "arrived", steps, len(steps) - 1)
         controls = [Play("play", "play the arrivals", "arrivals", STEP_MS), self.arrivals]
-        super().__init__(f"The arrivals of key {named(self.key)}", controls)
+        super().__init__(f"The arrivals of key {key_name(self.key)}", controls)
         self.draw()
         self.show_controls()
 
     def __repr__(self) -> str:
-        return f"Player: key {named(self.key)}, {len(self.arrivals.words)} arrivals"
+        return f"Player: key {key_name(self.key)}, {len(self.arrivals.words)} arrivals"
 
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The plane with a slider over the arrivals, for a page or a file."""
@@ -57,7 +57,7 @@ class Player(Board):
         trace, windows = self.run.trace, self.run.plan.windows
         self._scene = scene = plane_scene(trace, windows, self.key, **self._look._asdict(), **self._options)
         self._composed = compose(scene)
-        label = f"The plane of key {named(self.key)}, arrival by arrival"
+        label = f"The plane of key {key_name(self.key)}, arrival by arrival"
         picture = Picture(self._composed.figure, label, plain_title(scene, self.key), plane_notes(scene), legend=True)
         self.show_pictures({"plane": picture})
         self._lift()
@@ -110,6 +110,6 @@ def _steps(scene: Plane) -> list[str]:
     batch, keys, axis = scene.trace.batch, scene.trace.keys, scene.axis
     names = []
     for row in scene.rows.tolist():
-        name = shorten(named(keys[int(batch.key[row])].as_py()), 24) if batch.key[row] >= 0 else "no key"
+        name = key_name(keys[int(batch.key[row])].as_py(), 24) if batch.key[row] >= 0 else "no key"
         names.append(f"{int(batch.offset[row]):,} · {name} · {axis.show(int(batch.timestamp_ms[row]))}")
     return names or ["nothing"]

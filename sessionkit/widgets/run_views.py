@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.base.text import plural
-from sessionkit.errors import UnknownRecord, shorten
+from sessionkit.base.text import key_name, plural
+from sessionkit.errors import UnknownRecord
 from sessionkit.run import Run
 from sessionkit.views.charts.lanes.lanes import Sort, draw_lanes, lane_scene
 from sessionkit.views.charts.lanes.words import lanes_title
@@ -40,11 +40,6 @@ class Chosen(NamedTuple):
     partition: int | None = None
     record: int | None = None  # as a row of the trace
     window_start_ms: int | None = None
-
-
-def named(key: Any) -> str:
-    """A key as it stands in a list or a sentence; an empty text is one, too."""
-    return shorten(key) if key != "" else "(empty)"
 
 
 def plain_title(scene: Plane, key: Any) -> str:
@@ -86,7 +81,7 @@ class PlaneView:
         if chosen.record is not None and chosen.record in scene.rows:
             at_ms = int(trace.batch.timestamp_ms[chosen.record])
             _ring(figure, scene, scene.axis.at([at_ms])[0], scene.y_of(chosen.record))
-        label = f"The plane of key {named(key)}: {run.summary()}"
+        label = f"The plane of key {key_name(key)}: {run.summary()}"
         return Picture(figure, label, plain_title(scene, key), plane_notes(scene), legend=True, hint=PLANE_HINT)
 
     def next(self, run: Run, chosen: Chosen, step: int) -> Chosen:
@@ -240,7 +235,7 @@ def explained(run: Run, chosen: Chosen) -> str:
         return run.explain(offset=int(batch.offset[chosen.record]), partition=partition)
     own = batch.key == key_code(run.trace, chosen.key)
     kept = int(run.trace.accepted[own].sum())
-    return f"Key {named(chosen.key)}: {plural(kept, 'record')} kept, {int(own.sum()) - kept:,} dropped."
+    return f"Key {key_name(chosen.key)}: {plural(kept, 'record')} kept, {int(own.sum()) - kept:,} dropped."
 
 
 def _ring(figure: go.Figure, scene: Plane, x: Any, y: float) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.advice.sweep import lengths_ms
 from sessionkit.base.durations import Duration, show_duration
+from sessionkit.base.text import key_name
 from sessionkit.errors import InvalidArgument, SessionkitError, problem
 from sessionkit.exports.export import Export
 from sessionkit.plan import Plan
@@ -18,7 +19,7 @@ from sessionkit.views.charts.drawing.palettes import palette
 from sessionkit.views.tables import losses
 from sessionkit.widgets.board import Board, Picture, Place
 from sessionkit.widgets.controls import Button, Choice, Control, Field, Length
-from sessionkit.widgets.run_views import Chosen, LanesView, PlaneView, explained, named
+from sessionkit.widgets.run_views import Chosen, LanesView, PlaneView, explained
 from sessionkit.widgets.tuner import Tuner, ladder, plan_code
 
 if TYPE_CHECKING:
@@ -198,11 +199,11 @@ class TuneBoard(Board):
         self._chosen = chosen
         if chosen.key is not None and chosen.key != self._key.value:
             if all(chosen.key != key for _, key in self._key.options):
-                self._key.options.append((named(chosen.key), chosen.key))
+                self._key.options.append((key_name(chosen.key), chosen.key))
             self._key.offer(self._key.options, chosen.key)
         if view is not None:
             self._view.offer(self._view.options, view)
-        shown = {"key": named(chosen.key), "record": chosen.record, "window_start_ms": chosen.window_start_ms}
+        shown = {"key": key_name(chosen.key), "record": chosen.record, "window_start_ms": chosen.window_start_ms}
         self._selection = {**shown, "partition": chosen.partition}
 
     # ---- what follows a change
@@ -275,7 +276,7 @@ class TuneBoard(Board):
         self._show_nothing("A click on a key shows it alone.")
         cells = (
             (
-                *(named(row["key"]), f"{row['late']:,}", f"{row['records']:,}"),
+                *(key_name(row["key"]), f"{row['late']:,}", f"{row['records']:,}"),
                 *(f"{row['share']:.2%}", f"{row['merges']:,}"),
             )
             for row in rows
@@ -321,7 +322,7 @@ class TuneBoard(Board):
         if matching:
             eventful = self.run.most_eventful_key()
             value = next((key for key in (chosen, eventful) if key in matching), matching[0])
-        self._key.offer([(named(key), key) for key in matching], value)
+        self._key.offer([(key_name(key), key) for key in matching], value)
         if self._chosen.key != value:
             self._select(Chosen(value))
 

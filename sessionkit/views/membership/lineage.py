@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.text import plural
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.base.text import key_name, plural
+from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.views.explain.life import find_window
@@ -80,7 +80,7 @@ class Lineage:
         """The session by its key and bounds. Not escaped."""
         at, root = clock(self.trace), self.nodes[-1]
         key = self.trace.keys[int(self.trace.window_columns.key[self.row])].as_py()
-        return f"Session of key {shorten(key) or '(empty)'}, {span_words(at, root.start_ms, root.end_ms)}"
+        return f"Session of key {key_name(key)}, {span_words(at, root.start_ms, root.end_ms)}"
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {plural(self.nodes[-1].total, 'record')}"]

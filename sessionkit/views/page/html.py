@@ -8,7 +8,7 @@ from typing import Any
 
 from sessionkit.base.assets import policy, read_asset
 from sessionkit.base.moments import wall_clock
-from sessionkit.base.text import escape_html, inert_json, plural
+from sessionkit.base.text import escape_html, inert_json, key_name, plural
 from sessionkit.errors import shorten
 from sessionkit.trace.trace import Trace
 from sessionkit.views.charts.drawing.palettes import PALETTES
@@ -62,7 +62,7 @@ class Page:
     def _data(self) -> dict[str, Any]:
         names = self._trace.keys
         labels = [
-            f"key {number}" if self._hidden else shorten(names[code].as_py()) or "(empty)"
+            f"key {number}" if self._hidden else key_name(names[code].as_py())
             for number, code in enumerate(self.sample.keys.tolist(), 1)
         ]
         return {

@@ -67,6 +67,11 @@ def checked_width(width: int) -> int:
     return width
 
 
+def usual_width(width: int) -> int:
+    """Pixels that a picture laid out for this width mostly has."""
+    return USUAL_WIDTH if width == LEAST_WIDTH else width
+
+
 @dataclass(frozen=True)
 class TimeAxis:
     """How event times (ms) become positions and words: dates, or time elapsed for data near 0."""
@@ -139,7 +144,7 @@ class Frame:
     @property
     def usual(self) -> Frame:
         """The frame as wide as it mostly is, for what is to have a size in pixels but is drawn in units of time."""
-        return replace(self, width=USUAL_WIDTH) if self.is_fluid else self
+        return replace(self, width=usual_width(self.width))
 
     @property
     def plot_width(self) -> int:
@@ -178,6 +183,11 @@ class Legend:
         """Pixels that it takes below the plot, axis title included."""
         columns = max(plot_width // (self.entry_width + _LEGEND_SYMBOL), 1)
         return 66 + _LEGEND_ROW * -(-len(self.names) // columns)
+
+
+def legend_of(figure: go.Figure) -> Legend:
+    """The legend of a figure's traces."""
+    return Legend([trace.name for trace in figure.data if trace.showlegend is not False])
 
 
 def shown_names(drawn: Iterable[Drawn]) -> Legend:

@@ -9,7 +9,7 @@ import numpy as np
 
 from sessionkit.base.moments import wall_clock
 from sessionkit.base.text import escape_label
-from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, Frame, Legend, axis_title, dress
+from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, Frame, Legend, axis_title, dress, legend_of
 from sessionkit.views.charts.drawing.measured_text import Heading
 from sessionkit.views.charts.drawing.palettes import Palette
 from sessionkit.views.words import SHORT_HISTORY_MS
@@ -29,13 +29,12 @@ def dress_plain(
     left: int = 84,
 ) -> None:
     """Title (escaped already), sentences below it (not yet), a plot of this height, a legend, and room `below` it."""
-    names = [trace.name for trace in figure.data if trace.showlegend is not False] if len(figure.data) > 1 else []
-    legend = Legend(names)
-    bottom = (legend.height(LEAST_WIDTH - left - 26) if names else 64) + below
+    legend = legend_of(figure) if len(figure.data) > 1 else Legend()
+    bottom = (legend.height(LEAST_WIDTH - left - 26) if legend.names else 64) + below
     heading = plain_heading(title, said)
     frame = Frame(LEAST_WIDTH, plot_height + heading.height + bottom, left, 26, heading.height, bottom, (0, 1), (0, 1))
     dress(figure, colours, frame, heading, legend)
-    figure.update_layout(showlegend=bool(names))
+    figure.update_layout(showlegend=bool(legend.names))
 
 
 def plain_heading(title: str, said: Sequence[str]) -> Heading:

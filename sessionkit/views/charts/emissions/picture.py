@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sessionkit.views.charts.drawing.grammar import Legend, axis_title, dress, empty_figure
+from sessionkit.views.charts.drawing.grammar import axis_title, dress, empty_figure, legend_of
 from sessionkit.views.charts.drawing.measured_text import text_width
 from sessionkit.views.charts.drawing.palettes import Theme, palette
 from sessionkit.views.charts.emissions.part import Part, choose
@@ -40,7 +40,7 @@ def emissions_figure(
     if not scene.part.lanes:
         return empty_figure(colours, scene.heading, scene.frame.width)
     figure = go.Figure([*_lines(scene), _caps(scene), *(_marks(scene, what) for what in KINDS)])
-    legend = Legend([trace.name for trace in figure.data if trace.showlegend is not False])
+    legend = legend_of(figure)
     dress(figure, colours, scene.frame_with(legend), scene.heading, legend)
     _dress_axes(figure, scene)
     figure.update_layout(annotations=[*value_notes(scene), *wait_notes(scene)])

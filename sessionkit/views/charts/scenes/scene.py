@@ -14,12 +14,12 @@ from sessionkit.base.decisions import LATE
 from sessionkit.trace.trace import Trace
 from sessionkit.views.charts.drawing.grammar import (
     LEAST_WIDTH,
-    USUAL_WIDTH,
     Frame,
     Legend,
     Outline,
     TimeAxis,
     stair,
+    usual_width,
 )
 from sessionkit.views.charts.drawing.measured_text import Heading, key_label, text_size
 from sessionkit.views.charts.drawing.palettes import Palette
@@ -137,11 +137,6 @@ class Plane:
             wider = max(least - (cap.end_ms - cap.start_ms) // 2, 0)
             found.add((cap.start_ms - wider, cap.end_ms + wider), (self.y_of(cap.at),) * 2)
         return found
-
-
-def usual_width(width: int) -> int:
-    """Pixels that a picture laid out for this width mostly has."""
-    return USUAL_WIDTH if width == LEAST_WIDTH else width
 
 
 def usual_pitch(lanes: int) -> int:

@@ -11,10 +11,10 @@ import numpy as np
 from sessionkit.base.decisions import COPIED
 from sessionkit.base.text import plural
 from sessionkit.trace.window_trace import WindowTrace
-from sessionkit.views.charts.drawing.grammar import Outline, growing
+from sessionkit.views.charts.drawing.grammar import Outline, growing, usual_width
 from sessionkit.views.charts.scenes.board import Board
 from sessionkit.views.charts.scenes.key_rows import Cap, Life, Rows
-from sessionkit.views.charts.scenes.scene import Lanes, Plane, usual_width
+from sessionkit.views.charts.scenes.scene import Lanes, Plane
 from sessionkit.views.charts.scenes.window_history import WindowHistory, depth, every_nth, places, size_of
 from sessionkit.windows.contract import WindowKind
 
