@@ -20,10 +20,26 @@ if TYPE_CHECKING:
 
 PACKAGE = Path(__file__).parents[2]
 PATIENCE_MS = 120_000
-DONE = """() => {
-  const prompts = [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(e => e.textContent);
-  return prompts.some(e => /\\[\\d+\\]/.test(e)) && !prompts.some(e => e.includes('[*]')); }"""
-IDLE = "() => document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status === 'idle'"
+SIZE = {"width": 1300, "height": 1100}
+# JupyterLab and Notebook 7 lend their commands to the page.
+NEXT = "new Promise(done => setTimeout(done, 50))"
+READY = f"async () => {{ while (!window.jupyterapp) await {NEXT}; await jupyterapp.restored; }}"
+OPEN = """async name => {
+  const panel = await jupyterapp.commands.execute('docmanager:open', {path: name, factory: 'Notebook'});
+  await panel.revealed;
+}"""
+SETTLE = f"""async () => {{
+  while (!jupyterapp.shell.currentWidget?.sessionContext) await {NEXT};
+  const panel = jupyterapp.shell.currentWidget;
+  await panel.context.ready;
+  await panel.sessionContext.ready;
+}}"""
+RUN = "() => jupyterapp.commands.execute('notebook:run-all-cells')"
+CLOSE = """async () => {
+  await jupyterapp.commands.execute('docmanager:save-all');
+  await jupyterapp.commands.execute('application:close-all');
+  await jupyterapp.serviceManager.sessions.shutdownAll();
+}"""
 
 
 @dataclass
@@ -38,8 +54,8 @@ class Server:
     def origin(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def url(self, kind: str, name: str) -> str:
-        """The address of a notebook in "lab/tree", "notebooks" or "voila/render"."""
+    def url(self, kind: str, name: str = "") -> str:
+        """The address of JupyterLab ("lab"), or of a notebook in "notebooks" or "voila/render"."""
         return f"{self.origin}/{kind}/{quote(name)}?token={self.token}"
 
     def write(self, name: str, *cells: str) -> str:
@@ -62,55 +78,52 @@ class Visit:
     outside: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
 
-    def open_lab(self, name: str, *, run: bool = True, patience_ms: int = PATIENCE_MS) -> None:
+    def open_lab(self, name: str, *, run: bool = True) -> None:
         """Opens a notebook in JupyterLab and runs all of it."""
-        self.page.goto(self.server.url("lab/tree", name) + "&reset", wait_until="domcontentloaded")
+        if not self.page.url.startswith(self.server.origin):
+            self.page.goto(self.server.url("lab") + "&reset", wait_until="domcontentloaded")
+        self._wait_for(READY)
+        self._wait_for(OPEN, name)
         self.settle()
         if run:
-            self.run_all(patience_ms)
+            self.run_all()
 
     def settle(self) -> None:
         """Waits for the notebook and its kernel."""
-        self.page.wait_for_selector(".jp-NotebookPanel .jp-Cell", timeout=PATIENCE_MS)
-        for _ in range(PATIENCE_MS // 1_000):
-            with contextlib.suppress(Exception):
-                self.page.wait_for_function(IDLE, timeout=1_000)
-                return
-            chosen = self.page.locator(".jp-Dialog button.jp-mod-accept")
-            if chosen.count():
-                chosen.first.click()
-        raise AssertionError("the kernel does not become idle")
+        self._wait_for(READY)
+        self._wait_for(SETTLE)
 
-    def run_all(self, patience_ms: int = PATIENCE_MS) -> None:
+    def run_all(self) -> None:
         """Runs all cells, and waits for the last one."""
-        deadline = time.monotonic() + patience_ms / 1_000
-        while True:
-            self.page.locator(".lm-MenuBar-itemLabel", has_text="Run").first.click()
-            self.page.locator(".lm-Menu-itemLabel", has_text="Run All Cells").first.click()
-            while True:
-                with contextlib.suppress(Exception):
-                    self.page.wait_for_function(DONE, timeout=6_000)
-                    return
-                assert time.monotonic() < deadline, f"the cells are not done after {patience_ms} ms"
-                if self._is_lost():
-                    break
+        self._wait_for(RUN)
 
-    def _is_lost(self) -> bool:
-        """Whether nothing runs though cells wait: the click came before the kernel was attached, or to another one."""
-        for _ in range(5):
-            if not self.page.evaluate(IDLE) or self.page.evaluate(DONE):
-                return False
-            self.page.wait_for_timeout(1_000)
-        return True
+    def _wait_for(self, script: str, *given: str) -> None:
+        """As `evaluate`, but not for ever."""
+        self.page.wait_for_function(f"async given => {{ await ({script})(...given); return true; }}", arg=given)
 
     def reload(self) -> None:
         """Saves the notebook and loads the page anew."""
-        self.page.keyboard.press("Control+s")
-        self.page.wait_for_function(
-            "() => !document.querySelector('.jp-mod-current.jp-mod-dirty')", timeout=PATIENCE_MS
-        )
+        self._wait_for("() => jupyterapp.commands.execute('docmanager:save')")
         self.page.reload(wait_until="domcontentloaded")
         self.settle()
+
+    @contextlib.contextmanager
+    def anew(self, **size: int) -> Iterator[Visit]:
+        """The same page for another test: nothing is open in it, and at the end nothing is asked of it that it may not.
+
+        Loading JupyterLab takes longer than most tests do.
+        """
+        self.page.set_viewport_size({**SIZE, **size})  # type: ignore[typeddict-item]
+        self.outside.clear()
+        self.errors.clear()
+        try:
+            yield self
+            assert self.outside == []
+            assert self.errors == []
+            self._wait_for(CLOSE)
+        except BaseException:
+            self.page.goto("about:blank")
+            raise
 
     def wait_drawn(self, revision: int | None = None, nth: int = 0) -> int:
         """Waits until a picture is drawn (as this revision, or a later one), and gives its revision."""
@@ -150,7 +163,8 @@ def serving(folder: Path, home: Path) -> Iterator[Server]:
         *(sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1"),
         *(f"--port={server.port}", f"--IdentityProvider.token={server.token}", f"--ServerApp.root_dir={folder}"),
         *("--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"),
-        "--LabApp.extension_manager=readonly",
+        *("--LabApp.extension_manager=readonly", "--LabApp.expose_app_in_browser=True"),
+        "--JupyterNotebookApp.expose_app_in_browser=True",
     ]
     log = home / "server.log"
     with log.open("w") as out, subprocess.Popen(command, env=environment, stdout=out, stderr=out) as process:
@@ -175,7 +189,7 @@ def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
 @contextlib.contextmanager
 def visiting(server: Server, browser: Browser, **options: object) -> Iterator[Visit]:
     """A fresh page."""
-    context = browser.new_context(**{"viewport": {"width": 1300, "height": 1100}, **options})  # type: ignore[arg-type]
+    context = browser.new_context(**{"viewport": SIZE, **options})  # type: ignore[arg-type]
     page = context.new_page()
     page.set_default_timeout(PATIENCE_MS)
     visit = Visit(server, page)

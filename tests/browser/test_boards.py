@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.lab import Server, Visit, visiting
+from tests.browser.lab import Server, Visit
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Locator
+    from playwright.sync_api import Locator
 
 pytestmark = pytest.mark.browser
 
@@ -87,15 +87,13 @@ def shown(visit: Visit, name: str) -> None:
 class TestTheFlights:
     @pytest.fixture(scope="class")
     @classmethod
-    def visit(cls, server: Server, browser: Browser) -> Iterator[Visit]:
+    def visit(cls, server: Server, lab: Visit) -> Iterator[Visit]:
         """A board of the flights in a small window, for all of these tests."""
         name = server.write("flights.ipynb", FLIGHTS, "board = sk.tune(waves, flights)\nboard")
-        with visiting(server, browser, viewport=SMALL, accept_downloads=True) as page:
+        with lab.anew(**SMALL) as page:
             page.open_lab(name)
             page.wait_drawn()
             yield page
-            assert page.outside == []
-            assert page.errors == []
 
     @pytest.fixture(autouse=True)
     def _small(self, visit: Visit) -> None:
@@ -229,17 +227,16 @@ class TestTheFlights:
             assert "close line" in content.decode()  # and its legend
 
 
-def test_the_words_of_the_player_are_beside_its_slider(server: Server, browser: Browser) -> None:
+def test_the_words_of_the_player_are_beside_its_slider(visit: Visit, server: Server) -> None:
     name = server.write("player.ipynb", FLIGHTS, "player = sk.play(waves.run(flights), 'FL@LGA')\nplayer")
-    with visiting(server, browser, viewport=SMALL) as visit:
-        visit.open_lab(name)
-        visit.wait_drawn()
-        for width in (900, 1366, 1900):
-            visit.page.set_viewport_size({"width": width, "height": 768})
-            settle(visit)
-            slider, words = (
-                box(visit.page.locator(".sessionkit-slider")),
-                box(visit.page.locator(".sessionkit-words:visible")),
-            )
-            assert 0 < words["y"] - slider["y"] < 200
-        assert visit.errors == []
+    visit.page.set_viewport_size(SMALL)  # type: ignore[arg-type]
+    visit.open_lab(name)
+    visit.wait_drawn()
+    for width in (900, 1366, 1900):
+        visit.page.set_viewport_size({"width": width, "height": 768})
+        settle(visit)
+        slider, words = (
+            box(visit.page.locator(".sessionkit-slider")),
+            box(visit.page.locator(".sessionkit-words:visible")),
+        )
+        assert 0 < words["y"] - slider["y"] < 200

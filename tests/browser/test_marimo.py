@@ -91,7 +91,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             process.wait(20)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def page(address: str, browser: Browser) -> Iterator[Page]:
     """A page of the app; at its end nothing was asked of another machine, and nothing went wrong on the console."""
     context = browser.new_context(viewport={"width": 1366, "height": 768}, accept_downloads=True)

@@ -23,7 +23,7 @@ windows = sk.SessionWindows(inactivity_gap="1h", grace="30m")
 run = start.windowed_by(windows).aggregate(flights=sk.count(), miles=sk.sum("distance")).run(sk.load_sample("flights"))
 """
 SAID = ".sessionkit-table .said"
-DARK = 'document.querySelector("body").dataset.jpThemeLight'
+IS_LIGHT = 'document.querySelector("body").dataset.jpThemeLight'
 
 
 def rows(visit: Visit) -> Locator:
@@ -121,15 +121,13 @@ def test_by_keyboard(visit: Visit, server: Server) -> None:
     assert visit.page.locator(".jp-Notebook.jp-mod-editMode").count() == 0  # Enter was the table's own
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["dark", "light"])
 def test_it_is_seen_in_both_themes(visit: Visit, server: Server, theme: str, tmp_path: Path) -> None:
     visit.open_lab(server.write(f"table_{theme}.ipynb", HEAD, 'sk.browse(run, "changelog")'))
     says(visit, "rows 1–50 of 50,400")
-    if theme == "dark":
-        visit.page.locator(".lm-MenuBar-itemLabel", has_text="Settings").click()
-        visit.page.locator(".lm-Menu-itemLabel", has_text="Theme").first.click()
-        visit.page.locator(".lm-Menu-itemLabel", has_text="JupyterLab Dark").first.click()
-        visit.page.wait_for_function(f"() => {DARK} === 'false'")
+    name = f"JupyterLab {theme.title()}"
+    visit.page.evaluate("theme => jupyterapp.commands.execute('apputils:change-theme', {theme})", name)
+    visit.page.wait_for_function(f"() => {IS_LIGHT} === '{str(theme == 'light').lower()}'")
     visit.page.wait_for_timeout(500)
     rows(visit).nth(2).click()
     visit.page.locator(".sessionkit-table .words p").first.wait_for()

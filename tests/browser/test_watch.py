@@ -15,7 +15,7 @@ from tests.hostile.test_markup import PAYLOADS
 
 pytestmark = pytest.mark.browser
 
-ROWS, BATCH = 4_000, 500
+ROWS, BATCH = 2_000, 500
 HEAD = """import os, sys, warnings
 os.environ["PYSPARK_PYTHON"] = sys.executable
 import sessionkit as sk
@@ -37,11 +37,13 @@ board"""
 
 
 # What the board says that the query does, at every moment.
-SEEN = """window.seen = [];
-setInterval(() => {
-  const text = document.querySelector('.sessionkit-doing')?.textContent;
-  if (text && window.seen.at(-1) !== text) window.seen.push(text);
-}, 100);"""
+SEEN = """() => {
+  window.seen = [];
+  setInterval(() => {
+    const text = document.querySelector('.sessionkit-doing')?.textContent;
+    if (text && window.seen.at(-1) !== text) window.seen.push(text);
+  }, 100);
+}"""
 
 
 def played(folder: Path) -> str:
@@ -63,8 +65,9 @@ def test_a_query_is_watched_to_its_end(visit: Visit, server: Server) -> None:
         HEAD.format(path=played(server.folder), batch=BATCH),
         "query.awaitTermination()\nprint('records', run.metrics()['process-total'])",
     )
-    visit.page.add_init_script(SEEN)
-    visit.open_lab(name, patience_ms=300_000)  # Spark starts in it
+    visit.open_lab(name, run=False)
+    visit.page.evaluate(SEEN)
+    visit.run_all()  # Spark starts in it
     page = visit.page
     page.locator(".jp-OutputArea-output", has_text=f"records {ROWS}").wait_for()
     page.locator(".sessionkit-words", has_text=f"micro-batch {ROWS // BATCH - 1} ").filter(has_text="ended").wait_for()

@@ -83,15 +83,13 @@ def length(visit: Visit, slider: int) -> str:
 class TestTune:
     @pytest.fixture(scope="class")
     @classmethod
-    def visit(cls, server: Server, browser: Browser) -> Iterator[Visit]:
+    def visit(cls, server: Server, lab: Visit) -> Iterator[Visit]:
         """The board in one page for all of these tests."""
         name = server.write("tune.ipynb", HEAD, "board = sk.tune(plan, data)\nboard")
-        with visiting(server, browser) as page:
+        with lab.anew() as page:
             page.open_lab(name)
             page.wait_drawn()
             yield page
-            assert page.outside == []
-            assert page.errors == []
 
     def show(self, visit: Visit, view: str) -> None:
         visit.page.get_by_role("tab", name=view, exact=True).click()
