@@ -13,6 +13,7 @@ pytestmark = pytest.mark.xdist_group("notebooks")  # nbformat and nbconvert take
 
 NOTEBOOKS = sorted((Path(__file__).parent.parent / "notebooks").glob("*.ipynb"))
 PLOTLY = "application/vnd.plotly.v1+json"
+WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 @cache
@@ -38,11 +39,11 @@ class TestEach:
                 for target in (part.split(")")[0] for part in cell.source.split("](")[1:]):
                     assert target.startswith("https://") or (path.parent / target).exists(), target
 
-    def test_as_a_page_it_shows_every_figure_as_a_picture(self, path: Path) -> None:
+    def test_as_a_page_it_shows_every_figure_and_board_as_a_picture(self, path: Path) -> None:
         nbconvert = pytest.importorskip("nbconvert")
         notebook = read(path)
         outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
-        figures = sum(PLOTLY in output.get("data", {}) for output in outputs)
+        figures = sum(bool({PLOTLY, WIDGET} & set(output.get("data", {}))) for output in outputs)
         page, _ = nbconvert.HTMLExporter().from_notebook_node(notebook)
         found = _Pictures(page).found
         assert len([source for source in found if source.startswith("data:image/png;base64,")]) == figures

@@ -20,6 +20,7 @@ from sessionkit.base.assets import read_asset
 from sessionkit.base.durations import show_duration
 from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, MOST_WIDTH, USUAL_WIDTH, figure_json
 from sessionkit.views.charts.drawing.script import plotly_script
+from sessionkit.views.shown import still_pictures
 from sessionkit.widgets.controls import Control
 from sessionkit.widgets.tuner import Count
 
@@ -100,6 +101,17 @@ class Board(anywidget.AnyWidget):
         """The picture that is shown, with its title and legend, for a page, a file, or to change it."""
         raise NotImplementedError
 
+    def _repr_mimebundle_(self, **options: Any) -> Any:
+        """The widget, and a picture of it where plotly's renderer makes one for pages that run no scripts."""
+        bundle: Any = super()._repr_mimebundle_(**options)
+        if self.figures:
+            (bundle[0] if isinstance(bundle, tuple) else bundle).update(still_pictures(self._still))
+        return bundle
+
+    def _still(self, theme: Theme | None = None) -> go.Figure:
+        """The picture where nothing moves."""
+        return self.figure(theme=theme)
+
     # ---- what a board of a kind does
 
     def follow(self, control: Control) -> None:
@@ -173,7 +185,7 @@ class Board(anywidget.AnyWidget):
         if message.get("kind") == "plotly":
             self.send({"kind": "plotly"}, [_plotly()])
         elif message.get("kind") == "whole":
-            figure = figure_json(self.figure(theme=self._look.theme))
+            figure = figure_json(self._still(self._look.theme))
             self.send({"kind": "whole", "figure": figure, "format": str(message.get("format"))})
         elif message.get("kind") in _MESSAGES:
             with self.hold_sync():

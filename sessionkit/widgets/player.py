@@ -52,6 +52,9 @@ class Player(Board):
         """The plane with a slider over the arrivals, for a page or a file."""
         return self.run.plane(self.key, theme=theme, playback=True, **self._options)
 
+    def _still(self, theme: Theme | None = None) -> go.Figure:
+        return self.run.plane(self.key, theme=theme, **self._options)
+
     def draw(self) -> None:
         """Draws all of the plane: the curtain is laid over it."""
         trace, windows = self.run.trace, self.run.plan.windows

@@ -15,7 +15,8 @@ NAMES = {"gap": "suggest_gap", "grace": "suggest_grace"}
 
 
 def test_every_chart_has_its_picture_on_the_page() -> None:
-    shown = {f"gallery/{NAMES.get(chart, chart.replace(' ', '_'))}.png" for chart in CHARTS}
+    charts = [chart for chart in CHARTS if chart != "arrivals"]  # the plane once more, with a slider
+    shown = {f"gallery/{NAMES.get(chart, chart.replace(' ', '_'))}.png" for chart in charts}
     assert set(pictures()) == shown
     assert {f"gallery/{file.name}" for file in FOLDER.iterdir()} == shown
 

@@ -78,6 +78,7 @@ def spread(name: str) -> Any:
 
 CHARTS: Mapping[str, Callable[[str, Any], Any]] = {
     "plane": lambda name, theme: drawn(name).run.plane(drawn(name).key, theme=theme),
+    "arrivals": lambda name, theme: drawn(name).run.plane(drawn(name).key, theme=theme, playback=True),
     "lanes": lambda name, theme: drawn(name).run.lanes(theme=theme),
     "lineage": lambda name, theme: drawn(name).lineage().figure(theme=theme),
     "emissions": lambda name, theme: drawn(name).run.emissions(drawn(name).key).figure(theme=theme),

@@ -441,6 +441,30 @@ class TestBrowse:
 
 
 class TestParts:
+    @pytest.mark.parametrize("kind", ["tune", "play", "browse"])
+    def test_where_no_script_runs_it_shows_a_picture_if_plotly_makes_some(
+        self, data: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        import plotly.io as pio
+        from plotly.io.base_renderers import PngRenderer
+
+        plan = spent_in(SESSIONS)
+        store = sk.open_store("memory", "pictured")
+        run = plan.run(data, store=store)
+        board = {"tune": lambda: sk.tune(plan, data), "play": lambda: sk.play(run), "browse": lambda: sk.browse(store)}
+        shown: Board = board[kind]()
+        drawn: list[Any] = []
+        monkeypatch.setattr(
+            PngRenderer, "to_mimebundle", lambda _, figure: drawn.append(figure) or {"image/png": "a picture"}
+        )
+        for renderer, pictures in (("plotly_mimetype", 0), ("plotly_mimetype+png", 1)):
+            monkeypatch.setattr(pio.renderers, "default", renderer)
+            bundle = shown._repr_mimebundle_()
+            data_of = bundle[0] if isinstance(bundle, tuple) else bundle
+            assert ("image/png" in data_of) == bool(pictures)
+            assert len(drawn) == pictures
+        assert not drawn[0]["layout"].get("sliders")  # nothing can be moved in it
+
     def test_a_slider_keeps_its_place(self) -> None:
         slider = Length("inactivity_gap", [1_000, 60_000], 5_000)
         assert (slider.label, slider.words, slider.place) == ("inactivity gap", ["1 s", "5 s", "1 min"], 1)

@@ -273,7 +273,7 @@ def dressed(colours: Palette, frame: Frame, heading: Heading, legend: Legend) ->
             "xref": "container",
             "x": 0.01,
             "yref": "container",  # of the plot, its titles would keep away from it
-            "y": (frame.bottom - 58) / frame.height,
+            "y": legend_top(frame),
             "xanchor": "left",
             "yanchor": "top",
             "font": {"size": _LEGEND_SIZE, "color": colours.ink},
@@ -285,6 +285,11 @@ def dressed(colours: Palette, frame: Frame, heading: Heading, legend: Legend) ->
         "xaxis": dict(quiet),
         "yaxis": dict(quiet),
     }
+
+
+def legend_top(frame: Frame) -> float:
+    """Where the legend begins, below the title of the axis: the share of the figure's height that is under it."""
+    return (frame.bottom - 58) / frame.height
 
 
 def leave_bare(layout: dict[str, Any]) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.views.charts.drawing.grammar import Frame
+from sessionkit.views.charts.drawing.grammar import Frame, legend_top
 from sessionkit.views.charts.drawing.labels import Placement
 from sessionkit.views.charts.drawing.palettes import Palette
 
@@ -34,10 +35,12 @@ def add_playback(
     stops = [*range(0, count - 1, -(-count // _MOST_FRAMES)), count - 1]
     states = [curtain(row, row == count - 1, colours, frame, placement) for row in stops]
     figure.frames = [go.Frame(name=str(row), layout=state) for row, state in zip(stops, states, strict=True)]
+    roomy = replace(frame, height=frame.height + _ROOM, bottom=frame.bottom + _ROOM)
     figure.update_layout(
         **states[-1],
-        height=frame.height + _ROOM,
-        margin={"b": frame.bottom + _ROOM},
+        height=roomy.height,
+        margin={"b": roomy.bottom},
+        legend={"y": legend_top(roomy)},
         updatemenus=[_buttons(colours, frame)],
         sliders=[_slider(colours, frame, stops, offsets)],
     )
