@@ -113,7 +113,7 @@ reliability: $(READY) ## long checks in pieces that resume, each until its goal:
 
 .PHONY: random
 random: $(READY) ## all random cases of the tests, of which `make test` draws an eighth
-	SESSIONKIT_CASES=all $(PYTEST) -n 2 -m "not spark and not browser" tests/unit tests/contract tests/property tests/conformance tests/differential tests/reliability tests/fault/test_rocksdb_faults.py
+	SESSIONKIT_CASES=all $(PYTEST) -n 2 -m "not spark and not browser" tests/unit tests/contract tests/property tests/conformance tests/differential tests/reliability tests/hostile/test_input.py tests/fault/test_rocksdb_faults.py
 	SESSIONKIT_CASES=all $(PYTEST) -n 2 tests/page/test_engine.py
 
 KILLS := 30

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import hypothesis
 import pytest
 
-from tests.interpreted import INTERPRETED, let_loops_run_as_python
+from tests.interpreted import INTERPRETED, fewer, let_loops_run_as_python
 from tests.memory import MEMORY
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ CHROMIUM_ARGUMENTS = [
 ]
 
 # No deadline: the first call of a compiled loop takes its time. A failing input can be replayed from what is printed.
-hypothesis.settings.register_profile("sessionkit", deadline=None, print_blob=True)
+EXAMPLES = 100 if INTERPRETED else fewer(100)
+hypothesis.settings.register_profile("sessionkit", deadline=None, print_blob=True, max_examples=EXAMPLES)
 hypothesis.settings.load_profile("sessionkit")
 
 if MEMORY is not None and "TMPDIR" not in os.environ:

@@ -68,14 +68,19 @@ def imported(node: ast.AST) -> Iterator[str]:
         yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def loaded(file: Path) -> Iterator[ast.AST]:
+@cache
+def nodes(file: Path) -> list[ast.AST]:
+    return list(ast.walk(tree(file)))
+
+
+@cache
+def loaded(file: Path) -> list[ast.AST]:
     """The statements of a file that are carried out: all but those that only a type checker reads."""
-    todo: list[ast.AST] = [tree(file)]
-    while todo:
-        node = todo.pop()
-        yield node
+    found: list[ast.AST] = [tree(file)]
+    for node in found:  # which grows
         for_types = isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        todo += node.orelse if for_types else ast.iter_child_nodes(node)
+        found += node.orelse if for_types else ast.iter_child_nodes(node)
+    return found
 
 
 def named(node: ast.AST) -> Iterator[str]:
@@ -86,15 +91,17 @@ def named(node: ast.AST) -> Iterator[str]:
             yield node.value
 
 
-def ours(module: str) -> Iterator[str]:
+@cache
+def ours(module: str) -> list[str]:
     """The modules of the package that a module imports, also inside functions, or by their names; not mere types."""
+    found = []
     for node in loaded(modules()[module]):
         for name in (*imported(node), *named(node)):
             first, _, rest = name.partition(".")
-            if first != "sessionkit":
-                continue
-            outside = rest.rpartition(".")[0]
-            yield rest if rest in modules() else outside if outside in modules() else "__init__"
+            if first == "sessionkit":
+                outside = rest.rpartition(".")[0]
+                found.append(rest if rest in modules() else outside if outside in modules() else "__init__")
+    return found
 
 
 def test_every_folder_has_its_place() -> None:
@@ -136,7 +143,7 @@ def test_folders_files_and_functions_stay_small() -> None:
         assert len(files) <= MOST_FILES, f"{place.name}: {len(files)} files"
     for module, file in modules().items():
         assert file.read_text(encoding="utf-8").count("\n") <= MOST_LINES, f"{module} is too long"
-        for node in ast.walk(tree(file)):
+        for node in nodes(file):
             if isinstance(node, ast.FunctionDef) and node.name not in LONG_FUNCTIONS:
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 assert lines <= MOST_LINES_OF_A_FUNCTION, f"{module}.{node.name}: {lines} lines"
@@ -173,7 +180,7 @@ def test_what_a_worker_of_spark_loads_is_in_its_folder() -> None:
 
 def test_nothing_in_the_package_runs_code_from_data() -> None:
     for module, file in modules().items():
-        for node in ast.walk(tree(file)):
+        for node in nodes(file):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 assert node.func.id not in ("eval", "exec", "compile"), f"{module}:{node.lineno}"
 
@@ -182,7 +189,7 @@ def test_each_kind_has_one_late_rule() -> None:
     """A kind's processor asks `windows.is_late`, which asks the compiled rule; else only its kernel asks that one."""
     asked: dict[str, set[str]] = {}
     for module, file in modules().items():
-        for node in ast.walk(tree(file)):
+        for node in nodes(file):
             if isinstance(node, ast.Call) and "is_late" in (name := ast.unparse(node.func).rpartition(".")[2]):
                 asked.setdefault(name, set()).add(module)
     assert asked == {
@@ -208,7 +215,7 @@ def test_a_kind_of_window_is_rarely_asked_for_by_name() -> None:
         f"{module}:{getattr(node, 'lineno', 0)}"
         for module, file in modules().items()
         if folder(module) not in ("windows", "trace", "engine")
-        for node in ast.walk(tree(file))
+        for node in nodes(file)
         if asks_for_a_kind(node)
     ]
     assert len(places) <= KIND_QUESTIONS, places

@@ -20,7 +20,7 @@ from sessionkit.base.assets import read_asset
 from sessionkit.base.durations import show_duration
 from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, MOST_WIDTH, USUAL_WIDTH, figure_json
 from sessionkit.views.charts.drawing.script import plotly_script
-from sessionkit.views.shown import still_pictures
+from sessionkit.views.charts.stills import still_pictures
 from sessionkit.widgets.controls import Control
 from sessionkit.widgets.tuner import Count
 

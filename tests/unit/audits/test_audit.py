@@ -21,6 +21,7 @@ import sessionkit as sk
 from sessionkit.audits.verdicts import Sent, verdict_on
 from sessionkit.errors import InvalidArgument
 from sessionkit.exports.lengths import java_duration
+from tests.interpreted import fewer
 from tests.kinds import flights_by_route, in_ms
 
 VERDICTS = ("as_it_should_be", "lost", "sent_twice", "other_value", "only_in_kafka", "late")
@@ -506,7 +507,7 @@ KINDS = st.one_of(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=fewer(40))
 @given(KINDS, STREAMS, st.sampled_from([CLOSE, UPDATE]))
 def test_the_cure_loses_nothing_and_1_ms_less_loses_something(
     windows: Any, rows: list[tuple[str, int]], emit: str
@@ -521,7 +522,7 @@ def test_the_cure_loses_nothing_and_1_ms_less_loses_something(
         assert not audit.replay(smallest - 1).loses_nothing
 
 
-@settings(max_examples=30)
+@settings(max_examples=fewer(30))
 @given(KINDS, STREAMS, st.booleans(), st.sampled_from([0, 5, 20]))
 def test_finals_are_compared_window_by_window(
     windows: Any, rows: list[tuple[str, int]], caching: bool, interval: int

@@ -27,6 +27,7 @@ from sessionkit.views.charts.drawing.palettes import PALETTES
 from sessionkit.views.charts.scenes.key_rows import MOST_ROWS
 from sessionkit.views.charts.scenes.session_history import SessionHistory
 from tests.headings import heading
+from tests.interpreted import fewer
 from tests.kinds import flights_by_route
 
 if TYPE_CHECKING:
@@ -245,7 +246,7 @@ streams = st.lists(
 
 
 @pytest.mark.slow
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=fewer(60), deadline=None)
 @given(rows=streams, gap=st.integers(0, 12), grace=st.integers(0, 12), longer=st.sampled_from([0, 0, 40]))
 def test_plane_and_lanes_of_any_stream(rows: list[tuple[str, int, int]], gap: int, grace: int, longer: int) -> None:
     windows = sk.SessionWindows(inactivity_gap_ms=gap * MINUTE, grace_ms=grace * MINUTE)

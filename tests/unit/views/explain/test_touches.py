@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import sessionkit as sk
 from sessionkit.errors import UnknownRecord
+from tests.interpreted import fewer
 
 MINUTE = 60_000
 PLAN = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="drop", times="ms")
@@ -373,7 +374,7 @@ def test_a_long_or_strange_key_is_shortened_and_escaped() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40)
+@settings(max_examples=fewer(40))
 @given(
     st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 40)), min_size=1, max_size=20),
     st.sampled_from(
