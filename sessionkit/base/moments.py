@@ -96,6 +96,11 @@ def show_time(ms: int, timezone: str = "UTC") -> str:
     return moment.isoformat(sep=" ", timespec="milliseconds" if ms % 1000 else "seconds")
 
 
+def cut_time(shown: str, letters: int | None) -> str:
+    """What `show_time` gives, without what is finer than its first letters; the zone's offset behind that stays."""
+    return shown if letters is None else shown[:letters] + shown[letters:].lstrip(":.0123456789")
+
+
 @dataclass(frozen=True)
 class WallClock:
     """What the clocks of a zone show, as places on an axis that never steps back.

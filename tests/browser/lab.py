@@ -142,9 +142,7 @@ def serving(folder: Path, home: Path) -> Iterator[Server]:
     settings = home / "settings" / "@jupyterlab" / "apputils-extension"
     settings.mkdir(parents=True)
     (settings / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        server = Server(folder, free.getsockname()[1], secrets.token_hex(8))
+    server = Server(folder, free_port(), secrets.token_hex(8))
     names = {
         "JUPYTER_CONFIG_DIR": "config",
         "JUPYTER_DATA_DIR": "data",
@@ -169,14 +167,22 @@ def serving(folder: Path, home: Path) -> Iterator[Server]:
     log = home / "server.log"
     with log.open("w") as out, subprocess.Popen(command, env=environment, stdout=out, stderr=out) as process:
         try:
-            _wait_for(server.port, process, log)
+            wait_for_server(server.port, process, log)
             yield server
         finally:
             process.terminate()
             process.wait(20)
 
 
-def _wait_for(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+def free_port() -> int:
+    """A port on which nobody listens just now."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def wait_for_server(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Waits until something listens on this port of this machine."""
     for _ in range(600):
         with contextlib.suppress(OSError):
             socket.create_connection(("127.0.0.1", port), 0.2).close()

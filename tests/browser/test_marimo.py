@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.browser.lab import PACKAGE, PATIENCE_MS
+from tests.browser.lab import PACKAGE, PATIENCE_MS, free_port, wait_for_server
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -68,9 +65,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     pytest.importorskip("marimo", reason="marimo is not installed")
     home = tmp_path_factory.mktemp("marimo")
     (home / "boards.py").write_text(NOTEBOOK)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     environment = {**os.environ, "HOME": str(home), "PYTHONPATH": str(PACKAGE)}
     command = [sys.executable, "-m", "marimo", "run", "boards.py", "--headless", "--no-token", "--host", "127.0.0.1"]
     log = home / "log"
@@ -79,12 +74,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         subprocess.Popen([*command, "--port", str(port)], cwd=home, env=environment, stdout=out, stderr=out) as process,
     ):
         try:
-            for _ in range(600):
-                with contextlib.suppress(OSError):
-                    socket.create_connection(("127.0.0.1", port), 0.2).close()
-                    break
-                assert process.poll() is None, log.read_text()
-                time.sleep(0.1)
+            wait_for_server(port, process, log)
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()

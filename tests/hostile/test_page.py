@@ -12,9 +12,10 @@ import sessionkit as sk
 from sessionkit.errors import shorten
 from tests.hostile import test_markup, test_report
 from tests.hostile.test_report import Parts
+from tests.hostile.watched import watching
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Dialog
+    from playwright.sync_api import Browser
 
 PAYLOADS = list(dict.fromkeys([*test_markup.PAYLOADS, *test_report.PAYLOADS, "__proto__", "constructor", ""]))
 STEPS = [0, 2_000, 21_000, 11_000, 90_000, 3_000]  # opens, joins, opens, merges; opens; is dropped
@@ -58,45 +59,32 @@ def test_no_key_runs_loads_or_makes_anything(browser: Browser, tmp_path: Path, t
     """All of them are looked at, pointed at, explained, listed and moved by the sliders."""
     assert len(PAYLOADS) >= 70
     place = run(PAYLOADS, PAYLOADS[0]).write_html(tmp_path / "page.html", title=PAYLOADS[2])
-    context = browser.new_context(color_scheme=theme)
-    tab = context.new_page()
-    asked: list[str] = []
-    told: list[str] = []
-    ran: list[str] = []
-
-    def stop(dialog: Dialog) -> None:
-        ran.append(dialog.message)
-        dialog.dismiss()
-
-    tab.on("request", lambda request: asked.append(request.url))
-    tab.on("console", lambda message: told.append(message.text))
-    tab.on("pageerror", lambda error: told.append(str(error)))
-    tab.on("dialog", stop)
-    tab.expose_function("__told", lambda text: ran.append(str(text)))
-    tab.add_init_script("window.alert = window.confirm = window.prompt = text => window.__told(String(text))")
-    tab.goto(place.as_uri())
-    tab.wait_for_selector(".what-if[data-ready]")
-    names = tab.locator("#sk-key option").all_inner_texts()
-    assert sorted(names) == sorted(" ".join((shorten(key) or "(empty)").split()) for key in PAYLOADS)
-    tab.locator(".list summary").click()
-    for number in range(len(PAYLOADS)):
-        tab.locator("#sk-key").select_option(index=number)
-        marks = tab.locator(".plane svg path.drop[data-thing]")
-        marks.first.dispatch_event("pointerover")
-        marks.first.dispatch_event("click")
-        assert "was dropped: too late" in tab.locator(".why").inner_text()
-    for key in ("ArrowDown", "ArrowRight", "ArrowDown", "Enter"):
-        tab.locator("canvas").press(key)
-    tab.locator("#sk-grace").press("ArrowRight")
-    tab.locator("#sk-find").fill("<script")
-    for field in tab.locator(".slider input[type=text]").all():
-        field.fill(PAYLOADS[0])
-        field.press("Enter")
-    assert PAYLOADS[0] in tab.locator(".refused").inner_text()
-    assert ran == [] and tab.evaluate("window.__ran") is None
-    assert asked == [place.as_uri()]
-    assert told == []
-    strangers = "img, iframe, object, embed, link, base, form, main script:not([type]), a, image, foreignObject, b b"
-    assert tab.locator(strangers).count() == 0
-    assert tab.locator("h1").inner_text() == tab.evaluate("document.title") == PAYLOADS[2]
-    context.close()
+    with watching(browser, color_scheme=theme) as watched:
+        tab = watched.tab
+        tab.goto(place.as_uri())
+        tab.wait_for_selector(".what-if[data-ready]")
+        names = tab.locator("#sk-key option").all_inner_texts()
+        assert sorted(names) == sorted(" ".join((shorten(key) or "(empty)").split()) for key in PAYLOADS)
+        tab.locator(".list summary").click()
+        for number in range(len(PAYLOADS)):
+            tab.locator("#sk-key").select_option(index=number)
+            marks = tab.locator(".plane svg path.drop[data-thing]")
+            marks.first.dispatch_event("pointerover")
+            marks.first.dispatch_event("click")
+            assert "was dropped: too late" in tab.locator(".why").inner_text()
+        for key in ("ArrowDown", "ArrowRight", "ArrowDown", "Enter"):
+            tab.locator("canvas").press(key)
+        tab.locator("#sk-grace").press("ArrowRight")
+        tab.locator("#sk-find").fill("<script")
+        for field in tab.locator(".slider input[type=text]").all():
+            field.fill(PAYLOADS[0])
+            field.press("Enter")
+        assert PAYLOADS[0] in tab.locator(".refused").inner_text()
+        assert watched.ran == [] and tab.evaluate("window.__ran") is None
+        assert watched.asked == [place.as_uri()]
+        assert watched.told == []
+        strangers = (
+            "img, iframe, object, embed, link, base, form, main script:not([type]), a, image, foreignObject, b b"
+        )
+        assert tab.locator(strangers).count() == 0
+        assert tab.locator("h1").inner_text() == tab.evaluate("document.title") == PAYLOADS[2]

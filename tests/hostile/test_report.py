@@ -16,9 +16,10 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.report.page import Findings, page
+from tests.hostile.watched import watching
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Dialog
+    from playwright.sync_api import Browser
 
 MINUTE = 60_000
 PAYLOADS = [
@@ -235,93 +236,73 @@ def test_only_what_the_page_brings_along_may_run(hostile: str) -> None:
 def test_nothing_runs_and_nothing_is_asked_for(browser: Browser, hostile: str, tmp_path: Path, theme: Any) -> None:
     file = tmp_path / "report.html"
     file.write_text(hostile, encoding="utf-8")
-    context = browser.new_context(color_scheme=theme)
-    tab = context.new_page()
-    asked: list[str] = []
-    told: list[str] = []
-    ran: list[str] = []
-
-    def stop(dialog: Dialog) -> None:
-        ran.append(dialog.message)
-        dialog.dismiss()
-
-    tab.on("request", lambda request: asked.append(request.url))
-    tab.on("console", lambda message: told.append(f"{message.type}: {message.text}"))
-    tab.on("pageerror", lambda error: told.append(f"error: {error}"))
-    tab.on("dialog", stop)
-    tab.expose_function("__told", lambda text: ran.append(str(text)))
-    tab.add_init_script("window.alert = window.confirm = window.prompt = text => window.__told(String(text))")
-    tab.goto(file.as_uri())
-    tab.wait_for_selector(".what-if[data-ready]")
-    marks = tab.locator(".plane svg [data-thing]")
-    assert marks.count() > 3
-    for number in range(3):  # hover over the marks, and ask why: their words are hostile, too
-        marks.nth(number).dispatch_event("pointerover")
-        marks.nth(number).dispatch_event("click")
-        assert tab.locator(".why").inner_text()
-    for key in ("ArrowDown", "ArrowRight", "ArrowRight", "Enter"):
-        tab.locator(".canvas canvas").press(key)
-    assert tab.locator("#sk-key option").count() == len(PAYLOADS)
-    for place in range(len(PAYLOADS)):
-        tab.locator("#sk-key").select_option(index=place)
-    tab.locator(".list summary").click()
-    tab.locator("#sk-grace").press("ArrowRight")
-    tab.locator("#sk-find").fill("<")
-    for label in tab.locator("main td, main h1, main b").all()[:40]:
-        label.dispatch_event("mouseover")
-    assert ran == []
-    assert tab.evaluate("window.__ran") is None
-    assert asked == [file.as_uri()]
-    assert [words for words in told if words.startswith(("error", "warning"))] == []
-    strangers = (
-        "img, iframe, object, embed, link, base, form, main script:not([type='application/json']), a[href^=java], "
-        "main b b, .plane svg a, .plane svg image, .plane svg foreignObject"
-    )
-    assert tab.locator(strangers).count() == 0
-    assert tab.locator("h1").inner_text() == PAYLOADS[2]
-    assert tab.evaluate("document.title") == PAYLOADS[2]
-    context.close()
+    with watching(browser, color_scheme=theme) as watched:
+        tab = watched.tab
+        tab.goto(file.as_uri())
+        tab.wait_for_selector(".what-if[data-ready]")
+        marks = tab.locator(".plane svg [data-thing]")
+        assert marks.count() > 3
+        for number in range(3):  # hover over the marks, and ask why: their words are hostile, too
+            marks.nth(number).dispatch_event("pointerover")
+            marks.nth(number).dispatch_event("click")
+            assert tab.locator(".why").inner_text()
+        for key in ("ArrowDown", "ArrowRight", "ArrowRight", "Enter"):
+            tab.locator(".canvas canvas").press(key)
+        assert tab.locator("#sk-key option").count() == len(PAYLOADS)
+        for place in range(len(PAYLOADS)):
+            tab.locator("#sk-key").select_option(index=place)
+        tab.locator(".list summary").click()
+        tab.locator("#sk-grace").press("ArrowRight")
+        tab.locator("#sk-find").fill("<")
+        for label in tab.locator("main td, main h1, main b").all()[:40]:
+            label.dispatch_event("mouseover")
+        assert watched.ran == []
+        assert tab.evaluate("window.__ran") is None
+        assert watched.asked == [file.as_uri()]
+        assert watched.complaints == []
+        strangers = (
+            "img, iframe, object, embed, link, base, form, main script:not([type='application/json']), a[href^=java], "
+            "main b b, .plane svg a, .plane svg image, .plane svg foreignObject"
+        )
+        assert tab.locator(strangers).count() == 0
+        assert tab.locator("h1").inner_text() == PAYLOADS[2]
+        assert tab.evaluate("document.title") == PAYLOADS[2]
 
 
 @pytest.mark.browser
 def test_the_policy_holds_and_the_page_works_under_it(browser: Browser, many: str, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(many, encoding="utf-8")
-    tab = browser.new_page()
-    asked: list[str] = []
-    told: list[str] = []
-    tab.on("request", lambda request: asked.append(request.url))
-    tab.on("console", lambda message: told.append(f"{message.type}: {message.text}"))
-    tab.on("pageerror", lambda error: told.append(f"error: {error}"))
-    tab.goto(file.as_uri())
-    tab.wait_for_selector(".what-if[data-ready]")
-    canvas, counts = tab.locator("canvas"), tab.locator(".counts")
-    drawn, before = int(canvas.get_attribute("data-drawn") or 0), counts.inner_text()
-    tab.emulate_media(color_scheme="dark")  # draws again
-    tab.wait_for_timeout(300)
-    assert int(canvas.get_attribute("data-drawn") or 0) > drawn
-    tab.locator("#sk-grace").press("End")
-    tab.wait_for_timeout(300)
-    assert "against the plan" in counts.inner_text() and counts.inner_text() != before
-    assert [words for words in told if words.startswith(("error", "warning"))] == []
-    assert asked == [file.as_uri()]
+    with watching(browser) as watched:
+        tab = watched.tab
+        tab.goto(file.as_uri())
+        tab.wait_for_selector(".what-if[data-ready]")
+        canvas, counts = tab.locator("canvas"), tab.locator(".counts")
+        drawn, before = int(canvas.get_attribute("data-drawn") or 0), counts.inner_text()
+        tab.emulate_media(color_scheme="dark")  # draws again
+        tab.wait_for_timeout(300)
+        assert int(canvas.get_attribute("data-drawn") or 0) > drawn
+        tab.locator("#sk-grace").press("End")
+        tab.wait_for_timeout(300)
+        assert "against the plan" in counts.inner_text() and counts.inner_text() != before
+        assert watched.complaints == []
+        assert watched.asked == [file.as_uri()]
 
-    tab.evaluate(  # what a hole elsewhere would try
-        """() => {
-            const script = document.createElement("script");
-            script.textContent = "window.__ran = 1";
-            const style = document.createElement("style");
-            style.textContent = "h1 { position: fixed }";
-            const image = new Image();
-            image.src = "http://127.0.0.1:9/?keys";
-            document.body.append(script, style, image);
-            const hole = "<b onclick='window.__ran = 1' id='hole' style='position: fixed'>x</b>";
-            document.body.insertAdjacentHTML("beforeend", hole);
-            document.querySelector("#hole").click();
-        }"""
-    )
-    assert tab.evaluate("window.__ran") is None
-    for place in ("h1", "#hole"):
-        assert tab.evaluate(f"getComputedStyle(document.querySelector('{place}')).position") == "static"
-    assert len([words for words in told if "Content Security Policy" in words]) >= 4
-    tab.close()
+        tab.evaluate(  # what a hole elsewhere would try
+            """() => {
+                const script = document.createElement("script");
+                script.textContent = "window.__ran = 1";
+                const style = document.createElement("style");
+                style.textContent = "h1 { position: fixed }";
+                const image = new Image();
+                image.src = "http://127.0.0.1:9/?keys";
+                document.body.append(script, style, image);
+                const hole = "<b onclick='window.__ran = 1' id='hole' style='position: fixed'>x</b>";
+                document.body.insertAdjacentHTML("beforeend", hole);
+                document.querySelector("#hole").click();
+            }"""
+        )
+        assert tab.evaluate("window.__ran") is None
+        for place in ("h1", "#hole"):
+            assert tab.evaluate(f"getComputedStyle(document.querySelector('{place}')).position") == "static"
+        assert len([words for words in watched.told if "Content Security Policy" in words]) >= 4

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.durations import show_duration
+from sessionkit.base.moments import cut_time
 from sessionkit.base.text import escape_label
 from sessionkit.trace.trace import Trace
 from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, axis_title, empty_figure
@@ -211,7 +212,7 @@ def _arrivals(course: Course, trace: Trace) -> dict[str, Any]:
 
 def _short(when: str) -> str:
     """A time without its seconds."""
-    return when[:16] if len(when) >= 19 and when[4] == when[7] == "-" else when
+    return cut_time(when, 16) if len(when) >= 19 and when[4] == when[7] == "-" else when
 
 
 def _lags_axis(low: float, most: float, *, logarithmic: bool) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.durations import about
+from sessionkit.base.moments import cut_time
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem
 from sessionkit.views.charts.drawing.grammar import TimeAxis, time_axis
@@ -211,18 +212,13 @@ def short_clock(emissions: Emissions, part: Part) -> tuple[Callable[[int], str],
         return part.axis.show, ""
     span = max(times) - min(times)
     letters = next((letters for least_ms, letters in _PRECISE_TO if span >= least_ms), None)
-    said = {ms: _cut(part.axis.show(ms), letters) for ms in times}
+    said = {ms: cut_time(part.axis.show(ms), letters) for ms in times}
     if letters and len({(said[lane.start_ms], said[lane.end_ms]) for lane in lanes}) < len(lanes):
         letters = None  # what is told apart by its seconds only is told with them
     common = next(
         (each[:end] for end in (10, 4) for each in said.values() if _all_begin(said.values(), each[:end])), ""
     )
-    return (lambda ms: _cut(part.axis.show(ms), letters).removeprefix(common).lstrip(" -")), common
-
-
-def _cut(said: str, letters: int | None) -> str:
-    """A time without its seconds, or their parts; what comes behind them, the zone's offset, stays."""
-    return said if letters is None else said[:letters] + said[letters:].lstrip(":.0123456789")
+    return (lambda ms: cut_time(part.axis.show(ms), letters).removeprefix(common).lstrip(" -")), common
 
 
 def _all_begin(said: Iterable[str], beginning: str) -> bool:

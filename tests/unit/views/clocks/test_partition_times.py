@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
+from sessionkit.views.charts.clocks.partition_times import _short
 from sessionkit.views.clocks.course import Course
 from sessionkit.views.clocks.partition_times import about
 from tests.headings import heading
@@ -203,3 +204,9 @@ def test_a_notebook_shows_the_picture_or_the_words(monkeypatch: pytest.MonkeyPat
 )
 def test_lengths_without_digits_that_do_not_matter(ms: float, said: str) -> None:
     assert about(int(ms)) == said
+
+
+def test_a_time_in_the_hour_that_comes_twice_keeps_its_offset() -> None:
+    assert _short("2024-10-27 02:30:15.250+01:00") == "2024-10-27 02:30+01:00"
+    assert _short("2024-10-26 21:30:15") == "2024-10-26 21:30"
+    assert _short("12,345 ms") == "12,345 ms"
