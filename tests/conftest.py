@@ -32,7 +32,7 @@ CHROMIUM_ARGUMENTS = [
 ]
 
 # No deadline: the first call of a compiled loop takes its time. A failing input can be replayed from what is printed.
-EXAMPLES = 100 if INTERPRETED else fewer(100)
+EXAMPLES = 100 if INTERPRETED else fewer(100)  # coverage is measured with all of them
 hypothesis.settings.register_profile("sessionkit", deadline=None, print_blob=True, max_examples=EXAMPLES)
 hypothesis.settings.load_profile("sessionkit")
 

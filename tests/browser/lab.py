@@ -93,13 +93,14 @@ class Visit:
         self._wait_for(READY)
         self._wait_for(SETTLE)
 
-    def run_all(self) -> None:
+    def run_all(self, patience_ms: int = PATIENCE_MS) -> None:
         """Runs all cells, and waits for the last one."""
-        self._wait_for(RUN)
+        self._wait_for(RUN, patience_ms=patience_ms)
 
-    def _wait_for(self, script: str, *given: str) -> None:
+    def _wait_for(self, script: str, *given: str, patience_ms: int = PATIENCE_MS) -> None:
         """As `evaluate`, but not for ever."""
-        self.page.wait_for_function(f"async given => {{ await ({script})(...given); return true; }}", arg=given)
+        called = f"async given => {{ await ({script})(...given); return true; }}"
+        self.page.wait_for_function(called, arg=given, timeout=patience_ms)
 
     def reload(self) -> None:
         """Saves the notebook and loads the page anew."""
@@ -109,9 +110,9 @@ class Visit:
 
     @contextlib.contextmanager
     def anew(self, **size: int) -> Iterator[Visit]:
-        """The same page for another test: nothing is open in it, and at the end nothing is asked of it that it may not.
+        """The same page for another test, with nothing open: loading JupyterLab takes longer than most tests do.
 
-        Loading JupyterLab takes longer than most tests do.
+        At its end nothing was asked of another machine, and nothing went wrong on the console.
         """
         self.page.set_viewport_size({**SIZE, **size})  # type: ignore[typeddict-item]
         self.outside.clear()

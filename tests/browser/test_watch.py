@@ -67,7 +67,7 @@ def test_a_query_is_watched_to_its_end(visit: Visit, server: Server) -> None:
     )
     visit.open_lab(name, run=False)
     visit.page.evaluate(SEEN)
-    visit.run_all()  # Spark starts in it
+    visit.run_all(patience_ms=300_000)  # Spark starts in it
     page = visit.page
     page.locator(".jp-OutputArea-output", has_text=f"records {ROWS}").wait_for()
     page.locator(".sessionkit-words", has_text=f"micro-batch {ROWS // BATCH - 1} ").filter(has_text="ended").wait_for()

@@ -33,14 +33,13 @@ class Watched:
 @contextlib.contextmanager
 def watching(browser: Browser, **options: Any) -> Iterator[Watched]:
     """A tab in which a call of `alert` and the like is written down."""
-    context = browser.new_context(**options)
-    tab = context.new_page()
-    watched = Watched(tab)
-    tab.on("request", lambda request: watched.asked.append(request.url))
-    tab.on("console", lambda message: watched.told.append(f"{message.type}: {message.text}"))
-    tab.on("pageerror", lambda error: watched.told.append(f"error: {error}"))
-    tab.on("dialog", watched.stop)
-    tab.expose_function("__told", lambda text: watched.ran.append(str(text)))
-    tab.add_init_script("window.alert = window.confirm = window.prompt = text => window.__told(String(text))")
-    yield watched
-    context.close()
+    with browser.new_context(**options) as context:
+        tab = context.new_page()
+        watched = Watched(tab)
+        tab.on("request", lambda request: watched.asked.append(request.url))
+        tab.on("console", lambda message: watched.told.append(f"{message.type}: {message.text}"))
+        tab.on("pageerror", lambda error: watched.told.append(f"error: {error}"))
+        tab.on("dialog", watched.stop)
+        tab.expose_function("__told", lambda text: watched.ran.append(str(text)))
+        tab.add_init_script("window.alert = window.confirm = window.prompt = text => window.__told(String(text))")
+        yield watched

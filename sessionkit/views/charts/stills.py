@@ -15,5 +15,6 @@ def still_pictures(figure: Callable[[], go.Figure]) -> dict[str, Any]:
     from plotly.io.base_renderers import ImageRenderer
 
     chosen = [renderers[name] for name in (renderers.default or "").split("+") if name]
-    made = [each.to_mimebundle(figure().to_dict()) for each in chosen if isinstance(each, ImageRenderer)]
-    return {kind: picture for bundle in made for kind, picture in bundle.items()}
+    makers = [each for each in chosen if isinstance(each, ImageRenderer)]
+    drawn = figure().to_dict() if makers else {}
+    return {kind: picture for maker in makers for kind, picture in maker.to_mimebundle(drawn).items()}
