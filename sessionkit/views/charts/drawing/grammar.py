@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -283,7 +284,7 @@ def dressed(colours: Palette, frame: Frame, heading: Heading, legend: Legend) ->
             "itemsizing": "trace",
         },
         "xaxis": dict(quiet),
-        "yaxis": dict(quiet),
+        "yaxis": {**quiet, "ticklabeloverflow": "allow"},  # its margin is made for them: measuring them takes long
     }
 
 
@@ -382,11 +383,15 @@ def marks(
 
 def reason(trace: SessionTrace, window: SessionWindows, row: int, missing_ms: int | None = None) -> str:
     """What one record did, in the words of `explain`, for a hover; for a drop also what would have kept it."""
-    told = _WRAPPER.wrap(short_reason(trace, window, row))
-    said = [escape_label(line, _HOVER_LETTERS) for line in told]
-    if missing_ms is not None:
-        said.append(f"{show_duration(missing_ms)} short: {cure(window.grace_ms, missing_ms)}")
-    return "<br>".join(said)
+    said = _in_lines(short_reason(trace, window, row))
+    if missing_ms is None:
+        return said
+    return f"{said}<br>{show_duration(missing_ms)} short: {cure(window.grace_ms, missing_ms)}"
+
+
+@lru_cache(8_192)  # most records do under one setting what they did under the one before it
+def _in_lines(told: str) -> str:
+    return "<br>".join(escape_label(line, _HOVER_LETTERS) for line in _WRAPPER.wrap(told))
 
 
 def cure(grace_ms: int, missing_ms: int) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import cos, pi, sin
 from typing import Any
 
 import numpy as np
@@ -26,35 +25,37 @@ _CROSSED_LINE_COST = 45.0
 _CROSSED_MARK_COST = 60.0
 _COVERED_DOT_COST = 12.0
 _STROKE = 4.0  # half the width of a thick line, with some air
-_LEADER_SAMPLES = 9
+_LEADER_SAMPLES = np.linspace(0.1, 0.9, 9)[:, None]  # shares of its length
 _MOST_CROSSED = 400  # marks nearby: in a denser crowd it makes no difference which of them a leader crosses
 _MOST_TRIED = 24  # records of a kind
 
 
 @dataclass(frozen=True)
 class Label:
-    """A text (escaped) and the point that it speaks of; `places` are offsets of its middle in pixels, best first."""
+    """A text (escaped) and the point that it speaks of.
+
+    Args:
+        places: offsets (across, down) of its middle in pixels, best first.
+    """
 
     kind: str
     x_ms: int
     y: float
     text: str
     colour: str
-    places: tuple[tuple[float, float], ...] = ()
+    places: npt.NDArray[np.float64]
     size: int = SIZE
 
 
-def around(prefer: float, width: float, height: float) -> tuple[tuple[float, float], ...]:
+def around(prefer: float, width: float, height: float) -> npt.NDArray[np.float64]:
     """Places for a label on a leader line, nearest first; `prefer` is the angle (0 right, 90 up) that looks best."""
-    found = []
-    for number, length in enumerate(_LEADER_LENGTHS):
-        for step in range(_LEADER_ANGLES):
-            angle = 2 * pi * step / _LEADER_ANGLES
-            x, y = cos(angle), -sin(angle)
-            off = abs((angle * 180 / pi - prefer + 180) % 360 - 180)
-            place = (x * (length * 0.6 + width / 2), y * (length * 0.6 + height / 2))
-            found.append((number * 45 + off * 0.45, place))
-    return tuple(place for _, place in sorted(found))
+    lengths = np.array(_LEADER_LENGTHS)[:, None]
+    angles = np.arange(_LEADER_ANGLES) * (360 / _LEADER_ANGLES)
+    off = np.abs((angles - prefer + 180) % 360 - 180)
+    cost = np.arange(len(lengths))[:, None] * 45 + off * 0.45
+    x = np.cos(np.radians(angles)) * (lengths * 0.6 + width / 2)
+    y = -np.sin(np.radians(angles)) * (lengths * 0.6 + height / 2)
+    return np.stack([x, y], axis=-1).reshape(-1, 2)[np.argsort(cost, axis=None, kind="stable")]
 
 
 class Placement:
@@ -94,15 +95,14 @@ class Placement:
         """Puts the label at the best of its places; False if there is none, or its kind or text had its share."""
         if self.is_full(label.kind) or label.text in self._texts:
             return False
-        offsets = np.array(label.places, np.float64)
-        allowed, cost = np.ones(len(offsets), np.bool_), np.arange(len(offsets)) * 1.5
+        offsets = label.places
+        left = np.arange(len(offsets))  # the places at which it may stand
         for room in self._rooms:
-            fits, its_cost = room.judge(label, offsets, leader)
-            allowed &= fits
-            cost += its_cost / len(self._rooms)
-        if not allowed.any():
+            left = left[room.allows(label, offsets[left], leader)]
+        if not len(left):
             return False
-        best = offsets[int(np.argmin(np.where(allowed, cost, np.inf)))]
+        costs = [room.cost(label, offsets[left], leader) for room in self._rooms]
+        best = offsets[left[np.argmin(left * 1.5 + np.mean(costs, axis=0))]]
         for room in self._rooms:
             room.take(label, best, leader)
         self._count[label.kind] += 1
@@ -164,33 +164,36 @@ class _Room:
         boxes = np.column_stack(sides) if len(x) else NO_BOXES
         return boxes[~np.isnan(boxes).any(axis=1)]
 
-    def judge(
-        self, label: Label, offsets: Boxes, leader: bool
-    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.float64]]:
-        """At which of these offsets the label may stand, and what it would cover or cross there."""
-        point, boxes = self._point(label), self._boxes(label, offsets)
-        around = np.concatenate([boxes.min(axis=0)[:2], boxes.max(axis=0)[2:]])
-        marks = _near(self.marks, around)
-        allowed = self._inside(boxes) & ~_overlap(boxes, self._taken).any(axis=1)
-        allowed &= ~_overlap(boxes, marks).any(axis=1) & ~_overlap(boxes, _near(self.strokes, around)).any(axis=1)
+    def allows(self, label: Label, offsets: Boxes, leader: bool) -> npt.NDArray[np.intp]:
+        """At which of these offsets the label may stand: their places."""
+        boxes = self._boxes(label, offsets)
+        left = np.flatnonzero(self._inside(boxes))
+        for others in (self._taken, self.marks, self.strokes):
+            left = left[~_overlap(boxes[left], _near(others, boxes[left])).any(axis=1)]
         if self._leaders:
-            allowed &= ~_hits(np.array(self._leaders), boxes).any(axis=0)
-        cost = _CROSSED_LINE_COST * _overlap(boxes, _near(self.lines, around)).sum(axis=1)
-        cost = cost + _COVERED_DOT_COST * _overlap(boxes, _near(self.dots, around)).sum(axis=1)
+            left = left[~_hits(np.array(self._leaders), boxes[left]).any(axis=0)]
         if leader:
-            paths = _leaders(point, point + offsets)
-            allowed &= ~_hits(paths, self._taken).any(axis=1)
+            left = left[~_hits(self._paths(label, offsets[left]), self._taken).any(axis=1)]
+        return left
+
+    def cost(self, label: Label, offsets: Boxes, leader: bool) -> npt.NDArray[np.float64]:
+        """What the label would cover or cross at these offsets."""
+        boxes, point = self._boxes(label, offsets), self._point(label)
+        lines = _overlap(boxes, _near(self.lines, boxes)).sum(axis=1)
+        dots = _overlap(boxes, _near(self.dots, boxes)).sum(axis=1)
+        cost: npt.NDArray[np.float64] = _CROSSED_LINE_COST * lines + _COVERED_DOT_COST * dots
+        if leader:
+            marks = _near(self.marks, np.vstack([boxes, [*point, *point]]))
             others = marks[(np.abs((marks[:, :2] + marks[:, 2:]) / 2 - point) >= 1).any(axis=1)]
             if len(others) <= _MOST_CROSSED:
-                cost = cost + _CROSSED_MARK_COST * _hits(paths, others).sum(axis=1)
-        return allowed, cost
+                cost += _CROSSED_MARK_COST * _hits(self._paths(label, offsets), others).sum(axis=1)
+        return cost
 
     def take(self, label: Label, offset: Boxes, leader: bool) -> None:
         """Keeps the room of a label, and of its leader line."""
         self._taken = np.concatenate([self._taken, self._boxes(label, offset[None])])
         if leader:
-            point = self._point(label)
-            self._leaders.append(_leaders(point, (point + offset)[None])[0])
+            self._leaders.append(self._paths(label, offset[None])[0])
 
     def _point(self, label: Label) -> Boxes:
         return np.array([float(self._frame.x(label.x_ms)), float(self._frame.y(label.y))])
@@ -199,6 +202,11 @@ class _Room:
         half = np.array(text_size(label.text, label.size)) / 2
         middle = self._point(label) + offsets
         return np.column_stack([middle - half, middle + half])
+
+    def _paths(self, label: Label, offsets: Boxes) -> npt.NDArray[np.float64]:
+        """Points along the leader line to each of these offsets."""
+        paths: npt.NDArray[np.float64] = self._point(label) + offsets[:, None, :] * _LEADER_SAMPLES
+        return paths
 
     def _inside(self, boxes: Boxes) -> npt.NDArray[np.bool_]:
         fits: npt.NDArray[np.bool_] = (
@@ -216,13 +224,6 @@ def spread(rows: Sequence[int]) -> list[int]:
     return [rows[place] for place in places.tolist()]
 
 
-def _leaders(point: Boxes, ends: Boxes) -> npt.NDArray[np.float64]:
-    """Points along the line from `point` to each of `ends`."""
-    share = np.linspace(0.1, 0.9, _LEADER_SAMPLES)[None, :, None]
-    paths: npt.NDArray[np.float64] = point * (1 - share) + ends[:, None, :] * share
-    return paths
-
-
 def _hits(paths: npt.NDArray[np.float64], boxes: Boxes) -> npt.NDArray[np.bool_]:
     """For each path and each box: does the path enter the box?"""
     x, y = paths[:, :, None, 0], paths[:, :, None, 1]
@@ -231,9 +232,12 @@ def _hits(paths: npt.NDArray[np.float64], boxes: Boxes) -> npt.NDArray[np.bool_]
     return hit
 
 
-def _near(boxes: Boxes, around: Boxes) -> Boxes:
-    """The `boxes` that reach into the box `around`."""
-    return boxes[_overlap(around[None], boxes)[0]]
+def _near(others: Boxes, boxes: Boxes) -> Boxes:
+    """Those of `others` that reach into the box around all `boxes`."""
+    if not len(boxes) or not len(others):
+        return NO_BOXES
+    around = np.concatenate([boxes.min(axis=0)[:2], boxes.max(axis=0)[2:]])
+    return others[_overlap(around[None], others)[0]]
 
 
 def _overlap(boxes: Boxes, others: Boxes) -> npt.NDArray[np.bool_]:

@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from sessionkit.base.text import escape_label
 from sessionkit.views.charts.drawing.palettes import Palette
@@ -34,6 +35,7 @@ def key_label(key: object, length: int) -> str:
     return escape_label(key, length) if key != "" else "(empty)"
 
 
+@lru_cache(4096)
 def text_width(text: str, size: float = SIZE) -> float:
     """Pixels that a line takes at most; markup does not count, bold is taken as a tenth wider."""
     bold = BOLD if "<b>" in text else 1.0

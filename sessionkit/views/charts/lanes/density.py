@@ -28,7 +28,7 @@ _STRIP_PIXELS = 2  # width of a cell of colour
 _MOST_CELLS = 30_000  # of them; of more lanes they are wider
 _MARK_PIXELS = 8  # width of a cell with a mark: that of the mark
 _LEAST_PITCH, _LEAST_BARE_PITCH = 42, 28
-_STRIP_MIDDLE, _STRIP_HALF = 0.1, 0.13  # in lanes, from the middle of one
+_STRIP_MIDDLE, _STRIP_ROWS = 0.1, 4  # from the middle of a lane; a strip is one of so many rows of a lane
 _FAINTEST = 0.22  # share of a record's colour where there is one
 _SHADES = 9
 # marks that may be in one cell lie in rows of their own: drops above the strip, the others below it
@@ -116,17 +116,19 @@ def cells(scene: Lanes, records: Rows, columns: int) -> Cells:
 
 
 def _strip(scene: Lanes, frame: Frame) -> list[Drawn]:
-    """A heat map with a row for each lane (and an empty one between them), and its entry in the legend."""
+    """A heat map, of each lane one row and empty ones up to the next, and its entry in the legend.
+
+    All rows are of one height: then plotly paints a pixel a cell, which takes half as long as a box for each.
+    """
     lanes, width = len(scene.board.lanes), _STRIP_PIXELS
     while lanes * (frame.usual.plot_width // width) > _MOST_CELLS:
         width *= 2
     columns = max(frame.usual.plot_width // width, 1)
     count = cells(scene, scene.board.records, columns).number
-    heat = np.full((2 * lanes - 1, columns), np.nan, np.float32)
-    heat[::2] = np.where(count > 0, count, np.nan)
+    empty: list[list[int | None]] = [[]] * (_STRIP_ROWS - 1)
+    strips = [[number or None for number in row] for row in count.tolist()]
     low, high = scene.x_range_ms
     step_ms = (high - low) / columns
-    edges = np.arange(lanes)[:, None] + _STRIP_MIDDLE + np.array([-_STRIP_HALF, _STRIP_HALF])
     most = int(count.max())
     shades = _shades(scene.colours)
     look = {"mode": "markers", "marker": {"symbol": "square", "size": 11, "color": shades[-3]}}
@@ -134,10 +136,11 @@ def _strip(scene: Lanes, frame: Frame) -> list[Drawn]:
         {
             "type": "heatmap",
             "name": "density",
-            "z": heat,
+            "z": [row for strip in strips for row in (strip, *empty)][: 1 - _STRIP_ROWS],
             "x0": (low + step_ms / 2) / scene.axis.unit_ms,
             "dx": step_ms / scene.axis.unit_ms,
-            "y": edges.ravel().tolist(),
+            "y0": _STRIP_MIDDLE,
+            "dy": 1 / _STRIP_ROWS,
             "zmin": 1,
             "zmax": max(most, 2),
             "colorscale": _by_digits(shades, max(most, 2)),

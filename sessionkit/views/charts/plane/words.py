@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 import numpy as np
+import numpy.typing as npt
 
 from sessionkit.base.decisions import LATE
 from sessionkit.base.text import escape_label, plural
@@ -118,8 +119,8 @@ def label_caps(scene: Plane, frame: Frame, placement: Placement) -> None:
                 break
 
 
-def _along(frame: Frame, start_ms: int, end_ms: int, text: str) -> tuple[tuple[float, float], ...]:
+def _along(frame: Frame, start_ms: int, end_ms: int, text: str) -> npt.NDArray[np.float64]:
     """Places above, then below, a horizontal line: its middle first, then to both sides."""
     room = max((end_ms - start_ms) / frame.ms_per_pixel - text_size(text)[0], 60) / 2
     sideways = [0.0, *(sign * step for step in np.arange(15, room + 1, 15).tolist() for sign in (1, -1))]
-    return tuple((across, up) for up in (-17.0, 18.0) for across in sideways)
+    return np.array([(across, down) for down in (-17.0, 18.0) for across in sideways])
