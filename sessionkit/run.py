@@ -320,7 +320,7 @@ class Run(Pictures):
             ['update', 'tombstone', 'update', 'pending']
         """
         chosen = self.most_eventful_key() if key is None else self._key(key)
-        return emissions_of(self, self.outcome, self._changelog, chosen, partition, chosen=key is None)
+        return emissions_of(self, chosen, partition, chosen=key is None)
 
     def latency(self) -> Latency:
         """How long after its end each window became final.

@@ -32,7 +32,7 @@ from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.garbage import without_collections
 from sessionkit.engine.deployment import Deployment, deployment, starts_of, times_of_clock
-from sessionkit.engine.independent_parts import Parts
+from sessionkit.engine.parts.independent_parts import Parts
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records

@@ -9,7 +9,7 @@ import numpy as np
 from sessionkit.audits.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
 from sessionkit.audits.verdicts import WindowId, ids_of
 from sessionkit.engine.deployment import Deployment
-from sessionkit.engine.independent_parts import Parts
+from sessionkit.engine.parts.independent_parts import Parts
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run

@@ -75,6 +75,7 @@ def run_kernel(
         dropped=decision_counts(feed.counts),
         missed_count=form.missed_count(feed, decided),
         merge_count=form.merge_count(decided),
+        retention_ms=retention_ms,
         trailing_only=windows.trailing_only,
     )
 

@@ -34,6 +34,7 @@ class Outcome:
     dropped: Mapping[int, int]  # how many records for each decision
     missed_count: int  # how many times a record came too late for a window
     merge_count: int
+    retention_ms: int
     trailing_only: bool = False  # of sliding windows those alone count as results that end with a record
     kept_trace: Any  # SessionTrace or WindowTrace; None if it was not kept
 

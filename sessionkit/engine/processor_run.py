@@ -308,6 +308,7 @@ def run_processor(
         dropped=dict(zip(*(a.tolist() for a in np.unique(recorder.decision, return_counts=True)), strict=True)),
         missed_count=recorder.missed_count,
         merge_count=recorder.merge_count,
+        retention_ms=how.retention_ms,
         trailing_only=windows.trailing_only,
     )
     return run.processed(outcome)

@@ -252,11 +252,12 @@ def _in_order(batch: RecordBatch, order: npt.NDArray[np.intp]) -> RecordBatch:
         timestamp_ms=batch.timestamp_ms[order],
         partition=batch.partition[order],
         rejected=None if batch.rejected is None else batch.rejected[order],
-        values={name: _taken(column, order) for name, column in batch.values.items()},
+        values={name: taken(column, order) for name, column in batch.values.items()},
     )
 
 
-def _taken(column: pa.Array | PythonObjects, order: npt.NDArray[np.intp]) -> pa.Array | PythonObjects:
+def taken(column: pa.Array | PythonObjects, order: npt.NDArray[np.intp]) -> pa.Array | PythonObjects:
+    """The values of these rows."""
     if isinstance(column, PythonObjects):
         objects = column.to_pylist()
         return PythonObjects([objects[row] for row in order.tolist()])

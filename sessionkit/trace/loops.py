@@ -43,6 +43,38 @@ def grouped(codes, size):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def first_passing(first, rows, stream_time_ms, partition, instant_ms, nothing):  # type: ignore[no-untyped-def]
+    """For each instant the first record of its partition with a larger stream time; `nothing` where there is none.
+
+    `rows` and their `stream_time_ms` are by partition, from `first` on. An instant is looked for around where the one
+    before it was found: they come nearly sorted.
+    """
+    found = np.full(partition.shape[0], nothing)
+    last = first[:-1].copy()
+    for k in range(partition.shape[0]):
+        p, instant = partition[k], instant_ms[k]
+        low, high, at, step = first[p], first[p + 1], last[p], 1
+        if at < high and stream_time_ms[at] <= instant:
+            while at + step < high and stream_time_ms[at + step] <= instant:
+                step *= 2
+            low, high = at + step // 2 + 1, min(high, at + step)
+        else:
+            while at - step >= low and stream_time_ms[at - step] > instant:
+                step *= 2
+            low, high = max(low, at - step), at
+        while low < high:
+            middle = (low + high) // 2
+            if stream_time_ms[middle] > instant:
+                high = middle
+            else:
+                low = middle + 1
+        last[p] = low
+        if low < first[p + 1]:
+            found[k] = rows[low]
+    return found
+
+
+@compiled
 def bounds_after(window, timestamp_ms, merges, loaded_start_ms, loaded_end_ms, window_count):  # type: ignore[no-untyped-def]
     """(start, end) of each record's window once the record is in it; -1, -1 for a record that was dropped."""
     start = np.full(window_count, np.int64(2**63 - 1))

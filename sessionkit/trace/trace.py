@@ -16,7 +16,7 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import BrokenTrace, UnknownRecord, problem, shorten
 from sessionkit.records.batch import RecordBatch
-from sessionkit.trace.loops import stream_times
+from sessionkit.trace.loops import first_passing, grouped, stream_times
 from sessionkit.trace.window_columns import WindowColumns
 
 if TYPE_CHECKING:
@@ -216,16 +216,16 @@ class Trace:
 
     def passed_by(self, partition: npt.NDArray[np.int32], last_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """Index of the record that closes a window whose last instant is `last_ms`; len(self) if none does."""
-        found = np.full(len(last_ms), len(self), np.int64)
-        for p in range(len(self.batch.partitions)):
-            records = np.flatnonzero(self.batch.partition == p)
-            if not len(records):
-                continue
-            stair, mine = self.stream_time_ms[records], np.flatnonzero(partition == p)
-            last_open = last_ms[mine] + np.minimum(self.close_lag_ms, INT64_MAX - last_ms[mine])  # must not wrap
-            passed = last_open < stair[-1]
-            found[mine[passed]] = records[np.searchsorted(stair, last_open[passed], side="right")]
+        last_open_ms = last_ms + np.minimum(self.close_lag_ms, INT64_MAX - last_ms)  # must not wrap
+        first, rows = self._by_partition
+        found: npt.NDArray[np.int64] = first_passing(
+            first, rows, self.stream_time_ms[rows], partition, last_open_ms, len(self)
+        )
         return found
+
+    @cached_property
+    def _by_partition(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        return grouped(self.batch.partition, len(self.batch.partitions))
 
     @cached_property
     def closed_by(self) -> npt.NDArray[np.int64]:
@@ -282,8 +282,10 @@ class Trace:
 
     def stream_time_rises(self) -> bool:
         """True if stream time never falls."""
-        by_partition = (self.stream_time_ms[self.batch.partition == p] for p in range(len(self.batch.partitions)))
-        return all(bool((np.diff(times) >= 0).all()) for times in by_partition)
+        first, rows = self._by_partition
+        falls = np.diff(self.stream_time_ms[rows]) < 0
+        falls[first[1:-1][(first[1:-1] > 0) & (first[1:-1] < len(rows))] - 1] = False  # from one partition to the next
+        return not falls.any()
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {word}" for word, count in self.counts().items())

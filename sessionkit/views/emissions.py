@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -17,6 +17,7 @@ from sessionkit.base.calls import not_offered
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import key_name, plural
 from sessionkit.engine.outcome import Outcome
+from sessionkit.engine.parts.chosen_keys import records_of_keys, rows_of_keys
 from sessionkit.errors import UnknownRecord, problem, shorten
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
@@ -194,9 +195,7 @@ class Emissions:
         return picture_bundle(self.figure(), repr(self))
 
 
-def emissions_of(
-    run: Any, outcome: Outcome, changelog: Mapping[str, Column], key: Any, partition: int | None, *, chosen: bool
-) -> Emissions:
+def emissions_of(run: Any, key: Any, partition: int | None, *, chosen: bool) -> Emissions:
     """What went downstream for `key`; without a partition that of a key which is in one only.
 
     `chosen` says that nobody asked for this key: then the partition with most of its records will do.
@@ -205,14 +204,30 @@ def emissions_of(
         UnknownRecord: the run holds no such key, or several partitions do and none is named.
         InvalidArgument: no such partition.
     """
-    trace, windows = run.trace, run.plan.windows
+    trace = run.trace
     code = key_code(trace, key)
     inside = np.flatnonzero(partition_counts(trace, code))
     if partition is None and len(inside) > 1 and not chosen:
         want = f"partition= one of {shorten(trace.batch.partitions[inside].tolist())}"
         raise UnknownRecord(problem("several partitions hold this key", shorten(repr(key)), want))
     codes = (code, partition_code(trace, code, partition))
-    number = trace.batch.partitions[codes[1]]
+    is_whole = run.deployed is not None or (trace.first_stream_time_ms >= 0).any()
+    return _of_run(run, key, codes) if is_whole else _of_key_alone(run, key, codes)
+
+
+def _of_key_alone(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
+    """The same from a run of the key's records alone: the others are ticks in it."""
+    trace, only = run.trace, np.array(codes[:1])
+    rows = rows_of_keys(trace.batch, only, trace.stream_time_ms, run.plan.complete_windows)
+    batch = records_of_keys(trace.batch, only, rows, trace.stream_time_ms)
+    found = _of_run(run.plan.run_batch(batch, retention_ms=run.outcome.retention_ms), key, (0, codes[1]))
+    lanes = tuple(lane._replace(closed_at=tuple(rows[[*lane.closed_at]].tolist())) for lane in found.lanes)
+    return replace(found, trace=trace, code=codes, at=rows[found.at], lanes=lanes)
+
+
+def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
+    trace, outcome, windows, changelog = run.trace, run.outcome, run.plan.windows, run.changelog_columns
+    code, number = codes[0], trace.batch.partitions[codes[1]]
     sent = np.flatnonzero(_is_key(changelog["key"], trace.keys, code) & (np.asarray(changelog["partition"]) == number))
     rows = table_rows(outcome)
     place = outcome.window_columns

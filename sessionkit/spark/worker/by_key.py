@@ -1,8 +1,6 @@
 """A partition's records dealt out by key, so that many tasks share it.
 
-Keys meet in stream time alone. So a task gets the records of its keys, and ticks: rows that only move stream time,
-where a record of another key moved it. It gets those that its own records can tell apart: the last one before each of
-them, and the first one that closes a window in which one of them can be.
+A task gets the records of its keys, and the ticks that they need.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.decisions import TICK
-from sessionkit.base.durations import INT64_MAX
+from sessionkit.engine.parts.chosen_keys import NONE_WAITING, last_rises, needed_rows
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.keys import key_bytes
 from sessionkit.spark.worker.shuffle import Piece, pieces_in, slices_of, spark_hash
@@ -28,7 +26,6 @@ from sessionkit.trace.loops import stream_times
 from sessionkit.windows.feed import NO_REJECTIONS
 
 _OWN = ("offset", "timestamp_ms", "rejected", "key")
-Numbers = npt.NDArray[np.int64]
 
 
 def row_number_name(schema: pa.Schema) -> str:
@@ -68,36 +65,22 @@ class _Dealer:
     def __init__(self, job: Job, shares: int) -> None:
         self._windows, self._shares = job.windows, shares
         self._stream_time_ms = np.full(1, -1, np.int64)
-        self._waiting = [np.empty(0, np.int64)] * shares  # close when stream time is larger
+        self._waiting = [NONE_WAITING] * shares  # close when stream time is larger
 
     def deal(self, batch: RecordBatch) -> Iterator[pa.Table]:
         """The next records: what each share gets of them."""
         before, stair = int(self._stream_time_ms[0]), np.empty(len(batch), np.int64)
         rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected
         stream_times(batch.partition, batch.timestamp_ms, rejected, self._stream_time_ms, stair)
-        rises = stair > np.concatenate([[before], stair[:-1]])
-        last_rise = np.maximum.accumulate(np.where(rises, np.arange(len(batch)), -1))
+        rises = last_rises(stair, before)
         share = np.append(shares_of(batch.keys, self._shares), 0)[batch.key]  # a null key, code -1, takes the last
         counts = batch.usable
         for number in range(self._shares):
             mine = share == number
-            ticks = np.append(last_rise[mine], last_rise[-1])
-            closing = self._closing(number, batch.timestamp_ms[mine & counts], before, stair)
-            wanted = mine.copy()
-            wanted[np.concatenate([ticks[ticks >= 0], closing])] = True
-            rows = np.flatnonzero(wanted)
-            yield _part(batch, rows, ~mine[rows])
-
-    def _closing(self, number: int, timestamps_ms: Numbers, before: int, stair: Numbers) -> Numbers:
-        """The records that first pass an instant at which a window of this share closes."""
-        if not self._windows.is_ever_closed:
-            return np.empty(0, np.int64)
-        last = self._windows.last_instants_ms(timestamps_ms)
-        limit = last + np.minimum(self._windows.close_lag_ms, INT64_MAX - last)  # must not wrap
-        waiting = np.union1d(self._waiting[number], limit[limit >= before])
-        at = np.searchsorted(stair, waiting, side="right")
-        self._waiting[number] = waiting[at == len(stair)]
-        return np.unique(at[at < len(stair)])
+            times_ms = batch.timestamp_ms[mine & counts]
+            needed = needed_rows(self._windows, mine, times_ms, rises, stair, before, self._waiting[number])
+            self._waiting[number] = needed.waiting_ms
+            yield _part(batch, needed.rows, ~mine[needed.rows])
 
 
 def shares_of(keys: pa.Array, shares: int) -> npt.NDArray[np.int64]:

@@ -1,0 +1,1 @@
+"""Parts of the records that can be looked at without the others."""
