@@ -1,0 +1,91 @@
+"""Five shapes of data that people have, each from its seed: Parquet files as pandas and Arrow write them by default.
+
+Visits of 6 records on average, 7 days of them for every 10 million records; 5 % of the records arrive late, by two
+minutes on average. Keys are text of 24 to 30 bytes or 64-bit integers, of very different weight (Zipf) or uniform.
+In "sparse" no record knows of another one: three of four open a session of their own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.data import FOLDER, START_MS
+
+SHAPES = ("zipf-text", "uniform-text", "zipf-integers", "uniform-integers", "sparse-integers")
+GAP, GRACE = "30m", "5m"
+KEYS, RECORDS_A_VISIT, PAUSE_MS = 100_000, 6, 120_000
+LATE, LATE_BY_MS = 0.05, 120_000
+MS_A_RECORD = 7 * 86_400_000 / 10_000_000
+Numbers = npt.NDArray[np.int64]
+
+
+def shape(name: str, records: int, *, keys: int = KEYS, partitions: int = 4) -> Path:
+    """The file of one shape. Columns: partition, key, ts (microseconds, UTC), value."""
+    path = FOLDER / f"{name}-{records}-{keys}-{partitions}.parquet"
+    if path.exists():
+        return path
+    rng = np.random.default_rng(SHAPES.index(name) + 21)
+    weight, kind = name.split("-")
+    key, time_ms = _sparse(rng, records, keys) if weight == "sparse" else _visits(rng, records, keys, weight == "zipf")
+    late_ms = np.where(rng.random(records) < LATE, rng.exponential(LATE_BY_MS, records), 0).astype(np.int64)
+    arrival = np.argsort(time_ms + late_ms, kind="stable")
+    key, time_ms = key[arrival], START_MS + time_ms[arrival]
+    table = pa.table(
+        {
+            "partition": (key % partitions).astype(np.int32),
+            "key": _texts(rng, keys).take(pa.array(key)) if kind == "text" else _integers(rng, keys, weight)[key],
+            "ts": pa.array(time_ms * 1000, pa.timestamp("us", tz="UTC")),
+            "value": np.round(rng.gamma(2.0, 10.0, records), 2),
+        }
+    )
+    path.parent.mkdir(exist_ok=True)
+    part = path.with_suffix(".part")
+    pq.write_table(table, part)
+    part.rename(path)
+    return path
+
+
+def _visits(rng: np.random.Generator, records: int, keys: int, zipf: bool) -> tuple[Numbers, Numbers]:
+    """(key, time) of the first so many records of visits that begin at any time."""
+    count = int(records / RECORDS_A_VISIT * 1.1) + 100
+    length = rng.geometric(1 / RECORDS_A_VISIT, count)
+    first = np.cumsum(length) - length
+    visit = np.repeat(np.arange(count), length)
+    pause = rng.exponential(PAUSE_MS, len(visit)).astype(np.int64)
+    pause[first] = 0
+    since = np.cumsum(pause)
+    time_ms = rng.integers(0, int(records * MS_A_RECORD * 1.1), count)[visit] + since - since[first][visit]
+    earliest = np.argsort(time_ms, kind="stable")[:records]
+    key = _drawn(rng, count, keys, zipf)[visit]
+    return key[earliest], time_ms[earliest]
+
+
+def _sparse(rng: np.random.Generator, records: int, keys: int) -> tuple[Numbers, Numbers]:
+    return rng.integers(0, keys, records), rng.integers(0, int(records * MS_A_RECORD), records)
+
+
+def _drawn(rng: np.random.Generator, count: int, keys: int, zipf: bool) -> Numbers:
+    if not zipf:
+        return rng.integers(0, keys, count)
+    weight = np.cumsum(1.0 / np.arange(1, keys + 1) ** 1.1)
+    rank = np.searchsorted(weight, rng.random(count) * weight[-1])
+    return rng.permutation(keys)[np.minimum(rank, keys - 1)]
+
+
+def _texts(rng: np.random.Generator, keys: int) -> pa.Array:
+    """Text of 24 to 30 bytes, such as a session cookie or a device's name."""
+    letters = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz0123456789", np.uint8)
+    drawn = letters[rng.integers(0, len(letters), (keys, 22))].tobytes()
+    return pa.array([f"{drawn[22 * i : 22 * i + 14 + i % 7].decode()}-{i:09d}" for i in range(keys)])
+
+
+def _integers(rng: np.random.Generator, keys: int, weight: str) -> Numbers:
+    """Identifiers as a database numbers them; of the sparse ones anywhere in 40 bits."""
+    if weight != "sparse":
+        return np.arange(keys) + 1_000_000
+    return rng.integers(0, 2**40, keys)
