@@ -25,8 +25,9 @@ from sessionkit.engine.session_run import SessionRun
 from sessionkit.engine.window_run import WindowRun
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import BulkStore, Snapshot
+from sessionkit.trace.slots import Slots
 from sessionkit.windows.contract import WindowKind
-from sessionkit.windows.feed import Feed, slot_count
+from sessionkit.windows.feed import Feed
 
 RUNS: Mapping[str, type[SessionRun | WindowRun]] = {"sessions": SessionRun, "windows": WindowRun}
 
@@ -44,13 +45,14 @@ def run_kernel(
     if len(batch):
         check_reach(int(batch.timestamp_ms.max()), windows.reach_ms, windows.reach_name)
     numbers = batch.partitions.tolist()
-    before = {p: store.snapshot(p) if store is not None else Snapshot() for p in numbers}
+    before = dict.fromkeys(numbers, Snapshot()) if store is None else {p: store.snapshot(p) for p in numbers}
     batch, position = without_replayed(batch, before)
     first_stream_time = np.array([before[p].stream_time_ms for p in numbers], np.int64)
     form = RUNS[windows.holds](windows, retention_ms)
     state, code, keys = _load(form, tuple(aggregations), batch, store, first_stream_time)
-    slot = (code * len(numbers) + np.searchsorted(batch.partitions, state.partition)).astype(np.int32)
-    slots = slot_count(len(keys), len(numbers))
+    slots = Slots(len(keys), len(numbers), len(code) + len(batch))
+    partition = np.searchsorted(batch.partitions, state.partition).astype(np.int32)
+    slot = slots.number(code.astype(np.int32), partition, np.empty(len(code), np.int32))
     feed = Feed(batch, form.loaded(slot, state), slots, first_stream_time, keep=keep_trace)
     describe = describer(batch)
     folds = {
@@ -58,7 +60,7 @@ def run_kernel(
         for name, aggregation in aggregations.items()
     }
     decided: Any = windows.run(feed, folds, retention_ms)
-    columns = form.columns(decided, state, batch, keep_offsets=keep_trace or store is not None)
+    columns = form.columns(decided, state, feed, keep_offsets=keep_trace or store is not None)
     close_time = feed.stream_time_ms - windows.close_lag_ms
     last_instant = columns.end_ms if windows.inclusive_end else columns.end_ms - 1
     if batch.given_offset is None:

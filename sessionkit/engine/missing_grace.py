@@ -26,7 +26,7 @@ def missing_grace_ms(trace: SessionTrace, windows: SessionWindows, rows: npt.NDA
     missing = np.empty(len(rows), np.int64)
     slot = trace.slot if batch.rejected is None else np.where(batch.rejected != 0, -1, trace.slot)
     asked_slots, number = np.unique(slot[rows], return_inverse=True)
-    place = np.full(trace.slot_count + 1, -1, np.int32)  # the last is of what was rejected
+    place = np.full(trace.slots.count + 1, -1, np.int32)  # the last is of what was rejected
     place[asked_slots] = np.arange(len(asked_slots))
     first, by_slot = grouped(place[slot], len(asked_slots))
     for one in range(len(asked_slots)):
@@ -110,7 +110,7 @@ def _bisect(times: Times, stair: Times, windows: SessionWindows, retention_ms: i
         gap_ms = windows.inactivity_gap_ms
         kernel = SessionKernel(gap_ms, grace_ms, max(retention_ms, gap_ms + grace_ms))  # also beyond 2**62 ms
         kernel.load(slot_of_loaded, *loaded, closed, 1)
-        kernel.feed(slot, 1, times, stair, stair[:1], decision, window)
+        kernel.feed(slot, slot[:1], times, stair, stair[:1], decision, window)
         return bool(decision[-1] < LATE)
 
     # with the upper one the record is not late even if it stays alone

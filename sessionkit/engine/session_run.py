@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.base.decisions import LATE
-from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import SessionColumns
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.window_columns import WindowColumns
@@ -45,17 +44,14 @@ class SessionRun:
         return Loaded(slot, state.start_ms, state.end_ms, state.closed_by >= 0)
 
     @staticmethod
-    def columns(
-        decided: DecidedSessions, state: SessionColumns, batch: RecordBatch, *, keep_offsets: bool
-    ) -> WindowColumns:
+    def columns(decided: DecidedSessions, state: SessionColumns, feed: Feed, *, keep_offsets: bool) -> WindowColumns:
         """The kernel's sessions as the columns of a trace."""
         count = len(state.start_ms)
-        key, partition = np.divmod(decided.slot, np.int32(max(1, len(batch.partitions))))
-        closed_before = np.full(len(key), -1, np.int64)
+        closed_before = np.full(len(decided.slot), -1, np.int64)
         closed_before[:count] = np.where(decided.is_closed, state.closed_by, -1)
         return WindowColumns(
-            key=key,
-            partition=partition,
+            key=feed.slots.key[decided.slot],
+            partition=feed.slots.partition[decided.slot],
             start_ms=decided.start_ms,
             end_ms=decided.end_ms,
             opened_by=np.concatenate([state.opened_by, *decided.opened_by]),

@@ -51,23 +51,20 @@ class WindowRun:
         """What was loaded, as the kernel takes it."""
         return Loaded(slot, state.start_ms, state.timestamp_ms, state.closed_by >= 0)
 
-    def columns(
-        self, decided: Decided, state: FixedColumns, batch: RecordBatch, *, keep_offsets: bool
-    ) -> WindowColumns:
+    def columns(self, decided: Decided, state: FixedColumns, feed: Feed, *, keep_offsets: bool) -> WindowColumns:
         """The kernel's windows as the columns of a trace."""
-        key, partition = np.divmod(decided.slot, np.int32(max(1, len(batch.partitions))))
         count = len(state.start_ms)
         new = decided.opened_at[count:]
-        offsets = offsets_at(batch, new) if keep_offsets else new  # else nobody looks
-        closed_before = np.full(len(key), -1, np.int64)
+        offsets = offsets_at(feed.batch, new) if keep_offsets else new  # else nobody looks
+        closed_before = np.full(len(decided.slot), -1, np.int64)
         closed_before[:count] = state.closed_by
         return WindowColumns(
-            key=key,
-            partition=partition,
+            key=feed.slots.key[decided.slot],
+            partition=feed.slots.partition[decided.slot],
             start_ms=decided.start_ms,
             end_ms=self._windows.ends_ms(decided.start_ms),
             opened_by=np.concatenate([state.opened_by, offsets]),
-            merged_into=np.full(len(key), -1, np.int32),
+            merged_into=np.full(len(decided.slot), -1, np.int32),
             closed_before=closed_before,
             timestamp_ms=decided.timestamp_ms,
             loaded_count=count,

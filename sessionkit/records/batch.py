@@ -31,7 +31,7 @@ from sessionkit.records.source import Source
 from sessionkit.records.times import to_milliseconds
 
 MOSTLY = 0.5  # of the rows
-SMALL_PARTITION_NUMBER = 4096  # coded without a sort
+SMALL_PARTITION_NUMBER = 4096  # smaller ones, or smaller than there are records, are coded without a sort
 
 
 class PythonObjects:
@@ -313,7 +313,7 @@ def _partition_codes(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32],
     numbers = _integers(table[name], name, "partition")
     if not len(numbers):
         return np.zeros(0, np.int32), np.zeros(0, np.int64)
-    codes, seen = partition_codes(numbers, SMALL_PARTITION_NUMBER)
+    codes, seen = partition_codes(numbers, max(SMALL_PARTITION_NUMBER, len(numbers)))
     if len(codes):
         return codes, seen
     seen, codes = np.unique(numbers, return_inverse=True)

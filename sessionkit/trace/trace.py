@@ -17,6 +17,7 @@ from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import BrokenTrace, UnknownRecord, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.trace.loops import first_passing, grouped, stream_times
+from sessionkit.trace.slots import Slots
 from sessionkit.trace.window_columns import WindowColumns
 
 if TYPE_CHECKING:
@@ -65,27 +66,32 @@ class Trace:
         return len(self.decision)
 
     @cached_property
-    def slot(self) -> npt.NDArray[np.int64]:
-        """A number for the key and partition of each record; -1 where it has no key."""
-        numbers = self.batch.key * np.int64(max(1, len(self.batch.partitions))) + self.batch.partition
-        return np.where(self.batch.key >= 0, numbers, -1)
+    def _numbered(self) -> tuple[Slots, npt.NDArray[np.int32], npt.NDArray[np.int32]]:
+        records, windows = self.batch, self.window_columns
+        slots = Slots(len(self.keys), len(records.partitions), len(records) + len(windows.key))
+        slot = slots.number(records.key, records.partition, np.empty(len(records), np.int32))
+        return slots, slot, slots.number(windows.key, windows.partition, np.empty(len(windows.key), np.int32))
 
-    @cached_property
-    def window_slot(self) -> npt.NDArray[np.int64]:
-        """The number that `slot` has for the key and partition of each window."""
-        columns = self.window_columns
-        return columns.key * np.int64(max(1, len(self.batch.partitions))) + columns.partition
+    @property
+    def slots(self) -> Slots:
+        """A number for each key in each partition in which it has records or windows."""
+        return self._numbered[0]
+
+    @property
+    def slot(self) -> npt.NDArray[np.int32]:
+        """The slot of each record; -1 where it has no key."""
+        return self._numbered[1]
+
+    @property
+    def window_slot(self) -> npt.NDArray[np.int32]:
+        """The slot of each window."""
+        return self._numbered[2]
 
     @cached_property
     def is_standing(self) -> npt.NDArray[np.bool_]:
         """True for each window that was neither absorbed, nor closed before the run."""
         mask: npt.NDArray[np.bool_] = (self.window_columns.merged_into < 0) & (self.window_columns.closed_before < 0)
         return mask
-
-    @cached_property
-    def slot_count(self) -> int:
-        """How many numbers `slot` can have."""
-        return len(self.keys) * max(1, len(self.batch.partitions))
 
     @cached_property
     def stream_time_ms(self) -> npt.NDArray[np.int64]:

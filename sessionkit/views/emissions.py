@@ -289,7 +289,7 @@ def _lanes(
     sent = slice(len(at) - len(pending))
     starts, ends = (np.asarray(columns[name])[sent] for name in ("window_start_ms", "window_end_ms"))
     place, closes = outcome.window_columns, trace.closes
-    slot = codes[0] * max(1, len(trace.batch.partitions)) + codes[1]
+    slot = trace.slots.find(*codes)
     rows = [*trace.windows_at(slot, at[sent], starts, ends).tolist(), *pending.tolist()]
     bounds = {row: (int(place.start_ms[row]), int(place.end_ms[row])) for row in rows}
     closed: dict[int, list[int]] = {}

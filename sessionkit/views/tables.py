@@ -18,12 +18,14 @@ from sessionkit.errors import UnsupportedData, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import FrameKind, to_frame
 from sessionkit.records.keys import key_ranks
+from sessionkit.trace.loops import grouped
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.loops import last_touches, order_by_place, update_rows
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
+FEW_PLACES = 65_536  # a sort by counting is quick where there are not many more places than rows
 NO_VALUE = -2  # where a row replaces no value
 
 
@@ -65,10 +67,15 @@ def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
     """
     windows = outcome.window_columns
     rows = np.flatnonzero((windows.merged_into < 0) & (windows.closed_before < 0) & outcome.is_result)
-    ranks = key_ranks(outcome.keys)[windows.key[rows]]
-    place = ranks + windows.partition[rows].astype(np.int64) * max(1, len(outcome.keys))
-    places = max(1, len(outcome.keys)) * max(1, len(outcome.batch.partitions))
-    chosen: npt.NDArray[np.intp] = rows[order_by_place(place, places, windows.start_ms[rows])]
+    rank, partition = key_ranks(outcome.keys)[windows.key[rows]], windows.partition[rows]
+    keys, partitions = max(1, len(outcome.keys)), max(1, len(outcome.batch.partitions))
+    chosen: npt.NDArray[np.intp]
+    if keys * partitions <= max(len(rows), FEW_PLACES):
+        place = rank + partition.astype(np.int64) * keys
+        chosen = rows[order_by_place(place, keys * partitions, windows.start_ms[rows])]
+    else:
+        by_key = order_by_place(rank, keys, windows.start_ms[rows])
+        chosen = rows[by_key[grouped(partition[by_key], partitions)[1]]]
     return chosen
 
 

@@ -65,13 +65,13 @@ def survivor(sessions, row):  # type: ignore[no-untyped-def]
 
 @compiled_loop
 def copy_live_cells(cells, into, sessions, horizon_ms):  # type: ignore[no-untyped-def]
-    """Moves the cells whose session ends at or after its partition's horizon; returns how many."""
+    """Moves the cells whose session ends at or after the horizon of its slot; returns how many."""
     count = 0
     for at in range(cells.shape[0]):
         if cells[at].session == EMPTY:
             continue
         row = survivor(sessions, cells[at].session - 1)
         slot = cells[at].slot
-        if sessions[row].end >= horizon_ms[slot % horizon_ms.shape[0]]:
+        if sessions[row].end >= horizon_ms[slot]:
             count += set_cell(into, slot, cells[at].index, row)
     return count

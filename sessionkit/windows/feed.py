@@ -8,34 +8,25 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.errors import InvalidData, problem
 from sessionkit.records.batch import RecordBatch
 from sessionkit.trace.loops import stream_times
 from sessionkit.trace.session_trace import Reopenings
+from sessionkit.trace.slots import NO_REJECTIONS, Slots
 from sessionkit.trace.trace import Merges
-from sessionkit.windows.loops import count_each, slots_of
+from sessionkit.windows.loops import count_each
 
 CHUNK = 131_072  # records at a time: what a chunk touches stays in the processor's cache
-NO_REJECTIONS = np.empty(0, np.uint8)
-MAX_SLOTS = 2**31 - 1  # a slot for each (key, partition), numbered in 32 bits
-
-
-def slot_count(keys: int, partitions: int) -> int:
-    """How many slots there are: one for each key in each partition."""
-    if keys * partitions > MAX_SLOTS:
-        got, want = f"{keys:,} keys in {partitions:,} partitions", "run a few partitions at a time"
-        raise InvalidData(problem("one run cannot hold so many keys and partitions", got, want))
-    return max(1, keys * partitions)
 
 
 class Columns(NamedTuple):
     """Some records as a kernel reads them, from record `lo` of the batch on; `decision` is to be filled."""
 
     lo: int
-    slot: npt.NDArray[np.int32]  # key * partitions + partition, -1: rejected, its reason is in `decision`
+    slot: npt.NDArray[np.int32]  # -1: rejected, its reason is in `decision`
     timestamp_ms: npt.NDArray[np.int64]
     stream_time_ms: npt.NDArray[np.int64]  # of the record's partition, with the record
     first_stream_time_ms: npt.NDArray[np.int64]  # of each partition, before them
+    slot_partition: npt.NDArray[np.int32]  # of each slot
     decision: npt.NDArray[np.uint8]
 
 
@@ -80,7 +71,7 @@ class Feed:
         self,
         batch: RecordBatch,
         loaded: Loaded,
-        slots: int,
+        slots: Slots,
         first_stream_time_ms: npt.NDArray[np.int64],
         *,
         keep: bool,
@@ -103,11 +94,11 @@ class Feed:
         size = CHUNK if size is None else size
         room = min(size, len(self))
         slot, stair = np.empty(room, np.int32), np.empty(room, np.int64)
-        own, nothing = np.empty(0 if len(self.decision) else room, np.uint8), np.empty(room, np.int32)
+        own = np.empty(0 if len(self.decision) else room, np.uint8)
         for lo in range(0, len(self), size):
             count = min(size, len(self) - lo)
             decision = self.decision[lo : lo + count] if len(self.decision) else own[:count]
-            yield self._columns(lo, count, slot[:count], stair[:count], decision, nothing[:count])
+            yield self._columns(lo, count, slot[:count], stair[:count], decision)
             count_each(decision, self.counts)
             count_each(self.batch.partition[lo : lo + count], self.record_counts)
 
@@ -115,8 +106,7 @@ class Feed:
         """All records at once."""
         for columns in self.chunks(max(1, len(self))):
             return columns
-        nothing = np.empty(0, np.int32)
-        return self._columns(0, 0, nothing, np.empty(0, np.int64), self.decision[:0], nothing)
+        return self._columns(0, 0, np.empty(0, np.int32), np.empty(0, np.int64), self.decision[:0])
 
     def decide(self, columns: Columns, decision: npt.NDArray[np.uint8]) -> None:
         """Takes over what a kernel decided of all records at once, where it was not rejected."""
@@ -125,11 +115,16 @@ class Feed:
         count_each(columns.decision, self.counts)
         count_each(self.batch.partition, self.record_counts)
 
-    def _columns(self, lo: int, count: int, slot: Any, stair: Any, decision: Any, nothing: Any) -> Columns:
-        batch, hi = self.batch, lo + count
+    def _columns(self, lo: int, count: int, slot: Any, stair: Any, decision: Any) -> Columns:
+        times, before = self.batch.timestamp_ms[lo : lo + count], self.stream_time_ms.copy()
+        self.place(lo, lo + count, slot, stair, decision)
+        return Columns(lo, slot, times, stair, before, self.slots.partition, decision)
+
+    def place(self, lo: int, hi: int, slot: Any, stair: Any, decision: Any) -> None:
+        """Fills in slot and stream time of the records from `lo` to `hi`, and the decision on the rejected ones."""
+        batch = self.batch
         rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected[lo:hi]
-        partition, times = batch.partition[lo:hi], batch.timestamp_ms[lo:hi]
-        before = self.stream_time_ms.copy()
-        stream_times(partition, times, rejected, self.stream_time_ms, stair)
-        slots_of(batch.key[lo:hi], partition, len(batch.partitions), rejected, slot, decision, nothing)
-        return Columns(lo, slot, times, stair, before, decision)
+        partition = batch.partition[lo:hi]
+        stream_times(partition, batch.timestamp_ms[lo:hi], rejected, self.stream_time_ms, stair)
+        self.slots.number(batch.key[lo:hi], partition, slot, rejected)
+        np.copyto(decision[: len(rejected)], rejected, where=rejected != 0)

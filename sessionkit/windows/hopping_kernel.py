@@ -183,7 +183,7 @@ def _copy_open_cells(cells, into, windows, size, advance, close_time_ms):  # typ
         if cells[at].session != EMPTY:
             row = cells[at].session - 1
             slot = cells[at].slot
-            if not window_is_late(windows[row].index * advance + size, close_time_ms[slot % close_time_ms.shape[0]]):
+            if not window_is_late(windows[row].index * advance + size, close_time_ms[slot]):
                 count += set_cell(into, slot, cells[at].index, row)
     return count
 
@@ -227,7 +227,7 @@ class TimeState:
         self._head[slot] = np.arange(count, dtype=np.int32)
         self._counters[WINDOWS] = count
         if self._hashed and count:
-            self._grow_cells(np.full(1, -1), count)
+            self._grow_cells(np.full(slots, -1), count)
             for row in range(count):
                 self._counters[CELLS] += set_cell(self._cells, slot[row], rows["index"][row], row)
 
@@ -237,7 +237,8 @@ class TimeState:
         if int(counters[WINDOWS]) + self._most > len(self._windows):
             self._grow(max(self._most, len(self._windows) // 2))
         if self._hashed and (int(counters[CELLS]) + self._most) * 2 > len(self._cells):
-            self._grow_cells(columns.first_stream_time_ms - self._limits[2], self._most)
+            close_time_ms = columns.first_stream_time_ms - self._limits[2]
+            self._grow_cells(close_time_ms[columns.slot_partition], self._most)
         end = run_time_windows(
             begin, columns.slot, columns.timestamp_ms, columns.stream_time_ms, *self._limits, columns.lo, self._head,
             self._windows, self._cells, self._hashed, columns.decision, self._room, counters,
@@ -281,7 +282,7 @@ class TimeKernel:
         return Decided(*columns, state.missed_count)
 
     def _steps(self, state: TimeState, feed: Feed) -> Iterator[tuple[int, Step]]:
-        state.load(*feed.loaded[:3], feed.slots, expected=len(feed))
+        state.load(*feed.loaded[:3], feed.slots.most, expected=len(feed))
         for columns in feed.chunks():
             begin = 0
             while begin < len(columns.slot):

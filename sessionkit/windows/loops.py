@@ -6,19 +6,6 @@ from sessionkit.base.compiled import compiled_loop
 
 
 @compiled_loop
-def slots_of(key, partition, partition_count, rejected, slot, decision, window):  # type: ignore[no-untyped-def]
-    """Fills `slot` with one number a (key, partition), -1 for a rejected record, whose reason becomes its decision."""
-    any_rejected = rejected.shape[0] > 0
-    for i in range(key.shape[0]):
-        if any_rejected and rejected[i] != 0:
-            slot[i] = -1
-            decision[i] = rejected[i]
-            window[i] = -1
-        else:
-            slot[i] = key[i] * partition_count + partition[i]
-
-
-@compiled_loop
 def note_decisions(decision, opened_code, partition, given_offset, following, counts, opened_by):  # type: ignore[no-untyped-def]
     """Adds to `counts` how often each decision was made; fills `opened_by` with the offsets of what opened a window.
 

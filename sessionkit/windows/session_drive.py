@@ -10,12 +10,11 @@ import numpy.typing as npt
 
 from sessionkit.base.compiled import announce_compiling
 from sessionkit.base.decisions import OPENED
-from sessionkit.trace.loops import stream_times
 from sessionkit.trace.session_trace import Reopenings
 from sessionkit.trace.trace import Merges
-from sessionkit.windows.feed import CHUNK, NO_REJECTIONS, DecidedSessions, Feed
-from sessionkit.windows.loops import note_decisions, slots_of
-from sessionkit.windows.session_kernel import Events, SessionKernel, run_sessions
+from sessionkit.windows.feed import CHUNK, DecidedSessions, Feed
+from sessionkit.windows.loops import note_decisions
+from sessionkit.windows.session_kernel import NO_SESSION, Events, SessionKernel, run_sessions
 
 NO_OFFSETS = np.empty(0, np.int64)
 _KINDS = (np.int64, np.int32, np.int32, np.int64, np.int32, np.int64, np.int64)  # of the columns of `Events`
@@ -24,7 +23,9 @@ _KINDS = (np.int64, np.int32, np.int32, np.int64, np.int32, np.int64, np.int64) 
 def drive_sessions(kernel: SessionKernel, feed: Feed, folds: Mapping[str, Any]) -> DecidedSessions:
     """Decides every record, folds it into its session, and notes what happened."""
     loaded = feed.loaded
-    kernel.load(loaded.slot, loaded.start_ms, loaded.timestamp_ms, loaded.is_closed, feed.slots, expected=len(feed))
+    kernel.load(
+        loaded.slot, loaded.start_ms, loaded.timestamp_ms, loaded.is_closed, feed.slots.count, expected=len(feed)
+    )
     drive = _Drive(kernel, feed, folds)
     announce_compiling(run_sessions)
     for lo in range(0, len(feed), CHUNK):
@@ -51,13 +52,14 @@ class _Drive:
         feed, batch, count = self._feed, self._feed.batch, hi - lo
         place = slice(lo, hi) if feed.keep else slice(0, count)
         decision, window = self._decision[place], self._window[place]
-        rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected[lo:hi]
-        partition, times = batch.partition[lo:hi], batch.timestamp_ms[lo:hi]
         before = feed.stream_time_ms.copy()
         stair, slot = self._stair[:count], self._slot[:count]
-        stream_times(partition, times, rejected, feed.stream_time_ms, stair)
-        slots_of(batch.key[lo:hi], partition, len(batch.partitions), rejected, slot, decision, window)
-        events = self._kernel.feed(slot, feed.slots, times, stair, before, decision, window)
+        feed.place(lo, hi, slot, stair, decision)
+        if batch.rejected is not None:
+            window[slot < 0] = NO_SESSION
+        events = self._kernel.feed(
+            slot, feed.slots.partition, batch.timestamp_ms[lo:hi], stair, before, decision, window
+        )
         merges = Merges(events.merge_at, events.merge_into, events.merge_absorbed)
         for fold in self._folds.values():
             fold.grow(self._kernel.count)

@@ -271,15 +271,15 @@ class SessionKernel:
     def feed(
         self,
         slot: npt.NDArray[np.int32],
-        slots: int,
+        partition: npt.NDArray[np.int32],
         timestamp_ms: npt.NDArray[np.int64],
         stream_time_ms: npt.NDArray[np.int64],
         first_stream_time_ms: npt.NDArray[np.int64],
         decision: npt.NDArray[np.uint8],
         window: npt.NDArray[np.int32],
     ) -> Events:
-        """Decides one chunk into `decision` and `window`; slots are key * partitions + partition, -1 for rejected."""
-        self._grow(slots, len(slot))
+        """Decides one chunk into `decision` and `window`; `partition` is that of each slot. Slot -1 is rejected."""
+        self._grow(len(partition), len(slot))
         if self._segment_ms > 1:
             stream_time_ms = stream_time_ms // self._segment_ms * self._segment_ms
             first_stream_time_ms = first_stream_time_ms // self._segment_ms * self._segment_ms
@@ -306,7 +306,7 @@ class SessionKernel:
             )
             if at == len(slot):
                 break
-            self._grow_cells(first_stream_time_ms)
+            self._grow_cells(first_stream_time_ms[partition])
         merges, reopenings = int(counters[MERGES]), int(counters[REOPENINGS])
         counts = (merges, merges, merges, reopenings, reopenings, reopenings, reopenings)
         columns: Any = [column[:count] for column, count in zip(tuple[Any, ...](events), counts, strict=True)]
@@ -323,7 +323,7 @@ class SessionKernel:
             self._sessions = sessions
 
     def _grow_cells(self, first_stream_time_ms: npt.NDArray[np.int64]) -> None:
-        """Makes room for the cells wanted: what is expired goes, and what stays fills at most a quarter."""
+        """Makes room for the cells wanted: what is expired by the time of its slot goes; the rest fills a quarter."""
         counters = self._counters
         capacity = SMALLEST
         while capacity < 4 * (int(counters[CELLS]) + int(counters[CELLS_WANTED])):

@@ -23,7 +23,7 @@ from sessionkit.spark.worker.shuffle import Piece, pieces_in, slices_of, spark_h
 from sessionkit.steps.job import Job
 from sessionkit.steps.partition_run import PartitionRun, cut
 from sessionkit.trace.loops import stream_times
-from sessionkit.windows.feed import NO_REJECTIONS
+from sessionkit.trace.slots import NO_REJECTIONS
 
 _OWN = ("offset", "timestamp_ms", "rejected", "key")
 

@@ -34,7 +34,7 @@ class SlidingKernel:
         place = (loaded.slot, loaded.start_ms, loaded.timestamp_ms)
         arrays = (columns.slot, columns.timestamp_ms, columns.stream_time_ms)
         structure = sliding_structure(
-            *arrays, feed.slots, *place, time_difference_ms=self._time_difference_ms, grace_ms=self._grace_ms
+            *arrays, feed.slots.count, *place, time_difference_ms=self._time_difference_ms, grace_ms=self._grace_ms
         )
         feed.decide(columns, structure.decision)
         return structure

@@ -67,15 +67,18 @@ class Board(Generic[T]):
 
     @cached_property
     def _lane_of(self) -> Rows:
-        place = np.full(len(self.trace.keys) * len(self.trace.batch.partitions) + 1, -1, np.int64)
-        for number, lane in enumerate(self.lanes):
-            place[lane.key * len(self.trace.batch.partitions) + lane.partition] = number
-        return place
+        """The lane of each slot, and of -1; -1 where it has none."""
+        slots, size = self.trace.slots, len(self.trace.batch.partitions)
+        lane = np.array([each.key * size + each.partition for each in self.lanes], np.int64)
+        order = np.argsort(lane)
+        pair = slots.key.astype(np.int64) * size + slots.partition
+        at = np.searchsorted(lane[order], pair)
+        number = np.append(order, -1)[at]
+        return np.append(np.where(np.append(lane, -1)[number] == pair, number, -1), -1)
 
-    def heights(self, key: npt.NDArray[np.int32], partition: npt.NDArray[np.int32]) -> Rows:
-        """The lane's height on the chart for each pair of codes: the first lane is on top; -1 where there is none."""
-        pair = key.astype(np.int64) * len(self.trace.batch.partitions) + partition
-        number = self._lane_of[np.where(key < 0, -1, pair)]
+    def heights(self, windows: Rows) -> Rows:
+        """The height of each window's lane on the chart: the first lane is on top; -1 where there is none."""
+        number = self._lane_of[self.trace.window_slot[windows]]
         return np.where(number < 0, -1, len(self.lanes) - 1 - number)
 
     def numbers(self, records: Rows) -> Rows:
@@ -186,15 +189,19 @@ def choose(
 
 def _all_lanes(trace: Trace, asked: list[int] | None) -> tuple[Lane, ...]:
     """A lane for each key in each partition where it has records or windows, in the order asked for."""
-    size = max(len(trace.batch.partitions), 1)
-    seen = np.zeros(trace.slot_count + 1, np.bool_)
+    slots = trace.slots
+    seen = np.zeros(slots.count + 1, np.bool_)
     seen[trace.slot] = seen[trace.window_slot[trace.window_columns.closed_before < 0]] = True
-    pairs = np.flatnonzero(seen[:-1])  # the last is of records without a key
+    order = np.lexsort((slots.partition, slots.key))
+    pairs = order[seen[order]]  # the last one in `seen` is of records without a key
     if asked is None:
-        return tuple(Lane(*divmod(pair, size)) for pair in pairs.tolist())
+        return tuple(
+            Lane(*pair) for pair in zip(slots.key[pairs].tolist(), slots.partition[pairs].tolist(), strict=True)
+        )
     by_key: dict[int, list[Lane]] = {key: [] for key in asked}
-    for pair in pairs[np.isin(pairs // size, asked)].tolist():
-        by_key[pair // size].append(Lane(*divmod(pair, size)))
+    pairs = pairs[np.isin(slots.key[pairs], asked)]
+    for key, partition in zip(slots.key[pairs].tolist(), slots.partition[pairs].tolist(), strict=True):
+        by_key[key].append(Lane(key, partition))
     return tuple(lane for mine in by_key.values() for lane in mine)
 
 

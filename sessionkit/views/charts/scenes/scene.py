@@ -236,8 +236,7 @@ class Lanes:
         return found
 
     def height_of_windows(self, windows: Rows) -> list[int]:
-        columns = self.trace.window_columns
-        heights: list[int] = self.board.heights(columns.key[windows], columns.partition[windows]).tolist()
+        heights: list[int] = self.board.heights(windows).tolist()
         return heights
 
     def height_of(self, records: Rows) -> Rows:
