@@ -30,7 +30,7 @@ from sessionkit.audits.verdicts import (
 from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import Duration, duration_ms
-from sessionkit.base.garbage import without_collections
+from sessionkit.base.process import without_collections
 from sessionkit.engine.deployment import Deployment, deployment, starts_of, times_of_clock
 from sessionkit.engine.parts.independent_parts import Parts
 from sessionkit.errors import InvalidArgument, problem

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import typer
 
-from sessionkit.base.garbage import without_collections
+from sessionkit.base.process import without_collections
 from sessionkit.cli.audits import audit
 from sessionkit.cli.info import info
 from sessionkit.cli.questions import explain, suggest

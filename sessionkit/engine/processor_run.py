@@ -14,7 +14,7 @@ from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import function_failed, record_values, typed_column, value_column
 from sessionkit.base.decisions import NULL_VALUE
 from sessionkit.base.durations import as_duration, check_reach
-from sessionkit.base.garbage import without_collections
+from sessionkit.base.process import without_collections
 from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.outcome import Outcome, describer, snapshots_after, without_replayed
 from sessionkit.engine.recorder import Result, SessionRecorder, WindowRecorder

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,6 +16,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY
 from sessionkit.base.moments import known_zone
+from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import ResultForm
 from sessionkit.base.text import percent
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
@@ -156,11 +156,13 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
     table = plain_table(_with_coded_views(opened.table, source.keys))
     if source.sort is True:
         table = table.take(pa.array(_by_offset(table, source)))
-    with ThreadPoolExecutor(max_workers=1) as aside:  # Arrow and the compiled loops let two columns go side by side
-        encoding = aside.submit(encode_keys, [table[name] for name in source.keys], source.keys, source.sep)
-        timestamp_ms, bad_time = to_milliseconds(table[source.timestamp], source)
-        named = None if source.partition is None else _partition_codes(table, source.partition)
-        keys, key = encoding.result()
+    (timestamp_ms, bad_time, named), (keys, key) = side_by_side(
+        lambda: (
+            *to_milliseconds(table[source.timestamp], source),
+            None if source.partition is None else _partition_codes(table, source.partition),
+        ),
+        lambda: encode_keys([table[name] for name in source.keys], source.keys, source.sep),
+    )
     partition, partitions = _placed(source, keys, key) if named is None else named
     offset = _offsets(table, source, partition, partitions)
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")

@@ -12,8 +12,10 @@ import pyarrow.compute as pc
 
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
 from sessionkit.records.inputs.plain_columns import with_one_dictionary
+from sessionkit.records.loops import codes_by_span
 
 MAX_KEY_BYTES = 32 * 1024
+SPAN_A_RECORD = 2  # integers up to twice as far apart as there are records are numbered by a table
 
 
 def encode_keys(
@@ -48,7 +50,10 @@ def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[n
     plain = key_type(value_type, name)
     is_coded = pa.types.is_dictionary(column.type)
     if not is_coded:
-        column = _cast(column, plain, name).dictionary_encode()
+        column = _cast(column, plain, name)
+        if (numbered := _by_span(column)) is not None:
+            return numbered
+        column = column.dictionary_encode()
     column = with_one_dictionary(column)
     if column.num_chunks == 0:
         return pa.array([], plain), np.empty(0, np.int32)
@@ -56,6 +61,19 @@ def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[n
     keys = column.chunk(0).dictionary
     joined = codes[0] if len(codes) == 1 else np.concatenate(codes)
     return _distinct(_cast(keys, plain, name), joined) if is_coded else (keys, joined)
+
+
+def _by_span(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]] | None:
+    """Distinct integers and codes where the integers lie close together, as identifiers do: a table of all is quicker
+    than a hash of those that occur.
+    """
+    if not pa.types.is_integer(column.type) or column.null_count or not len(column):
+        return None
+    lowest, highest = pc.min_max(column).as_py().values()
+    if highest - lowest >= SPAN_A_RECORD * len(column):
+        return None
+    codes, distinct = codes_by_span(column.to_numpy(), lowest, highest - lowest + 1)
+    return pa.array(distinct), codes
 
 
 def _whole(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:

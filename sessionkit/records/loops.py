@@ -56,3 +56,22 @@ def partition_codes(numbers, most):  # type: ignore[no-untyped-def]
     for i in range(numbers.shape[0]):
         codes[i] = code_of[numbers[i]]
     return codes, seen
+
+
+@compiled
+def codes_by_span(values, lowest, span):  # type: ignore[no-untyped-def]
+    """(codes, distinct values) of integers from `lowest` on that lie within a span; in the order in which they come."""
+    code_of = np.full(span, -1, np.int32)
+    codes = np.empty(values.shape[0], np.int32)
+    known = 0
+    for i in range(values.shape[0]):
+        place = values[i] - lowest
+        if code_of[place] < 0:
+            code_of[place] = known
+            known += 1
+        codes[i] = code_of[place]
+    distinct = np.empty(known, np.int64)
+    for place in range(span):
+        if code_of[place] >= 0:
+            distinct[code_of[place]] = lowest + place
+    return codes, distinct

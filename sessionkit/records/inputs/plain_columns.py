@@ -33,6 +33,8 @@ def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def with_one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The dictionaries of all chunks as one; made anew where codes are too few for it, or a value of one is missing."""
+    if _have_one_dictionary(column):
+        return column
     try:
         if not any(chunk.dictionary.null_count for chunk in column.chunks):
             return column.unify_dictionaries()
@@ -40,6 +42,16 @@ def with_one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
         pass  # too few codes
     values = [chunk.dictionary.take(chunk.indices) for chunk in column.chunks]
     return pa.chunked_array(values, column.type.value_type).dictionary_encode()
+
+
+def _have_one_dictionary(column: pa.ChunkedArray) -> bool:
+    """True if all chunks have the very same dictionary, which has no missing value: nothing is compared."""
+    places = set()
+    for chunk in column.chunks:
+        values = chunk.dictionary
+        addresses = (0 if buffer is None else buffer.address for buffer in values.buffers())
+        places.add((values.offset, len(values), *addresses))
+    return len(places) == 1 and not column.chunk(0).dictionary.null_count
 
 
 def _plain(array: pa.Array) -> pa.Array:

@@ -44,6 +44,18 @@ def test_integers_come_back(values: list[int | None]) -> None:
     assert decoded(column(values, pa.int64())) == values
 
 
+@given(INT64, st.lists(st.integers(0, 60), min_size=1), st.booleans())
+def test_integers_that_lie_close_together_are_numbered_as_a_hash_numbers_them(
+    lowest: int, steps: list[int], far: bool
+) -> None:
+    values = [min(lowest + step, 2**63 - 1) for step in steps] + ([-(2**63)] if far else [])
+    keys, codes = encode_keys([pa.chunked_array([values[:3], values[3:]], pa.int64())], ("u",), None)
+    hashed = pa.array(values, pa.int64()).dictionary_encode()
+    assert keys.equals(hashed.dictionary)
+    assert codes.tolist() == hashed.indices.to_pylist()
+    assert codes.dtype == np.int32
+
+
 @pytest.mark.parametrize(
     ("values", "kind"),
     [

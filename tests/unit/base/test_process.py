@@ -1,0 +1,47 @@
+"""How many threads a run may use, and what is done in them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from sessionkit.base import process
+from sessionkit.errors import InvalidArgument
+
+
+def test_the_setting_decides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SESSIONKIT_THREADS", "3")
+    assert process.thread_count() == 3
+
+
+@pytest.mark.parametrize("given", ["0", "two", "", "-1", "1.5"])
+def test_no_number_of_threads(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("SESSIONKIT_THREADS", given)
+    with pytest.raises(InvalidArgument, match="SESSIONKIT_THREADS must be a number of threads"):
+        process.thread_count()
+
+
+@pytest.mark.parametrize(("limit", "threads"), [("150000 100000", 1), ("50000 100000", 1), ("max 100000", None)])
+def test_the_limit_of_a_control_group(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, limit: str, threads: int | None
+) -> None:
+    monkeypatch.delenv("SESSIONKIT_THREADS", raising=False)
+    (tmp_path / "cpu.max").write_text(limit)
+    monkeypatch.setattr(process, "_QUOTA", tmp_path / "cpu.max")
+    assert process.thread_count() == (threads or min(len(os.sched_getaffinity(0)), process.pa.cpu_count()))
+
+
+def test_results_come_in_the_order_of_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SESSIONKIT_THREADS", "2")
+    both = threading.Barrier(2, timeout=30)  # passed only if two run at the same time
+    assert process.in_threads(lambda item: (both.wait(), item * 2)[1], [1, 2]) == [2, 4]
+    assert process.side_by_side(lambda: both.wait() * 0, lambda: both.wait() * 0) == (0, 0)
+    assert process.side_by_side(threading.get_ident, threading.get_ident)[0] == threading.get_ident()
+
+
+def test_one_thread_is_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SESSIONKIT_THREADS", "1")
+    assert process.in_threads(lambda _: threading.get_ident(), range(3)) == [threading.get_ident()] * 3
