@@ -35,6 +35,7 @@ from sessionkit.windows.sliding.structure import SlidingStructure
 NO_RUNNING = np.empty(0, np.int64)
 EVERY = np.empty(0, np.bool_)  # no mask: all values count
 Rows = npt.NDArray[np.integer[Any]]
+Spans = npt.NDArray[np.void]  # see windows/spans
 
 
 class Accumulator(Protocol):
@@ -48,6 +49,9 @@ class Accumulator(Protocol):
 
     def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
         """Adds record `lo + record[j]` to window `window[j]`, in this order."""
+
+    def feed_spans(self, spans: Spans) -> None:
+        """Adds every record to the windows of its span."""
 
     def feed_sliding(self, structure: SlidingStructure) -> None:
         """Adds every record to its sliding windows."""
@@ -106,6 +110,14 @@ class Total:
         stopped = touch_loops.SUMS[self._loop](record, window, self._values[lo:], self._valid[lo:], self._total)
         if stopped is not None and stopped >= 0:
             self._refuse(lo + int(record[stopped]))
+
+    def feed_spans(self, spans: Spans) -> None:
+        if self._values is None:
+            touch_loops.count_spans(spans, self._valid, self._total)
+            return
+        failed = touch_loops.SPAN_SUMS[self._loop](spans, self._values, self._valid, self._total)
+        if failed >= 0:
+            self._refuse(failed)
 
     def _fold(self, window: Rows, merges: Merges, lo: int, total: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
         here = slice(lo, lo + len(window))
@@ -173,6 +185,13 @@ class Position:
             touch_loops.extreme_of_touches(*place, self._values, self._valid, self._word == "max", self._best)
         else:
             touch_loops.position_of_touches(*place, self._valid, self._word == "last", self._best)
+
+    def feed_spans(self, spans: Spans) -> None:
+        if self._values is not None:
+            columns = (self._values, self._valid, self._word == "max", self._best)
+            touch_loops.extreme_of_spans(spans, self._base, *columns)
+        else:
+            touch_loops.position_of_spans(spans, self._base, self._valid, self._word == "last", self._best)
 
     def _fold(self, window: Rows, merges: Merges, base: int, best: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
         if self._values is not None:
@@ -254,6 +273,9 @@ class Chain:
         ends, links = loops.unchain(np.asarray(rows), self._first, self._last, self._following)
         positions = links if self._places is None else np.concatenate(self._places)[links]
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), self._pool.take(pa.array(positions)))
+
+    def feed_spans(self, spans: Spans) -> None:
+        raise AssertionError("a list is made of touches, see CompiledFold.takes_spans")
 
     def feed_sliding(self, structure: SlidingStructure) -> None:
         raise AssertionError("the lists of sliding windows are made by calls, see CompiledFold")

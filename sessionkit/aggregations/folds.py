@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.aggregations.accumulators import LOOPS, Rows
+from sessionkit.aggregations.accumulators import LOOPS, Rows, Spans
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.decisions import COPIED, OPENED
 from sessionkit.errors import AggregationFailed, NumberOverflow, UnsupportedData, problem, shorten
@@ -55,6 +55,16 @@ class CompiledFold:
         """Adds record `lo + record[j]` to window `window[j]`, for every j in this order."""
         for accumulator in self._accumulators:
             accumulator.feed_touches(record, window, lo)
+
+    @property
+    def takes_spans(self) -> bool:
+        """Whether records can be added slot by slot, each to a span of windows: not to lists."""
+        return self._calls is None
+
+    def feed_spans(self, spans: Spans) -> None:
+        """Adds every record to the windows of its span."""
+        for accumulator in self._accumulators:
+            accumulator.feed_spans(spans)
 
     def feed_sliding(self, structure: SlidingStructure, touches: Callable[[], Touches]) -> None:
         """Adds every record to its sliding windows; the touches are only worked out for lists."""
@@ -124,6 +134,8 @@ def _as_kept(loaded: pa.Array | Iterable[Any], kind: pa.DataType) -> pa.Array:
 
 class PythonFold:
     """Any aggregation by its three functions, called as Kafka does: merger for every session met, aggregator last."""
+
+    takes_spans = False  # the calls are made in the order of arrival
 
     def __init__(
         self, aggregation: Aggregation, column: ValueColumn | None, loaded: Stored, describe: Describe

@@ -84,3 +84,90 @@ def position_of_touches(record, window, base, valid, last, position):  # type: i
         at = base + record[j]
         if (every or valid[at]) and (last or position[window[j]] == NOTHING):
             position[window[j]] = at
+
+
+@compiled_loop
+def count_spans(spans, valid, total):  # type: ignore[no-untyped-def]
+    """Counts records in the windows of their spans; with `valid`, only those whose value is not null.
+
+    `spans` rows of `SPAN` (r,), here and below; `valid` bool (n,) or (0,), `total` int64 (w,).
+    """
+    every = valid.shape[0] == 0
+    for j in range(spans.shape[0]):
+        if every or valid[spans[j].record]:
+            part = total[spans[j].first : spans[j].first + spans[j].count]
+            for at in range(part.shape[0]):
+                part[at] += 1
+
+
+@compiled_loop
+def float_sum_of_spans(spans, values, valid, total):  # type: ignore[no-untyped-def]
+    """Adds floats, in each window in the order of arrival.
+
+    `values` float64 (n,), `valid` bool (n,) or (0,), `total` float64 (w,).
+    """
+    every = valid.shape[0] == 0
+    for j in range(spans.shape[0]):
+        i = spans[j].record
+        if every or valid[i]:
+            value = values[i]
+            part = total[spans[j].first : spans[j].first + spans[j].count]
+            for at in range(part.shape[0]):
+                part[at] += value
+    return -1
+
+
+@compiled_loop
+def int_sum_of_spans(spans, values, valid, total):  # type: ignore[no-untyped-def]
+    """Adds integers; returns the first record at which 64 bits were not enough, -1 if they were.
+
+    `values` int64 (n,), `valid` bool (n,) or (0,), `total` int64 (w,).
+    """
+    every = valid.shape[0] == 0
+    failed = -1
+    for j in range(spans.shape[0]):
+        i = spans[j].record
+        if every or valid[i]:
+            value, wrong = values[i], 0
+            part = total[spans[j].first : spans[j].first + spans[j].count]
+            for at in range(part.shape[0]):
+                new = part[at] + value
+                wrong |= (part[at] ^ new) & (value ^ new)
+                part[at] = new
+            if wrong < 0 and (failed < 0 or i < failed):
+                failed = i
+    return failed
+
+
+SPAN_SUMS = {fold_loops.fold_float_sum: float_sum_of_spans, fold_loops.fold_int_sum: int_sum_of_spans}
+
+
+@compiled_loop
+def extreme_of_spans(spans, base, values, valid, largest, best):  # type: ignore[no-untyped-def]
+    """Position (in `values`) of the smallest or largest value of each window; of equal ones the first.
+
+    `base` an integer, `values` int64 or float64 (p,), `valid` bool (p,) or (0,), `largest` a bool, `best` int64 (w,).
+    """
+    every = valid.shape[0] == 0
+    for j in range(spans.shape[0]):
+        at = base + spans[j].record
+        if every or valid[at]:
+            for w in range(spans[j].first, spans[j].first + spans[j].count):
+                held = best[w]
+                if held == NOTHING or (values[at] > values[held] if largest else values[at] < values[held]):
+                    best[w] = at
+
+
+@compiled_loop
+def position_of_spans(spans, base, valid, last, position):  # type: ignore[no-untyped-def]
+    """Position of the first or last value of each window that is not null.
+
+    `base` an integer, `valid` bool (p,) or (0,), `last` a bool, `position` int64 (w,).
+    """
+    every = valid.shape[0] == 0
+    for j in range(spans.shape[0]):
+        at = base + spans[j].record
+        if every or valid[at]:
+            for w in range(spans[j].first, spans[j].first + spans[j].count):
+                if last or position[w] == NOTHING:
+                    position[w] = at

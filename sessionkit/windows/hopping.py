@@ -19,6 +19,7 @@ from sessionkit.windows.contract import window_kind
 from sessionkit.windows.feed import Decided, Feed
 from sessionkit.windows.hopping_kernel import TimeKernel, window_is_late
 from sessionkit.windows.processor import Aggregates, Processor, WindowTouch, by_start
+from sessionkit.windows.spans.by_slot import goes_by_slot, run_by_slot
 
 Times = TypeVar("Times", int, npt.NDArray[np.int64])
 
@@ -140,7 +141,14 @@ class TimeWindows:
 
     def run(self, feed: Feed, folds: Mapping[str, Any], retention_ms: int) -> Decided:
         """The compiled pass over columns."""
-        return self._kernel.run(feed, folds)
+        limits = (self.size_ms, self.advance_ms, self.grace_ms)
+        if not goes_by_slot(feed, folds, *limits):
+            return self._kernel.run(feed, folds)
+        decided, spans = run_by_slot(feed, *limits)
+        for fold in folds.values():
+            fold.grow(len(decided.slot))
+            fold.feed_spans(spans)
+        return decided
 
     def touches(self, feed: Feed) -> Touches:
         """Every window that a record met, oldest first."""
