@@ -137,8 +137,12 @@ streaming: $(READY) ## on Spark: every window kind, emit strategy, number of par
 	SESSIONKIT_PRODUCT=1 $(PYTEST) tests/spark/test_stream_product.py tests/spark/test_spark_times.py
 
 .PHONY: bench
-bench: $(READY) ## speed and memory beside Polars and Spark's own windows
-	$(PYTHON) -m benchmarks
+bench: $(READY) ## speed and memory beside Polars, DuckDB, pandas and Spark, in pieces that resume: benchmarks/RESULTS.md
+	$(PYTHON) -m benchmarks --publish
+
+.PHONY: bench-short
+bench-short: $(READY) ## the same with a tenth of the records and two rounds: benchmarks/results/RESULTS.md
+	$(PYTHON) -m benchmarks --short
 
 .PHONY: lab
 lab: $(READY) ## open the tutorials in JupyterLab

@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from benchmarks.settings import SLIDING_GRACE_MS
+
 FOLDER = Path(__file__).parent / "data"
 GAP_MS, GRACE_MS = 30_000, 60_000
 KEYS, PARTITIONS = 100_000, 4
@@ -81,7 +83,7 @@ def one_busy_key(records: int) -> Path:
     return _write(path, np.zeros(records, np.int64), START_MS + time, np.ones(records))
 
 
-SLIDING_KEYS, SLIDING_GRACE_MS = 5_000, 60_000
+SLIDING_KEYS = 5_000
 
 
 def steady(records: int) -> Path:
@@ -92,7 +94,7 @@ def steady(records: int) -> Path:
     if path.exists():
         return path
     rng = np.random.default_rng(2013)
-    time = np.sort(rng.integers(0, records // SLIDING_KEYS * 1_000, records))
+    time = np.sort(rng.integers(0, max(records // SLIDING_KEYS, 1) * 1_000, records))
     late = rng.random(records) < 0.01
     delay = np.where(late, SLIDING_GRACE_MS + rng.integers(1, 4_000, records), rng.integers(0, 500, records))
     arrival = np.argsort(time + delay, kind="stable")

@@ -17,35 +17,40 @@ import pyarrow.parquet as pq
 from benchmarks.data import FOLDER, START_MS
 
 SHAPES = ("zipf-text", "uniform-text", "zipf-integers", "uniform-integers", "sparse-integers")
-GAP, GRACE = "30m", "5m"
+
 KEYS, RECORDS_A_VISIT, PAUSE_MS = 100_000, 6, 120_000
 LATE, LATE_BY_MS = 0.05, 120_000
 MS_A_RECORD = 7 * 86_400_000 / 10_000_000
 Numbers = npt.NDArray[np.int64]
 
 
-def shape(name: str, records: int, *, keys: int = KEYS, partitions: int = 4) -> Path:
-    """The file of one shape. Columns: partition, key, ts (microseconds, UTC), value."""
-    path = FOLDER / f"{name}-{records}-{keys}-{partitions}.parquet"
+def shape(
+    name: str, records: int, *, keys: int = KEYS, partitions: int = 4, late: float = LATE, nulls: float = 0.0
+) -> Path:
+    """The file of one shape. Columns: partition, key, ts (microseconds, UTC), value.
+
+    `late` is the share of records that arrive late, `nulls` that of records whose key and value are missing.
+    """
+    path = FOLDER / f"{name}-{records}-{keys}-{partitions}-{late}-{nulls}.parquet"
     if path.exists():
         return path
     rng = np.random.default_rng(SHAPES.index(name) + 21)
     weight, kind = name.split("-")
     key, time_ms = _sparse(rng, records, keys) if weight == "sparse" else _visits(rng, records, keys, weight == "zipf")
-    late_ms = np.where(rng.random(records) < LATE, rng.exponential(LATE_BY_MS, records), 0).astype(np.int64)
+    late_ms = np.where(rng.random(records) < late, rng.exponential(LATE_BY_MS, records), 0).astype(np.int64)
     arrival = np.argsort(time_ms + late_ms, kind="stable")
     key, time_ms = key[arrival], START_MS + time_ms[arrival]
-    table = pa.table(
-        {
-            "partition": (key % partitions).astype(np.int32),
-            "key": _texts(rng, keys).take(pa.array(key)) if kind == "text" else _integers(rng, keys, weight)[key],
-            "ts": pa.array(time_ms * 1000, pa.timestamp("us", tz="UTC")),
-            "value": np.round(rng.gamma(2.0, 10.0, records), 2),
-        }
-    )
+    value = np.round(rng.gamma(2.0, 10.0, records), 2)
+    names = _texts(rng, keys) if kind == "text" else pa.array(_integers(rng, keys, weight))
+    columns = {
+        "partition": (key % partitions).astype(np.int32),
+        "key": names.take(pa.array(key, mask=rng.random(records) < nulls)),
+        "ts": pa.array(time_ms * 1000, pa.timestamp("us", tz="UTC")),
+        "value": pa.array(value, mask=rng.random(records) < nulls),
+    }
     path.parent.mkdir(exist_ok=True)
     part = path.with_suffix(".part")
-    pq.write_table(table, part)
+    pq.write_table(pa.table(columns), part)
     part.rename(path)
     return path
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.data import FOLDER, GAP_MS, GRACE_MS, START_MS
-from benchmarks.stream import ROCKSDB
+from benchmarks.long.stream import ROCKSDB
 
 KEYS, BATCHES, PARTITIONS = 5_000_000, 80, 4
 SPAN_MS = 40 * 60_000  # in which all of them come and go: a session lives for gap + grace and a little more
@@ -86,7 +86,7 @@ def measure() -> None:
     """Runs it in a process of its own, which prints a table, and its last quarter beside its first."""
     arrivals()
     with tempfile.TemporaryFile("w+") as log:
-        done = subprocess.run([sys.executable, "-m", "benchmarks.soak"], stderr=log, check=False)
+        done = subprocess.run([sys.executable, "-m", "benchmarks.long.soak"], stderr=log, check=False)
         log.seek(0)
         if done.returncode:
             raise RuntimeError(log.read()[-3_000:])
@@ -142,10 +142,10 @@ def _windows(shared: Path) -> int:
 
 def _query(place: Path, tell: Callable[[int, Held], None]) -> Any:
     import sessionkit as sk
-    from benchmarks.jobs import _spark
+    from benchmarks.long.stages import spark_session
     from sessionkit.spark.worker.shared_files import shared_folder
 
-    spark = _spark(memory="1g")
+    spark = spark_session(memory="1g")
     spark.conf.set("spark.sql.shuffle.partitions", PARTITIONS)
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")

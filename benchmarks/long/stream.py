@@ -52,7 +52,7 @@ def arrivals() -> Path:
     return folder
 
 
-def measure(rounds: int) -> None:
+def measure(rounds: int = 2) -> None:
     """Runs both in turn, each in a fresh process, and prints what each micro-batch took."""
     print(f"\nStreaming: {RECORDS:,} records in {BATCHES} micro-batches, {PARTITIONS} partitions, nothing written")
     arrivals()
@@ -82,7 +82,7 @@ def measure(rounds: int) -> None:
 
 def _run(side: str) -> dict[str, Any]:
     done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.stream", side], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "benchmarks.long.stream", side], capture_output=True, text=True, check=False
     )
     if done.returncode:
         raise RuntimeError(done.stderr[-3_000:])
@@ -94,9 +94,9 @@ def _query(side: str) -> dict[str, Any]:
     from pyspark.sql import functions as F
 
     import sessionkit as sk
-    from benchmarks.jobs import _spark
+    from benchmarks.long.stages import spark_session
 
-    spark = _spark()
+    spark = spark_session()
     spark.conf.set("spark.sql.shuffle.partitions", PARTITIONS)
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")

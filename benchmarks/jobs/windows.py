@@ -1,0 +1,37 @@
+"""Tumbling, hopping and sliding windows, from a file to the table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from benchmarks.jobs.sessions import Job
+from benchmarks.settings import GRACE, SLIDING_GRACE_MS
+
+
+def _aggregated(windows: Any, emit: str = "on_window_update") -> Any:
+    import sessionkit as sk
+
+    grouped = sk.group_by_key("key", timestamp="ts", partition="partition").windowed_by(windows)
+    return grouped.emit(emit).aggregate(count=sk.count(), total=sk.sum("value"))
+
+
+def time(path: str, size: str, advance: str | None = None) -> Job:
+    def call() -> Any:
+        import sessionkit as sk
+
+        windows = sk.TimeWindows(size=size, advance=advance, grace=GRACE)
+        return _aggregated(windows).run(path, trace=False, frame="arrow").table()
+
+    return call
+
+
+def sliding(path: str, seconds: int) -> Job:
+    """Final results."""
+
+    def call() -> Any:
+        import sessionkit as sk
+
+        windows = sk.SlidingWindows(time_difference=f"{seconds}s", grace_ms=SLIDING_GRACE_MS)
+        return _aggregated(windows, "on_window_close").run(path, trace=False, frame="arrow").table()
+
+    return call

@@ -1,0 +1,1 @@
+"""The results as pages and charts."""

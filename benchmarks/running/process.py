@@ -1,0 +1,36 @@
+"""A job in a process of its own, which prints what it measured as one line of JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import NamedTuple
+
+from benchmarks.model import Side
+
+
+class Measured(NamedTuple):
+    """What one process did."""
+
+    first: float  # seconds of the first call of the process, with what it imports
+    warm: float  # seconds of the fastest call after the first one; of the first call where there is no other
+    cores: float  # processor seconds of that call over its seconds
+    peak_mib: float
+    rows: int
+    records: int  # in the rows: the sum of the counts; -1 where there are none
+    total: float  # the sum of the sums
+
+
+def measured(side: Side, path: str) -> Measured:
+    """Runs a side in a fresh process.
+
+    Raises:
+        RuntimeError: The process failed; with the end of what it wrote.
+    """
+    asked = json.dumps({"job": side.job, "path": path, "options": dict(side.options), "repeats": side.repeats})
+    command = [sys.executable, "-m", "benchmarks.running.child", asked]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{side.name} ({side.job}) ended with {done.returncode}:\n{done.stderr[-3_000:]}")
+    return Measured(**json.loads(done.stdout.splitlines()[-1]))
