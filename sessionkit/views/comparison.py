@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +19,15 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, words
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views import tables
+from sessionkit.views.membership.groups import (
+    CHANGES,
+    AreSame,
+    Groups,
+    Side,
+    groups_by_place,
+    groups_by_records,
+    ranks_as_text,
+)
 from sessionkit.views.shown import picture_bundle
 
 if TYPE_CHECKING:
@@ -30,26 +37,8 @@ if TYPE_CHECKING:
     from sessionkit.run import Run
     from sessionkit.views.charts.drawing.palettes import Theme
 
-SAME, CHANGED, SPLIT, JOINED, REGROUPED, LOST, GAINED = CHANGES = (
-    "same",
-    "changed",
-    "split",
-    "joined",
-    "regrouped",
-    "lost",
-    "gained",
-)
 
-
-class Group(NamedTuple):
-    """Windows of the two runs that have records in common, as rows of their windows; and what became of them."""
-
-    what: str
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-
-
-@not_offered("bounds", "groups", "key_of", "newest_ms")
+@not_offered("groups", "newest_ms")
 @dataclass(frozen=True, repr=False)
 class Comparison:
     """What changes from the run `before` to the run `after`.
@@ -78,11 +67,11 @@ class Comparison:
         `regrouped` is several on both sides; `…_before` and `…_after` add up to the windows of each run.
         """
         kept, keeps = self._accepted
-        found: Counter[str] = Counter()
-        for group in self.groups:
-            found[group.what] += 1
-            found[f"{group.what}_before"] += len(group.before)
-            found[f"{group.what}_after"] += len(group.after)
+        groups = self.groups
+        found: dict[str, int] = {}
+        for end, weights in (("", None), ("_before", groups.before.counts), ("_after", groups.after.counts)):
+            counted = np.bincount(groups.what, weights, len(CHANGES)).astype(int).tolist()
+            found |= {f"{what}{end}": count for what, count in zip(CHANGES, counted, strict=True)}
         return {
             "records_kept_by_both": int((kept & keeps).sum()),
             "records_lost": int((kept & ~keeps).sum()),
@@ -97,20 +86,19 @@ class Comparison:
         Columns: what, partition, the key columns, start, end (of all its windows), before_count, after_count, and
         the bounds before and after as lists.
         """
-        placed = sorted(((self._place(group), group) for group in self.groups), key=itemgetter(0))
-        places, groups = [place for place, _ in placed], [group for _, group in placed]
-        bounds = [[self.bounds(side, group) for group in groups] for side in (0, 1)]
+        groups, keys = self.groups, self.before.outcome.keys
+        order = np.lexsort((groups.start_ms, ranks_as_text(keys)[groups.key], groups.partition))
         columns = {
-            "what": pa.array([group.what for group in groups], pa.string()),
-            "partition": np.array([place[0] for place in places], np.int64),
-            "key": pa.array([self.key_of(group) for group in groups], self.before.outcome.keys.type),
-            "start_ms": np.array([place[2] for place in places], np.int64),
-            "end_ms": np.array([max(end for _, end in (*b, *a)) for b, a in zip(*bounds, strict=True)], np.int64),
-            "before_count": np.array([len(group.before) for group in groups], np.int64),
-            "after_count": np.array([len(group.after) for group in groups], np.int64),
+            "what": pa.DictionaryArray.from_arrays(groups.what[order], pa.array(CHANGES)).cast(pa.string()),
+            "partition": groups.partition[order],
+            "key": keys.take(pa.array(groups.key[order])),
+            "start_ms": groups.start_ms[order],
+            "end_ms": groups.end_ms[order],
+            "before_count": groups.before.counts[order],
+            "after_count": groups.after.counts[order],
+            "before_bounds_ms": _bounds(groups.before).take(pa.array(order)),
+            "after_bounds_ms": _bounds(groups.after).take(pa.array(order)),
         }
-        for name, side in zip(("before", "after"), bounds, strict=True):
-            columns[f"{name}_bounds_ms"] = pa.array([[[*each] for each in found] for found in side], _BOUNDS)
         return tables.frame_of(columns, self.before.outcome.batch, _SHOWN)
 
     def records(self) -> Any:
@@ -120,7 +108,7 @@ class Comparison:
         batch = self.before.outcome.batch
         decision = np.where(kept[rows], self.after.trace.decision[rows], self.before.trace.decision[rows])
         columns = {
-            "what": pa.array(np.where(kept[rows], LOST, GAINED).tolist(), pa.string()),
+            "what": pa.array(np.where(kept[rows], "lost", "gained").tolist(), pa.string()),
             "partition": batch.partitions[batch.partition[rows]],
             "offset": batch.offset[rows],
             "key": batch.keys.take(pa.array(batch.key[rows], mask=batch.key[rows] < 0)),
@@ -137,13 +125,13 @@ class Comparison:
             f"{plural(c['records_gained'], 'record')} gained, {c['records_lost']:,} lost.",
         ]
         told = [
-            f"{c[CHANGED]:,} changed",
-            *([f"{c['split_before']:,} split into {c['split_after']:,}"] if c[SPLIT] else []),
-            *([f"{c['joined_before']:,} joined into {c['joined_after']:,}"] if c[JOINED] else []),
-            *([f"{c['regrouped_before']:,} regrouped as {c['regrouped_after']:,}"] if c[REGROUPED] else []),
-            f"{c[LOST]:,} lost, {c[GAINED]:,} gained",
+            f"{c['changed']:,} changed",
+            *([f"{c['split_before']:,} split into {c['split_after']:,}"] if c["split"] else []),
+            *([f"{c['joined_before']:,} joined into {c['joined_after']:,}"] if c["joined"] else []),
+            *([f"{c['regrouped_before']:,} regrouped as {c['regrouped_after']:,}"] if c["regrouped"] else []),
+            f"{c['lost']:,} lost, {c['gained']:,} gained",
         ]
-        return [*said, f"Of the {noun}s {c[SAME]:,} stay as they are; {', '.join(told)}."]
+        return [*said, f"Of the {noun}s {c['same']:,} stay as they are; {', '.join(told)}."]
 
     def figure(self, *, theme: Theme | None = None, most: int = 8) -> go.Figure:
         """The windows of the keys that change most, with those before above those after."""
@@ -160,117 +148,34 @@ class Comparison:
     # ---- how it is found
 
     @cached_property
-    def groups(self) -> list[Group]:
+    def groups(self) -> Groups:
         """Every window of both runs in one group."""
-        return list(_GROUPS[type(self.before.trace)](self))
+        return _GROUPS[type(self.before.trace)](self.before.trace, self.after.trace, self._are_same)
 
     @cached_property
     def _accepted(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         return self.before.trace.accepted, self.after.trace.accepted
 
-    def _groups_by_records(self) -> Iterator[Group]:
-        """Sessions hang together where they share a record."""
-        kept, keeps = self._accepted
-        both = kept & keeps
-        sides = [run.trace.survivor for run in (self.before, self.after)]
-        pairs = np.unique(np.stack([side[both] for side in sides]), axis=1)
-        alive = [np.unique(side[mask]) for side, mask in zip(sides, (kept, keeps), strict=True)]
-        label = _components(pairs, len(self.before.outcome.window_columns.key))
-        groups: dict[int, tuple[list[int], list[int]]] = {}
-        for row in alive[0].tolist():
-            groups.setdefault(label.get((0, row), -1 - row), ([], []))[0].append(row)
-        lone = -1 - len(self.before.outcome.window_columns.key)
-        for row in alive[1].tolist():
-            groups.setdefault(label.get((1, row), lone - row), ([], []))[1].append(row)
-        differing = self._differing_records
-        for before, after in groups.values():
-            yield Group(self._what(before, after, differing), tuple(before), tuple(after))
-
-    @cached_property
-    def _differing_records(self) -> tuple[set[int], set[int]]:
-        """Rows of the windows on each side that hold a record which the other run drops."""
-        kept, keeps = self._accepted
-        return (
-            set(self.before.trace.survivor[kept & ~keeps].tolist()),
-            set(self.after.trace.survivor[~kept & keeps].tolist()),
-        )
-
-    def _what(self, before: list[int], after: list[int], differing: tuple[set[int], set[int]]) -> str:
-        if not after:
-            return LOST
-        if not before:
-            return GAINED
-        if len(before) == len(after) == 1:
-            is_same = (
-                self._is_same(before[0], after[0]) and before[0] not in differing[0] and after[0] not in differing[1]
-            )
-            return SAME if is_same else CHANGED
-        if len(before) == 1:
-            return SPLIT
-        return JOINED if len(after) == 1 else REGROUPED
-
-    def _groups_by_place(self) -> Iterator[Group]:
-        """Time and sliding windows are known by partition, key and bounds."""
-        sides = [
-            {place: row for row, place in enumerate(zip(*(column.tolist() for column in _places(run)), strict=True))}
-            for run in (self.before, self.after)
-        ]
-        for place, row in sides[0].items():
-            other = sides[1].get(place)
-            if other is None:
-                yield Group(LOST, (row,), ())
-            else:
-                yield Group(SAME if self._is_same(row, other) else CHANGED, (row,), (other,))
-        yield from (Group(GAINED, (), (row,)) for place, row in sides[1].items() if place not in sides[0])
-
-    def _is_same(self, before: int, after: int) -> bool:
-        """True if bounds and results are the same."""
-        one, other = self.before.outcome.window_columns, self.after.outcome.window_columns
-        if (one.start_ms[before], one.end_ms[before]) != (other.start_ms[after], other.end_ms[after]):
-            return False
-        return all(
-            tables.are_equal(values[before], self._results[1][name][after]) for name, values in self._results[0].items()
-        )
-
-    @cached_property
-    def _results(self) -> list[dict[str, list[Any]]]:
-        found = []
-        for run in (self.before, self.after):
-            rows = np.arange(len(run.outcome.window_columns.key))
-            columns = {name: fold.results(rows) for name, fold in run.outcome.folds.items()}
-            found.append({n: c.to_pylist() if isinstance(c, pa.Array) else c.tolist() for n, c in columns.items()})
-        shared = found[0].keys() & found[1].keys()
-        return [{name: side[name] for name in shared} for side in found]
+    def _are_same(self, before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+        """True for each pair of windows whose bounds and results are the same."""
+        one, other = self.before.outcome, self.after.outcome
+        here, there = one.window_columns, other.window_columns
+        same = (here.start_ms[before] == there.start_ms[after]) & (here.end_ms[before] == there.end_ms[after])
+        for name in one.folds.keys() & other.folds.keys():
+            same &= tables.equal_results(one.folds[name].results(before), other.folds[name].results(after))
+        return same
 
     @property
     def newest_ms(self) -> int:
         """The last event time of all records."""
         return int(self.before.outcome.batch.timestamp_ms.max(initial=0))
 
-    def bounds(self, side: int, group: Group) -> list[tuple[int, int]]:
-        """(start, end) of the group's windows before (0) or after (1)."""
-        columns = (self.before, self.after)[side].outcome.window_columns
-        rows = group.before if side == 0 else group.after
-        return sorted((int(columns.start_ms[row]), int(columns.end_ms[row])) for row in rows)
 
-    def _place(self, group: Group) -> tuple[int, str, int]:
-        run, row = (self.before, group.before[0]) if group.before else (self.after, group.after[0])
-        columns = run.outcome.window_columns
-        start = min(start for start, _ in (*self.bounds(0, group), *self.bounds(1, group)))
-        return int(run.outcome.batch.partitions[columns.partition[row]]), str(self.key_of(group)), start
-
-    def key_of(self, group: Group) -> Any:
-        """The key of a group's windows."""
-        run, row = (self.before, group.before[0]) if group.before else (self.after, group.after[0])
-        return run.outcome.keys[int(run.outcome.window_columns.key[row])].as_py()
-
-
-_BOUNDS = pa.list_(pa.list_(pa.int64()))
 _SHOWN = {name: name.removesuffix("_ms") for name in ("start_ms", "end_ms", "before_bounds_ms", "after_bounds_ms")}
 # What makes windows of two runs belong together: the records that sessions share, or the same place.
-_GROUPS: dict[type[Trace], Callable[[Comparison], Iterator[Group]]] = {
-    SessionTrace: Comparison._groups_by_records,
-    WindowTrace: Comparison._groups_by_place,
+_GROUPS: dict[type[Trace], Callable[[Any, Any, AreSame], Groups]] = {
+    SessionTrace: groups_by_records,
+    WindowTrace: groups_by_place,
 }
 
 
@@ -315,21 +220,8 @@ def _how_many(differs: npt.NDArray[np.bool_]) -> str:
     return f"{np.count_nonzero(differs):,} of {plural(len(differs), 'record')}"
 
 
-def _places(run: Run) -> list[npt.NDArray[np.signedinteger[Any]]]:
-    columns = run.outcome.window_columns
-    partition = run.outcome.batch.partitions[columns.partition]
-    return [partition, columns.key, columns.start_ms, columns.end_ms]
-
-
-def _components(pairs: npt.NDArray[np.int64], shift: int) -> dict[tuple[int, int], int]:
-    """A label for each (side, row): rows that pairs tie together share one."""
-    parent: dict[int, int] = {}
-
-    def root(node: int) -> int:
-        while parent.setdefault(node, node) != node:
-            parent[node] = node = parent[parent[node]]
-        return node
-
-    for before, after in pairs.T.tolist():
-        parent[root(before)] = root(shift + after)
-    return {(int(node >= shift), node - shift if node >= shift else node): root(node) for node in list(parent)}
+def _bounds(side: Side) -> pa.Array:
+    """(start, end) of the windows of each group, as lists of lists."""
+    ends = np.stack([side.start_ms, side.end_ms], axis=1).ravel()
+    pairs = pa.ListArray.from_arrays(pa.array(np.arange(0, len(ends) + 1, 2), pa.int32()), pa.array(ends))
+    return pa.ListArray.from_arrays(pa.array(side.first, pa.int32()), pairs)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sessionkit.base.decisions import ADDED, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
@@ -294,6 +295,25 @@ def changelog(outcome: Outcome, strategy: str, *, old_values: bool = False) -> d
         last = columns.pop("timestamp_ms")
         columns = {**columns, **_nothing_replaced(outcome, columns), "timestamp_ms": last}
     return columns
+
+
+def equal_results(one: Column, other: Column) -> npt.NDArray[np.bool_]:
+    """`are_equal` of each row of two columns: at once where both hold numbers, or texts, of one type."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and one.dtype == other.dtype != object:
+        return (one == other) | ((one != one) & (other != other))
+    are_arrays = isinstance(one, pa.Array) and isinstance(other, pa.Array)
+    if are_arrays and one.type == other.type and not pa.types.is_nested(one.type):
+        return _are_equal_arrays(one, other)
+    rows = zip(*(column.tolist() for column in (one, other)), strict=True)
+    return np.fromiter((are_equal(*row) for row in rows), np.bool_, len(one))
+
+
+def _are_equal_arrays(one: pa.Array, other: pa.Array) -> npt.NDArray[np.bool_]:
+    equal = pc.or_(pc.equal(one, other).fill_null(False), pc.and_(one.is_null(), other.is_null()))
+    if pa.types.is_floating(one.type):
+        equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)).fill_null(False))
+    found: npt.NDArray[np.bool_] = equal.to_numpy(zero_copy_only=False)
+    return found
 
 
 def are_equal(one: Any, other: Any) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
@@ -13,6 +14,7 @@ from sessionkit.errors import shorten
 from sessionkit.views.charts.drawing.measured_text import key_label, text_width
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import dress_plain, event_time_axis
+from sessionkit.views.membership.groups import CHANGES, SAME, Groups, ranks_as_text
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -30,25 +32,19 @@ def comparison_figure(comparison: Comparison, *, theme: Theme | None, most: int)
     import plotly.graph_objects as go
 
     colours = palette(theme)
-    span = _stretch(comparison, 2 * most)
-    keys, more = _keys(comparison, span, most)
-    bars: dict[str, list[Bar]] = {}
-    for group in comparison.groups:
-        key = comparison.key_of(group)
-        if key not in keys:
-            continue
-        for side, name in ((0, "before"), (1, "after")):
-            for start, end in comparison.bounds(side, group):
-                said = (
-                    f"{group.what}: {show_duration(end - start)}, {len(group.before)} before, {len(group.after)} after"
-                )
-                bars.setdefault(group.what, []).append((_lane(key, name), start, end, said))
-    low_ms, high_ms = _whole_windows(bars, span)
+    windows = _windows(comparison.groups)
+    span = _stretch(windows, 2 * most)
+    codes, more = _keys(comparison, windows, span, most)
+    mine = np.isin(windows.key, codes)
+    low_ms, high_ms = _whole_windows(windows, mine, span)
+    shown = mine & (windows.start_ms <= high_ms) & (windows.end_ms >= low_ms)
+    keys = comparison.before.outcome.keys.take(pa.array(codes)).to_pylist()
+    bars = _told(comparison.groups, windows, np.flatnonzero(shown), dict(zip(codes.tolist(), keys, strict=True)))
     lanes = [_lane(key, name) for key in reversed(keys) for name in ("after", "before")]
     least_ms = (high_ms - low_ms) // LEAST_BAR
     figure = go.Figure([_bars(what, bars[what], least_ms, colours) for what in _STYLES if what in bars])
     notes = comparison.words()
-    if more or any(not low_ms <= start <= high_ms for mine in bars.values() for _, start, _, _ in mine):
+    if more or shown.sum() < mine.sum():
         notes = [*notes, f"shown: of {plural(len(keys), 'key')} the stretch with the most changes; table() has all"]
     left = round(max((text_width(lane, 13) for lane in lanes), default=60)) + 20
     dress_plain(figure, colours, "What changes", notes, max(len(lanes), 2) * LANE, left=left)
@@ -92,22 +88,46 @@ def _bars(what: str, bars: list[Bar], least_ms: int, colours: Palette) -> go.Bar
     )
 
 
-def _stretch(comparison: Comparison, lanes: int) -> tuple[int, int]:
+class _Windows(NamedTuple):
+    """The windows of both runs, by group, those before ahead of those after."""
+
+    group: npt.NDArray[np.int64]
+    side: npt.NDArray[np.int64]
+    key: npt.NDArray[np.int64]
+    start_ms: npt.NDArray[np.int64]
+    end_ms: npt.NDArray[np.int64]
+    changes: npt.NDArray[np.bool_]
+
+
+def _windows(groups: Groups) -> _Windows:
+    sides = (groups.before, groups.after)
+    group = np.concatenate([side.group for side in sides])
+    order = np.argsort(group, kind="stable")
+    number = np.repeat([0, 1], [len(side.rows) for side in sides])
+    start_ms, end_ms = (np.concatenate(each) for each in zip(*((s.start_ms, s.end_ms) for s in sides), strict=True))
+    group = group[order]
+    return _Windows(group, number[order], groups.key[group], start_ms[order], end_ms[order], groups.what[group] != SAME)
+
+
+def _told(groups: Groups, windows: _Windows, shown: npt.NDArray[np.intp], keys: dict[int, Any]) -> dict[str, list[Bar]]:
+    """The bars of these windows, by what became of them."""
+    bars: dict[str, list[Bar]] = {}
+    columns = (windows.group, windows.side, windows.key, windows.start_ms, windows.end_ms)
+    for group, side, key, start, end in zip(*(column[shown].tolist() for column in columns), strict=True):
+        what, many = CHANGES[groups.what[group]], (groups.before.counts[group], groups.after.counts[group])
+        said = f"{what}: {show_duration(end - start)}, {many[0]} before, {many[1]} after"
+        bars.setdefault(what, []).append((_lane(keys[key], ("before", "after")[side]), start, end, said))
+    return bars
+
+
+def _stretch(windows: _Windows, lanes: int) -> tuple[int, int]:
     """(from, to) of the stretch with the most changes in which a lane has no more bars than can be seen."""
-    every = np.array(
-        [
-            (*bounds, group.what != "same")
-            for group in comparison.groups
-            for side in (0, 1)
-            for bounds in comparison.bounds(side, group)
-        ],
-        np.int64,
-    ).reshape(-1, 3)
-    if not len(every):
+    count = len(windows.start_ms)
+    if not count:
         return 0, 1
-    low, high = int(every[:, 0].min()), int(every[:, 1].max())
-    length = (high - low) * min(1.0, MOST_WINDOWS * lanes / len(every))
-    starts = np.sort(every[every[:, 2] > 0, 0])
+    low, high = int(windows.start_ms.min()), int(windows.end_ms.max())
+    length = (high - low) * min(1.0, MOST_WINDOWS * lanes / count)
+    starts = np.sort(windows.start_ms[windows.changes])
     if length >= high - low or not len(starts):
         return low, high
     held = np.searchsorted(starts, starts + length) - np.arange(len(starts))
@@ -115,26 +135,26 @@ def _stretch(comparison: Comparison, lanes: int) -> tuple[int, int]:
     return first, int(first + length)
 
 
-def _whole_windows(bars: dict[str, list[Bar]], span: tuple[int, int]) -> tuple[int, int]:
-    """The span, made longer so that it cuts no window that changes."""
+def _whole_windows(windows: _Windows, mine: npt.NDArray[np.bool_], span: tuple[int, int]) -> tuple[int, int]:
+    """The span, made longer so that it cuts no window of these that changes."""
     low, high = span
-    cut = [(s, e) for what, mine in bars.items() if what != "same" for _, s, e, _ in mine if s <= high and e >= low]
-    return min([low, *(start for start, _ in cut)]), max([high, *(end for _, end in cut)])
+    cut = mine & windows.changes & (windows.start_ms <= high) & (windows.end_ms >= low)
+    first, last = windows.start_ms[cut].min(initial=low), windows.end_ms[cut].max(initial=high)
+    return int(first), int(last)
 
 
-def _keys(comparison: Comparison, span: tuple[int, int], most: int) -> tuple[list[Any], bool]:
-    """The keys with the most changes in this span, in the order of these; whether there are others that change."""
-    changes: Counter[Any] = Counter()
-    others = False
-    for group in comparison.groups:
-        if group.what != "same":
-            bounds = [each for side in (0, 1) for each in comparison.bounds(side, group)]
-            within = any(start <= span[1] and end >= span[0] for start, end in bounds)
-            changes[comparison.key_of(group)] += within
-            others |= not within
-    chosen = [key for key, count in changes.items() if count]
-    chosen.sort(key=lambda key: (-changes[key], str(key)))
-    return chosen[:most], others or len(chosen) > most
+def _keys(
+    comparison: Comparison, windows: _Windows, span: tuple[int, int], most: int
+) -> tuple[npt.NDArray[np.int64], bool]:
+    """Codes of the keys with the most changes in this span, in that order; whether there are others that change."""
+    groups = comparison.groups
+    within = np.zeros(len(groups), np.bool_)
+    within[windows.group[windows.changes & (windows.start_ms <= span[1]) & (windows.end_ms >= span[0])]] = True
+    counts = np.bincount(groups.key[within], minlength=len(comparison.before.outcome.keys))
+    chosen = np.flatnonzero(counts)
+    by_count = chosen[np.lexsort((ranks_as_text(comparison.before.outcome.keys)[chosen], -counts[chosen]))]
+    changing = int(np.count_nonzero(groups.what != SAME))
+    return by_count[:most], bool(changing > np.count_nonzero(within)) or len(chosen) > most
 
 
 def _lane(key: Any, side: str) -> str:

@@ -100,3 +100,70 @@ def tell_rows(found, number, start_ms, end_ms, rows, row_number, row_start_ms, r
             row_start_ms[i] = start_ms[w]
             row_end_ms[i] = end_ms[w]
             row_count[i] = rows[w]
+
+
+@compiled
+def group_tied(before, after, alive_before, alive_after):  # type: ignore[no-untyped-def]
+    """(group of each row, groups): rows of two runs that are tied together, however far, are in one group.
+
+    The i-th tie is between row `before[i]` of one run and row `after[i]` of the other. Groups are numbered as they
+    come in the rows, first those of `before`; a row that is not alive is in none: -1.
+    """
+    count = alive_before.shape[0]
+    parent = np.arange(count + alive_after.shape[0])
+    for i in range(before.shape[0]):
+        one, other = np.int64(before[i]), np.int64(count + after[i])
+        while parent[one] != one:
+            parent[one] = parent[parent[one]]
+            one = parent[one]
+        while parent[other] != other:
+            parent[other] = parent[parent[other]]
+            other = parent[other]
+        parent[max(one, other)] = min(one, other)
+    groups = 0
+    group = np.full(parent.shape[0], -1)
+    for row in range(parent.shape[0]):
+        if alive_before[row] if row < count else alive_after[row - count]:
+            root = row
+            while parent[root] != root:
+                root = parent[root]
+            if group[root] < 0:
+                group[root] = groups
+                groups += 1
+            parent[row] = root
+            group[row] = group[root]
+    return group, groups
+
+
+@compiled
+def rows_of_places(partition, key, start_ms, end_ms, other_partition, other_key, other_start_ms, other_end_ms):  # type: ignore[no-untyped-def]
+    """For each place of the second table the row of the first one that has it, -1 if none has."""
+    size = 16
+    while size < 2 * key.shape[0]:
+        size *= 2
+    taken = np.full(size, -1)
+    for row in range(key.shape[0]):
+        at = _hashed(partition[row], key[row], start_ms[row], end_ms[row]) & (size - 1)
+        while taken[at] >= 0:
+            at = (at + 1) & (size - 1)
+        taken[at] = row
+    found = np.full(other_key.shape[0], -1)
+    for row in range(other_key.shape[0]):
+        place = (other_partition[row], other_key[row], other_start_ms[row], other_end_ms[row])
+        at = _hashed(*place) & (size - 1)
+        while taken[at] >= 0:
+            mine = taken[at]
+            if (partition[mine], key[mine], start_ms[mine], end_ms[mine]) == place:
+                found[row] = mine
+                break
+            at = (at + 1) & (size - 1)
+    return found
+
+
+@compiled
+def _hashed(partition, key, start_ms, end_ms):  # type: ignore[no-untyped-def]
+    found = np.int64(partition) * 1_000_003 + key
+    found = (found * 1_000_003 + start_ms) * 1_000_003 + end_ms
+    found ^= found >> 29
+    found *= 0x1B87_3593_CC9E_2D51
+    return found ^ (found >> 32)

@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
-from sessionkit.views.comparison import CHANGES
+from sessionkit.views.membership.groups import CHANGES
+from sessionkit.views.tables import are_equal, equal_results
+from tests.interpreted import fewer
+from tests.kinds import EACH_KIND
 from tests.property.streams import draw
 
 
@@ -101,6 +105,103 @@ def test_counts_add_up(seed: int) -> None:
     mirrored = {"split": "joined", "joined": "split", "lost": "gained", "gained": "lost"}
     assert all(counts[name] == back[mirrored.get(name, name)] for name in CHANGES)
     assert len(found.table()) == sum(counts[name] for name in CHANGES)
+
+
+def _groups_one_by_one(before: Any, after: Any) -> list[tuple[str, set[Any], set[Any]]]:
+    """The groups as sets of rows, found by joining what shares a record, or else a place, until nothing changes."""
+    traces = (before.trace, after.trace)
+    rows: list[list[Any]] = [[], []]
+    if hasattr(traces[0], "survivor"):
+        both = traces[0].accepted & traces[1].accepted
+        rows = [sorted(set(trace.survivor[trace.accepted].tolist())) for trace in traces]
+        ties = set(zip(*(trace.survivor[both].tolist() for trace in traces), strict=True))
+        differing = [set(trace.survivor[trace.accepted & ~both].tolist()) for trace in traces]
+    else:
+        columns = [run.outcome.window_columns for run in (before, after)]
+        named = [run.outcome.batch.partitions for run in (before, after)]
+        places = []
+        for each, names in zip(columns, named, strict=True):
+            place = (names[each.partition], each.key, each.start_ms, each.end_ms)
+            places.append(list(zip(*(column.tolist() for column in place), strict=True)))
+        rows = [list(range(len(each))) for each in places]
+        ties = {(one, other) for one in rows[0] for other in rows[1] if places[0][one] == places[1][other]}
+        differing = [set(), set()]
+    groups = [({row}, set()) for row in rows[0]] + [(set(), {row}) for row in rows[1]]
+    for one, other in ties:
+        (here,) = (group for group in groups if one in group[0])
+        (there,) = (group for group in groups if other in group[1])
+        if here is not there:
+            groups.remove(there)
+            here[0].update(there[0])
+            here[1].update(there[1])
+    return [(_one_what(before, after, *group, differing), *group) for group in groups]
+
+
+def _one_what(before: Any, after: Any, one: set[int], other: set[int], differing: list[set[int]]) -> str:
+    if not one or not other:
+        return "lost" if one else "gained"
+    if len(one) > 1 or len(other) > 1:
+        return "split" if len(one) == 1 else "joined" if len(other) == 1 else "regrouped"
+    shown = []
+    for run, (row,) in ((before, one), (after, other)):
+        columns, chosen = run.outcome.window_columns, np.array([row])
+        results = [fold.results(chosen).tolist() for _, fold in sorted(run.outcome.folds.items())]
+        shown.append([columns.start_ms[row], columns.end_ms[row], results])
+    return "same" if are_equal(*shown) and not (one & differing[0] or other & differing[1]) else "changed"
+
+
+@pytest.mark.parametrize("kind", EACH_KIND)
+def test_groups_are_those_of_joining_one_by_one(kind: str) -> None:
+    seen: set[str] = set()
+    for seed in range(fewer(300)):
+        stream, rng = draw(seed), np.random.default_rng([seed, 5])
+        times = {"timestamp": "time", "unit": "ms", "partition": "partition", "offset": "offset", "on_bad_time": "drop"}
+        keyed = sk.group_by_key("key", **times, times="ms")
+        pair = []
+        for _ in range(2):
+            a, b = (int(each) for each in rng.integers(1, 30, 2))
+            windows = {
+                "session": sk.SessionWindows(inactivity_gap_ms=a, grace_ms=b),
+                "tumbling": sk.TimeWindows(size_ms=1 + a % 3 * 5, grace_ms=b),
+                "hopping": sk.TimeWindows(size_ms=10 + a % 2, advance_ms=4, grace_ms=b),
+                "sliding": sk.SlidingWindows(time_difference_ms=1 + a % 3 * 5, grace_ms=b),
+            }[kind]
+            aggregated = {"s": sk.sum("value"), "x": sk.mean("real"), "l": sk.last("value"), "c": sk.collect("value")}
+            pair.append(keyed.windowed_by(windows).aggregate(**aggregated).run(stream.table))
+        groups = pair[0].compare(pair[1]).groups
+        found = (
+            [
+                (CHANGES[groups.what[number]], *(set(rows.tolist()) for rows in each))
+                for number, each in enumerate(
+                    zip(*(np.split(side.rows, side.first[1:-1]) for side in (groups.before, groups.after)), strict=True)
+                )
+            ]
+            if len(groups)
+            else []
+        )
+        expected = _groups_one_by_one(*pair)
+        shown = [sorted((w, sorted(b), sorted(a)) for w, b, a in each) for each in (found, expected)]
+        assert shown[0] == shown[1], seed
+        seen |= {each[0] for each in found}
+    wanted = {"same", "changed", "lost", "gained"} | ({"split", "joined"} if kind == "session" else set())
+    assert wanted <= seen
+
+
+def test_results_are_equal_as_each_of_them_is() -> None:
+    nan = float("nan")
+    columns = [
+        (np.array([1.0, nan, nan, -0.0]), np.array([1.0, nan, 2.0, 0.0])),
+        (np.array([1, 2]), np.array([1.0, 2.5])),
+        (pa.array([1.5, nan, None, None, nan]), pa.array([1.5, nan, None, 1.0, None])),
+        (pa.array([1, None, None, 4]), pa.array([1, None, 3, 5])),
+        (pa.array(["a", None, "c"]), pa.array(["a", None, "d"])),
+        (pa.array([[1], [None], None]), pa.array([[1], [2], None])),
+        (pa.array([1, 2]), pa.array([1.0, 3.0])),
+        (pa.array([], pa.int64()), pa.array([], pa.int64())),
+    ]
+    for one, other in columns:
+        each = [are_equal(*row) for row in zip(one.tolist(), other.tolist(), strict=True)]
+        assert equal_results(one, other).tolist() == each
 
 
 def test_only_the_same_records_can_be_compared() -> None:
