@@ -54,7 +54,7 @@ def _table(options: argparse.Namespace, wanted: list[str]) -> None:
     made_on = {"sessionkit": version, **machine()}
     page = write(Path(__file__).parent if options.publish else RESULTS, chosen, kept, made_on)
     if options.publish:
-        publish(chosen, kept, made_on, rounds)
+        publish(chosen, kept, made_on)
     print(f"the results are in {page.relative_to(ROOT)}")
 
 

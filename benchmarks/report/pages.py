@@ -29,7 +29,7 @@ def write(folder: Path, topics: Sequence[Topic], kept: Kept, made_on: dict[str, 
         "`times ours` is the time of a side divided by ours in the same round: below 1 the other one is faster. "
         "`cores` is the processor time divided by the time. The work of Spark is done by Java: its memory and cores "
         "are those of Python alone.\n",
-        table(("made on", ""), made_on.items()),
+        table(("made on", ""), {**made_on, "rounds": _rounds(topics, kept)}.items()),
     ]
     for topic in topics:
         if not any(figures(topic, case, kept) for case in topic.cases):
@@ -59,9 +59,20 @@ def _chart(topic: Topic, kept: Kept) -> str:
     return bars(DRAWN[topic.name], drawn)
 
 
-def publish(topics: Sequence[Topic], kept: Kept, made_on: dict[str, str], rounds: int) -> None:
+def _rounds(topics: Sequence[Topic], kept: Kept) -> str:
+    """How many rounds the cases have."""
+    counts = sorted(
+        {each[0].rounds for topic in topics for case in topic.cases if (each := figures(topic, case, kept))}
+    )
+    words = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}" if counts else "no"
+    return f"{words} round{'' if words == '1' else 's'}"
+
+
+def publish(topics: Sequence[Topic], kept: Kept, made_on: dict[str, str]) -> None:
     """Puts the summary between the markers of the pages that show it."""
-    words = f"Medians of {rounds} rounds on {made_on['processor']}; all figures, growth tables and versions are in "
+    words = (
+        f"Medians of {_rounds(topics, kept)} on {made_on['processor']}; all figures, growth tables and versions are in "
+    )
     for name in PAGES:
         link = "[the results](benchmarks/RESULTS.md)" if "/" not in name else "[the results](../benchmarks/RESULTS.md)"
         text = f"{words}{link}.\n\n{summary(topics, kept)}"

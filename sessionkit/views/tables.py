@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.decisions import ADDED, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
+from sessionkit.base.process import in_threads
 from sessionkit.base.result_columns import TIMES
 from sessionkit.engine.outcome import Outcome
 from sessionkit.engine.processor_run import Forwarded
@@ -27,6 +29,7 @@ from sessionkit.views.loops import last_touches, order_by_place, update_rows
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 FEW_PLACES = 65_536  # a sort by counting is quick where there are not many more places than rows
+MANY_ROWS = 100_000  # from here on threads gain more than they cost
 NO_VALUE = -2  # where a row replaces no value
 
 
@@ -105,14 +108,17 @@ def _keys(outcome: Outcome, codes: npt.NDArray[np.int32]) -> pa.Array:
 def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Column]:
     """key, window_start_ms, window_end_ms, one column an aggregation, status, partition."""
     windows = outcome.window_columns
-    return {
-        "key": _keys(outcome, windows.key[rows]),
-        "window_start_ms": windows.start_ms[rows],
-        "window_end_ms": windows.end_ms[rows],
-        **{name: fold.results(rows) for name, fold in outcome.folds.items()},
-        "status": status_words(windows.merged_into[rows] >= 0, outcome.closed[rows]),
-        "partition": outcome.batch.partitions[windows.partition[rows]],
+    made: dict[str, Callable[[], Column]] = {
+        "key": lambda: _keys(outcome, windows.key[rows]),
+        "window_start_ms": lambda: windows.start_ms[rows],
+        "window_end_ms": lambda: windows.end_ms[rows],
+        **{name: partial(fold.results, rows) for name, fold in outcome.folds.items()},
+        "status": lambda: status_words(windows.merged_into[rows] >= 0, outcome.closed[rows]),
+        "partition": lambda: outcome.batch.partitions[windows.partition[rows]],
     }
+    if len(rows) < MANY_ROWS:
+        return {name: make() for name, make in made.items()}
+    return dict(zip(made, in_threads(lambda make: make(), made.values()), strict=True))
 
 
 def session_updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool = False) -> dict[str, Column]:

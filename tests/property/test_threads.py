@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sessionkit as sk
+from sessionkit.views import tables
 from tests.interpreted import fewer
 from tests.kinds import EACH_KIND, plan_of
 from tests.property.streams import draw
@@ -38,6 +39,7 @@ def _shown(plan: sk.Plan, path: str, trace: bool) -> list[pa.Table]:
 
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_many_threads_decide_as_one(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MANY_ROWS", 0)
     compared: dict[str, int] = {}
     for seed in range(fewer(RUNS // len(EACH_KIND))):
         emit: Any = ("on_window_update", "on_window_close")[seed % 2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.base.decisions import LATE
+from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import timestamps
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, problem
@@ -67,11 +67,10 @@ def assigned(trace: Trace, windows: WindowKind, timezone: str | None) -> pa.Tabl
     times = trace.batch.timestamp_ms
     left = count_rows(window, trace.ended_in, times, found, position, before, newest, rows, spent, unordered)
     told = [np.empty(count, np.int64) for _ in range(4)]
-    with ThreadPoolExecutor(max_workers=1) as aside:  # neither reads what the other writes
-        ordering = aside.submit(order_rows, found, rows, times, unordered, position) if left else None
-        tell_rows(found, _numbers(trace, rows), columns.start_ms, columns.end_ms, rows, *told)
-        if ordering is not None:
-            ordering.result()
+    side_by_side(  # neither reads what the other writes
+        lambda: tell_rows(found, _numbers(trace, rows), columns.start_ms, columns.end_ms, rows, *told),
+        lambda: order_rows(found, rows, times, unordered, position) if left else None,
+    )
     none = found < 0
     mask = none if none.any() else None
     number, start_ms, end_ms, count_of, place = (pa.array(column, mask=mask) for column in (*told, position))
