@@ -11,6 +11,7 @@ from typing import Any
 
 from numba import njit
 from numba.core import caching as numbas_caching
+from numba.core.runtime.nrt import rtsys
 
 Loop = Callable[..., Any]
 caching: Any = numbas_caching  # it carries no types
@@ -60,13 +61,19 @@ class _Places(caching.CompileResultCacheImpl):
 
 
 class _Cache(caching.FunctionCache):
-    """numba's cache, which compiles anew what it cannot read, and goes on where it cannot write."""
+    """numba's cache, which compiles anew what it cannot read, and goes on where it cannot write.
+
+    It does not load what numba needs to compile before it knows that something is to be compiled: that takes a fresh
+    process a quarter of a second.
+    """
 
     _impl_class = _Places
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            return super().load_overload(sig, target_context)
+            rtsys.initialize(target_context)  # the counts of references that arrays have
+            with self._guard_against_spurious_io_errors():
+                return self._load_overload(sig, target_context)
         except Exception:  # a file that was cut off, or may not be read: numba raises whatever its decoder raises
             self._begin_anew()
             return None

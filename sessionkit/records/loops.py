@@ -49,13 +49,16 @@ def partition_codes(numbers, most):  # type: ignore[no-untyped-def]
         if numbers[i] < 0 or numbers[i] >= most:
             return np.empty(0, np.int32), np.empty(0, np.int64)
         code_of[numbers[i]] = 0
-    seen = np.flatnonzero(code_of == 0)
-    for code in range(seen.shape[0]):
-        code_of[seen[code]] = code
+    seen, known = np.empty(most, np.int64), 0
+    for number in range(most):
+        if code_of[number] == 0:
+            seen[known] = number
+            code_of[number] = known
+            known += 1
     codes = np.empty(numbers.shape[0], np.int32)
     for i in range(numbers.shape[0]):
         codes[i] = code_of[numbers[i]]
-    return codes, seen
+    return codes, seen[:known].copy()
 
 
 @compiled

@@ -57,8 +57,8 @@ class Child:
 
     def kill(self) -> None:
         """kill -9."""
-        if self.process.pid is not None and self.process.is_alive():
-            os.kill(self.process.pid, signal.SIGKILL)
+        if self.process.pid is not None:
+            self.process.kill()  # it may have ended by itself meanwhile
         self.process.join()
         self.pipe.close()
 
