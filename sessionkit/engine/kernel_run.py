@@ -25,6 +25,7 @@ from sessionkit.engine.session_run import SessionRun
 from sessionkit.engine.window_run import WindowRun
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import BulkStore, Snapshot
+from sessionkit.trace.loops import closed_windows
 from sessionkit.trace.slots import Slots
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.feed import Feed
@@ -62,7 +63,7 @@ def run_kernel(
     decided: Any = windows.run(feed, folds, retention_ms)
     columns = form.columns(decided, state, feed, keep_offsets=keep_trace or store is not None)
     close_time = feed.stream_time_ms - windows.close_lag_ms
-    last_instant = columns.end_ms if windows.inclusive_end else columns.end_ms - 1
+    ends_before = close_time + (0 if windows.inclusive_end else 1)  # the last instant of others is before their end
     if batch.given_offset is None:
         position = position + feed.record_counts
     return Outcome(
@@ -72,7 +73,7 @@ def run_kernel(
         folds=folds,
         loaded=state,
         kept_trace=form.trace(feed, decided, keys, columns, state) if keep_trace else None,
-        closed=(last_instant < close_time[columns.partition]) & (columns.merged_into < 0),
+        closed=closed_windows(columns.end_ms, columns.partition, columns.merged_into, ends_before),
         snapshots=snapshots_after(numbers, position, feed.stream_time_ms, close_time, before),
         dropped=decision_counts(feed.counts),
         missed_count=form.missed_count(feed, decided),

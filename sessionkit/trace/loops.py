@@ -43,6 +43,15 @@ def grouped(codes, size):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def closed_windows(end_ms, partition, merged_into, close_time_ms):  # type: ignore[no-untyped-def]
+    """True for each window that ends before the close time of its partition and that no other absorbed."""
+    closed = np.empty(end_ms.shape[0], np.bool_)
+    for i in range(end_ms.shape[0]):
+        closed[i] = merged_into[i] < 0 and end_ms[i] < close_time_ms[partition[i]]
+    return closed
+
+
+@compiled
 def first_passing(first, rows, stream_time_ms, partition, instant_ms, nothing):  # type: ignore[no-untyped-def]
     """For each instant the first record of its partition with a larger stream time; `nothing` where there is none.
 

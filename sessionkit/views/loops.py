@@ -83,6 +83,23 @@ def last_touches(window, at, row):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def shown_places(rank, keys, key, partition, merged_into, closed_before, is_result):  # type: ignore[no-untyped-def]
+    """(rows, place of each): the windows that a table shows, and where they belong among `keys` a partition.
+
+    A window is shown if it is a result that no other absorbed, and was not closed before the run.
+    """
+    rows = np.empty(key.shape[0], np.int64)
+    place = np.empty(key.shape[0], np.int64)
+    n = 0
+    for i in range(key.shape[0]):
+        if merged_into[i] < 0 and closed_before[i] < 0 and is_result[i]:
+            rows[n] = i
+            place[n] = rank[key[i]] + keys * partition[i]
+            n += 1
+    return rows[:n], place[:n]
+
+
+@compiled
 def order_within(place, places, time):  # type: ignore[no-untyped-def]
     """(order by place, 0 to `places` - 1, and then time; ends of the places that are left to be sorted by time).
 

@@ -25,7 +25,7 @@ from sessionkit.trace.loops import grouped
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
 from sessionkit.trace.window_trace import WindowTrace
-from sessionkit.views.loops import last_touches, order_by_place, update_rows
+from sessionkit.views.loops import last_touches, order_by_place, shown_places, update_rows
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 FEW_PLACES = 65_536  # a sort by counting is quick where there are not many more places than rows
@@ -70,17 +70,16 @@ def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
     Left out: what was absorbed, and what came out of a store closed and was not touched.
     """
     windows = outcome.window_columns
-    rows = np.flatnonzero((windows.merged_into < 0) & (windows.closed_before < 0) & outcome.is_result)
-    rank, partition = key_ranks(outcome.keys)[windows.key[rows]], windows.partition[rows]
     keys, partitions = max(1, len(outcome.keys)), max(1, len(outcome.batch.partitions))
-    chosen: npt.NDArray[np.intp]
-    if keys * partitions <= max(len(rows), FEW_PLACES):
-        place = rank + partition.astype(np.int64) * keys
-        chosen = rows[order_by_place(place, keys * partitions, windows.start_ms[rows])]
-    else:
-        by_key = order_by_place(rank, keys, windows.start_ms[rows])
-        chosen = rows[by_key[grouped(partition[by_key], partitions)[1]]]
-    return chosen
+    few = keys * partitions <= max(len(windows.key), FEW_PLACES)
+    shown = (windows.key, windows.partition, windows.merged_into, windows.closed_before, outcome.is_result)
+    rows, place = shown_places(key_ranks(outcome.keys), keys if few else 0, *shown)
+    are_all = len(rows) == len(windows.key)
+    start_ms = windows.start_ms if are_all else windows.start_ms[rows]
+    order = order_by_place(place, keys * partitions if few else keys, start_ms)
+    if not few:
+        order = order[grouped(windows.partition[rows[order]], partitions)[1]]
+    return order if are_all else rows[order]
 
 
 def final_count(outcome: Outcome) -> int:
