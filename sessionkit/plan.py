@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,10 +11,11 @@ from sessionkit.aggregations import built_ins as agg
 from sessionkit.aggregations.contract import Aggregation, columns_read
 from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.durations import Duration, as_duration, show_duration
-from sessionkit.base.text import escape_html, html_block, is_text, keyword_arguments, literal, one_of
+from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
 from sessionkit.engine.commit import commit
 from sessionkit.engine.deployment import Clock, Deployment, deployment
 from sessionkit.engine.kernel_run import run_kernel
+from sessionkit.engine.parts.chosen_keys import checked_keys, chosen_records
 from sessionkit.engine.processor_run import memory_store, run_processor, without_null_values
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.methods import Exports
@@ -151,28 +151,8 @@ class Plan(Exports):
         Instead of names, `initializer=`, `aggregator=`, `merger=` (and `value=`) give one aggregation of your own, as
         in Kafka; its column is called "aggregate".
         """
-        if callable(named.get("initializer")):
-            parts = list(inspect.signature(agg.aggregation).parameters)
-            for name in named:
-                if name not in parts:
-                    want = f"{', '.join(parts)} alone; named ones beside it: name=sk.aggregation(…)"
-                    raise InvalidArgument(problem("one aggregation of your own has no such part", repr(name), want))
-            if missing := [name for name in parts[:3] if name not in named]:
-                raise InvalidArgument(
-                    problem("an aggregation of your own is incomplete", list(named), f"also {missing}")
-                )
-            named = {"aggregate": agg.aggregation(**named)}
-        for name, aggregation in named.items():
-            if not isinstance(aggregation, Aggregation):
-                want = f"{name}=sk.count(), sk.sum(column), sk.reduce(function, column), …"
-                raise InvalidArgument(problem(f"{name} must be an aggregation", repr(aggregation), want))
-            if not is_text(name):
-                want = "valid Unicode, without lone surrogates"
-                raise InvalidArgument(problem("this cannot be the name of a result", shorten(repr(name)), want))
-            if name in self.source.taken_names:
-                what = "this name is taken by a column of the results"
-                raise InvalidArgument(problem(what, repr(name), "another name"))
-        return dataclasses.replace(self, aggregations=tuple(named.items()))
+        checked = agg.named_aggregations(named, self.source.taken_names)
+        return dataclasses.replace(self, aggregations=tuple(checked.items()))
 
     @called_as('plan.count(); of a column: plan.aggregate(amounts=sk.collect("amount"))')
     def count(self) -> Plan:
@@ -193,6 +173,7 @@ class Plan(Exports):
         store: PlanStore | None = None,
         retention: Duration | None = None,
         trace: bool = True,
+        keys: Iterable[Any] | None = None,
         caching: bool | int = False,
         commit_every: int | Sequence[int] | None = None,
         emit_interval: Duration | None = None,
@@ -213,6 +194,8 @@ class Plan(Exports):
                 thread over the same store waits until this one has ended.
             retention: how long a window can be found again; the smallest allowed if not given.
             trace: False keeps only the windows, to save memory; then there is nothing to explain or draw.
+            keys: only the records of these keys (of several columns tuples, or the joined text), with the results that
+                they have among all others. An unknown one raises. Not with a store, rules="kafka" or on Spark.
             caching: Kafka's record cache in front of the store: True, or how many entries fit. This and the
                 options below need rules="kafka", except parallelism.
             commit_every: the task commits and flushes its cache after this many records or after these rows; else once.
@@ -224,25 +207,28 @@ class Plan(Exports):
             frame: the kind of the results, "pandas", "polars" or "arrow"; by default that of the data, or pandas.
         Returns:
             A `Run`; for a Spark DataFrame a `SparkRun` with the same views, for a streaming one a `StreamRun`.
+        Example:
+            >>> waves.run(flights, keys=["AA@LGA"])
+            Run: 1,317 records in 52 sessions (52 closed, 0 open) · 7 merges · 18 dropped · gap 1 h, grace 30 min
         """
-        one_of("rules", rules, RULES)
-        _check_parallelism(parallelism, data)
-        self.check()
-        self._check_store(store)
         options = (commit_every, emit_interval, wall_clock)
-        self.check_rules(rules, only_kafka=bool(caching) or any(option is not None for option in options))
+        only_kafka = bool(caching) or any(option is not None for option in options)
+        self._check_run(data, parallelism, rules, store, only_kafka=only_kafka)
+        named = None if keys is None else checked_keys(self.source, keys, data, rules, store)
         frame = checked_frame(frame, on_spark=is_spark_frame(data))
         if is_spark_frame(data):
             from sessionkit.spark.batch_run import start
 
             return start(self, data, rules=rules, store=store, retention=retention, parallelism=parallelism)
-        batch = read_records(data, self.source, self.value_columns(), frame=frame)
-        if rules == "kafka" and store is not None:
-            retention = self._store_retention(store, retention)
-        retention_ms = self.complete_windows.retention_ms(retention)
+        retention_ms = self._retention_ms(rules, store, retention)
+        batch = self._read(data, frame, named)
         if rules != "kafka":
             return self.run_batch(batch, store=store, retention_ms=retention_ms, trace=trace)
         return self.run_deployed(batch, store, deployment(self.strategy, retention_ms, caching, *options, len(batch)))
+
+    def _read(self, data: Any, frame: FrameKind | None, keys: list[Any] | None) -> RecordBatch:
+        batch = read_records(data, self.source, self.value_columns(), frame=frame)
+        return batch if keys is None else chosen_records(batch, keys, self.complete_windows)
 
     def run_batch(
         self,
@@ -273,6 +259,13 @@ class Plan(Exports):
             done = run_processor(windows, named, batch, state, how, self.bound())
         return Run(self, done.outcome, deployed=done.deployed, store=done.store)
 
+    def _check_run(self, data: Any, parallelism: str, rules: str, store: PlanStore | None, *, only_kafka: bool) -> None:
+        one_of("rules", rules, RULES)
+        _check_parallelism(parallelism, data)
+        self.check()
+        self._check_store(store)
+        self.check_rules(rules, only_kafka=only_kafka)
+
     def check_rules(self, rules: str, *, only_kafka: bool = False) -> None:
         """Refuses windows and options that do not exist under these rules."""
         lacking = self.complete_windows.not_in_kafka
@@ -301,15 +294,16 @@ class Plan(Exports):
         results = {f"result {name}": aggregation.code for name, aggregation in self.aggregations}
         return {"windows": repr(self.complete_windows), "keys": ", ".join(self.source.keys), **results}
 
-    @staticmethod
-    def _store_retention(store: PlanStore, retention: Duration | None) -> Duration:
-        """Under Kafka's rules the store expires by itself, so its retention is the one that counts."""
+    def _retention_ms(self, rules: str, store: PlanStore | None, retention: Duration | None) -> int:
+        """How long windows are kept. Under Kafka's rules a store expires by itself, so its retention counts."""
+        if rules != "kafka" or store is None:
+            return self.complete_windows.retention_ms(retention)
         if store.retention_ms is None or retention is not None:
             kept = "no retention" if store.retention_ms is None else f"retention {show_duration(store.retention_ms)}"
             got = f"a store with {kept}, and retention={retention!r}"
             want = "open the store with retention=, and leave it out here"
             raise InvalidArgument(problem('under rules="kafka" a store brings its own retention', got, want))
-        return as_duration(store.retention_ms)
+        return self.complete_windows.retention_ms(as_duration(store.retention_ms))
 
     def value_columns(self) -> tuple[str, ...]:
         """The columns that the aggregations read."""

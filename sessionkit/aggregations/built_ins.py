@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Mapping, Sequence
+import inspect
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -14,6 +15,7 @@ from sessionkit.aggregations.accumulators import LoopName
 from sessionkit.aggregations.contract import Aggregation, Aggregator, Initializer, Merger, Part, built_in
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import INT64_MAX
+from sessionkit.base.text import is_text
 from sessionkit.errors import InvalidArgument, NumberOverflow, problem, shorten
 from sessionkit.records.inputs.plain_columns import can_be_taken
 
@@ -290,6 +292,33 @@ def aggregation(
         aggregator=aggregator,
         merger=merger,
     )
+
+
+def named_aggregations(given: Mapping[str, Any], taken_names: Collection[str]) -> dict[str, Aggregation]:
+    """What `Plan.aggregate` was given: named aggregations, or the parts of one, which is called "aggregate" then.
+
+    Raises:
+        InvalidArgument: what is no aggregation, a part too many or too few, a name that a column of the results has.
+    """
+    if callable(given.get("initializer")):
+        parts = list(inspect.signature(aggregation).parameters)
+        for name in given:
+            if name not in parts:
+                want = f"{', '.join(parts)} alone; named ones beside it: name=sk.aggregation(…)"
+                raise InvalidArgument(problem("one aggregation of your own has no such part", repr(name), want))
+        if missing := [name for name in parts[:3] if name not in given]:
+            raise InvalidArgument(problem("an aggregation of your own is incomplete", list(given), f"also {missing}"))
+        given = {"aggregate": aggregation(**given)}
+    for name, each in given.items():
+        if not isinstance(each, Aggregation):
+            want = f"{name}=sk.count(), sk.sum(column), sk.reduce(function, column), …"
+            raise InvalidArgument(problem(f"{name} must be an aggregation", repr(each), want))
+        if not is_text(name):
+            want = "valid Unicode, without lone surrogates"
+            raise InvalidArgument(problem("this cannot be the name of a result", shorten(repr(name)), want))
+        if name in taken_names:
+            raise InvalidArgument(problem("this name is taken by a column of the results", repr(name), "another name"))
+    return dict(given)
 
 
 def _check_functions(functions: Mapping[str, object]) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY
+from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, TICK
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import ResultForm
@@ -57,6 +57,13 @@ class PythonObjects:
         return self._objects
 
 
+class ChosenFrom(NamedTuple):
+    """Where the rows of a batch stood among all records, of which it holds those of some keys, and ticks."""
+
+    place: npt.NDArray[np.int64]  # how many records of its partition came before each row
+    tick_keys: pa.Array  # the key of each tick, null for all other rows
+
+
 @dataclass(frozen=True, kw_only=True)
 class RecordBatch:
     """Records of one or more partitions in arrival order, as columns.
@@ -78,6 +85,7 @@ class RecordBatch:
     remarks: tuple[str, ...] = ()  # on how they were read
     timezone: str = "UTC"  # in which their times are told
     form: ResultForm | None = None  # of results; None shows the joined key and times in milliseconds
+    chosen_from: ChosenFrom | None = None  # None: nothing was left out
 
     def __len__(self) -> int:
         return len(self.timestamp_ms)
@@ -97,6 +105,38 @@ class RecordBatch:
             given_offset=None if self.given_offset is None else self.given_offset[rows],
             values={name: column[rows] for name, column in self.values.items()},
         )
+
+    def take(self, rows: npt.NDArray[np.intp]) -> RecordBatch:
+        """The records at these rows, in that order."""
+        chosen = self.chosen_from
+        return self.replace(
+            key=self.key[rows],
+            timestamp_ms=self.timestamp_ms[rows],
+            partition=self.partition[rows],
+            rejected=None if self.rejected is None else self.rejected[rows],
+            given_offset=None if self.given_offset is None else self.given_offset[rows],
+            values={name: taken(column, rows) for name, column in self.values.items()},
+            chosen_from=None
+            if chosen is None
+            else ChosenFrom(chosen.place[rows], chosen.tick_keys.take(pa.array(rows))),
+        )
+
+    def without_ticks(self) -> RecordBatch:
+        """The records alone, without the rows that only move stream time."""
+        return self if self.chosen_from is None else self.take(np.flatnonzero(self.rejected != TICK))
+
+    def key_at(self, row: int) -> Any:
+        """The key of the record at a row, also of one that only moves stream time here; None for a null key."""
+        code = int(self.key[row])
+        if code >= 0 or self.chosen_from is None:
+            return self.keys[code].as_py() if code >= 0 else None
+        return self.chosen_from.tick_keys[row].as_py()
+
+    def count_after(self, row: int, last: int) -> int:
+        """How many records of its partition came after the one at `row`, up to the one at `last`."""
+        if self.chosen_from is not None:
+            return int(self.chosen_from.place[last] - self.chosen_from.place[row])
+        return int(np.count_nonzero(self.partition[row + 1 : last + 1] == self.partition[row]))
 
     @property
     def usable(self) -> npt.NDArray[np.bool_]:
@@ -149,7 +189,7 @@ def batch_of(
         UnsupportedData, InvalidData: as `read_records` does.
     """
     batch = _batch_of(opened, source, value_columns, opened.frame if frame is None else frame)
-    return _in_order(batch, _by_time(batch.timestamp_ms)) if source.sort == "timestamp" else batch
+    return batch.take(_by_time(batch.timestamp_ms)) if source.sort == "timestamp" else batch
 
 
 def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], frame: FrameKind) -> RecordBatch:
@@ -234,6 +274,7 @@ def order_remarks(batch: RecordBatch, source: Source) -> list[str]:
     """A sentence where more than half of the rows, as they were given, are earlier than the row before them."""
     if source.sort:
         return []
+    batch = batch.without_ticks()
     share = steps_back(batch.partition, batch.timestamp_ms, len(batch.partitions)) / max(len(batch), 1)
     if share <= MOSTLY:
         return []
@@ -246,16 +287,6 @@ def order_remarks(batch: RecordBatch, source: Source) -> list[str]:
 def _by_time(timestamp_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
     """The rows in the order of these times; those of one time stay in their order."""
     return np.argsort(timestamp_ms, kind="stable")
-
-
-def _in_order(batch: RecordBatch, order: npt.NDArray[np.intp]) -> RecordBatch:
-    return batch.replace(
-        key=batch.key[order],
-        timestamp_ms=batch.timestamp_ms[order],
-        partition=batch.partition[order],
-        rejected=None if batch.rejected is None else batch.rejected[order],
-        values={name: taken(column, order) for name, column in batch.values.items()},
-    )
 
 
 def taken(column: pa.Array | PythonObjects, order: npt.NDArray[np.intp]) -> pa.Array | PythonObjects:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
+from sessionkit.base.text import plural
+from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, problem, shorten
 from sessionkit.records.inputs.plain_columns import with_one_dictionary
 from sessionkit.records.loops import codes_by_span
 
@@ -41,6 +42,23 @@ def encode_keys(
         keys, codes = _join(keys, codes, *parts[place], sep)
     _check_text(keys, " + ".join(names))
     return keys, codes
+
+
+def code_of_key(keys: pa.Array, key: object) -> int:
+    """The code of a key among these.
+
+    Raises:
+        UnknownRecord: it is none of them.
+    """
+    try:
+        code = keys.index(pa.scalar(key, keys.type)).as_py()
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        code = -1
+    if code < 0:
+        some = ", ".join(repr(shorten(each, 30)) for each in keys[:3].to_pylist())
+        want = f"one of {plural(len(keys), 'key')}, such as {some}" if len(keys) else "the run holds no records"
+        raise UnknownRecord(problem("this key is not in the run", repr(shorten(key)), want))
+    return int(code)
 
 
 def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[np.int32]]:

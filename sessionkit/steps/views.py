@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.decisions import BAD_TIME, LATE, NEGATIVE_TIME, NULL_KEY, TICK
+from sessionkit.base.decisions import BAD_TIME, LATE, NEGATIVE_TIME, NULL_KEY
 from sessionkit.engine.commit import alive
 from sessionkit.engine.outcome import Outcome
 from sessionkit.steps.declared_types import fit
@@ -78,10 +78,7 @@ class RecordsView:
         """Nothing is carried."""
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        trace = trace_of(outcome)
-        records = trace.records()
-        ticks = trace.decision == TICK
-        return columns_of(records.filter(pa.array(~ticks)) if ticks.any() else records)
+        return columns_of(trace_of(outcome).records())
 
     def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         return None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.decisions import DECISIONS, LATE, MERGED, OPENED, REASONS
+from sessionkit.base.decisions import DECISIONS, LATE, MERGED, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
 from sessionkit.trace.loops import bounds_after, count_updates, grouped
@@ -106,7 +106,7 @@ class SessionTrace(Trace):
     @property
     def dropped_at(self) -> npt.NDArray[np.intp]:
         """The record of each drop: each record that is in no session."""
-        return np.flatnonzero(~self.accepted)
+        return np.flatnonzero(~self.accepted & self.is_record)
 
     @property
     def updated_at(self) -> npt.NDArray[np.intp]:
@@ -160,18 +160,12 @@ class SessionTrace(Trace):
             found.append(known[start, end])
         return np.array(found, np.int64)
 
-    def records(self) -> pa.Table:
-        """One row per record: where it stood, key, times, decision, reason, window_id, merged_count (it ended)."""
+    def _in_windows(self) -> dict[str, Any]:
+        """Columns of the records: window_id, and merged_count, how many sessions each ended."""
         merged_count = np.zeros(len(self), np.int32)
         np.add.at(merged_count, self.merges.at, 1)
         window_id = np.append(self.window_columns.opened_by, NOT_YET)[self.window]
-        return pa.table(
-            {
-                **self.as_they_came(),
-                "window_id": pa.array(window_id, mask=self.window < 0),
-                "merged_count": merged_count,
-            }
-        )
+        return {"window_id": pa.array(window_id, mask=self.window < 0), "merged_count": merged_count}
 
     def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
         """One row a window: window_id, partition, key, bounds, opened_by, closed_by, merged_into, parents, status."""
@@ -207,7 +201,7 @@ class SessionTrace(Trace):
         """Each law with whether it holds. A law may rely on those before it."""
         windows, merges, opened = self.window_columns, self.merges, self.decision == OPENED
         loaded, count = windows.loaded_count, len(windows.key)
-        known = np.isin(self.decision, [*DECISIONS, *REASONS])
+        known = np.isin(self.decision, [*DECISIONS, *REASONS, TICK])
         yield "each record is accepted or dropped, with a reason", bool(known.all())
         has_window = self.window >= 0
         yield "an accepted record has a window, a dropped one has none", bool((self.accepted == has_window).all())

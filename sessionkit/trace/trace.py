@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.decisions import BAD_TIME, DECISIONS, LATE, REASONS
+from sessionkit.base.decisions import BAD_TIME, DECISIONS, LATE, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import escape_html, html_block, plural
-from sessionkit.errors import BrokenTrace, UnknownRecord, problem, shorten
+from sessionkit.errors import BrokenTrace, InvalidArgument, UnknownRecord, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.trace.loops import first_passing, grouped, stream_times
 from sessionkit.trace.slots import Slots
@@ -120,6 +120,17 @@ class Trace:
         mask: npt.NDArray[np.bool_] = self.decision < LATE
         return mask
 
+    @property
+    def is_record(self) -> npt.NDArray[np.bool_]:
+        """True for each row that is a record: not for one that only moves stream time, as records of other keys did."""
+        mask: npt.NDArray[np.bool_] = self.decision != TICK
+        return mask
+
+    @property
+    def record_count(self) -> int:
+        """How many records there are."""
+        return int(np.count_nonzero(self.is_record))
+
     @cached_property
     def late_but_kept(self) -> npt.NDArray[np.bool_]:
         """True for each record older than the close line that was kept, as a window that it falls into is open."""
@@ -192,9 +203,18 @@ class Trace:
     ) -> npt.NDArray[np.int64]:
         """The windows of a slot, by their rows, that had these bounds after these records, which never fall."""
 
-    @abstractmethod
     def records(self) -> pa.Table:
-        """One row per record."""
+        """One row per record: where it stood, key, times, decision, reason, and what it did to windows.
+
+        That is window_id and merged_count (how many sessions it ended) of sessions, else window_count and missed_count.
+        """
+        rows = pa.table({**self.as_they_came(), **self._in_windows()})
+        is_record = self.is_record
+        return rows if is_record.all() else rows.filter(pa.array(is_record))
+
+    @abstractmethod
+    def _in_windows(self) -> dict[str, Any]:
+        """Columns of the records: what each did to windows."""
 
     @abstractmethod
     def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
@@ -265,7 +285,7 @@ class Trace:
     def where(self, decision: str | None = None, reason: str | None = None) -> pa.Table:
         """The rows of `records()` with this decision ("dropped", "merged", …) or this reason ("late", …)."""
         table = self.records()
-        mask = np.ones(len(self), np.bool_)
+        mask = np.ones(len(table), np.bool_)
         for name, wanted in (("decision", decision), ("reason", reason)):
             if wanted is not None:
                 mask &= np.asarray(table[name].to_pandas() == wanted)
@@ -275,6 +295,16 @@ class Trace:
         """How many records did what, by decision and by reason; only what happened."""
         seen = np.bincount(self.decision, minlength=256)
         return {word: int(seen[code]) for code, word in {**DECISIONS, **REASONS}.items() if seen[code]}
+
+    def check_all_keys(self, call: str) -> None:
+        """Refuses what takes the records of all keys, where the run is of some.
+
+        Raises:
+            InvalidArgument: with the call that refuses.
+        """
+        if self.batch.chosen_from is not None:
+            what = f"run.{call} needs the records of all keys"
+            raise InvalidArgument(problem(what, "a run with keys=", "plan.run(data) without keys="))
 
     def check(self) -> None:
         """Verifies every law that can be told from the trace alone.
@@ -296,7 +326,7 @@ class Trace:
     def __repr__(self) -> str:
         counts = ", ".join(f"{count:,} {word}" for word, count in self.counts().items())
         windows = plural(len(self.window_columns.key), "window")
-        return f"Trace of {plural(len(self), 'record')} ({counts or 'none'}), {windows}"
+        return f"Trace of {plural(self.record_count, 'record')} ({counts or 'none'}), {windows}"
 
     def _repr_html_(self) -> str:
         text = escape_html(repr(self))

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, LATE, OPENED, REASONS
+from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, LATE, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
 from sessionkit.trace.loops import sizes_of_touches, times_of_touches
@@ -75,7 +75,7 @@ class WindowTrace(Trace):
     @property
     def dropped_at(self) -> npt.NDArray[np.intp]:
         """The record of each drop: first those that came too late for a window, once for each, then all others."""
-        return np.concatenate([self.missed.record, np.flatnonzero(~self.accepted & (self.decision != LATE))])
+        return np.concatenate([self.missed.record, np.flatnonzero((self.decision > LATE) & self.is_record)])
 
     @property
     def updated_at(self) -> npt.NDArray[np.intp]:
@@ -201,18 +201,15 @@ class WindowTrace(Trace):
         row, at = row[order], at[order]
         return Closes(at, row, windows.start_ms[row], windows.end_ms[row], np.full(len(row), INT64_MAX))
 
-    def records(self) -> pa.Table:
-        """One row per record: where it stood, key, times, decision, reason, how many windows it is in and misses."""
+    def _in_windows(self) -> dict[str, Any]:
+        """Columns of the records: window_count and missed_count, how many windows each is in and misses."""
         touches = self.touches
         counted = (touches.effect != LATE) & (touches.effect != COPIED)
         counted[1:] &= (touches.window[1:] != touches.window[:-1]) | (touches.record[1:] != touches.record[:-1])
-        return pa.table(
-            {
-                **self.as_they_came(),
-                "window_count": np.bincount(touches.record[counted], minlength=len(self)),
-                "missed_count": np.bincount(self.missed.record, minlength=len(self)),
-            }
-        )
+        return {
+            "window_count": np.bincount(touches.record[counted], minlength=len(self)),
+            "missed_count": np.bincount(self.missed.record, minlength=len(self)),
+        }
 
     def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
         """One row a window: partition, key, bounds, largest record time, opened_by, closed_by, status."""
@@ -253,7 +250,7 @@ class WindowTrace(Trace):
     def _laws(self) -> Iterator[tuple[str, bool]]:
         """Each law with whether it holds. A law may rely on those before it."""
         touches, windows = self.touches, self.window_columns
-        known = np.isin(self.decision, [OPENED, ADDED, *REASONS])
+        known = np.isin(self.decision, [OPENED, ADDED, *REASONS, TICK])
         yield "each record is accepted or dropped, with a reason", bool(known.all())
         live = touches.effect != LATE
         yield "what was missed has no window, all else has one", bool(((touches.window >= 0) == live).all())

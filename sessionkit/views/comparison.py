@@ -105,8 +105,9 @@ class Comparison:
         """One row for each record that one run keeps and the other drops: what happened to it, and the reason."""
         kept, keeps = self._accepted
         rows = np.flatnonzero(kept != keeps)
-        batch = self.before.outcome.batch
-        decision = np.where(kept[rows], self.after.trace.decision[rows], self.before.trace.decision[rows])
+        batch = self.before.outcome.batch.without_ticks()
+        before, after = (run.trace.decision[run.trace.is_record][rows] for run in (self.before, self.after))
+        decision = np.where(kept[rows], after, before)
         columns = {
             "what": pa.array(np.where(kept[rows], "lost", "gained").tolist(), pa.string()),
             "partition": batch.partitions[batch.partition[rows]],
@@ -154,7 +155,8 @@ class Comparison:
 
     @cached_property
     def _accepted(self) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        return self.before.trace.accepted, self.after.trace.accepted
+        kept, keeps = (run.trace.accepted[run.trace.is_record] for run in (self.before, self.after))
+        return kept, keeps
 
     def _are_same(self, before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """True for each pair of windows whose bounds and results are the same."""
@@ -188,7 +190,7 @@ def compare(before: Run, after: Run) -> Comparison:
     if not hasattr(after, "outcome"):
         want = "another run in this process, such as run.local(0) of a run on Spark"
         raise InvalidArgument(problem("compare takes local runs", type(after).__name__, want))
-    differing = _difference(before.outcome.batch, after.outcome.batch)
+    differing = _difference(before.outcome.batch.without_ticks(), after.outcome.batch.without_ticks())
     if differing:
         want = "run both on one frame, with the same key, times and partitions"
         raise InvalidArgument(problem("only runs of the same records can be compared", differing, want))

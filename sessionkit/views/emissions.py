@@ -219,10 +219,10 @@ def _of_key_alone(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     """The same from a run of the key's records alone: the others are ticks in it."""
     trace, only = run.trace, np.array(codes[:1])
     rows = rows_of_keys(trace.batch, only, trace.stream_time_ms, run.plan.complete_windows)
-    batch = records_of_keys(trace.batch, only, rows, trace.stream_time_ms)
+    batch = records_of_keys(trace.batch, only, rows)
     found = _of_run(run.plan.run_batch(batch, retention_ms=run.outcome.retention_ms), key, (0, codes[1]))
-    lanes = tuple(lane._replace(closed_at=tuple(rows[[*lane.closed_at]].tolist())) for lane in found.lanes)
-    return replace(found, trace=trace, code=codes, at=rows[found.at], lanes=lanes)
+    lanes = tuple(lane._replace(closed_at=tuple(rows.at[[*lane.closed_at]].tolist())) for lane in found.lanes)
+    return replace(found, trace=trace, code=codes, at=rows.at[found.at], lanes=lanes)
 
 
 def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:

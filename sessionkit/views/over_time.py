@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import plural
 from sessionkit.trace.trace import Trace
 from sessionkit.views.shown import picture_bundle
@@ -52,7 +52,8 @@ class Latency:
     @property
     def least_ms(self) -> int:
         """The smallest delay that these windows allow."""
-        return int(self.windows.close_lag_ms) + (1 if self.windows.inclusive_end else 0)
+        lag_ms = int(self.windows.close_lag_ms)
+        return lag_ms + 1 if self.windows.inclusive_end and lag_ms < INT64_MAX else lag_ms
 
     def table(self) -> Any:
         """One row per final result: key, partition, bounds, closed_by (offset), stream_time, delay_ms, waited_ms.
@@ -138,12 +139,12 @@ class OpenWindows:
 
     def table(self) -> Any:
         """One row per record: partition, offset, stream_time, open_count (in all partitions)."""
-        batch = self.trace.batch
+        batch, rows = self.trace.batch, np.flatnonzero(self.trace.is_record)
         found = {
-            "partition": batch.partitions[batch.partition],
-            "offset": batch.offset,
-            "stream_time_ms": self.trace.stream_time_ms,
-            "open_count": self.counts,
+            "partition": batch.partitions[batch.partition[rows]],
+            "offset": batch.offset[rows],
+            "stream_time_ms": self.trace.stream_time_ms[rows],
+            "open_count": self.counts[rows],
         }
         return frame_of(found, batch)
 

@@ -16,6 +16,7 @@ from sessionkit.base.decisions import (
     NULL_VALUE,
     OPENED,
     REPLAYED,
+    TICK,
 )
 from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import show_time
@@ -35,6 +36,7 @@ PLAIN = {
     NEGATIVE_TIME: 'was dropped: its time lies before 1970, and the plan says on_bad_time="drop"',
     NULL_VALUE: "was dropped: it has no value. It does not move stream time (Kafka's sliding windows skip it)",
     REPLAYED: "was skipped: the store had read up to a later offset already, so this is a replay",
+    TICK: "is of a key that this run leaves out: it is here for stream time alone",
 }
 
 
@@ -75,8 +77,9 @@ def record_name(trace: Trace, index: int) -> str:
     """The record by its offset and key, as a sentence begins."""
     batch = trace.batch
     partition = f"partition {batch.partitions[batch.partition[index]]}, " if len(batch.partitions) > 1 else ""
-    key = "no key" if batch.key[index] < 0 else f"key {shorten(trace.keys[int(batch.key[index])].as_py())}"
-    return f"Record {batch.offset[index]} ({partition}{key})"
+    key = batch.key_at(index)
+    named = "no key" if key is None else f"key {shorten(key)}"
+    return f"Record {batch.offset[index]} ({partition}{named})"
 
 
 def decision_in_words(trace: SessionTrace, windows: SessionWindows, index: int) -> str:

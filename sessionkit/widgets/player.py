@@ -110,9 +110,10 @@ class Player(Board):
 
 def _steps(scene: Plane) -> list[str]:
     """The name of each arrival: its offset, its key, its time."""
-    batch, keys, axis = scene.trace.batch, scene.trace.keys, scene.axis
+    batch, axis = scene.trace.batch, scene.axis
     names = []
     for row in scene.rows.tolist():
-        name = key_name(keys[int(batch.key[row])].as_py(), 24) if batch.key[row] >= 0 else "no key"
+        key = batch.key_at(row)
+        name = "no key" if key is None else key_name(key, 24)
         names.append(f"{int(batch.offset[row]):,} · {name} · {axis.show(int(batch.timestamp_ms[row]))}")
     return names or ["nothing"]

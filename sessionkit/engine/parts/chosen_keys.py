@@ -7,20 +7,35 @@ apart: the last one before each of them, and the first one that closes a window 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.records.batch import RecordBatch, taken
+from sessionkit.engine.processor_run import without_null_values
+from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.records.batch import ChosenFrom, RecordBatch, is_spark_frame
+from sessionkit.records.keys import code_of_key
+from sessionkit.records.source import Source
+from sessionkit.trace.loops import stream_times
+from sessionkit.trace.slots import NO_REJECTIONS
 from sessionkit.windows.contract import WindowKind
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 NONE_WAITING: Numbers = np.empty(0, np.int64)
+
+
+class Rows(NamedTuple):
+    """Some rows of a batch, rising, and how many records of its partition came before each."""
+
+    at: npt.NDArray[np.intp]
+    place: npt.NDArray[np.intp]
 
 
 class Needed(NamedTuple):
@@ -69,38 +84,73 @@ def needed_rows(
     return Needed(np.flatnonzero(wanted), waiting_ms)
 
 
-def rows_of_keys(
-    batch: RecordBatch, keys: npt.NDArray[np.intp], stream_time_ms: Numbers, windows: WindowKind
-) -> npt.NDArray[np.intp]:
+def checked_keys(source: Source, keys: Any, data: Any, rules: str, store: object) -> list[Any]:
+    """The keys that `Plan.run` was given, as they are inside.
+
+    Raises:
+        InvalidArgument: no list of keys, an empty one, or something that only a run of all keys takes.
+    """
+    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
+        raise InvalidArgument(problem("keys= takes a list of keys", shorten(repr(keys)), 'such as keys=["ada"]'))
+    named = [source.key_of(key) for key in keys]
+    if not named:
+        raise InvalidArgument(problem("keys= names no key", "an empty list", "a key, or leave it out for all"))
+    if is_spark_frame(data):
+        want = "a frame or a file that is read here, or leave keys= out"
+        raise InvalidArgument(problem("a run of some keys needs local records", "a Spark DataFrame", want))
+    for got, is_given in (("store=", store is not None), ('rules="kafka"', rules == "kafka")):
+        if is_given:  # the state would lack the other keys; Kafka's own stores and caches hold them together
+            raise InvalidArgument(problem("a run of some keys stands by itself", got, f"keys= or {got}, not both"))
+    return named
+
+
+def chosen_records(batch: RecordBatch, keys: Iterable[object], windows: WindowKind) -> RecordBatch:
+    """The records of these keys, and the ticks that they need.
+
+    Raises:
+        UnknownRecord: the batch holds no such key.
+    """
+    batch = batch if windows.takes_null_values else without_null_values(batch)
+    codes = np.unique([code_of_key(batch.keys, key) for key in keys]).astype(np.intp)
+    stair = np.empty(len(batch), np.int64)
+    rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected
+    stream_times(batch.partition, batch.timestamp_ms, rejected, np.full(len(batch.partitions), -1, np.int64), stair)
+    return records_of_keys(batch, codes, rows_of_keys(batch, codes, stair, windows))
+
+
+def rows_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], stream_time_ms: Numbers, windows: WindowKind) -> Rows:
     """The records of these keys, by their codes, and the ticks that they need; nothing came before the batch.
 
     The newest record of each of their partitions is among them. `stream_time_ms` is that after each record.
     """
     mine = np.isin(batch.key, keys)
-    found = [np.empty(0, np.intp)]
+    found, places = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
     for code in np.unique(batch.partition[mine]).tolist():
         rows = np.flatnonzero(batch.partition == code)
         own, stair = mine[rows], stream_time_ms[rows]
         times_ms = batch.timestamp_ms[rows[own & batch.usable[rows]]]
         needed = needed_rows(windows, own, times_ms, last_rises(stair, -1), stair, -1).rows
-        found.append(rows[np.union1d(needed, [len(rows) - 1])])
-    return np.sort(np.concatenate(found))
+        places.append(np.union1d(needed, [len(rows) - 1]))
+        found.append(rows[places[-1]])
+    at, place = np.concatenate(found), np.concatenate(places)
+    order = np.argsort(at)
+    return Rows(at[order], place[order] if batch.chosen_from is None else batch.chosen_from.place[at[order]])
 
 
-def records_of_keys(
-    batch: RecordBatch, keys: npt.NDArray[np.intp], rows: npt.NDArray[np.intp], stream_time_ms: Numbers
-) -> RecordBatch:
+def records_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], rows: Rows) -> RecordBatch:
     """A batch of these rows alone, in which those of other keys are ticks."""
     number = np.full(len(batch.keys) + 1, -1, np.int32)
     number[keys] = np.arange(len(keys))
-    key = number[batch.key[rows]]
-    rejected = np.zeros(len(rows), np.uint8) if batch.rejected is None else batch.rejected[rows]
-    return batch.replace(
+    chosen = batch.replace(given_offset=batch.offset).take(rows.at)
+    key, rejected = number[chosen.key], np.zeros(len(rows.at), np.uint8) if chosen.rejected is None else chosen.rejected
+    moves = (rejected == 0) | (rejected == TICK)
+    tick_keys = batch.keys.take(pa.array(chosen.key, mask=(key >= 0) | (chosen.key < 0)))
+    if chosen.chosen_from is not None:
+        tick_keys = pc.coalesce(tick_keys, chosen.chosen_from.tick_keys)
+    return chosen.replace(
         keys=batch.keys.take(pa.array(keys)),
         key=key,
-        timestamp_ms=np.where(key < 0, stream_time_ms[rows], batch.timestamp_ms[rows]),
-        partition=batch.partition[rows],
+        timestamp_ms=np.where((key < 0) & ~moves, -1, chosen.timestamp_ms),
         rejected=np.where(key < 0, np.uint8(TICK), rejected),
-        given_offset=batch.offset[rows],
-        values={name: taken(column, rows) for name, column in batch.values.items()},
+        chosen_from=ChosenFrom(rows.place, tick_keys),
     )

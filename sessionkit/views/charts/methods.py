@@ -113,10 +113,12 @@ class Pictures:
 
         Raises:
             NotKept: the run was started with `trace=False`.
+            InvalidArgument: the run is of some keys.
         Example:
             >>> plan.run(monday).partition_times()
             There is one partition: nothing is ahead of it or behind it.
         """
+        self.trace.check_all_keys("partition_times")
         return PartitionTimes(self.trace, self._windows)
 
     @called_as('run.write_html("clicks.html")')

@@ -156,7 +156,7 @@ def _open(trace: Trace, windows: WindowKind, row: int, at: Callable[[int], str])
     since = ""
     if len(mine):
         mover = int(mine[np.searchsorted(trace.stream_time_ms[mine], trace.stream_time_ms[mine[-1]])])
-        behind = len(mine) - 1 - int(np.searchsorted(mine, mover))
+        behind = trace.batch.count_after(mover, int(mine[-1]))
         later = f"; the {plural(behind, 'record')} after it did not move it on" if behind else ""
         since = f" Record {trace.batch.offset[mover]}{_where(trace, row)} was the last to move it{later}."
     return (

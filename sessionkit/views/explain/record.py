@@ -141,8 +141,8 @@ def far_ahead(trace: Trace) -> list[str]:
     """
     batch = trace.batch
     found: list[str] = []
-    if np.count_nonzero(trace.decision == LATE) < MANY_LATE:
-        return found
+    if np.count_nonzero(trace.decision == LATE) < MANY_LATE or batch.chosen_from is not None:
+        return found  # the others are not all there
     usable = np.ones(len(trace), np.bool_) if batch.rejected is None else batch.rejected == 0
     for p in range(len(batch.partitions)):
         rows = np.flatnonzero((batch.partition == p) & usable)

@@ -37,6 +37,7 @@ def assigned_names(windows: WindowKind, *, times: str = "timestamp") -> list[str
 
 def assign(data: Any, trace: Trace, windows: WindowKind, source: Source) -> Any:
     """The rows that a run was made of, with the window that each is in: see `Run.assign`."""
+    trace.check_all_keys("assign")
     opened = open_whole(data, source)
     table = plain_table(opened.table)
     times = to_milliseconds(table[source.timestamp], source)[0]

@@ -108,10 +108,13 @@ class Groups:
 def groups_by_records(before: SessionTrace, after: SessionTrace, are_same: AreSame) -> Groups:
     """Sessions hang together where they share a record; a record that only one run keeps changes its session."""
     traces = (before, after)
-    shared = before.accepted & after.accepted
-    tied = [trace.survivor[shared] for trace in traces]
-    alive = [_marked(trace, trace.accepted) for trace in traces]
-    differs = [_marked(trace, trace.accepted & ~shared) for trace in traces]
+    window = [trace.survivor[trace.is_record] for trace in traces]  # what only moves stream time differs between them
+    kept = [rows >= 0 for rows in window]
+    shared = kept[0] & kept[1]
+    tied = [rows[shared] for rows in window]
+    count = [len(trace.window_columns.key) for trace in traces]
+    alive = [_marked(*each) for each in zip(count, window, kept, strict=True)]
+    differs = [_marked(each, rows, mine & ~shared) for each, rows, mine in zip(count, window, kept, strict=True)]
     group, size = group_tied(*tied, *alive)
     labels = np.split(group, [len(alive[0])])
 
@@ -131,10 +134,10 @@ def groups_by_place(before: Trace, after: Trace, are_same: AreSame) -> Groups:
     return _told(traces, [np.arange(count), found], count + int(lone.sum()), are_same)
 
 
-def _marked(trace: SessionTrace, records: Flags) -> Flags:
-    """True for each window that one of these records ended up in."""
-    marked = np.zeros(len(trace.window_columns.key), np.bool_)
-    marked[trace.survivor[records]] = True
+def _marked(count: int, window: Numbers, records: Flags) -> Flags:
+    """True for each of so many windows that one of these records ended up in."""
+    marked = np.zeros(count, np.bool_)
+    marked[window[records]] = True
     return marked
 
 

@@ -65,7 +65,7 @@ class Lineage:
     def records(self) -> Any:
         """Every record that is in the session in the end: offset, time, decision, the session that it came to."""
         trace = self.trace
-        mine = pa.array(trace.survivor == self.row)
+        mine = pa.array((trace.survivor == self.row)[trace.is_record])
         table = trace.records().filter(mine).drop_columns(["reason"])
         return frame_of(table, trace.batch)
 

@@ -63,15 +63,16 @@ def sample(
             want = f"fewer keys, or most_records={len(found)}"
             got = f"{len(found):,} records with most_records={most_records:,}"
             raise InvalidArgument(problem("the records of these keys are too many for a page", got, want))
-        return Sample(found, ordered(asked), count, len(trace), was_asked=True)
-    if len(trace) <= most_records:
-        return Sample(np.arange(len(trace)), ordered(np.arange(count)), count, len(trace), was_asked=False)
+        return Sample(found, ordered(asked), count, trace.record_count, was_asked=True)
+    if trace.record_count <= most_records:
+        rows = np.flatnonzero(trace.is_record)
+        return Sample(rows, ordered(np.arange(count)), count, len(rows), was_asked=False)
     drawn = _drawn(np.bincount(key[key >= 0], minlength=count), key_code(trace, most_eventful), most_records)
     if not len(drawn):
         fewest = int(np.bincount(key[key >= 0], minlength=count).min())
         want = f"most_records={fewest} or more: a page carries all records of a key"
         raise InvalidArgument(problem("no key has so few records", f"most_records={most_records}", want))
-    return Sample(_of_keys(key, drawn, count), ordered(drawn), count, len(trace), was_asked=False)
+    return Sample(_of_keys(key, drawn, count), ordered(drawn), count, trace.record_count, was_asked=False)
 
 
 def _by_name(trace: Trace, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:

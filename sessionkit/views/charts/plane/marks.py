@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.decisions import LATE
+from sessionkit.base.decisions import LATE, TICK
 from sessionkit.base.text import escape_label
 from sessionkit.views.charts.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks
 from sessionkit.views.charts.scenes.key_rows import Rows
@@ -115,7 +115,9 @@ def has_many(scene: Plane) -> bool:
 def other_keys(scene: Plane) -> Drawn:
     """Small dots for the records of other keys."""
     batch, trace = scene.trace.batch, scene.trace
-    other = scene.rows[(batch.key[scene.rows] != scene.history.key) & (trace.decision[scene.rows] <= LATE)]
+    decision, timed = trace.decision[scene.rows], batch.timestamp_ms[scene.rows] >= 0
+    is_seen = (decision <= LATE) | ((decision == TICK) & timed)
+    other = scene.rows[(batch.key[scene.rows] != scene.history.key) & is_seen]
     dots = {"size": 6 if mark_size(scene) > 9 else 4, "color": scene.colours.other, "line": {"width": 0}}
     return points(scene, other, "other keys move stream time, too", 70, _other_words(scene, other), **dots)
 
@@ -134,9 +136,8 @@ def cap_middles(scene: Plane) -> Drawn:
 
 
 def _other_words(scene: Plane, records: Rows) -> list[str]:
-    batch, keys = scene.trace.batch, scene.trace.keys
-    names: dict[int, str] = {}
-    for code in np.unique(batch.key[records]).tolist():
-        names[code] = escape_label(keys[code].as_py()) if code >= 0 else "none"
-    columns = (batch.key[records].tolist(), batch.offset[records].tolist(), batch.timestamp_ms[records].tolist())
-    return [f"offset {at:,}: key {names[code]}<br>{scene.axis.show(ms)}" for code, at, ms in zip(*columns, strict=True)]
+    batch = scene.trace.batch
+    keys = [batch.key_at(row) for row in records.tolist()]
+    names = ["none" if key is None else escape_label(key) for key in keys]
+    columns = (names, batch.offset[records].tolist(), batch.timestamp_ms[records].tolist())
+    return [f"offset {at:,}: key {name}<br>{scene.axis.show(ms)}" for name, at, ms in zip(*columns, strict=True)]

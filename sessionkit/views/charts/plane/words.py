@@ -44,11 +44,9 @@ def _left_out(scene: Plane) -> list[str]:
             f"shown: offsets {offset[rows[0]]:,} to {offset[rows[-1]]:,} of {offset[everything[0]]:,} to"
             f" {offset[everything[-1]]:,} (first=, last= show others)"
         )
-        span = everything[(everything >= rows[0]) & (everything <= rows[-1])]
-        if len(rows) < len(span):
-            notes.append(
-                f"without {plural(len(span) - len(rows), 'record')} of other keys that moved little or nothing"
-            )
+    left_out = trace.batch.count_after(int(rows[0]), int(rows[-1])) + 1 - len(rows)
+    if left_out:
+        notes.append(f"without {plural(left_out, 'record')} of other keys that moved little or nothing")
     if any(life.steps[0][0] < 0 for life in scene.lives):
         notes.append("what starts at the lower edge began earlier")
     counts = partition_counts(trace, history.key)

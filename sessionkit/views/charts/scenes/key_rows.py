@@ -9,11 +9,11 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem, shorten
+from sessionkit.records.keys import code_of_key
 from sessionkit.trace.trace import Trace
 
 Rows = npt.NDArray[np.int64]
@@ -285,19 +285,7 @@ def key_code(trace: Trace, key: object) -> int:
     Raises:
         UnknownRecord: the run holds no such key.
     """
-    try:
-        code = trace.keys.index(pa.scalar(key, trace.keys.type)).as_py()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        code = -1
-    if code < 0:
-        some = ", ".join(repr(shorten(each, 30)) for each in trace.keys[:3].to_pylist())
-        want = (
-            f"one of {plural(len(trace.keys), 'key')}, such as {some}"
-            if len(trace.keys)
-            else "the run holds no records"
-        )
-        raise UnknownRecord(problem("this key is not in the run", repr(shorten(key)), want))
-    return int(code)
+    return code_of_key(trace.keys, key)
 
 
 def partition_code(trace: Trace, key: int, partition: int | None) -> int:
