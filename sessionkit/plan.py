@@ -195,7 +195,7 @@ class Plan(Exports):
             retention: how long a window can be found again; the smallest allowed if not given.
             trace: False keeps only the windows, to save memory; then there is nothing to explain or draw.
             keys: only the records of these keys (of several columns tuples, or the joined text), with the results that
-                they have among all others. An unknown one raises. Not with a store, rules="kafka" or on Spark.
+                they have among all others. An unknown one raises. Not with a store or rules="kafka"; on Spark: `run.of`.
             caching: Kafka's record cache in front of the store: True, or how many entries fit. This and the
                 options below need rules="kafka", except parallelism.
             commit_every: the task commits and flushes its cache after this many records or after these rows; else once.

@@ -235,44 +235,53 @@ def _comparable(pool: pa.Array) -> npt.NDArray[Any]:
     return _numbers(pool, pa.int64())
 
 
-class Chain:
-    """Collect: the values of each window as a chain, so that a merge costs one link.
+class Lists:
+    """Collect: of each value the window that received it and its place in that window's list.
 
-    A link holds the place of a value. Where a record is in one window its link has the record's own number; touches
-    make links of their own, as a record can be in many windows.
+    What stands there is a link. Where a record is in one window its link has the record's own number; touches make
+    links of their own, as a record can be in many windows.
     """
 
     def __init__(self, column: pa.Array, loaded: pa.Array) -> None:
         flat = loaded.flatten() if len(loaded) else column.slice(0, 0)
         self._pool = pa.concat_arrays([flat.cast(column.type), column])
         self._base = len(flat)
-        lengths = np.asarray(pc.list_value_length(loaded), np.int64)
-        ends = np.cumsum(lengths)
-        self._first = np.where(lengths > 0, ends - lengths, NOTHING)
-        self._last = ends - 1
-        self._following = np.arange(1, len(self._pool) + 1)
-        self._places: list[npt.NDArray[np.int64]] | None = None  # of the values, link by link, once there are touches
+        self._length = np.asarray(pc.list_value_length(loaded).fill_null(0), np.int64)
+        self._into, self._behind = np.full(len(loaded), NOTHING, np.int64), np.zeros(len(loaded), np.int64)
+        begin = np.cumsum(self._length) - self._length
+        self._window = np.full(len(self._pool), NOTHING, np.int32)
+        self._window[: self._base] = np.repeat(np.arange(len(loaded)), self._length)
+        self._place = np.zeros(len(self._pool), np.int32)
+        self._place[: self._base] = np.arange(self._base) - np.repeat(begin, self._length)
+        self._values: list[npt.NDArray[np.int64]] | None = None  # places of the links' values, once there are touches
         self._links = self._base
 
     def grow(self, windows: int) -> None:
-        self._first = _enlarged(self._first, windows, NOTHING)
-        self._last = _enlarged(self._last, windows, NOTHING)
+        self._length = _enlarged(self._length, windows, 0)
+        self._into, self._behind = _enlarged(self._into, windows, NOTHING), _enlarged(self._behind, windows, 0)
 
     def feed(self, window: Rows, merges: Merges, lo: int) -> None:
-        loops.fold_chains(window, merges, self._base + lo, self._first, self._last, self._following)
+        self._fold(window, merges, self._base + lo)
 
     def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
-        if self._places is None:
-            self._places = [np.arange(self._base)]
-        self._following = _enlarged(self._following, self._links + len(record), NOTHING)
-        loops.fold_chains(window, _no_merges(), self._links, self._first, self._last, self._following)
-        self._places.append(np.asarray(self._base + lo + record, np.int64))
+        if self._values is None:
+            self._values = [np.arange(self._base)]
+        self._window = _enlarged(self._window, self._links + len(record), NOTHING)
+        self._place = _enlarged(self._place, self._links + len(record), 0)
+        self._fold(window, _no_merges(), self._links)
+        self._values.append(np.asarray(self._base + lo + record, np.int64))
         self._links += len(record)
 
+    def _fold(self, window: Rows, merges: Merges, first: int) -> None:
+        here = slice(first, first + len(window))
+        self._window[here] = window
+        loops.fold_lists(self._window[here], merges, self._length, self._into, self._behind, self._place[here])
+
     def at(self, rows: Rows) -> pa.Array:
-        ends, links = loops.unchain(np.asarray(rows), self._first, self._last, self._following)
-        positions = links if self._places is None else np.concatenate(self._places)[links]
-        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), self._pool.take(pa.array(positions)))
+        loops.shorten_ways(self._into, self._behind)
+        ends, links = loops.listed(np.asarray(rows), self._length, self._into, self._behind, self._window, self._place)
+        values = links if self._values is None else np.concatenate(self._values)[links]
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), self._pool.take(pa.array(values)))
 
     def feed_spans(self, spans: Spans) -> None:
         raise AssertionError("a list is made of touches, see CompiledFold.takes_spans")
@@ -329,5 +338,5 @@ LOOPS: dict[LoopName, Loop] = {
     "max": Loop(lambda column, loaded: Position(column, loaded, "max"), _same_type),
     "first": Loop(lambda column, loaded: Position(column, loaded, "first"), _same_type),
     "last": Loop(lambda column, loaded: Position(column, loaded, "last"), _same_type),
-    "collect": Loop(Chain, pa.list_, knows_every_step=False),
+    "collect": Loop(Lists, pa.list_, knows_every_step=False),
 }

@@ -147,10 +147,12 @@ def fold_position(window, merges, base, valid, last, position, running):  # type
 
 
 @compiled_loop
-def fold_chains(window, merges, base, first, last, following):  # type: ignore[no-untyped-def]
-    """Chains the values of each window: `first` and `last` a window, `following` a value; a merge joins two chains.
+def fold_lists(window, merges, length, into, behind, place):  # type: ignore[no-untyped-def]
+    """Places the values in the lists of their windows; a merge puts one list behind another.
 
-    `window` int32 (n,), `merges` (m,), `base` an integer, `first` and `last` int64 (w,), `following` int64 (p,).
+    `window` int32 (n,), `merges` (m,), `length` and `into` and `behind` int64 (w,): how many values a list has, of an
+    absorbed window the one that took it, and how many values stood there before its own. `place` int32 (n,) receives
+    the place of each value in its list.
     """
     m = 0
     for i in range(window.shape[0]):
@@ -159,40 +161,60 @@ def fold_chains(window, merges, base, first, last, following):  # type: ignore[n
             continue
         if m < merges.at.shape[0] and merges.at[m] == i:
             other = merges.absorbed[m]
-            if first[other] != NOTHING:
-                if first[w] == NOTHING:
-                    first[w] = first[other]
-                else:
-                    following[last[w]] = first[other]
-                last[w] = last[other]
+            into[other] = w
+            behind[other] = length[w]
+            length[w] += length[other]
             m += 1
-        if first[w] == NOTHING:
-            first[w] = base + i
-        else:
-            following[last[w]] = base + i
-        last[w] = base + i
+        place[i] = length[w]
+        length[w] += 1
 
 
 @compiled
-def unchain(rows, first, last, following):  # type: ignore[no-untyped-def]
-    """(ends, positions): the chains of `rows`, one behind the other.
+def shorten_ways(into, behind):  # type: ignore[no-untyped-def]
+    """Leads each absorbed window straight to the one that stands, with all that stood before its values there.
 
-    `rows` integers (r,), `first` and `last` int64 (w,), `following` int64 (p,); `ends` are int64 (r + 1,).
+    `into` and `behind` int64 (w,), as of `fold_lists`; both are changed.
+    """
+    for w in range(into.shape[0]):
+        root, total = w, np.int64(0)
+        while into[root] != NOTHING:
+            total += behind[root]
+            root = into[root]
+        step = w
+        while step != root:
+            following, own = into[step], behind[step]
+            into[step], behind[step] = root, total
+            total -= own
+            step = following
+
+
+@compiled
+def listed(rows, length, into, behind, window, place):  # type: ignore[no-untyped-def]
+    """(ends, links): the lists of `rows`, one behind the other, by the numbers of their links.
+
+    `rows` integers (r,), `window` and `place` int32 (p,): the window of each link (-1: none), and its place in the list
+    of it; the others as `shorten_ways` leaves them. `ends` are int64 (r + 1,).
     """
     ends = np.zeros(rows.shape[0] + 1, np.int64)
+    first = np.full(length.shape[0], NOTHING, np.int64)
     for at in range(rows.shape[0]):
-        length = 0
-        position = first[rows[at]]
-        while position != NOTHING:
-            length += 1
-            if position == last[rows[at]]:
-                break
-            position = following[position]
-        ends[at + 1] = ends[at] + length
-    positions = np.empty(ends[-1], np.int64)
-    for at in range(rows.shape[0]):
-        position = first[rows[at]]
-        for place in range(ends[at], ends[at + 1]):
-            positions[place] = position
-            position = following[position]
-    return ends, positions
+        if first[rows[at]] == NOTHING:
+            first[rows[at]] = ends[at]
+        ends[at + 1] = ends[at] + length[rows[at]]
+    links = np.empty(ends[-1], np.int64)
+    for link in range(window.shape[0]):
+        w = window[link]
+        if w < 0:
+            continue
+        before = np.int64(0)
+        if into[w] != NOTHING:
+            before = behind[w]
+            w = into[w]
+        if first[w] != NOTHING:
+            links[first[w] + before + place[link]] = link
+    for at in range(rows.shape[0]):  # a window that is asked for twice
+        shift = ends[at] - first[rows[at]]
+        if shift:
+            for to in range(ends[at], ends[at + 1]):
+                links[to] = links[to - shift]
+    return ends, links

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +21,22 @@ from sessionkit.windows.sliding.structure import SlidingStructure
 
 ValueColumn: TypeAlias = pa.Array | PythonObjects
 Stored: TypeAlias = npt.NDArray[np.object_] | pa.Array  # what a store had of the windows that were loaded
-Describe: TypeAlias = Callable[[int], tuple[Any, str]]  # the key of a record, and where it came from in words
+
+
+class Described(Protocol):
+    """What Python functions, and the errors in them, need to know of the records."""
+
+    def keys(self, lo: int, count: int) -> list[Any]:
+        """The keys of `count` records from `lo` on."""
+
+    def words(self, record: int) -> str:
+        """Where a record came from."""
 
 
 class CompiledFold:
     """An aggregation that compiles over a run: the accumulators of its parts, fed chunk by chunk."""
 
-    def __init__(self, aggregation: Aggregation, column: pa.Array | None, loaded: Stored, describe: Describe) -> None:
+    def __init__(self, aggregation: Aggregation, column: pa.Array | None, loaded: Stored, described: Described) -> None:
         self._aggregation = aggregation
         kind = None if column is None else column.type
         self._part_types, self._result_type = aggregation.part_types(kind), aggregation.result_type(kind)
@@ -38,7 +47,7 @@ class CompiledFold:
         ]
         # Every prefix of every list has no compact form: a changelog of lists is left to the Python functions.
         every_step = all(LOOPS[part.loop].knows_every_step for part in aggregation.parts)
-        self._calls = None if every_step else PythonFold(aggregation, column, loaded, describe)
+        self._calls = None if every_step else PythonFold(aggregation, column, loaded, described)
         self._made_by_calls = False  # sliding windows copy lists from each other
 
     def grow(self, windows: int) -> None:
@@ -138,9 +147,9 @@ class PythonFold:
     takes_spans = False  # the calls are made in the order of arrival
 
     def __init__(
-        self, aggregation: Aggregation, column: ValueColumn | None, loaded: Stored, describe: Describe
+        self, aggregation: Aggregation, column: ValueColumn | None, loaded: Stored, described: Described
     ) -> None:
-        self._aggregation, self._column, self._describe = aggregation, column, describe
+        self._aggregation, self._column, self._described = aggregation, column, described
         self._loaded = loaded.to_pylist() if isinstance(loaded, pa.Array) else list(loaded)
         self._state: dict[int, Any] = dict(enumerate(self._loaded))
 
@@ -152,24 +161,25 @@ class PythonFold:
         for _ in self._steps(self._state, window, merges, lo):
             pass
 
-    def _steps(self, state: dict[int, Any], window: Rows, merges: Merges, lo: int) -> Any:
+    def _steps(self, state: dict[int, Any], window: Rows, merges: Merges, lo: int) -> Iterator[tuple[int, Any]]:
         a, absorbed = self._aggregation, dict(zip(merges.at.tolist(), merges.absorbed.tolist(), strict=True))
-        values = record_values(self._column, lo, len(window))
-        for i in np.flatnonzero(window >= 0).tolist():
-            w = int(window[i])
-            key, where = self._describe(lo + i)
+        initializer, aggregator, merger = a.initializer, a.aggregator, a.merger
+        keys, values = self._described.keys(lo, len(window)), record_values(self._column, lo, len(window))
+        for i, (w, key, value) in enumerate(zip(window.tolist(), keys, values, strict=True)):
+            if w < 0:
+                continue
             try:
-                aggregate = a.initializer()
+                aggregate = initializer()
                 if w in state:
-                    aggregate = a.merger(key, aggregate, state[w])
+                    aggregate = merger(key, aggregate, state[w])
                 if i in absorbed:
-                    aggregate = a.merger(key, aggregate, state[absorbed[i]])
-                state[w] = a.aggregator(key, values[i], aggregate)
+                    aggregate = merger(key, aggregate, state[absorbed[i]])
+                state[w] = aggregate = aggregator(key, value, aggregate)
             except NumberOverflow:
                 raise
             except Exception as error:
-                raise function_failed(a.code, where, error) from error
-            yield i, state[w]
+                raise function_failed(a.code, self._described.words(lo + i), error) from error
+            yield i, aggregate
 
     def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
         """Adds record `lo + record[j]` to window `window[j]`, for every j in this order."""
@@ -185,7 +195,8 @@ class PythonFold:
             pass
 
     def _touch_steps(self, state: dict[int, Any], touches: Touches) -> Any:
-        a, values = self._aggregation, record_values(self._column, 0, int(touches.record.max(initial=-1)) + 1)
+        count = int(touches.record.max(initial=-1)) + 1
+        a, keys, values = self._aggregation, self._described.keys(0, count), record_values(self._column, 0, count)
         columns = (touches.record, touches.window, touches.effect, touches.source)
         record = -1
         before: dict[int, Any] = {}  # what the windows that the record has met so far held before it
@@ -194,7 +205,6 @@ class PythonFold:
                 record, before = i, {}
             if w < 0:
                 continue
-            key, where = self._describe(i)
             try:
                 if source >= 0:
                     base = before.get(source, state[source])
@@ -204,11 +214,11 @@ class PythonFold:
                     base = state[w]
                 if w in state:
                     before.setdefault(w, state[w])
-                state[w] = base if effect == COPIED else a.aggregator(key, values[i], base)
+                state[w] = base if effect == COPIED else a.aggregator(keys[i], values[i], base)
             except NumberOverflow:
                 raise
             except Exception as error:
-                raise function_failed(a.code, where, error) from error
+                raise function_failed(a.code, self._described.words(i), error) from error
             yield j, state[w]
 
     def running_touches(self, touches: Touches) -> npt.NDArray[np.object_]:
@@ -220,11 +230,11 @@ class PythonFold:
 
     def aggregates(self, rows: Rows) -> npt.NDArray[np.object_]:
         """What a store keeps for the windows at `rows`."""
-        return python_objects([self._state.get(int(row)) for row in rows])
+        return python_objects([self._state.get(row) for row in rows.tolist()])
 
     def results(self, rows: Rows) -> npt.NDArray[np.object_]:
         """What a user sees for the windows at `rows`."""
-        return python_objects([self._aggregation.result(self._state.get(int(row))) for row in rows])
+        return python_objects([self._aggregation.result(self._state.get(row)) for row in rows.tolist()])
 
     def loaded_results(self) -> npt.NDArray[np.object_]:
         """The results of the windows that came from a store, as they came."""
@@ -297,13 +307,15 @@ def value_column(aggregation: Aggregation, values: Mapping[str, ValueColumn]) ->
     return pa.StructArray.from_arrays(columns, names)
 
 
-def make_fold(aggregation: Aggregation, values: Mapping[str, ValueColumn], loaded: Stored, describe: Describe) -> Fold:
+def make_fold(
+    aggregation: Aggregation, values: Mapping[str, ValueColumn], loaded: Stored, described: Described
+) -> Fold:
     """The fold of an aggregation over a run: compiled where it says how."""
     column = value_column(aggregation, values)
     if not aggregation.parts:
-        return PythonFold(aggregation, column, loaded, describe)
+        return PythonFold(aggregation, column, loaded, described)
     try:
-        return CompiledFold(aggregation, column, loaded, describe)
+        return CompiledFold(aggregation, column, loaded, described)
     except pa.ArrowInvalid as error:  # an unsigned number from 2**63 on
         what = f"{aggregation.code} found a number that does not fit into 64 bits"
         raise NumberOverflow(problem(what, shorten(error, 120), "cast the column to float")) from error

@@ -75,7 +75,7 @@ def _closed_by(outcome: Outcome, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.i
     """
     windows = outcome.window_columns
     if outcome.kept_trace is not None:
-        closed_by: npt.NDArray[np.int64] = outcome.kept_trace.closed_by[rows]
+        closed_by: npt.NDArray[np.int64] = outcome.kept_trace.closed_by_of(rows)
         return closed_by
     position = np.array([outcome.snapshots[p].position for p in outcome.batch.partitions.tolist()], np.int64)
     now = np.where(outcome.closed[rows], position[windows.partition[rows]], -1)

@@ -14,9 +14,9 @@ from sessionkit.aggregations.folds import make_fold
 from sessionkit.base.durations import check_reach
 from sessionkit.engine.outcome import (
     Outcome,
+    RecordsInWords,
     codes_of,
     decision_counts,
-    describer,
     newest_times,
     snapshots_after,
     without_replayed,
@@ -25,11 +25,12 @@ from sessionkit.engine.session_run import SessionRun
 from sessionkit.engine.window_run import WindowRun
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import BulkStore, Snapshot
-from sessionkit.trace.loops import closed_windows
+from sessionkit.trace.loops import are_few_places, closed_windows, order_by_place
 from sessionkit.trace.slots import Slots
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.feed import Feed
 
+Times = npt.NDArray[np.int64]
 RUNS: Mapping[str, type[SessionRun | WindowRun]] = {"sessions": SessionRun, "windows": WindowRun}
 
 
@@ -55,9 +56,9 @@ def run_kernel(
     partition = np.searchsorted(batch.partitions, state.partition).astype(np.int32)
     slot = slots.number(code.astype(np.int32), partition, np.empty(len(code), np.int32))
     feed = Feed(batch, form.loaded(slot, state), slots, first_stream_time, keep=keep_trace)
-    describe = describer(batch)
+    described = RecordsInWords(batch)
     folds = {
-        name: make_fold(aggregation, batch.values, state.aggregates[name], describe)
+        name: make_fold(aggregation, batch.values, state.aggregates[name], described)
         for name, aggregation in aggregations.items()
     }
     decided: Any = windows.run(feed, folds, retention_ms)
@@ -96,5 +97,13 @@ def _load(
     closes = form.loads_before_ms(newest_times(batch, stream_time_ms))
     state = store.load(batch.keys, dict(zip(batch.partitions.tolist(), closes.tolist(), strict=True)), names)
     code, keys = codes_of(state.key, batch.keys)
-    order = np.lexsort((form.time_of(state), state.partition, code))
+    order = _by_key_and_time(code, state.partition, form.time_of(state), len(keys))
     return state.take(order), code[order], keys
+
+
+def _by_key_and_time(code: Times, partition: Times, time_ms: Times, keys: int) -> Times:
+    """The order of the loaded windows by key, partition and time."""
+    partitions = int(partition.max(initial=0)) + 1
+    if are_few_places(keys * partitions, len(code)):
+        return order_by_place(code * partitions + partition, keys * partitions, time_ms)
+    return np.lexsort((time_ms, partition, code))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,24 +43,29 @@ class Outcome:
         """True for each window that is a result: all of them, or (trailing only) those that end with a record."""
         return self.window_columns.are_results(self.trailing_only)
 
+
+class RecordsInWords:
+    """The keys of a batch's records, for functions in Python, and words for where a record is, for their errors."""
+
+    def __init__(self, batch: RecordBatch) -> None:
+        self._batch = batch
+
     @cached_property
-    def describe(self) -> Callable[[int], tuple[Any, str]]:
-        """Gives the key of record i, and words for where it is."""
-        return describer(self.batch)
+    def _distinct(self) -> list[Any]:
+        keys: list[Any] = self._batch.keys.to_pylist()
+        return [*keys, None]  # code -1
 
+    def keys(self, lo: int, count: int) -> list[Any]:
+        """The keys of `count` records from `lo` on, None for a null key."""
+        distinct = self._distinct
+        return [distinct[code] for code in self._batch.key[lo : lo + count].tolist()]
 
-def describer(batch: RecordBatch) -> Callable[[int], tuple[Any, str]]:
-    """A function that gives the key of record i, and words for where it is."""
-    keys: list[Any] = []
-
-    def describe(i: int) -> tuple[Any, str]:
-        if not keys:
-            keys.extend(batch.keys.to_pylist())
-        key = keys[batch.key[i]]
-        at = f"partition {batch.partitions[batch.partition[i]]}, offset {batch.offset[i]}"
-        return key, f"record of key {shorten(repr(key))} at {at}, time {batch.timestamp_ms[i]}"
-
-    return describe
+    def words(self, record: int) -> str:
+        """Where a record is, with its key and its time."""
+        batch = self._batch
+        (key,) = self.keys(record, 1)
+        at = f"partition {batch.partitions[batch.partition[record]]}, offset {batch.offset[record]}"
+        return f"record of key {shorten(repr(key))} at {at}, time {batch.timestamp_ms[record]}"
 
 
 def snapshots_after(

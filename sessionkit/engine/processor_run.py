@@ -16,7 +16,7 @@ from sessionkit.base.decisions import NULL_VALUE
 from sessionkit.base.durations import as_duration, check_reach
 from sessionkit.base.process import without_collections
 from sessionkit.engine.deployment import Deployment
-from sessionkit.engine.outcome import Outcome, describer, snapshots_after, without_replayed
+from sessionkit.engine.outcome import Outcome, RecordsInWords, snapshots_after, without_replayed
 from sessionkit.engine.recorder import Result, SessionRecorder, WindowRecorder
 from sessionkit.engine.session_run import SessionRun
 from sessionkit.errors import NumberOverflow
@@ -227,7 +227,7 @@ class _ProcessorRun:
             raise
         except Exception as error:
             codes = ", ".join(a.code for a in self.aggregations.values())
-            raise function_failed(codes, describer(self.batch)(i)[1], error) from error
+            raise function_failed(codes, RecordsInWords(self.batch).words(i), error) from error
         close_time_ms = processor.stream_time_ms - self.windows.close_lag_ms
         self.refused += [i] * recorder.take(i, told, key, partition, close_time_ms)
         if self.how.emit == "on_window_close":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -50,15 +51,26 @@ def code_of_key(keys: pa.Array, key: object) -> int:
     Raises:
         UnknownRecord: it is none of them.
     """
-    try:
-        code = keys.index(pa.scalar(key, keys.type)).as_py()
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
-        code = -1
+    code = _place_among(keys, key)
     if code < 0:
         some = ", ".join(repr(shorten(each, 30)) for each in keys[:3].to_pylist())
         want = f"one of {plural(len(keys), 'key')}, such as {some}" if len(keys) else "the run holds no records"
         raise UnknownRecord(problem("this key is not in the run", repr(shorten(key)), want))
-    return int(code)
+    return code
+
+
+def codes_among(keys: pa.Array, wanted: Iterable[object]) -> npt.NDArray[np.intp]:
+    """The codes of those of the wanted keys that are among these, rising."""
+    codes = {_place_among(keys, key) for key in wanted}
+    return np.array(sorted(codes - {-1}), np.intp)
+
+
+def _place_among(keys: pa.Array, key: object) -> int:
+    """The code of a key among these, -1 if it is none of them."""
+    try:
+        return int(keys.index(pa.scalar(key, keys.type)).as_py())
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return -1
 
 
 def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[np.int32]]:

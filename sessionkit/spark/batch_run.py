@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,16 +12,19 @@ import pyarrow as pa
 from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.durations import Duration
 from sessionkit.base.text import escape_html, html_block, plural
-from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem
+from sessionkit.engine.parts.chosen_keys import chosen_records, named_keys
+from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem, shorten
 from sessionkit.plan import Plan
-from sessionkit.records.batch import read_records
+from sessionkit.records.batch import ChosenFrom, read_records
+from sessionkit.records.keys import codes_among
 from sessionkit.run import Run
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.input import check_built
 from sessionkit.spark.reading.tasks import Parallelism, SparkReading
 from sessionkit.spark.stream_run import StreamRun
-from sessionkit.spark.types import column, readable_errors, spark_schema
+from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
 from sessionkit.spark.worker.by_key import row_number_name
+from sessionkit.spark.worker.chosen_rows import PLACE, choose
 from sessionkit.spark.worker.dropped_by_key import add_missing_grace
 from sessionkit.spark.worker.task_wrapper import worker_task
 from sessionkit.steps.declared_types import type_of
@@ -59,14 +62,14 @@ def start(
     check_built(df, rules, store)
     settle_worker_python(df.sparkSession)
     if not df.isStreaming:
-        return dataclasses.replace(SparkRun.of(plan, df, retention), parallelism=parallelism)
+        return dataclasses.replace(SparkRun.over(plan, df, retention), parallelism=parallelism)
     if parallelism != "partition":
         want = 'parallelism="partition": a stream keeps its state by source partition'
         raise InvalidArgument(problem("a stream does not run by key", repr(parallelism), want))
-    return StreamRun.of(plan, df, retention)
+    return StreamRun.over(plan, df, retention)
 
 
-@not_offered("by_partition", "how", "parallelism", "rows")
+@not_offered("by_partition", "how", "over_partitions", "parallelism", "rows")
 class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 
@@ -79,7 +82,8 @@ class SparkRun(SparkReading):
         >>> run = plan.run(spark.read.parquet("clicks"))  # doctest: +SKIP
         >>> run.table().show(), run.changelog(), run.dropped(), run.metrics(), run.counts()  # doctest: +SKIP
         >>> run.trace.records(), run.explain(offset=17, partition=0), run.timezone  # doctest: +SKIP
-        >>> run.plane("ada"), run.lanes(), run.most_eventful_key(), run.summary(), run.local()  # doctest: +SKIP
+        >>> run.plane("ada"), run.lanes(), run.most_eventful_key(), run.summary()  # doctest: +SKIP
+        >>> run.local(), run.of("ada"), run.of("ada", partition=0)  # doctest: +SKIP
     """
 
     # ---- views
@@ -159,6 +163,50 @@ class SparkRun(SparkReading):
             self._locals[partition] = self._run_here(self.zoned_plan, records.sort_by(order))
         return self._locals[partition]
 
+    @called_as('run.of("ada")')
+    def of(self, *keys: Any, partition: int | None = None) -> Run:
+        """The run over the records of some keys in this process, with all that they have among the others.
+
+        One job picks these records where they lie, and the few of other keys that moved stream time for them, so that
+        every view of the run is that of the run over all records: `run.of("ada").emissions("ada")`.
+
+        Args:
+            keys: their values; of several key columns tuples, or the joined text.
+            partition: the only partition that is looked at; by default all of them.
+        Raises:
+            InvalidArgument: no key is named.
+            UnknownRecord: there is no record of such a key.
+            InvalidData: more records than one process should hold.
+        Source:
+            Stream time is all that the keys of a partition share (KStreamSessionWindowAggregate).
+        Example:
+            >>> run.of("ada").table(), run.of("ada", "bob", partition=3).lanes()  # doctest: +SKIP
+        """
+        named = named_keys(self.plan.source, keys)
+        rows = self._chosen(named, partition)
+        place = rows[PLACE].to_numpy()
+        records = rows.drop_columns(PLACE).rename_columns(list(self.columns))
+        batch = read_records(records, self.zoned_plan.source, self.plan.value_columns())
+        for key in named:
+            if not len(codes_among(batch.keys, [key])):
+                where = f"partition {partition}" if partition is not None else "this DataFrame"
+                raise UnknownRecord(problem(f"{where} has no record of this key", shorten(repr(key)), "another key"))
+        ticks = pa.nulls(len(batch), batch.keys.type)
+        chosen = chosen_records(batch.replace(chosen_from=ChosenFrom(place, ticks)), named, self.plan.complete_windows)
+        return self.zoned_plan.run_batch(chosen, retention_ms=self.retention_ms)
+
+    def _chosen(self, keys: list[Any], partition: int | None) -> pa.Table:
+        """The rows of these keys and their ticks, in order of partition and offset."""
+        names = [f"c{place}" for place in range(len(self.columns))]
+        schema = arrow_schema(self.frame, names).append(pa.field(PLACE, pa.int64()))
+        task = partial(choose, self.job("records", self.trace.schema("records")), keys, partition, schema)
+        with readable_errors():
+            rows = self.over_partitions(task, schema).limit(LOCAL_RECORDS + 1).toArrow()
+        if len(rows) > LOCAL_RECORDS:
+            want = f"at most {LOCAL_RECORDS:,} come to this process: name fewer keys, or use the views"
+            raise InvalidData(problem("these keys cannot be held here", "more records", want))
+        return rows.sort_by([(names[place], "ascending") for place in self._places])
+
     @called_as("run.explain(offset=13, partition=0)")
     def explain(self, *, offset: int, partition: int | None = None) -> Explanation:
         """Why the record at `offset` opened, joined, bridged or was dropped, in words. Collects its partition.
@@ -172,8 +220,10 @@ class SparkRun(SparkReading):
     def plane(
         self, key: Any = None, *, partition: int | None = None, theme: Theme | None = None, **options: Any
     ) -> go.Figure:
-        """The history of one key of one partition, which is collected for it."""
-        return self.local(self._only_partition(partition, "a key")).plane(key, theme=theme, **options)
+        """The history of one key of one partition; without a key the whole partition is collected for it."""
+        number = self._only_partition(partition, "a key")
+        run = self.local(number) if key is None else self.of(key, partition=number)
+        return run.plane(key, theme=theme, **options)
 
     def lanes(self, *, partition: int | None = None, theme: Theme | None = None, **options: Any) -> go.Figure:
         """The sessions of many keys of one partition, which is collected for it."""

@@ -29,7 +29,7 @@ R = TypeVar("R", bound="SparkInput")
 
 
 @not_offered(
-    "columns", "empty", "form", "frame", "input", "job", "of", "place", "retention_ms", "shown", "types", "zoned_plan"
+    "columns", "empty", "form", "frame", "input", "job", "over", "place", "retention_ms", "shown", "types", "zoned_plan"
 )
 @dataclass(frozen=True, repr=False)
 class SparkInput:
@@ -43,7 +43,7 @@ class SparkInput:
     types: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls: type[R], plan: Plan, df: DataFrame, retention: Duration | None) -> R:
+    def over(cls: type[R], plan: Plan, df: DataFrame, retention: Duration | None) -> R:
         """Checks the plan against the columns; nothing runs yet.
 
         Raises:

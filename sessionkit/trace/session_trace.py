@@ -78,12 +78,16 @@ class SessionTrace(Trace):
         last = rows[earlier - 1]
         return int(self.bounds_after[0][last]), int(self.bounds_after[1][last])
 
+    def last_instants_ms(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+        """The last instant of each of these sessions: their end is in them."""
+        return self.window_columns.end_ms[rows]
+
     @cached_property
     def closes(self) -> Closes:
         """Each time that a window became final in this run."""
         windows, reopened = self.window_columns, self.reopenings
         row = np.flatnonzero((windows.merged_into < 0) & (windows.closed_before < 0)).astype(np.int32)
-        at = self.passed_by(windows.partition[row], windows.end_ms[row])
+        at = self.passed_by(windows.partition[row], self.last_instants_ms(row))
         row, at = row[at < len(self)], at[at < len(self)]
         end_of_run = np.full(len(row), INT64_MAX)
         before = self.passed_by(windows.partition[reopened.window], reopened.end_ms)

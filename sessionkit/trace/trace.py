@@ -253,13 +253,23 @@ class Trace:
     def _by_partition(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         return grouped(self.batch.partition, len(self.batch.partitions))
 
+    @abstractmethod
+    def last_instants_ms(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+        """The last instant that belongs to each of these windows."""
+
     @cached_property
     def closed_by(self) -> npt.NDArray[np.int64]:
         """Offset of the record that last closed each window; -1 while it is open (or if it was absorbed)."""
-        by = self.window_columns.closed_before.copy()
-        closes = self.closes
-        last = closes.until == INT64_MAX
-        by[closes.window[last]] = self.batch.offset[closes.at[last]]
+        return self.closed_by_of(np.arange(len(self.window_columns.key)))
+
+    def closed_by_of(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+        """The same of some windows, without a look at the others."""
+        windows = self.window_columns
+        by = windows.closed_before[rows]
+        standing = np.flatnonzero((windows.merged_into[rows] < 0) & (by < 0))
+        at = self.passed_by(windows.partition[rows[standing]], self.last_instants_ms(rows[standing]))
+        is_passed = at < len(self)
+        by[standing[is_passed]] = self.batch.offset[at[is_passed]]
         return by
 
     def index_of(self, offset: int, partition: int | None = None) -> int:

@@ -190,12 +190,16 @@ class WindowTrace(Trace):
         """The last time that lies in a window which ends at `end_ms`."""
         return end_ms if self.inclusive_end else end_ms - 1
 
+    def last_instants_ms(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+        """The last time that lies in each of these windows."""
+        return self.last_instant_ms(self.window_columns.end_ms[rows])
+
     @cached_property
     def closes(self) -> Closes:
         """Each time that a window became final in this run, in the order in which results go out."""
         windows = self.window_columns
         row = np.flatnonzero(windows.closed_before < 0).astype(np.int32)
-        at = self.passed_by(windows.partition[row], self.last_instant_ms(windows.end_ms[row]))
+        at = self.passed_by(windows.partition[row], self.last_instants_ms(row))
         row, at = row[at < len(self)], at[at < len(self)]
         order = np.lexsort((ranks_of(self.keys, windows.key[row]), windows.start_ms[row], at))
         row, at = row[order], at[order]

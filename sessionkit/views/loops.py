@@ -7,8 +7,6 @@ import numpy.typing as npt
 
 from sessionkit.base.compiled import compiled
 
-SMALL_PLACE = 64
-
 
 def decades(values: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """The common logarithm, the same on every machine: numpy's last digits are another on another processor."""
@@ -97,46 +95,3 @@ def shown_places(rank, keys, key, partition, merged_into, closed_before, is_resu
             place[n] = rank[key[i]] + keys * partition[i]
             n += 1
     return rows[:n], place[:n]
-
-
-@compiled
-def order_within(place, places, time):  # type: ignore[no-untyped-def]
-    """(order by place, 0 to `places` - 1, and then time; ends of the places that are left to be sorted by time).
-
-    A counting sort by place. Times come nearly sorted, so small places are sorted by insertion.
-    """
-    ends = np.zeros(places + 1, np.int64)
-    for i in range(place.shape[0]):
-        ends[place[i] + 1] += 1
-    for p in range(places):
-        ends[p + 1] += ends[p]
-    order = np.empty(place.shape[0], np.int64)
-    filled = ends[:-1].copy()
-    for i in range(place.shape[0]):
-        order[filled[place[i]]] = i
-        filled[place[i]] += 1
-    unsorted = [(np.int64(0), np.int64(0)) for _ in range(0)]
-    for p in range(places):
-        for at in range(ends[p] + 1, ends[p + 1]):
-            if time[order[at - 1]] <= time[order[at]]:
-                continue
-            if ends[p + 1] - ends[p] > SMALL_PLACE:
-                unsorted.append((ends[p], ends[p + 1]))
-                break
-            row = order[at]
-            to = at
-            while to > ends[p] and time[order[to - 1]] > time[row]:
-                order[to] = order[to - 1]
-                to -= 1
-            order[to] = row
-    return order, unsorted
-
-
-def order_by_place(places_of: npt.NDArray[np.int64], places: int, time: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Order by place (0 to `places` - 1), then time; faster than a general sort, as there are few places to go to."""
-    order: npt.NDArray[np.int64]
-    order, unsorted = order_within(places_of, places, time)
-    for begin, end in unsorted:
-        mine = order[begin:end]
-        mine[:] = mine[np.argsort(time[mine], kind="stable")]
-    return order

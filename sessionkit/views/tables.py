@@ -21,14 +21,13 @@ from sessionkit.errors import UnsupportedData, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import FrameKind, to_frame
 from sessionkit.records.keys import key_ranks
-from sessionkit.trace.loops import grouped
+from sessionkit.trace.loops import are_few_places, grouped, order_by_place
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
 from sessionkit.trace.window_trace import WindowTrace
-from sessionkit.views.loops import last_touches, order_by_place, shown_places, update_rows
+from sessionkit.views.loops import last_touches, shown_places, update_rows
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
-FEW_PLACES = 65_536  # a sort by counting is quick where there are not many more places than rows
 MANY_ROWS = 100_000  # from here on threads gain more than they cost
 NO_VALUE = -2  # where a row replaces no value
 
@@ -71,7 +70,7 @@ def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
     """
     windows = outcome.window_columns
     keys, partitions = max(1, len(outcome.keys)), max(1, len(outcome.batch.partitions))
-    few = keys * partitions <= max(len(windows.key), FEW_PLACES)
+    few = are_few_places(keys * partitions, len(windows.key))
     shown = (windows.key, windows.partition, windows.merged_into, windows.closed_before, outcome.is_result)
     rows, place = shown_places(key_ranks(outcome.keys), keys if few else 0, *shown)
     are_all = len(rows) == len(windows.key)

@@ -25,7 +25,7 @@ from sessionkit.aggregations.folds import PythonFold, value_column
 from sessionkit.engine.commit import commit
 from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.kernel_run import run_kernel
-from sessionkit.engine.outcome import Outcome
+from sessionkit.engine.outcome import Outcome, RecordsInWords
 from sessionkit.engine.processor_run import memory_store
 from sessionkit.errors import NotBuilt, NumberOverflow, UnsupportedData
 from sessionkit.records.batch import read_records
@@ -268,7 +268,7 @@ def test_loops_equal_functions(name: str, column: str, data: st.DataObject) -> N
     trace, fold = outcome.kept_trace, outcome.folds["result"]
     assert trace is not None
     values = value_column(built_in, outcome.batch.values)
-    by_calls = PythonFold(built_in, values, np.empty(0, object), outcome.describe)
+    by_calls = PythonFold(built_in, values, np.empty(0, object), RecordsInWords(outcome.batch))
     by_calls.feed(trace.window, trace.merges, 0)
     kind = built_in.result_type(None if values is None else values.type)
 

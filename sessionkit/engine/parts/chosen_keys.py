@@ -92,15 +92,25 @@ def checked_keys(source: Source, keys: Any, data: Any, rules: str, store: object
     """
     if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
         raise InvalidArgument(problem("keys= takes a list of keys", shorten(repr(keys)), 'such as keys=["ada"]'))
-    named = [source.key_of(key) for key in keys]
-    if not named:
-        raise InvalidArgument(problem("keys= names no key", "an empty list", "a key, or leave it out for all"))
     if is_spark_frame(data):
-        want = "a frame or a file that is read here, or leave keys= out"
-        raise InvalidArgument(problem("a run of some keys needs local records", "a Spark DataFrame", want))
+        want = 'plan.run(df).of("ada"), or leave keys= out'
+        raise InvalidArgument(problem("keys= is for records that are read here", "a Spark DataFrame", want))
+    named = named_keys(source, keys)
     for got, is_given in (("store=", store is not None), ('rules="kafka"', rules == "kafka")):
         if is_given:  # the state would lack the other keys; Kafka's own stores and caches hold them together
             raise InvalidArgument(problem("a run of some keys stands by itself", got, f"keys= or {got}, not both"))
+    return named
+
+
+def named_keys(source: Source, keys: Iterable[Any]) -> list[Any]:
+    """These keys as they are inside.
+
+    Raises:
+        InvalidArgument: there is none.
+    """
+    named = [source.key_of(key) for key in keys]
+    if not named:
+        raise InvalidArgument(problem("no key is named", "an empty list", "a key, or all records without keys="))
     return named
 
 
@@ -110,8 +120,8 @@ def chosen_records(batch: RecordBatch, keys: Iterable[object], windows: WindowKi
     Raises:
         UnknownRecord: the batch holds no such key.
     """
-    batch = batch if windows.takes_null_values else without_null_values(batch)
     codes = np.unique([code_of_key(batch.keys, key) for key in keys]).astype(np.intp)
+    batch = batch if windows.takes_null_values else without_null_values(batch)
     stair = np.empty(len(batch), np.int64)
     rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected
     stream_times(batch.partition, batch.timestamp_ms, rejected, np.full(len(batch.partitions), -1, np.int64), stair)

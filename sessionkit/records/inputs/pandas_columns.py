@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.errors import InvalidData, MissingColumn, UnsupportedData, problem, shorten
+from sessionkit.records.inputs.text_objects import coded_text
 from sessionkit.records.source import Source
 from sessionkit.records.times import refuse_mixed_zones
 
@@ -39,6 +40,8 @@ def from_series(series: Any, name: str, source: Source, objects: dict[str, list[
     """A pandas column in Arrow; what Arrow would refuse or change goes into `objects`, its places into the column."""
     refusal = ""
     if name in source.keys and series.dtype == object:
+        if (coded := coded_text(series)) is not None:
+            return coded
         series = _keys_as_text(series)
     try:
         column = pa.array(series, from_pandas=True)

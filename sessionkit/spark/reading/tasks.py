@@ -68,11 +68,11 @@ class SparkReading(SparkInput):
         By key they are in no order, and have a running number as their last column.
         """
         if self.parallelism == "partition":
-            return self._over_partitions(partial(run_job, job), job.schema)
+            return self.over_partitions(partial(run_job, job), job.schema)
         from pyspark.sql import functions as F
 
         deal = partial(by_key.deal, job, shares=self._shares, first=self._extent.first, width=self._width)
-        dealt = self._over_partitions(deal, SLICES)
+        dealt = self.over_partitions(deal, SLICES)
         dealt = dealt.repartitionById(self._task_count * self._shares, F.col("place"))
         schema = job.schema.append(pa.field(by_key.row_number_name(job.schema), pa.int64()))
         return _mapped(dealt.sortWithinPartitions(*ORDER), partial(by_key.run_dealt, job), schema)
@@ -91,7 +91,7 @@ class SparkReading(SparkInput):
         # a sort by one number alone is several times as fast, and a task of one partition needs no other
         return df.sortWithinPartitions(*(order if self._width == 1 else (number, *order)))
 
-    def _over_partitions(self, task: Task, schema: pa.Schema) -> DataFrame:
+    def over_partitions(self, task: Task, schema: pa.Schema) -> DataFrame:
         """What `task` makes of the records, which it gets partition after partition in offset order."""
         layout = self._layout
         if isinstance(layout, str):

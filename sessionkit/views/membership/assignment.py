@@ -20,8 +20,8 @@ from sessionkit.records.inputs.whole import open_whole
 from sessionkit.records.keys import ranks_of
 from sessionkit.records.source import Source
 from sessionkit.records.times import to_milliseconds
+from sessionkit.trace.loops import order_by_place
 from sessionkit.trace.trace import Trace
-from sessionkit.views.loops import order_by_place
 from sessionkit.views.membership.loops import count_rows, order_rows, tell_rows
 from sessionkit.windows.contract import WindowKind
 

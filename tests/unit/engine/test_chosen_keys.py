@@ -87,7 +87,7 @@ class SparkFrame:
 @pytest.mark.parametrize(
     ("data", "options", "telling"),
     [
-        (CLICKS, {"keys": []}, "keys= names no key; got an empty list; a key, or leave it out for all"),
+        (CLICKS, {"keys": []}, "no key is named; got an empty list; a key, or all records without keys="),
         (CLICKS, {"keys": "ada"}, "keys= takes a list of keys; got 'ada'; such as keys=[\"ada\"]"),
         (CLICKS, {"keys": 7}, "keys= takes a list of keys; got 7; "),
         (CLICKS, {"keys": ["ada"], "rules": "kafka"}, 'a run of some keys stands by itself; got rules="kafka"; '),
@@ -96,7 +96,11 @@ class SparkFrame:
             {"keys": ["ada"], "store": sk.open_store("memory", "s")},
             "a run of some keys stands by itself; got s",
         ),
-        (SparkFrame(), {"keys": ["ada"]}, "a run of some keys needs local records; got a Spark DataFrame; "),
+        (
+            SparkFrame(),
+            {"keys": ["ada"]},
+            'keys= is for records that are read here; got a Spark DataFrame; plan.run(df).of("ada")',
+        ),
     ],
 )
 def test_what_is_refused(data: Any, options: dict[str, Any], telling: str) -> None:
