@@ -76,7 +76,7 @@ test-pages: $(READY) ## the pages and widgets in a browser, and all notebooks
 	PLOTLY_RENDERER=$(PLOTLY_TESTED) $(PYTHON) -m pytest -n 2 --dist loadfile --nbval --nbval-sanitize-with tests/nbval_sanitize.cfg notebooks
 
 # Compiled loops run as Python here, where coverage can see them, on few random cases. The floor only rises.
-COVERED := windows engine trace aggregations stores
+COVERED := windows engine trace aggregations suppression stores
 COVERING := $(COVERED:%=tests/unit/%) tests/unit/audits tests/contract tests/property
 
 .PHONY: coverage
@@ -100,12 +100,12 @@ format: $(READY) ## format the code and sort the imports
 	$(PYTHON) -m ruff check --fix --select I .
 	$(PYTHON) -m ruff format .
 
-# How many random cases; with SEED or KINDS only those, else pieces that resume (out/reliability/differential.jsonl).
+# How many random cases; with SEED, KINDS or KAFKA only those, else pieces that resume (out/reliability/differential.jsonl).
 CASES := 20000
 
 .PHONY: differential
-differential: $(READY) ## random cases beside Kafka Streams itself (needs a JDK and Maven): CASES=20000 SEED=1 KINDS=session
-	$(PYTHON) -m $(if $(SEED)$(KINDS),tests.differential $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS)),tests.reliability differential) --cases $(CASES)
+differential: $(READY) ## random cases beside Kafka Streams itself (needs a JDK and Maven): CASES=20000 SEED=1 KINDS=session KAFKA=3.9.2
+	$(PYTHON) -m $(if $(SEED)$(KINDS)$(KAFKA),tests.differential $(if $(SEED),--seed $(SEED)) $(if $(KINDS),--kinds $(KINDS)) $(if $(KAFKA),--kafka $(KAFKA)),tests.reliability differential) --cases $(CASES)
 
 .PHONY: reliability
 reliability: $(READY) ## long checks in pieces that resume, each until its goal: CHECK=frames CASES=50000 (CHECK=--tell: what was done)

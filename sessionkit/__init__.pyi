@@ -16,8 +16,10 @@ from .aggregations.built_ins import (
     sum as sum,
 )
 from .audits.audit import Audit as Audit, audit as audit
+from .audits.suppressed import SuppressAudit as SuppressAudit, audit_suppress as audit_suppress
 from .exports.export import Export as Export
-from .plan import Plan as Plan, group_by_key as group_by_key
+from .grouping import group_by_key as group_by_key
+from .plan import Plan as Plan
 from .records.partitioner import partition_for as partition_for
 from .records.samples import load_sample as load_sample
 from .run import Run as Run

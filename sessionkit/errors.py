@@ -78,6 +78,10 @@ class NumberOverflow(SessionkitError, OverflowError):
     """A time or a sum does not fit into 64 bits."""
 
 
+class BufferFull(SessionkitError, RuntimeError):
+    """More results wait than the buffer of suppress may hold; nothing of the run was committed."""
+
+
 class WriteFailed(SessionkitError, OSError):
     """The disk refused results: it is full, read-only or broken. What was there before is as it was."""
 

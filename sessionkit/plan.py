@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -13,89 +13,27 @@ from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.durations import Duration, as_duration, show_duration
 from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
 from sessionkit.engine.commit import commit
-from sessionkit.engine.deployment import Clock, Deployment, deployment
+from sessionkit.engine.deployment import Caching, Clock, Deployment, deployment
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.parts.chosen_keys import checked_keys, chosen_records
 from sessionkit.engine.processor_run import memory_store, run_processor, without_null_values
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.exports.methods import Exports
 from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records
 from sessionkit.records.frames import FrameKind, checked_frame
-from sessionkit.records.source import Source, pairs
+from sessionkit.records.source import Source
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES, RULES, PlanStore, TaskStore
 from sessionkit.stores.locking import alone_with
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.registry import such_as
+from sessionkit.suppression.settings import Suppression, suppression
 from sessionkit.windows.contract import WINDOW_KINDS, WindowKind, changed_windows
-
-
-@called_as('sk.group_by_key("user", timestamp="at")')
-def group_by_key(
-    *keys: str,
-    timestamp: str,
-    sep: str | None = None,
-    unit: str | None = None,
-    timezone: str | None = None,
-    ambiguous: str = "raise",
-    nonexistent: str = "raise",
-    partition: str | None = None,
-    offset: str | None = None,
-    partitions: int | None = None,
-    on_bad_time: str = "refuse",
-    sort: bool | Literal["timestamp"] = False,
-    types: Mapping[str, str] | None = None,
-    times: str = "timestamp",
-) -> Plan:
-    """The start of a plan: which columns are the key and the event time, and how records lie in partitions.
-
-    Args:
-        keys: the key column; several are joined into one text with `sep`.
-        timestamp: the event time: a column of timestamps, dates or ISO 8601 text, or integers with `unit`.
-        unit: the unit of times that are plain numbers: "s", "ms", "us" or "ns".
-        timezone: the zone of times without one, such as "UTC"; `ambiguous` and `nonexistent` ("earliest", "latest")
-            say what to do with times that occur twice or not at all when clocks change.
-        partition, offset: columns that say where a record stands; each partition has its own stream time. Without
-            them there is one partition and the order of rows is the order of arrival. Spark needs both.
-        partitions: treat the records as a topic with this many partitions; Kafka's partitioner places the keys.
-        on_bad_time: "refuse" raises on null and negative times, "drop" counts them as dropped.
-        sort: True sorts by `offset` first; "timestamp" sorts by event time, so that offsets count the sorted rows.
-        types: types of columns in CSV and JSON, by Arrow's names, such as {"user": "int64"}. Without it keys are
-            text as written, an empty field is a missing key, and `run.remarks()` tells what was guessed.
-        times: "timestamp" shows times as timestamps in the zone of the records, and keys as their own columns; "ms"
-            shows times as integers, in columns that end in `_ms`, and the key, joined, in the column `key`.
-    Raises:
-        InvalidArgument: a choice contradicts another.
-    Example:
-        >>> sk.group_by_key("user", timestamp="at")
-        sk.group_by_key("user", timestamp="at")
-    """
-    if len(keys) > 1 and not sep:
-        want = 'sep="@" (or any text that is in none of the values) joins them into one key'
-        raise InvalidArgument(problem("several key columns need a separator", list(keys), want))
-    return Plan(
-        Source(
-            keys=keys,
-            sep=sep,
-            timestamp=timestamp,
-            unit=unit,
-            timezone=timezone,
-            ambiguous=ambiguous,
-            nonexistent=nonexistent,
-            partition=partition,
-            offset=offset,
-            partitions=partitions,
-            on_bad_time=on_bad_time,
-            sort=sort,
-            types=pairs(types),
-            times=times,
-        )
-    )
 
 
 @not_offered(
     *("aggregations", "bound", "check", "check_rules", "complete_windows", "run_batch", "run_deployed", "strategy"),
-    "value_columns",
+    *("suppression", "value_columns"),
 )
 @dataclass(frozen=True, repr=False)
 class Plan(Exports):
@@ -116,6 +54,7 @@ class Plan(Exports):
     windows: WindowKind | None = None
     strategy: str = "on_window_update"
     aggregations: tuple[tuple[str, Aggregation], ...] = ()
+    suppression: Suppression | None = None
 
     @called_as('plan.windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="5m"))')
     def windowed_by(self, windows: WindowKind) -> Plan:
@@ -143,6 +82,34 @@ class Plan(Exports):
             KIP-825; EmitStrategy.
         """
         return dataclasses.replace(self, strategy=one_of("emit", strategy, EMIT_STRATEGIES))
+
+    @called_as('plan.suppress("until_window_closes"), plan.suppress("until_time_limit", "10s")')
+    def suppress(
+        self,
+        until: str,
+        wait: Duration | None = None,
+        *,
+        max_records: int | None = None,
+        max_bytes: int | None = None,
+        when_full: str | None = None,
+    ) -> Plan:
+        """The plan with updates that wait in a buffer, where a later one takes the place of an earlier one.
+
+        "until_window_closes" sends one final result a window: by the timestamps of the results, once the grace (of
+        sessions gap and grace) is over. "until_time_limit" sends the newest update once results are `wait` newer.
+
+        Args:
+            max_records, max_bytes: what fits into the buffer of a partition; by default any number.
+            when_full: with a time limit "emit_early" (the oldest go out; the default) or "shut_down", which
+                "until_window_closes" always does: the run ends with `BufferFull`.
+        Source:
+            KIP-328; Suppressed, KTableSuppressProcessorSupplier.
+        Example:
+            >>> waits = plan.suppress("until_window_closes", max_records=1_000)
+            >>> waits.run(monday).changelog()["what"].tolist(), waits.run(monday).suppress_buffer()
+            ([], buffer of suppress: 3 results wait; at most 3 did)
+        """
+        return dataclasses.replace(self, suppression=suppression(until, wait, max_records, max_bytes, when_full))
 
     @called_as('plan.aggregate(visits=sk.count(), spent=sk.sum("amount"))')
     def aggregate(self, /, **named: Any) -> Plan:
@@ -174,7 +141,7 @@ class Plan(Exports):
         retention: Duration | None = None,
         trace: bool = True,
         keys: Iterable[Any] | None = None,
-        caching: bool | int = False,
+        caching: Caching = False,
         commit_every: int | Sequence[int] | None = None,
         emit_interval: Duration | None = None,
         wall_clock: Clock | None = None,
@@ -195,9 +162,9 @@ class Plan(Exports):
             retention: how long a window can be found again; the smallest allowed if not given.
             trace: False keeps only the windows, to save memory; then there is nothing to explain or draw.
             keys: only the records of these keys (of several columns tuples, or the joined text), with the results that
-                they have among all others. An unknown one raises. Not with a store or rules="kafka"; on Spark: `run.of`.
-            caching: Kafka's record cache in front of the store: True, or how many entries fit. This and the
-                options below need rules="kafka", except parallelism.
+                they have among all others. Not with a store, suppress or rules="kafka"; on Spark: `run.of`.
+            caching: Kafka's record cache in front of the store: True, how many entries fit, or bytes ("10MB", Kafka's
+                default, of which a KB has 1,024). This and the options below need rules="kafka", except parallelism.
             commit_every: the task commits and flushes its cache after this many records or after these rows; else once.
             emit_interval: the task looks for final results at most this often, by `wall_clock`.
             wall_clock: the wall clock (ms) at each record, or a function that returns it, for the throttle and metrics.
@@ -214,7 +181,7 @@ class Plan(Exports):
         options = (commit_every, emit_interval, wall_clock)
         only_kafka = bool(caching) or any(option is not None for option in options)
         self._check_run(data, parallelism, rules, store, only_kafka=only_kafka)
-        named = None if keys is None else checked_keys(self.source, keys, data, rules, store)
+        named = None if keys is None else checked_keys(self.source, keys, data, self._needs_all_keys(rules, store))
         frame = checked_frame(frame, on_spark=is_spark_frame(data))
         if is_spark_frame(data):
             from sessionkit.spark.batch_run import start
@@ -225,6 +192,15 @@ class Plan(Exports):
         if rules != "kafka":
             return self.run_batch(batch, store=store, retention_ms=retention_ms, trace=trace)
         return self.run_deployed(batch, store, deployment(self.strategy, retention_ms, caching, *options, len(batch)))
+
+    def _needs_all_keys(self, rules: str, store: object) -> list[str]:
+        """What was asked for that is the same for all keys."""
+        asked = {
+            "store=": store is not None,
+            'rules="kafka"': rules == "kafka",
+            "suppress": self.suppression is not None,
+        }
+        return [name for name, is_given in asked.items() if is_given]
 
     def _read(self, data: Any, frame: FrameKind | None, keys: list[Any] | None) -> RecordBatch:
         batch = read_records(data, self.source, self.value_columns(), frame=frame)
@@ -241,6 +217,9 @@ class Plan(Exports):
         """What `run` does with records that have already been read, under sessionkit's rules."""
         windows = self.complete_windows
         retention_ms = windows.retention_ms(None) if retention_ms is None else retention_ms
+        if self.suppression is not None and self.suppression.most_bytes is not None:  # bytes count result by result
+            how = Deployment(retention_ms=retention_ms, emit=self.strategy, kafka=False)
+            return self.run_deployed(batch, None, how)
         batch = batch if windows.takes_null_values else without_null_values(batch)
         limits: Any = {"retention_ms": retention_ms, "keep_trace": trace or store is not None}
         with alone_with(store):
@@ -248,7 +227,10 @@ class Plan(Exports):
             if store is not None:
                 store.bind(self.bound())
                 commit(outcome, store, windows, retention_ms)
-        return Run(self, outcome, store=store)
+        run = Run(self, outcome, store=store)
+        if self.suppression is not None and self.suppression.can_fail:
+            run.suppress_buffer()  # which finds out whether it does
+        return run
 
     def run_deployed(self, batch: RecordBatch, store: TaskStore | None, how: Deployment) -> Run:
         """What `run` does with records that have already been read, under Kafka's rules."""
@@ -256,13 +238,16 @@ class Plan(Exports):
         batch = batch if windows.takes_null_values else without_null_values(batch)
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
         with alone_with(store):
-            done = run_processor(windows, named, batch, state, how, self.bound())
+            done = run_processor(windows, named, batch, state, how, self.bound(), self.suppression)
         return Run(self, done.outcome, deployed=done.deployed, store=done.store)
 
     def _check_run(self, data: Any, parallelism: str, rules: str, store: PlanStore | None, *, only_kafka: bool) -> None:
         one_of("rules", rules, RULES)
         _check_parallelism(parallelism, data)
         self.check()
+        if self.suppression is not None and store is not None:
+            want = "a run without store=; a store does not keep what suppress holds back"
+            raise NotBuilt(problem("results that wait end with the run", self.suppression.code(), want))
         self._check_store(store)
         self.check_rules(rules, only_kafka=only_kafka)
 
@@ -322,6 +307,11 @@ class Plan(Exports):
         if not windows.is_ever_closed and self.strategy == "on_window_close":
             want = '.emit("on_window_update"), or windows with a grace'
             raise InvalidArgument(problem("these windows have no final results", repr(self.windows), want))
+        if self.suppression is not None and self.strategy == "on_window_close":
+            want = "one of the two: leave out suppress, or emit; Kafka would take both, and only delay the finals"
+            raise InvalidArgument(problem("final results need no suppress", self.suppression.code(), want))
+        if self.suppression is not None and self.suppression.is_final and not windows.is_ever_closed:
+            raise InvalidArgument(problem("these windows never close", repr(self.windows), "windows with a grace"))
         if not self.aggregations:
             raise InvalidArgument(problem("the plan has no aggregation", repr(self), ".count() or .aggregate(…)"))
         read = list(dict.fromkeys([*self.source.columns(), *self.value_columns()]))
@@ -361,6 +351,8 @@ class Plan(Exports):
                 {name: f"{aggregation.module}.{aggregation!r}" for name, aggregation in self.aggregations}
             )
             lines.append(f".aggregate({', '.join(named)})")
+        if self.suppression is not None:
+            lines.append(self.suppression.code())
         return lines
 
     def __repr__(self) -> str:

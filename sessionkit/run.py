@@ -22,8 +22,8 @@ from sessionkit.stores.contract import Store
 from sessionkit.views import tables
 from sessionkit.views.charts.methods import Pictures
 from sessionkit.views.comparison import Comparison, compare
+from sessionkit.views.downstream import Downstream
 from sessionkit.views.dropped import dropped_table
-from sessionkit.views.emissions import Emissions, emissions_of
 from sessionkit.views.explain.decision import explain_decision
 from sessionkit.views.explain.life import explain_life
 from sessionkit.views.explain.record import MANY_LATE, Explanation, far_ahead
@@ -37,7 +37,7 @@ from sessionkit.windows.contract import WindowKind
 
 @not_offered("all_lanes", "changelog_columns", "deployed", "outcome", "store", "table_columns")
 @dataclass(frozen=True, repr=False)
-class Run(Pictures):
+class Run(Downstream, Pictures):
     """What happened: every view of one run of a plan, as frames of the kind that was given.
 
     Example:
@@ -74,41 +74,6 @@ class Run(Pictures):
     def table_columns(self) -> Mapping[str, tables.Column]:
         """The columns of `table()`, as Arrow or NumPy arrays, whatever the kind of frame."""
         return self._table
-
-    def changelog(self, *, old_values: bool = False) -> Any:
-        """What goes downstream, in order: updates and tombstones, or finals, as the plan's emit strategy says.
-
-        `offset` is that of the record that caused it; a tombstone's values are null.
-
-        Args:
-            old_values: also shows the value that each value replaces, in a column with the prefix `old_`.
-        Raises:
-            InvalidArgument: a result already has that name.
-        Example:
-            >>> plan.run(monday).changelog()["what"].tolist()
-            ['update', 'tombstone', 'update', 'update']
-        """
-        results = self.outcome.folds
-        if old_values and (clash := [name for name in results if f"old_{name}" in results]):
-            got, want = f"{clash[0]!r} and {f'old_{clash[0]}'!r}", "another name for the second"
-            raise InvalidArgument(problem("a column would appear twice beside the replaced values", got, want))
-        columns = self._changelog_with(old_values=True) if old_values else self._changelog
-        return tables.frame_of(columns, self.outcome.batch)
-
-    @property
-    def changelog_columns(self) -> Mapping[str, tables.Column]:
-        """The columns of `changelog()`, as Arrow or NumPy arrays, whatever the kind of frame."""
-        return self._changelog
-
-    @cached_property
-    def _changelog(self) -> Mapping[str, tables.Column]:
-        return self._changelog_with(old_values=False)
-
-    def _changelog_with(self, *, old_values: bool) -> Mapping[str, tables.Column]:
-        if self.deployed is not None:
-            return tables.forwarded_table(self.outcome, self.deployed.forwarded, old_values=old_values)
-        self._check_trace()
-        return tables.changelog(self.outcome, self.plan.strategy, old_values=old_values)
 
     @property
     def trace(self) -> Any:
@@ -301,26 +266,6 @@ class Run(Pictures):
             want = 'run.lineage("ada", "2024-07-01 00:10")'
             raise InvalidArgument(problem("lineage takes a key and a start", f"key={shorten(repr(key))}", want))
         return lineage_of(self.trace, self._key(key), start_ms, partition)
-
-    @called_as('run.emissions("ada")')
-    def emissions(self, key: Any = None, *, partition: int | None = None) -> Emissions:
-        """What went downstream for one key, and what is pending: which results were retracted, which are still to come.
-
-        Without `key`, it shows the key with the most events.
-
-        Raises:
-            UnknownRecord: the run holds no such key, or several partitions hold it and none is named.
-            InvalidArgument: no such partition.
-            NotKept: the run was started with `trace=False`.
-        Source:
-            KIP-825 (emit strategies); SessionTupleForwarder's tombstones.
-        Example:
-            >>> run = plan.run(monday)
-            >>> run.emissions("ada").table()["what"].tolist()
-            ['update', 'tombstone', 'update', 'pending']
-        """
-        chosen = self.most_eventful_key() if key is None else self._key(key)
-        return emissions_of(self, chosen, partition, chosen=key is None)
 
     def latency(self) -> Latency:
         """How long after its end each window became final.

@@ -12,8 +12,9 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "sessionkit"
 
 ORDER = (
-    "errors < base < records < trace | stores < windows < aggregations < engine | exports < views < steps < run < plan "
-    "< advice < audits < spark < sessionize < widgets < report < cli < replay_source | __main__ | __init__"
+    "errors < base < records < trace | stores < windows < aggregations < suppression < engine | exports < views "
+    "< steps < run < plan < grouping < advice < audits < spark < sessionize < widgets < report < cli "
+    "< replay_source | __main__ | __init__"
 )
 PLACE = {name: place for place, names in enumerate(ORDER.split(" < ")) for name in names.split(" | ")}
 # The two doors upward: `Plan.run` hands a Spark DataFrame to what knows Spark and loads it only then, and the registry

@@ -17,8 +17,8 @@ from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch
+from sessionkit.views.html import picture_bundle
 from sessionkit.views.loops import decades
-from sessionkit.views.shown import picture_bundle
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

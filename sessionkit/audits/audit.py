@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sessionkit.audits.cache_room import cache_in_effect
 from sessionkit.audits.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
 from sessionkit.audits.noticing import audit_store, is_shadowed, notice_ours, waiting_at_end
 from sessionkit.audits.retentions import Interval, Path, Replayed, Safe, safe_retentions
-from sessionkit.audits.settings import KAFKA_STORE, Settings, StoreKind
+from sessionkit.audits.settings import KAFKA_CACHE, KAFKA_STORE, Settings, StoreKind, check_audited
 from sessionkit.audits.verdicts import (
     AS_IT_SHOULD,
     CAME,
@@ -31,9 +32,8 @@ from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.process import without_collections
-from sessionkit.engine.deployment import Deployment, deployment, starts_of, times_of_clock
+from sessionkit.engine.deployment import Caching, Deployment, deployment, starts_of, times_of_clock
 from sessionkit.engine.parts.independent_parts import Parts
-from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.frames import FrameKind
@@ -43,7 +43,7 @@ from sessionkit.stores.contract import Store
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views import tables
 from sessionkit.views.explain.audit import audit_words
-from sessionkit.views.shown import picture_bundle
+from sessionkit.views.html import picture_bundle
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -280,7 +280,7 @@ def audit(
     *,
     store: StoreKind = KAFKA_STORE,
     retention: Duration | None = None,
-    caching: bool | int = True,
+    caching: Caching = KAFKA_CACHE,
     commit_every: int | Sequence[int] | None = None,
     commit_interval: Duration | None = "30s",
     emit_interval: Duration | None = "1s",
@@ -289,8 +289,7 @@ def audit(
 ) -> Audit:
     """Runs the plan as Kafka Streams would with these settings, and says where its results are not what they should be.
 
-    What is not given has Kafka's default, except the cache: Kafka's is limited to 10 MB, this one has no limit. The
-    first sentences of the audit say what it assumed.
+    What is not given has Kafka's default. The first sentences of the audit say what it assumed.
 
     Args:
         plan: the plan, with its emit strategy.
@@ -298,8 +297,8 @@ def audit(
         store: Kafka's "rocksdb" store (on close the time-ordered one, as Kafka chooses) or its "memory" store. The
             rules of both are simulated in memory.
         retention: as for `Materialized.withRetention`; by default the smallest allowed, as in Kafka.
-        caching: the record cache: True (without a limit), a number of entries, or False. On close Kafka turns it off
-            for sessions and sliding windows.
+        caching: the record cache: what fits into it in bytes (Kafka's default is "10MB"), a number of entries, True
+            (without a limit) or False. On close Kafka turns it off for sessions and sliding windows.
         commit_every: commits, which flush the cache, after this many records or these rows, not by `commit_interval`.
         commit_interval: Kafka's `commit.interval.ms`, 30 s (at least once): a commit after each record that comes more
             than this much later than the last commit. None: one commit, at the end.
@@ -318,7 +317,7 @@ def audit(
         "RocksDB store, retention 40 s (both Kafka's defaults): no window becomes final on these records."
     """
     plan, data = plan_and_data(plan, data, "audit")
-    _check(plan, store)
+    check_audited(plan, store)
     batch, windows = read_records(data, plan.source, plan.value_columns()), plan.complete_windows
     settings = Settings(
         store=store,
@@ -335,19 +334,13 @@ def audit(
     return _replays(plan, batch, settings, emit_interval)(settings.retention_ms)
 
 
-def _check(plan: Plan, store: str) -> None:
-    if store not in ("memory", "rocksdb"):
-        raise InvalidArgument(problem("audit knows two kinds of store", repr(store), '"memory" or "rocksdb"'))
-    plan.check()
-    plan.check_rules("kafka")
-
-
 def _replays(
     plan: Plan, batch: RecordBatch, settings: Settings, emit_interval: Duration | None
 ) -> Callable[[int], Audit]:
     """The audit of a deployment as a function of the retention."""
     is_restarted = len(settings.starts) > 1
-    shadowed = settings.is_cached and not is_restarted and is_shadowed(plan, settings.caching)
+    caching = cache_in_effect(plan, batch, settings) if settings.is_cached else settings.caching
+    shadowed = settings.is_cached and not is_restarted and is_shadowed(plan, caching)
     waits = settings.emit_interval_ms > 0 and plan.strategy == "on_window_close"
     is_one = (settings.is_cached and not shadowed) or is_restarted
     part_of = Parts(plan.complete_windows, batch, is_one=is_one, waits=waits or is_restarted)
@@ -355,7 +348,7 @@ def _replays(
     commits, clock_ms = settings.commits_and_clock(plan, batch)
 
     def with_retention(retention_ms: int) -> Audit:
-        how = deployment(plan.strategy, retention_ms, settings.caching, commits, emit_interval, clock_ms, len(batch))
+        how = deployment(plan.strategy, retention_ms, caching, commits, emit_interval, clock_ms, len(batch))
         mine = dataclasses.replace(settings, retention_ms=retention_ms)
         lowest_ms = settings.default_retention_ms
         store = audit_store(plan, retention_ms, lowest_ms, settings.store, part_of, is_shadowed=shadowed)

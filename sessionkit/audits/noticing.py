@@ -8,7 +8,7 @@ import numpy as np
 
 from sessionkit.audits.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
 from sessionkit.audits.verdicts import WindowId, ids_of
-from sessionkit.engine.deployment import Deployment
+from sessionkit.engine.deployment import Caching, Deployment
 from sessionkit.engine.parts.independent_parts import Parts
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
@@ -27,7 +27,7 @@ READ_FINALS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def is_shadowed(plan: Plan, caching: bool | int) -> bool:
+def is_shadowed(plan: Plan, caching: Caching) -> bool:
     """Whether a cache like this one, which is never emptied by a restart, answers every read of a processor.
 
     One without a limit holds all that was ever written. There is one read that sees the store behind it: Kafka goes

@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from sessionkit.engine.deployment import commits_by
+from sessionkit.engine.deployment import Caching, commits_by
+from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 
@@ -19,6 +20,7 @@ StoreKind = Literal["memory", "rocksdb"]
 KAFKA_STORE: StoreKind = "rocksdb"
 KAFKA_COMMIT_INTERVAL_MS = 30_000
 KAFKA_EMIT_INTERVAL_MS = 1_000
+KAFKA_CACHE = "10MB"  # statestore.cache.max.bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,7 +40,7 @@ class Settings:
     store: StoreKind
     retention_ms: int
     default_retention_ms: int
-    caching: bool | int
+    caching: Caching
     is_cached: bool
     commit_every: int | Sequence[int] | None
     commit_interval_ms: int | None
@@ -56,6 +58,7 @@ class Settings:
         """Which of its settings are as Kafka has them by default."""
         default = {
             "store": self.store == KAFKA_STORE,
+            "caching": self.caching == KAFKA_CACHE,
             "retention": self.retention_ms == self.default_retention_ms,
             "commit_interval": self.commit_every is None and self.commit_interval_ms == KAFKA_COMMIT_INTERVAL_MS,
             "emit_interval": self.emit_interval_ms == KAFKA_EMIT_INTERVAL_MS,
@@ -83,3 +86,17 @@ def _known(stream_time_ms: Sequence[int]) -> Sequence[int]:
     known = clock[clock >= 0]
     ticks: list[int] = np.maximum(clock, known[0] if len(known) else 0).tolist()
     return ticks
+
+
+def check_audited(plan: Plan, store: str) -> None:
+    """Refuses what has no audit, or one of its own.
+
+    Raises:
+        InvalidArgument: an unknown store, or a plan that is not complete, has suppress, or no counterpart in Kafka.
+    """
+    if store not in ("memory", "rocksdb"):
+        raise InvalidArgument(problem("audit knows two kinds of store", repr(store), '"memory" or "rocksdb"'))
+    plan.check()
+    if plan.suppression is not None:
+        raise InvalidArgument(problem("suppress has an audit of its own", plan.suppression.code(), "sk.audit_suppress"))
+    plan.check_rules("kafka")

@@ -61,9 +61,9 @@ def results_of(*runs: Run) -> dict[WindowId, Sent]:
 
 def _take_in(run: Run, results: dict[WindowId, Sent]) -> None:
     columns, names = run.changelog_columns, list(run.outcome.folds)
-    lists = [_list(columns[name]) for name in ("partition", "key", "window_start_ms", "window_end_ms")]
-    whats, offsets = _list(columns["what"]), _list(columns["offset"])
-    values = zip(*(_list(columns[name]) for name in names), strict=True)
+    lists = [python_list(columns[name]) for name in ("partition", "key", "window_start_ms", "window_end_ms")]
+    whats, offsets = python_list(columns["what"]), python_list(columns["offset"])
+    values = zip(*(python_list(columns[name]) for name in names), strict=True)
     for place, what, offset, value in zip(zip(*lists, strict=True), whats, offsets, values, strict=True):
         id = WindowId(*place)
         if what == "tombstone":
@@ -74,7 +74,8 @@ def _take_in(run: Run, results: dict[WindowId, Sent]) -> None:
             results[id] = Sent(count, tuple(value), offset)
 
 
-def _list(column: Any) -> list[Any]:
+def python_list(column: Any) -> list[Any]:
+    """The values of a column of the changelog, or of a table, as Python's own."""
     return list(column.to_pylist() if hasattr(column, "to_pylist") else column.tolist())
 
 

@@ -10,7 +10,7 @@ import typer
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import open_file, say, with_sessions
 from sessionkit.cli.progress import silent, steps
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.stores.sizes import byte_count
 
 if TYPE_CHECKING:
     from sessionkit.audits.audit import Audit
@@ -19,7 +19,9 @@ Store = Annotated[str, typer.Option(metavar="rocksdb|memory", help="The kind of 
 Retention = Annotated[
     str | None, typer.Option(metavar="LENGTH", help="How long windows are kept. Default: the smallest allowed.")
 ]
-Caching = Annotated[str, typer.Option(metavar="on|off|NUMBER", help="The record cache, or how many entries it has.")]
+Caching = Annotated[
+    str, typer.Option(metavar="on|off|SIZE", help="The record cache, or what fits into it: entries, or bytes (10MB).")
+]
 Commit = Annotated[str, typer.Option(metavar="LENGTH", help="The time between commits; none: one at the end.")]
 EmitInterval = Annotated[str, typer.Option(metavar="LENGTH", help="The time between checks for final results.")]
 Restart = Annotated[list[int] | None, typer.Option(metavar="ROW", help="Restart after this row. May be repeated.")]
@@ -35,7 +37,7 @@ def audit(
     emit: of.Emit = of.ON_UPDATE,
     store: Store = "rocksdb",
     retention: Retention = None,
-    caching: Caching = "on",
+    caching: Caching = "10MB",
     commit_interval: Commit = "30s",
     emit_interval: EmitInterval = "1s",
     restart: Restart = None,
@@ -80,12 +82,13 @@ def _audited(reading: of.Reading, gap: str, grace: str | None, emit: str, deploy
     return found
 
 
-def _cache(text: str) -> bool | int:
+def _cache(text: str) -> bool | int | str:
     if text in ("on", "off"):
         return text == "on"
-    if not text.isdecimal():
-        raise InvalidArgument(problem("--caching must be on, off or a number of entries", repr(text), "--caching off"))
-    return int(text)
+    if text.isdecimal():
+        return int(text)
+    byte_count(text, "--caching")  # said before the file is read
+    return text
 
 
 def _as_object(file: str, found: Audit) -> dict[str, Any]:

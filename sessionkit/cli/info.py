@@ -85,7 +85,7 @@ def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:
     from sessionkit.advice.suggest import suggest_gap
     from sessionkit.base.durations import duration_code
     from sessionkit.errors import SessionkitError
-    from sessionkit.plan import group_by_key
+    from sessionkit.grouping import group_by_key
 
     assert found.key is not None and found.time is not None
     zone, _ = zone_for(table, found.time.name, None)

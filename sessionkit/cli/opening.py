@@ -62,7 +62,7 @@ def is_read_by_spark(reading: Reading) -> bool:
 
 
 def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
-    from sessionkit.plan import group_by_key
+    from sessionkit.grouping import group_by_key
 
     partition, offset, said = reading.partition, reading.offset, []
     if offset is None and _lists_places(table.column_names):

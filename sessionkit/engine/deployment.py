@@ -13,8 +13,11 @@ import pyarrow as pa
 
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.stores.cache.named_cache import Room
+from sessionkit.stores.sizes import byte_count
 
 Clock: TypeAlias = Sequence[int] | Callable[[], int]
+Caching: TypeAlias = bool | int | str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +27,7 @@ class Deployment:
     Args:
         retention_ms: how long the store keeps a window.
         emit: the plan's emit strategy.
-        caching: True for a record cache without limit, or its number of entries; False for none.
+        caching: True for a record cache without limit, or what fits into it; False for none.
         commits: rows of the records after which the task commits; None: once, at the end.
         emit_interval_ms: final results are looked for at most this often, by `wall_clock`.
         wall_clock: the wall clock in ms, at each record or as a function that tells it; None: it stands still.
@@ -33,7 +36,7 @@ class Deployment:
     retention_ms: int
     emit: str
     kafka: bool = True
-    caching: bool | int = False
+    caching: bool | Room = False
     commits: frozenset[int] | None = None
     emit_interval_ms: int = 0
     wall_clock: Clock | None = None
@@ -51,7 +54,7 @@ class Deployment:
 def deployment(
     emit: str,
     retention_ms: int,
-    caching: bool | int,
+    caching: Caching,
     commit_every: int | Sequence[int] | None,
     emit_interval: Duration | None,
     wall_clock: Clock | None,
@@ -63,21 +66,25 @@ def deployment(
         InvalidArgument: a clock that does not fit the records, commits after less than one of them, a cache of fewer
             entries than none.
     """
-    given: Any = caching
-    if not isinstance(given, int) or given < 0:
-        what, want = (
-            "caching must be True, False or a size",
-            "True, False, or how many entries fit into the record cache",
-        )
-        raise InvalidArgument(problem(what, shorten(repr(caching)), want))
     return Deployment(
         retention_ms=retention_ms,
         emit=emit,
-        caching=caching,
+        caching=_room(caching),
         commits=_commit_rows(commit_every, count),
         emit_interval_ms=0 if emit_interval is None else duration_ms(emit_interval, "emit_interval"),
         wall_clock=_checked_clock(wall_clock, count),
     )
+
+
+def _room(caching: Any) -> bool | Room:
+    if isinstance(caching, bool):
+        return caching
+    if isinstance(caching, str):
+        return Room(byte_count(caching, "caching"), in_bytes=True)
+    if not isinstance(caching, int) or caching < 0:
+        want = 'True, False, or what fits into the record cache: a number of entries, or bytes such as "10MB"'
+        raise InvalidArgument(problem("caching must be True, False or a size", shorten(repr(caching)), want))
+    return Room(caching)
 
 
 def _commit_rows(commit_every: int | Sequence[int] | None, count: int) -> frozenset[int] | None:

@@ -17,15 +17,19 @@ from sessionkit.base.durations import as_duration, check_reach
 from sessionkit.base.process import without_collections
 from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.outcome import Outcome, RecordsInWords, snapshots_after, without_replayed
-from sessionkit.engine.recorder import Result, SessionRecorder, WindowRecorder
+from sessionkit.engine.recorder import Forwarded, Result, SessionRecorder, WindowRecorder
 from sessionkit.engine.session_run import SessionRun
-from sessionkit.errors import NumberOverflow
+from sessionkit.engine.suppressed_results import SuppressedResults
+from sessionkit.errors import BufferFull, NumberOverflow
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import python_objects
+from sessionkit.stores.cache.named_cache import ANY_NUMBER
 from sessionkit.stores.cache.sessions import CachingSessionStore, Flushed
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.contract import PlanStore, Snapshot, Store, Stored, TaskStore
 from sessionkit.stores.registry import DEFAULT_KIND, store_class
+from sessionkit.suppression.buffer import TimeOrderedBuffer
+from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.processor import Aggregates, EmitSchedule
 
@@ -37,16 +41,6 @@ RECORDERS: Mapping[str, type[SessionRecorder | WindowRecorder]] = {
     "sessions": SessionRecorder,
     "windows": WindowRecorder,
 }
-
-
-class Forwarded(NamedTuple):
-    """One result that went downstream: after which record, what it was, and whether a flush of the cache sent it."""
-
-    at: int
-    partition: int  # its code
-    key: Any
-    result: Result
-    flushed: bool = False
 
 
 class Look(NamedTuple):
@@ -67,6 +61,7 @@ class Deployed:
     refused: tuple[int, ...]  # the record of each result that was forwarded, but that the store did not keep
     looks: Sequence[Look]  # each look for final results
     clock_ms: Sequence[int] | None  # the wall clock at each record; None: it stood still
+    buffers: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # of suppress, one a partition; none without it
 
 
 class Processed(NamedTuple):
@@ -142,8 +137,10 @@ class _ProcessorRun:
         store: TaskStore,
         how: Deployment,
         before: Mapping[int, Snapshot],
+        suppression: Suppression | None,
     ) -> None:
         self.windows, self.aggregations, self.batch, self.how = windows, aggregations, batch, how
+        self._results = None if suppression is None else SuppressedResults(suppression, windows, aggregations, batch)
         self._store = store
         self.forwarded: list[Forwarded] = []
         self.refused: list[int] = []
@@ -172,8 +169,8 @@ class _ProcessorRun:
         """The cache in front of the store; emit-on-close turns it off, but not for tumbling and hopping windows."""
         if self.how.caching is False or (self.how.emit == "on_window_close" and not self.windows.caches_on_close):
             return None
-        most = None if self.how.caching is True else self.how.caching
-        return CACHES[self.windows.holds](store, self._on_flush if self.how.emit == "on_window_update" else None, most)
+        room = ANY_NUMBER if self.how.caching is True else self.how.caching
+        return CACHES[self.windows.holds](store, self._on_flush if self.how.emit == "on_window_update" else None, room)
 
     def _schedule(self, before: Snapshot) -> EmitSchedule:
         if self.how.wall_clock is None:
@@ -191,9 +188,16 @@ class _ProcessorRun:
         if self.windows.holds == "windows":
             end_ms = self.windows.ends_ms(start_ms)
         what = "tombstone" if flushed.new is None else "update"
-        result = Result(what, start_ms, end_ms, flushed.new, flushed.timestamp_ms, flushed.old)
+        result = Result(what, start_ms, end_ms, flushed.new, flushed.timestamp_ms, flushed.old, flushed.old)
         partition = self._code_of[flushed.id.partition]
-        self.forwarded.append(Forwarded(self._last_of[partition], partition, flushed.key, result, flushed=True))
+        self._forward(Forwarded(self._last_of[partition], partition, flushed.key, result, flushed=True))
+
+    def _forward(self, result: Forwarded) -> None:
+        """Sends a result downstream, or to the buffer of suppress, and then what that lets go."""
+        if self._results is None:
+            self.forwarded.append(result)
+        else:
+            self.forwarded += self._results.put(result, self._at)
 
     def run(self, recorder: SessionRecorder | WindowRecorder, keys: list[Any]) -> None:
         """Processes the batch."""
@@ -216,14 +220,15 @@ class _ProcessorRun:
         """All that there is to tell of the run."""
         clock_ms = None if self.how.wall_clock is None else self.clock_ms
         asked = self._store if self.cache is None else self.cache
-        deployed = Deployed(self.how, self.forwarded, tuple(self.refused), self.looks, clock_ms)
+        buffers = () if self._results is None else tuple(self._results.buffers)
+        deployed = Deployed(self.how, self.forwarded, tuple(self.refused), self.looks, clock_ms, buffers)
         return Processed(outcome, deployed, asked)
 
     def _process(self, recorder: Any, key: Any, value: Any, timestamp_ms: int, offset: int, partition: int) -> None:
         i, processor = self._at, self.processors[partition]
         try:
             told = processor.process(key, value, timestamp_ms, offset)
-        except NumberOverflow:
+        except (NumberOverflow, BufferFull):  # of a cache that let go of a result
             raise
         except Exception as error:
             codes = ", ".join(a.code for a in self.aggregations.values())
@@ -233,7 +238,8 @@ class _ProcessorRun:
         if self.how.emit == "on_window_close":
             self._emit(recorder, partition)
         elif self.cache is None:
-            self.forwarded += [Forwarded(i, partition, key, result) for result in recorder.updates(told, timestamp_ms)]
+            for result in recorder.updates(told, timestamp_ms):
+                self._forward(Forwarded(i, partition, key, result))
 
     def _emit(self, recorder: Any, partition: int) -> None:
         schedule, started_ms = self.schedules[partition], self._now_ms()
@@ -261,10 +267,11 @@ def run_processor(
     store: TaskStore,
     how: Deployment,
     bound: Mapping[str, Any] | None = None,
+    suppression: Suppression | None = None,
 ) -> Processed:
     """Runs the processors of all partitions over the batch, and commits to the store or leaves it as it was.
 
-    `bound` is what the store notes of the plan.
+    `bound` is what the store notes of the plan, `suppression` what holds its results back.
     """
     if len(batch):
         check_reach(int(batch.timestamp_ms.max()), windows.reach_ms, windows.reach_name)
@@ -280,7 +287,7 @@ def run_processor(
     for partition, each in loaded:
         recorder.load(each, partition)
     first_aggregates = list(recorder.last)
-    run = _ProcessorRun(windows, aggregations, batch, store, how, before)
+    run = _ProcessorRun(windows, aggregations, batch, store, how, before, suppression)
     with store.all_or_nothing():
         with without_collections():
             run.run(recorder, known)

@@ -32,6 +32,17 @@ class Result(NamedTuple):
     aggregate: Any
     timestamp_ms: int
     old: Any = None
+    replaced: Any = None  # what Kafka says of that: of a new window what it began with
+
+
+class Forwarded(NamedTuple):
+    """One result that went downstream: after which record, what it was, and whether a flush of the cache sent it."""
+
+    at: int
+    partition: int  # its code
+    key: Any
+    result: Result
+    flushed: bool = False
 
 
 class Recorder:
@@ -115,7 +126,7 @@ class SessionRecorder(Recorder):
         if (touch.start_ms, touch.end_ms) != (timestamp_ms, timestamp_ms):
             for s in touch.found:
                 bounds = (s.window_start_ms, s.window_end_ms)
-                yield Result("tombstone", *bounds, None, s.window_end_ms, s.aggregate)
+                yield Result("tombstone", *bounds, None, s.window_end_ms, s.aggregate, s.aggregate)
         yield Result("update", touch.start_ms, touch.end_ms, touch.aggregate, touch.end_ms)
 
     @staticmethod
@@ -203,7 +214,7 @@ class WindowRecorder(Recorder):
         for touch in touches:
             if touch.effect != LATE:
                 bounds = (touch.start_ms, touch.end_ms)
-                yield Result("update", *bounds, touch.aggregate, touch.timestamp_ms, touch.old)
+                yield Result("update", *bounds, touch.aggregate, touch.timestamp_ms, touch.old, touch.replaced)
 
     def final(self, window: StoredWindow) -> Result:
         """What goes out for a window that became final."""

@@ -10,7 +10,7 @@ from sessionkit.base.durations import Duration, duration_code, show_duration
 from sessionkit.base.text import java_literal, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export
-from sessionkit.exports.java_parts import COMBINERS, IMPORTS, JSON, MAIN, MILLISECONDS, READERS, SERDE
+from sessionkit.exports.java_parts import COMBINERS, IMPORTS, JSON, MAIN, MILLISECONDS, READERS, SERDE, suppress_call
 from sessionkit.exports.lengths import java_duration
 from sessionkit.exports.request import Request, Result
 from sessionkit.exports.target import Target
@@ -128,6 +128,7 @@ def _one_value(combiner: str) -> _Aggregate:
 
 JAVA: Target[_Windows, _Aggregate] = Target(
     system="Kafka Streams",
+    suppresses=lambda suppression: True,
     kinds={SessionWindows: _sessions, TimeWindows: _time_windows, SlidingWindows: _sliding_windows},
     aggregations={
         "count": _Aggregate(lambda result: {"": _Field(_WHOLE_0, "LongNode.valueOf(1)", "total")}),
@@ -226,7 +227,7 @@ def _topology(
                                 .withValueSerde(ROWS)
                                 .withStoreType(BuiltInDslStoreSuppliers.{STORES[store]})
                                 .withRetention({java_duration(retention_ms)})
-                                .withCachingDisabled())
+                                .withCachingDisabled()){suppress_call(request.suppression)}
                 .toStream(){made}
                 .to(OUTPUT, Produced.with(new WindowedSerdes.{windows.serde}, ROWS));
         return builder.build();
@@ -371,6 +372,10 @@ def _differences(request: Request, windows: _Windows, store: str, retention_ms: 
         "processing.guarantee=exactly_once_v2 prevents that.",
         f"The store keeps a window for {kept} of stream time (`Materialized.withRetention`).",
     ]
+    if request.suppression is not None and request.suppression.most_bytes is not None:
+        words.append("Results weigh as much as their JSON in this buffer; in the plan a single one weighs less.")
+    if request.suppression is not None:
+        words.append("After a restart the buffer is as it was, and its clock starts anew with the next result.")
     if not request.is_final:
         return words
     room_ms = retention_ms - request.windows.retention_ms(None)

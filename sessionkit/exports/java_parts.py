@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from sessionkit.exports.lengths import java_duration
+from sessionkit.suppression.settings import Suppression
+
 IMPORTS = (
     "com.fasterxml.jackson.core.JsonParser",
     "com.fasterxml.jackson.databind.JsonNode",
@@ -34,6 +37,8 @@ IMPORTS = (
     "org.apache.kafka.streams.kstream.Produced",
     "org.apache.kafka.streams.kstream.SessionWindows",
     "org.apache.kafka.streams.kstream.SlidingWindows",
+    "org.apache.kafka.streams.kstream.Suppressed",
+    "org.apache.kafka.streams.kstream.Suppressed.BufferConfig",
     "org.apache.kafka.streams.kstream.TimeWindows",
     "org.apache.kafka.streams.kstream.WindowedSerdes",
     "org.apache.kafka.streams.processor.LogAndSkipOnInvalidTimestamp",
@@ -230,3 +235,19 @@ COMBINERS = {
     }
 """,
 }
+
+
+def suppress_call(suppression: Suppression | None) -> str:
+    """The buffer behind the aggregation."""
+    if suppression is None:
+        return ""
+    sizes = {"maxRecords": suppression.most_records, "maxBytes": suppression.most_bytes}
+    given = [f"{name}({size}L)" for name, size in sizes.items() if size is not None] or ["unbounded()"]
+    config = f"BufferConfig.{given[0]}"
+    if len(given) > 1:
+        config += f".with{given[1][0].upper()}{given[1][1:]}"
+    if suppression.is_limited and suppression.shuts_down:
+        config += ".shutDownWhenFull()"
+    if suppression.wait_ms is None:
+        return f"\n                .suppress(Suppressed.untilWindowCloses({config}))"
+    return f"\n                .suppress(Suppressed.untilTimeLimit({java_duration(suppression.wait_ms)}, {config}))"

@@ -95,6 +95,7 @@ _ARRIVAL = (
 KSQL: Target[_Windows, _Aggregate] = Target(
     system="ksqlDB",
     kinds={SessionWindows: _sessions, TimeWindows: _time_windows},
+    suppresses=lambda suppression: suppression.is_final and not suppression.is_limited,
     missing={SlidingWindows: ("sliding windows", "TimeWindows with an advance, or plan.to_java()")},
     aggregations={  # in the order in which their differences are listed
         "count": _Aggregate(lambda result: "COUNT(*)"),
@@ -171,7 +172,7 @@ def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> 
         f"  FROM {stream}\n"
         f"  WINDOW {windows.name} ({windows.lengths}, {kept})\n"
         f"  GROUP BY {key}\n"
-        f"  EMIT {'FINAL' if request.is_final else 'CHANGES'};"
+        f"  EMIT {'FINAL' if request.is_final or request.suppression is not None else 'CHANGES'};"
     )
 
 
@@ -184,7 +185,12 @@ def _differences(request: Request, windows: _Windows, retention_ms: int) -> list
     ]
     if _needs_ms(request):
         words.append("Times become milliseconds in a second stream, which writes every record to a topic of its own.")
-    if request.is_final:
+    if request.suppression is not None:
+        words.append(
+            "EMIT FINAL is Kafka's suppress, whose clock only results move; its buffer holds up to "
+            "ksql.suppress.buffer.size.bytes, where that is set."
+        )
+    elif request.is_final:
         words.append(
             "EMIT FINAL sends a result when a later record closes its window; where the store forgets it first, it is "
             "lost. The last windows of a topic send nothing, as in the plan."

@@ -16,6 +16,7 @@ from sessionkit.base.text import is_visible, one_of
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.exports.target import Target
 from sessionkit.records.source import Source
+from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind
 
 TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
@@ -50,6 +51,10 @@ class Exportable(Protocol):
     @property
     def aggregations(self) -> tuple[tuple[str, Aggregation], ...]:
         """The named results."""
+
+    @property
+    def suppression(self) -> Suppression | None:
+        """What holds results back."""
 
     def check(self) -> None:
         """Refuses a plan that is not complete."""
@@ -101,8 +106,13 @@ class Request:
 
     @property
     def is_final(self) -> bool:
-        """True if only final results are sent."""
+        """True if the operator sends final results only."""
         return self.plan.strategy == "on_window_close"
+
+    @property
+    def suppression(self) -> Suppression | None:
+        """What holds its results back."""
+        return self.plan.suppression
 
     @property
     def reads_time(self) -> bool:
@@ -201,7 +211,7 @@ def request_of(
     """
     plan.check()
     _refuse_own_forms(plan)
-    target.check(plan.complete_windows, plan.aggregations)
+    target.check(plan.complete_windows, plan.aggregations, plan.suppression)
     one_of("key_type", key_type, KEY_TYPES)
     one_of("timestamp", timestamp, TIMESTAMPS)
     if len(plan.source.keys) > 1 and key_type != "string":

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.errors import NotBuilt, problem, shorten
+from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind
 
 W = TypeVar("W")
@@ -18,16 +19,23 @@ A = TypeVar("A")
 class Target(Generic[W, A]):
     """Another system: what is written for each kind of window, by its class, and for each aggregation, by its name.
 
-    `missing` names the kinds that Kafka has and it has not, each with what comes nearest.
+    `missing` names the kinds that Kafka has and it has not, each with what comes nearest; `suppresses` tells whether it
+    can hold results back so.
     """
 
     system: str
     kinds: Mapping[type, Callable[..., W]]
     aggregations: Mapping[str, A]
     missing: Mapping[type, tuple[str, str]] = field(default_factory=dict)
+    suppresses: Callable[[Suppression], bool] = field(default=lambda suppression: False)
 
-    def check(self, windows: WindowKind, aggregations: tuple[tuple[str, Aggregation], ...]) -> None:
-        """Refuses windows and aggregations that this export does not know.
+    def check(
+        self,
+        windows: WindowKind,
+        aggregations: tuple[tuple[str, Aggregation], ...],
+        suppression: Suppression | None = None,
+    ) -> None:
+        """Refuses windows, aggregations and a suppress that this export does not know.
 
         Raises:
             NotBuilt: with the system and what it is written for.
@@ -39,6 +47,9 @@ class Target(Generic[W, A]):
         if kind not in self.kinds:
             want = " or ".join(sorted(each.__name__ for each in self.kinds))
             raise NotBuilt(problem(f"windows of this kind cannot be written for {self.system}", repr(windows), want))
+        if suppression is not None and not self.suppresses(suppression):
+            want = 'leave out suppress; .emit("on_window_close") sends final results'
+            raise NotBuilt(problem(f"{self.system} has no such buffer", suppression.code(), want))
         for name, aggregation in aggregations:
             if aggregation.built_in not in self.aggregations:
                 what = f"this aggregation cannot be written for {self.system}: result {shorten(repr(name))}"

@@ -13,7 +13,8 @@ import pyarrow as pa
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.base.result_folders import Results
 from sessionkit.base.text import percent
-from sessionkit.plan import Plan, group_by_key
+from sessionkit.grouping import group_by_key
+from sessionkit.plan import Plan
 from sessionkit.report.page import Findings, page
 from sessionkit.report.written import write_table
 from sessionkit.run import Run

@@ -29,6 +29,7 @@ from sessionkit.spark.worker.dropped_by_key import add_missing_grace
 from sessionkit.spark.worker.task_wrapper import worker_task
 from sessionkit.steps.declared_types import type_of
 from sessionkit.views.explain.record import Explanation
+from sessionkit.views.kafka_metrics import kafka_metrics_of_counts
 from sessionkit.views.tables import table_rows
 from sessionkit.windows.session import SessionWindows
 
@@ -55,12 +56,22 @@ def start(
     """The run of a plan over a DataFrame, streaming or not; nothing runs yet.
 
     Raises:
-        InvalidArgument: the plan does not name a partition and an offset column, or a stream is to run by key.
-        NotBuilt: rules="kafka", or a store.
+        InvalidArgument: the plan does not name a partition and an offset column, or a stream is to run by key, or a
+            plan with suppress, whose buffer holds all keys of a partition.
+        NotBuilt: rules="kafka", a store, a stream with suppress, or a suppress that counts bytes.
         SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
     check_built(df, rules, store)
     settle_worker_python(df.sparkSession)
+    if plan.suppression is not None and df.isStreaming:
+        want = '.emit("on_window_close") in its place; or a DataFrame that is no stream'
+        raise NotBuilt(problem("a stream does not keep what suppress holds back yet", plan.suppression.code(), want))
+    if plan.suppression is not None and plan.suppression.most_bytes is not None:
+        want = "max_records=, or run.local(partition), which counts them"
+        raise NotBuilt(problem("a run on Spark does not count the bytes of suppress", plan.suppression.code(), want))
+    if plan.suppression is not None and parallelism == "key":
+        want = 'parallelism="partition": the results of all keys of a partition move its clock'
+        raise InvalidArgument(problem("suppress does not run by key", repr(parallelism), want))
     if not df.isStreaming:
         return dataclasses.replace(SparkRun.over(plan, df, retention), parallelism=parallelism)
     if parallelism != "partition":
@@ -81,6 +92,7 @@ class SparkRun(SparkReading):
     Example:
         >>> run = plan.run(spark.read.parquet("clicks"))  # doctest: +SKIP
         >>> run.table().show(), run.changelog(), run.dropped(), run.metrics(), run.counts()  # doctest: +SKIP
+        >>> run.kafka_metrics(level="debug").show()  # doctest: +SKIP
         >>> run.trace.records(), run.explain(offset=17, partition=0), run.timezone  # doctest: +SKIP
         >>> run.plane("ada"), run.lanes(), run.most_eventful_key(), run.summary()  # doctest: +SKIP
         >>> run.local(), run.of("ada"), run.of("ada", partition=0)  # doctest: +SKIP
@@ -129,13 +141,19 @@ class SparkRun(SparkReading):
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names and of our own. Starts a job."""
-        found = self._totals("metrics")
-        return {name: found.get(name, 0) for name in self.empty.metrics()}
+        return self._totals("metrics", list(self.empty.metrics()))
+
+    def kafka_metrics(self, *, level: str = "info") -> DataFrame:
+        """What Kafka Streams would count of this run, by partition, in the columns of `Run.kafka_metrics`.
+
+        Rates and latencies are null: a run on Spark has no clock. Starts a job.
+        """
+        table = kafka_metrics_of_counts(self._by_partition("metrics"), level)
+        return self.frame.sparkSession.createDataFrame(table, spark_schema(table.schema))
 
     def counts(self) -> dict[str, int]:
         """What `sk.sweep` reports of a setting: records, late, windows, merges. Starts a job, without aggregations."""
-        found = self._totals("counts")
-        return {name: found.get(name, 0) for name in ("records", "late", "windows", "merges")}
+        return self._totals("counts", ["records", "late", "windows", "merges"])
 
     # ---- one partition, in this process
 
@@ -183,6 +201,9 @@ class SparkRun(SparkReading):
             >>> run.of("ada").table(), run.of("ada", "bob", partition=3).lanes()  # doctest: +SKIP
         """
         named = named_keys(self.plan.source, keys)
+        if self.plan.suppression is not None:
+            want = "run.local(partition), which has all keys of a partition"
+            raise InvalidArgument(problem("the buffer of suppress holds all keys", self.plan.suppression.code(), want))
         rows = self._chosen(named, partition)
         place = rows[PLACE].to_numpy()
         records = rows.drop_columns(PLACE).rename_columns(list(self.columns))
@@ -265,12 +286,20 @@ class SparkRun(SparkReading):
             return self.by_partition(rows, *order, number, shuffle=True).drop(number)
         return self.by_partition(rows, *order) if sort else rows
 
-    def _totals(self, view: str) -> dict[str, int]:
+    def _totals(self, view: str, names: list[str]) -> dict[str, int]:
         """The numbers that a view gives of each partition, added up."""
-        schema = pa.schema([("name", pa.string()), ("count", pa.int64())])
+        counted = self._by_partition(view).values()
+        return {name: sum(each.get(name, 0) for each in counted) for name in names}
+
+    def _by_partition(self, view: str) -> dict[int, dict[str, int]]:
+        """The numbers that a view gives, by partition and name."""
+        schema = pa.schema([("partition", pa.int64()), ("name", pa.string()), ("count", pa.int64())])
         with readable_errors():
-            rows = self.rows(self.job(view, schema)).groupBy("name").agg({"count": "sum"}).collect()
-        return {row[0]: int(row[1]) for row in rows}
+            rows = self.rows(self.job(view, schema)).groupBy("partition", "name").agg({"count": "sum"}).collect()
+        found: dict[int, dict[str, int]] = {}
+        for partition, name, count in rows:
+            found.setdefault(int(partition), {})[name] = int(count)
+        return found
 
     def _run_here(self, plan: Plan, records: pa.Table) -> Run:
         """The run over records that came to this process."""

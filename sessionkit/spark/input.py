@@ -130,6 +130,7 @@ class SparkInput:
             view=view,
             schema=self._typed(schema),
             step_records=job.STEP_RECORDS,
+            suppression=plan.suppression,
         )
 
     def _typed(self, schema: pa.Schema) -> pa.Schema:

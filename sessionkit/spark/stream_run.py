@@ -24,6 +24,7 @@ from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack
 from sessionkit.spark.worker.task_wrapper import Task, worker_task
 from sessionkit.steps.views import WHOLE
+from sessionkit.views.kafka_metrics import kafka_metrics_of_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -48,7 +49,7 @@ class StreamRun(SparkInput):
         >>> run = plan.run(spark.readStream.schema(schema).parquet("clicks"))  # doctest: +SKIP
         >>> run.events(), run.changelog(), run.finals(), run.dropped(), run.timezone  # doctest: +SKIP
         >>> query = run.write(checkpoint="checkpoint", changelog="sessions")  # doctest: +SKIP
-        >>> run.progress(), run.metrics(), run.summary()  # doctest: +SKIP
+        >>> run.progress(), run.metrics(), run.kafka_metrics(), run.summary()  # doctest: +SKIP
     """
 
     def events(self) -> DataFrame:
@@ -203,6 +204,14 @@ class StreamRun(SparkInput):
         counts = progress.counts()
         names = [name for name in self.empty.metrics() if name in counts or name not in WHOLE]
         return {**{name: counts[name] for name in names}, "windows-in-state": progress.windows}
+
+    def kafka_metrics(self, query: StreamingQuery | None = None, *, level: str = "info") -> pa.Table:
+        """What Kafka Streams would count of this query, by partition, in the columns of `Run.kafka_metrics`.
+
+        From the first record on, as `metrics()`; rates and latencies are null: a micro-batch has no such clock.
+        """
+        partitions = self.progress(query).partitions
+        return kafka_metrics_of_counts({number: each.counts for number, each in partitions.items()}, level)
 
     # ---- to look at
 

@@ -10,6 +10,7 @@ from sessionkit.aggregations.contract import Aggregation, columns_read
 from sessionkit.engine.processor_run import without_null_values
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.source import Source
+from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind
 
 STEP_RECORDS = 500_000  # fewer, and the fixed cost of a step shows; more, and it leaves the processor's cache
@@ -28,6 +29,7 @@ class Job:
     view: str
     schema: pa.Schema
     step_records: int = STEP_RECORDS
+    suppression: Suppression | None = None
 
     @property
     def holds(self) -> str:

@@ -15,6 +15,7 @@ from sessionkit.engine.commit import alive
 from sessionkit.engine.outcome import Outcome
 from sessionkit.steps.declared_types import fit
 from sessionkit.stores.contract import SessionColumns
+from sessionkit.suppression.stage import Suppressor
 from sessionkit.trace.trace import Trace
 from sessionkit.views import tables
 from sessionkit.views.dropped import dropped_table
@@ -61,9 +62,12 @@ class ChangelogView:
 
     def __init__(self, job: Job) -> None:
         self._strategy = job.strategy
+        waits = job.suppression
+        self._stage = None if waits is None else Suppressor(waits, job.windows, dict(job.aggregations))
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        return tables.changelog(outcome, self._strategy)
+        sent = tables.changelog(outcome, self._strategy)
+        return sent if self._stage is None else self._stage.step(sent)
 
     def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         return None
@@ -161,7 +165,7 @@ class EventsView:
 
 
 class MetricsView:
-    """The counters of `Run.metrics()`, as name and number; the partitions' numbers are to be added up."""
+    """The counters of `Run.metrics()` of each partition, as name and number, to be added up."""
 
     needs_values = False
 
@@ -177,7 +181,8 @@ class MetricsView:
 
     def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         self._count_windows(outcome, left)
-        return {"name": list(self._counts), "count": list(self._counts.values())}
+        partition = np.full(len(self._counts), outcome.batch.partitions[0])
+        return {"partition": partition, "name": list(self._counts), "count": list(self._counts.values())}
 
     def _count_windows(self, outcome: Outcome, left: Rows) -> None:
         left = left[outcome.is_result[left]]

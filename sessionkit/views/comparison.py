@@ -19,6 +19,7 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, words
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views import tables
+from sessionkit.views.html import picture_bundle
 from sessionkit.views.membership.groups import (
     CHANGES,
     AreSame,
@@ -28,7 +29,6 @@ from sessionkit.views.membership.groups import (
     groups_by_records,
     ranks_as_text,
 )
-from sessionkit.views.shown import picture_bundle
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

@@ -24,7 +24,7 @@ from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_columns import WindowColumns
 from sessionkit.views.charts.scenes.key_rows import key_code, partition_code, partition_counts
 from sessionkit.views.explain.life import closing_time_ms
-from sessionkit.views.shown import picture_bundle
+from sessionkit.views.html import picture_bundle
 from sessionkit.views.tables import Column, frame_of, table_rows, window_table
 from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind
@@ -211,7 +211,8 @@ def emissions_of(run: Any, key: Any, partition: int | None, *, chosen: bool) -> 
         want = f"partition= one of {shorten(trace.batch.partitions[inside].tolist())}"
         raise UnknownRecord(problem("several partitions hold this key", shorten(repr(key)), want))
     codes = (code, partition_code(trace, code, partition))
-    is_whole = run.deployed is not None or (trace.first_stream_time_ms >= 0).any()
+    # the clock of suppress is moved by the results of all keys
+    is_whole = run.deployed is not None or run.plan.suppression is not None or (trace.first_stream_time_ms >= 0).any()
     return _of_run(run, key, codes) if is_whole else _of_key_alone(run, key, codes)
 
 

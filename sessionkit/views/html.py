@@ -1,9 +1,9 @@
-"""HTML that shows a run in a notebook: static, without a script, in Jupyter's own colours."""
+"""What a notebook shows of results: static HTML in Jupyter's own colours, or a picture with its words."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -11,6 +11,9 @@ from sessionkit.base.moments import show_time
 from sessionkit.base.result_columns import ResultForm
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import shorten
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 SHOWN_ROWS = 10
 _TIMES = ("window_start_ms", "window_end_ms")  # other names are the user's
@@ -81,3 +84,8 @@ def _shown(value: pa.Scalar) -> Any:
         return value.as_py()
     except (ValueError, OverflowError):  # Python has no such value, as for times after the year 9999
         return f"{getattr(value, 'value', '…')} ({value.type})"
+
+
+def picture_bundle(figure: go.Figure, words: str) -> dict[str, Any]:
+    """What a notebook shows: the figure as plotly's renderer has it, and the words where there are no pictures."""
+    return {**figure._repr_mimebundle_(), "text/plain": words}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from sessionkit.trace.trace import Trace
 LEVELS = ("info", "debug")
 THREAD = "sessionkit-StreamThread-1"
 NODE = "KSTREAM-AGGREGATE-0000000002"  # behind a source and a store without names, in a topology of its own
+DROPPED = "dropped-records-total"
 TASK_GROUP, NODE_GROUP = "stream-task-metrics", "stream-processor-node-metrics"
 RATE_MS, LEAST_MS = 60_000, 30_000  # metrics.num.samples of metrics.sample.window.ms; and one of them
 
@@ -44,13 +45,32 @@ def kafka_metrics(trace: Trace, finals: npt.NDArray[np.int64], deployed: Deploye
     for code, number in enumerate(batch.partitions.tolist()):
         task = ("info", THREAD, f"0_{number}")
         mine = dropped[batch.partition[dropped] == code]
-        found.append(Metric("dropped-records-total", TASK_GROUP, *task, None, len(mine)))
+        found.append(Metric(DROPPED, TASK_GROUP, *task, None, len(mine)))
         found.append(Metric("dropped-records-rate", TASK_GROUP, *task, None, _rate(times, mine, np.ones(len(mine)))))
         if level == "debug":
             own = None if deployed is None else [each for each in deployed.looks if each.partition == code]
             found += _of_node(f"0_{number}", int((finals == number).sum()), own, times)
+    return _as_table(found)
+
+
+def kafka_metrics_of_counts(counts: Mapping[int, Mapping[str, int]], level: str) -> pa.Table:
+    """The same of a run without a clock, from the counters of `Run.metrics()` of each partition."""
+    one_of("level", level, LEVELS)
+    found: list[Metric] = []
+    for number, counted in sorted(counts.items()):
+        task = ("info", THREAD, f"0_{number}")
+        found.append(Metric(DROPPED, TASK_GROUP, *task, None, counted.get(DROPPED, 0)))
+        found.append(Metric("dropped-records-rate", TASK_GROUP, *task, None, None))
+        if level == "debug":
+            found += _of_node(f"0_{number}", counted.get("window-aggregate-final-emit-total", 0), None, None)
+    return _as_table(found)
+
+
+def _as_table(found: list[Metric]) -> pa.Table:
     columns = zip(*found, strict=True) if found else [[]] * len(Metric._fields)
-    return pa.table(dict(zip(Metric._fields, map(list, columns), strict=True)))
+    kinds = [pa.float64() if name == "value" else pa.string() for name in Metric._fields]
+    arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
+    return pa.table(dict(zip(Metric._fields, arrays, strict=True)))
 
 
 def _of_node(

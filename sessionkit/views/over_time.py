@@ -13,7 +13,7 @@ import pyarrow as pa
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import plural
 from sessionkit.trace.trace import Trace
-from sessionkit.views.shown import picture_bundle
+from sessionkit.views.html import picture_bundle
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind

@@ -16,7 +16,7 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import in_threads
 from sessionkit.base.result_columns import TIMES
 from sessionkit.engine.outcome import Outcome
-from sessionkit.engine.processor_run import Forwarded
+from sessionkit.engine.recorder import Forwarded
 from sessionkit.errors import UnsupportedData, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import FrameKind, to_frame

@@ -211,8 +211,8 @@ class TimeProcessor(Processor[WindowStore]):
                 touches.append(WindowTouch(LATE, start_ms, end_ms))
                 continue
             old = self._store.fetch_window(key, start_ms, partition=self._partition)
-            aggregate = self._aggregates.initializer() if old is None else old.aggregate
-            aggregate = self._aggregates.aggregator(key, value, aggregate)
+            base = self._aggregates.initializer() if old is None else old.aggregate
+            aggregate = self._aggregates.aggregator(key, value, base)
             newest_ms = timestamp_ms if old is None else max(timestamp_ms, old.timestamp_ms)
             null = self._aggregates.is_null(aggregate)
             kept, opened_by = None if null and self._kafka else aggregate, offset if old is None else old.opened_by
@@ -221,7 +221,7 @@ class TimeProcessor(Processor[WindowStore]):
             stored = self._store.write(window, partition=self._partition, keep_null=not self._kafka)
             effect, shown = OPENED if old is None else ADDED, None if null else aggregate
             before = None if old is None else old.aggregate
-            touches.append(WindowTouch(effect, start_ms, end_ms, shown, newest_ms, old=before, stored=stored))
+            touches.append(WindowTouch(effect, start_ms, end_ms, shown, newest_ms, -1, before, base, stored))
         return touches
 
     def closed(self) -> list[StoredWindow]:

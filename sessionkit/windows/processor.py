@@ -63,6 +63,7 @@ class WindowTouch(NamedTuple):
     timestamp_ms: int = -1  # the largest record timestamp in the window
     source_start_ms: int = -1  # start of the window that it is a copy of
     old: Any = None  # what it held before
+    replaced: Any = None  # what Kafka says that it held: of a new one what it began with
     stored: bool = True  # False: the store refused it as expired
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import accumulate, pairwise
@@ -16,8 +17,10 @@ import pyarrow as pa
 
 import sessionkit as sk
 from sessionkit.base.decisions import LATE
+from sessionkit.engine.deployment import deployment
 from sessionkit.engine.processor_run import memory_store
-from sessionkit.errors import InvalidArgument, NotBuilt, SessionkitError
+from sessionkit.errors import BufferFull, InvalidArgument, NotBuilt, SessionkitError
+from sessionkit.records.batch import read_records
 from sessionkit.stores import store_class
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.trace.window_trace import WindowTrace
@@ -123,7 +126,7 @@ def windows_of(case: dict[str, Any]) -> Any:
 def plan_of(case: dict[str, Any]) -> sk.Plan:
     """The case as a plan."""
     bad_time = "refuse" if case.get("negative_timestamps") == "fail" else "drop"
-    return (
+    plan = (
         sk.group_by_key(
             "key",
             timestamp="timestamp",
@@ -137,6 +140,12 @@ def plan_of(case: dict[str, Any]) -> sk.Plan:
         .emit(STRATEGIES[case["emit"]])
         .aggregate(**_aggregations_of(case))
     )
+    if "suppress" not in case:
+        return plan
+    told = dict(case["suppress"])
+    if "wait_ms" not in told:
+        return plan.suppress("until_window_closes", **told)
+    return plan.suppress("until_time_limit", in_ms(told.pop("wait_ms")), **told)
 
 
 def _aggregations_of(case: dict[str, Any]) -> dict[str, Any]:
@@ -183,17 +192,19 @@ def run_case(
     try:
         result = _answer(case, implementation, retention_ms)
     except SessionkitError as error:
-        first = _first_bad(case)
-        whole = {**case, "records": case["records"][:first]}
-        result = _answer(whole, implementation, retention_ms) if first else {"per_record": []}
-        kept = {"per_record": result["per_record"]}
+        first = _failed_at(case, error)
+        before = run_case({**case, "records": case["records"][:first]}, implementation, retention_ms) if first else {}
         failure = {"after_record": first, "class": type(error).__name__, "message": str(error)}
-        return {"id": case["id"], **kept, "error": failure}
+        return {"id": case["id"], "per_record": before.get("per_record", []), "error": before.get("error", failure)}
     return {"id": case["id"], **result}
 
 
-def _first_bad(case: dict[str, Any]) -> int:
-    """The record at which Kafka fails: one before 1970, or one whose window would end beyond 64 bits."""
+def _failed_at(case: dict[str, Any], error: SessionkitError) -> int:
+    """The record at which Kafka fails: a full buffer, one before 1970, or one whose window would end beyond 64 bits."""
+    if isinstance(error, BufferFull):
+        found = re.search(r"offset (\d+)", str(error))
+        assert found is not None
+        return int(found[1])
     reach = case["window"].get("size_ms", 0)
     bad = (i for i, r in enumerate(case["records"]) if r["timestamp"] < 0 or r["timestamp"] + reach >= 2**63)
     return next(bad, 0)
@@ -252,21 +263,21 @@ def _runs_as_kafka(
     count = len(case["records"])
     commits = case.get("commit_after", range(count))
     clock = [WALL_CLOCK_START_MS + ms for ms in accumulate(r.get("wall_advance_ms", 0) for r in case["records"])]
-    runs = []
+    runs, caching = [], case.get("caching", False)
     for start, stop in pairwise([*starts, count]):
         if start:
             store.restart_task()
-        runs.append(
-            plan.run(
-                frame_of(case, start, stop),
-                rules="kafka",
-                store=store,
-                caching=case.get("caching", False),
-                commit_every=[i - start for i in commits if start <= i < stop],
-                emit_interval=in_ms(case.get("emit_interval_ms", 0)),
-                wall_clock=clock[start:stop],
-            )
-        )
+        life: dict[str, Any] = {
+            "caching": f"{caching['bytes']}B" if isinstance(caching, dict) else caching,
+            "commit_every": [i - start for i in commits if start <= i < stop],
+            "emit_interval": in_ms(case.get("emit_interval_ms", 0)),
+            "wall_clock": clock[start:stop],
+        }
+        if plan.suppression is None:
+            runs.append(plan.run(frame_of(case, start, stop), rules="kafka", store=store, **life))
+            continue
+        batch = read_records(frame_of(case), plan.source, plan.value_columns())  # a life of its own: see `draw`
+        runs.append(plan.run_deployed(batch, store, deployment(plan.strategy, retention_ms, count=count, **life)))
     return runs, store
 
 

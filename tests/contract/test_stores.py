@@ -213,6 +213,20 @@ def test_times_that_cannot_be(kind: str, of: str, tmp_path: Path) -> None:
         assert times_of(store) == [("ada", far)]
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_sessions_that_overlap_may_be_stored(kind: str, tmp_path: Path) -> None:
+    """KIP-445: a store keeps what it is given; that sessions of a key lie apart is the work of who puts them there."""
+    with opened(kind, "sessions", tmp_path) as store:
+        for start, end in ((0, 10), (5, 15), (0, 15), (5, 10), (7, 7)):
+            assert store.put("ada", start, end, f"{start} to {end}")
+        found = {(each.window_start_ms, each.window_end_ms): each.aggregate for each in store.fetch("ada")}
+        assert found == {(start, end): f"{start} to {end}" for start, end in found}
+        assert len(found) == len(list(store.find_sessions("ada", 0, 20))) == 5
+        assert store.fetch_session("ada", 5, 10) == "5 to 10"
+        store.remove("ada", 5, 15)
+        assert len(store) == 4
+
+
 @every_store
 def test_what_lies_far_behind_is_refused_and_gone(kind: str, of: str, tmp_path: Path) -> None:
     """How exactly is a matter of the kind: on disk whole segments expire."""

@@ -17,7 +17,7 @@ from contextlib import nullcontext
 
 from tests.differential.compare import excuses, fault_of
 from tests.differential.draw import KINDS, Case, cell_of
-from tests.differential.oracle import Oracle, OracleFailed, OracleUnavailable
+from tests.differential.oracle import KAFKA_VERSION, Oracle, OracleFailed, OracleUnavailable
 from tests.differential.run import Compared, compare, drawn_cases, shrunk
 
 
@@ -48,6 +48,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="the same seed draws the same cases; absent: a new one")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
     parser.add_argument("--stop-after", type=int, default=1, metavar="N", help="stop at the Nth difference")
+    parser.add_argument("--kafka", default=KAFKA_VERSION, help="the version of Kafka Streams that is asked")
     parser.add_argument("--case", metavar="FILE", help="cases from a file instead of random ones")
     options = parser.parse_args(arguments)
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
@@ -58,7 +59,8 @@ def main(arguments: list[str] | None = None) -> int:
         with nullcontext(sys.stdin) if options.case == "-" else open(options.case, encoding="utf-8") as lines:
             cases = [json.loads(line) for line in lines if line.strip()]
     try:
-        return _run(cases, None if options.case else options.cases, seed, skipped, options.stop_after)
+        total = None if options.case else options.cases
+        return _run(cases, total, seed, skipped, options.stop_after, options.kafka)
     except (OracleUnavailable, OracleFailed) as error:
         print(error, file=sys.stderr)
         return 2
@@ -71,11 +73,13 @@ def _until(cases: Iterable[Case], is_over: Callable[[], bool]) -> Iterator[Case]
         yield case
 
 
-def _run(cases: Iterable[Case], total: int | None, seed: int, skipped: dict[str, int], stop_after: int) -> int:
+def _run(
+    cases: Iterable[Case], total: int | None, seed: int, skipped: dict[str, int], stop_after: int, version: str
+) -> int:
     progress, by_cell, wrong, faults = Progress(total), Counter[str](), Counter[str](), Counter[str]()
     different: list[Compared] = []
     passed_over: Counter[str] = Counter()
-    with Oracle() as oracle:
+    with Oracle(version=version) as oracle:
         for case, kafka in oracle.answers(_until(cases, lambda: len(different) >= stop_after)):
             if len(different) >= stop_after:
                 continue  # was under way already

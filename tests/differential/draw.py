@@ -17,6 +17,7 @@ GROWING_AGGREGATIONS = ("collect", "all_built_ins")
 MANY = 200  # records: from here on a case is a large one
 LARGEST = 20_000
 CACHES = {"plain": (False,), "cached": (True,), "limited": (1, 1, 2, 2, 3, 4, 5, 6, 8, 20, 100)}
+AN_ENTRY = 90  # bytes, of short keys
 
 
 class Cell(NamedTuple):
@@ -68,7 +69,37 @@ def draw(seed: int, index: int) -> Case:
     _draw_deployment(rng, case)
     if rng.random() < 0.7:
         case["queries"] = draw_queries(rng, times, case)
+    if cell.caching == "limited" and case["aggregation"] != "all_built_ins":
+        _draw_bytes(Random(f"{seed}/{index}/bytes"), case)
+    if cell.emit == "on_update":
+        _draw_suppress(Random(f"{seed}/{index}/suppress"), case)  # of its own: the rest stays what it was
     return with_last_commit(case)
+
+
+def _draw_bytes(rng: Random, case: Case) -> None:
+    """Half of the limited caches count bytes: as many as that number of entries has, or nearly."""
+    if rng.random() < 0.5:
+        count = min(case["caching"], rng.choice((1, 2, 3, 5, 10, 50)))
+        case["caching"] = {"bytes": max(0, count * AN_ENTRY + rng.randint(-AN_ENTRY, AN_ENTRY))}
+
+
+def _draw_suppress(rng: Random, case: Case) -> None:
+    """A buffer behind every third case, and more than fits into every third of them."""
+    if rng.random() > 0.33 or "restarts" in case:
+        return
+    told: dict[str, Any] = {}
+    if rng.random() < 0.4:
+        told["wait_ms"] = rng.choice((0, 0, 1, 3, 10, 100, 60_000, case["window"].get("grace_ms", 0)))
+        told |= rng.choice(({}, {"when_full": "emit_early"}, {"when_full": "shut_down"}))
+    stops = "wait_ms" not in told or told.get("when_full") == "shut_down"
+    # what a commit sent before it met a full buffer is not told, so then each record has a commit of its own
+    if rng.random() < 0.4 and not (stops and case["caching"] and case.get("partitions", 1) > 1):
+        told |= {"max_records": rng.choice((0, 1, 2, 3, 5, 8, 20))} if rng.random() < 0.7 else {}
+        is_one = case["aggregation"] != "all_built_ins"
+        told |= {"max_bytes": rng.choice((0, 40, 60, 100, 150, 300, 700))} if is_one and rng.random() < 0.5 else {}
+        if stops and case["caching"]:
+            case.pop("commit_after", None)
+    case["suppress"] = told
 
 
 def _draw_deployment(rng: Random, case: Case) -> None:

@@ -20,9 +20,8 @@ from typing import Any, Self
 from tests.memory import MEMORY
 
 FOLDER = Path(__file__).parent.parent / "oracle"
+KAFKA_VERSION, OLDER_VERSION = "4.3.1", "3.9.2"
 JAR = FOLDER / "target" / "oracle.jar"
-BUILT = FOLDER / "target" / "built"  # written after a build that went through
-KAFKA_VERSION = "4.3.1"
 OLDEST_JAVA = 17
 ANSWER_TIMEOUT_S = 300
 FLAGS = ("-XX:+UseSerialGC", "-Xmx1g", "-XX:-UsePerfData", "-XX:TieredStopAtLevel=1")
@@ -48,12 +47,18 @@ def _java() -> str:
     return java
 
 
-def _is_built() -> bool:
-    sources = [FOLDER / "pom.xml", *(FOLDER / "src").rglob("*.java")]
-    return JAR.exists() and BUILT.exists() and all(BUILT.stat().st_mtime >= s.stat().st_mtime for s in sources)
+def target(version: str) -> Path:
+    """Where the program for this version of Kafka is built."""
+    return FOLDER / ("target" if version == KAFKA_VERSION else f"target-{version}")
 
 
-def build() -> str:
+def _is_built(version: str) -> bool:
+    sources, built = [FOLDER / "pom.xml", *(FOLDER / "src").rglob("*.java")], target(version) / "built"
+    is_there = (target(version) / JAR.name).exists() and built.exists()
+    return is_there and all(built.stat().st_mtime >= source.stat().st_mtime for source in sources)
+
+
+def build(version: str = KAFKA_VERSION) -> str:
     """Builds the jar if need be; the Java that runs it.
 
     Raises:
@@ -63,27 +68,34 @@ def build() -> str:
     java = _java()
     with open(FOLDER / "pom.xml") as lock:  # one build at a time
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not _is_built():
+        if not _is_built(version):
             if shutil.which("mvn") is None:
                 raise OracleUnavailable("Maven (mvn) is not installed, and tests/oracle is not built yet")
-            command = ["mvn", "-q", "-B", "package"]
+            options = {"kafka.version": version, "target": target(version).name}
+            if version != KAFKA_VERSION:  # the application beside a broker uses what 3.9 had not yet
+                options["without"] = "oracle/LiveApp.java"
+            command = ["mvn", "-q", "-B", "package", *(f"-D{name}={value}" for name, value in options.items())]
             made = subprocess.run(
                 command, cwd=FOLDER, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
             )
             if made.returncode:
                 raise OracleFailed(f"mvn package failed in {FOLDER}:\n{(made.stdout + made.stderr).strip()[-3000:]}")
-            BUILT.touch()
+            (target(version) / "built").touch()  # after a build that went through
     return java
 
 
 class Oracle:
-    """One running oracle; a context manager. With `*flags` such as "--exported" it answers another kind of question."""
+    """One running oracle, of a version of Kafka; a context manager.
 
-    def __init__(self, *flags: str) -> None:
-        java = build()
+    With `*flags` such as "--exported" it answers another kind of question.
+    """
+
+    def __init__(self, *flags: str, version: str = KAFKA_VERSION) -> None:
+        java, self._version = build(version), version
+        jar = target(version) / JAR.name
         self._scratch = tempfile.TemporaryDirectory(prefix="oracle-", dir=MEMORY, ignore_cleanup_errors=True)
         self._errors = Path(self._scratch.name) / "stderr"
-        command = [java, *FLAGS, f"-Djava.io.tmpdir={self._scratch.name}", "-jar", str(JAR), *flags, "-", "-"]
+        command = [java, *FLAGS, f"-Djava.io.tmpdir={self._scratch.name}", "-jar", str(jar), *flags, "-", "-"]
         with self._errors.open("wb") as errors:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors)
         self._lines: queue.Queue[bytes] = queue.Queue()
@@ -150,8 +162,8 @@ class Oracle:
         if not line:
             raise OracleFailed(f"case {case['id']}: {self._last_words()}")
         answer: dict[str, Any] = json.loads(line)
-        if (answer["id"], answer["kafka_version"]) != (case["id"], KAFKA_VERSION):
-            raise OracleFailed(f"asked {case['id']} of {KAFKA_VERSION}, answered {answer['id']}")
+        if (answer["id"], answer["kafka_version"]) != (case["id"], self._version):
+            raise OracleFailed(f"asked {case['id']} of {self._version}, answered {answer['id']}")
         return answer
 
     def _last_words(self) -> str:

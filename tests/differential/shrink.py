@@ -20,7 +20,7 @@ SIMPLER: dict[str, tuple[Any, ...]] = {  # the simplest first
     "emit": ("on_update",),
     "aggregation": ("count", "sum", "collect"),
 }
-OPTIONAL = ("queries", "commit_after", "emit_interval_ms", "negative_timestamps", "restarts", "built_in")
+OPTIONAL = ("queries", "commit_after", "emit_interval_ms", "negative_timestamps", "restarts", "built_in", "suppress")
 SIMPLE_KEYS = {"text": "a", "int": "1", "bytes": "YQ=="}
 
 
@@ -114,6 +114,14 @@ def _simpler_parameters(case: Case) -> Iterator[Case]:
             yield {**case, name: [i for i in case[name] if i != start]}
     if case.get("partitions", 1) > 1:
         yield {**_without_partitions(case), "queries": []}
+    for name, value in case.get("suppress", {}).items():
+        if name != "wait_ms":
+            yield {**case, "suppress": {key: each for key, each in case["suppress"].items() if key != name}}
+        if isinstance(value, int):
+            yield from ({**case, "suppress": {**case["suppress"], name: smaller}} for smaller in _smaller(value))
+    if isinstance(case["caching"], dict):
+        yield from ({**case, "caching": size} for size in (1, 2, 5))
+        yield from ({**case, "caching": {"bytes": size}} for size in _smaller(case["caching"]["bytes"]))
     if isinstance(case["caching"], int) and case["caching"] is not True:
         yield from ({**case, "caching": number} for number in _smaller(case["caching"]) if number)
     for divisor in (10, 3, 2):

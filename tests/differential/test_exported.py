@@ -281,3 +281,29 @@ def test_recorded_answers_of_kafka(oracle: Oracle, kind: str, capsys: pytest.Cap
     with capsys.disabled():
         print(f"\nexported Java = Kafka's recorded answers: {len(cases)} cases, {kind}")
     assert cases
+
+
+BUFFERS: list[tuple[Any, ...]] = [
+    ("until_window_closes",),
+    ("until_time_limit", 0),
+    ("until_time_limit", "5ms"),
+    ("until_time_limit", "40ms"),
+]
+
+
+@pytest.mark.filterwarnings("ignore:column .* read as ms")
+@pytest.mark.parametrize("seed", range(13))
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_suppress_equals_the_plan(oracle: Oracle, kind: str, seed: int) -> None:
+    """52 plans with every buffer, and of a few records where a full one sends its oldest early."""
+    draw = random.Random(seed)
+    named = dict(draw.sample(list(EVERY.items()), draw.randint(1, len(EVERY))))
+    until = BUFFERS[seed % len(BUFFERS)]
+    room = draw.choice([None, 1, 3, 10]) if len(until) > 1 else None
+    plan = _plan(kind, "on_window_update", **named).suppress(*until, max_records=room)
+    rows = _rows(seed)
+    columns = {column for _, aggregation in plan.aggregations for column in aggregation.columns}
+    types = {name: kind_of for name, kind_of in TYPES.items() if name in columns}
+    kafka = kafka_sent(oracle.ask(job(plan.to_java(types=types, store="memory"), rows, "user")), plan)
+    assert kafka == own_sent(plan, rows, SCHEMA)
+    assert any(kafka)

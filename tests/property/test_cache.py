@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import sessionkit as sk
+from sessionkit.stores.cache.named_cache import Room
 from sessionkit.stores.cache.sessions import CachingSessionStore, Flushed
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.memory.sessions import MemorySessionStore
@@ -39,7 +40,7 @@ class WindowMachine(RuleBasedStateMachine):
     @initialize(most=st.none() | st.integers(0, 4))
     def open(self, most: int | None) -> None:
         self.below = MemoryWindowStore()
-        self.store = CachingWindowStore(self.below, self.take, most)
+        self.store = CachingWindowStore(self.below, self.take, Room(most))
         self.most = most
         self.model: dict[Place, tuple[int, int]] = {}
         self.downstream: dict[Place, tuple[int, int]] = {}
@@ -144,7 +145,7 @@ class SessionMachine(RuleBasedStateMachine):
     @initialize(most=st.none() | st.integers(0, 4))
     def open(self, most: int | None) -> None:
         self.below = MemorySessionStore()
-        self.store = CachingSessionStore(self.below, self.take, most)
+        self.store = CachingSessionStore(self.below, self.take, Room(most))
         self.most = most
         self.model: dict[tuple[str, int, int], int] = {}
         self.downstream: dict[tuple[str, int, int], int] = {}

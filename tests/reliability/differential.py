@@ -14,7 +14,10 @@ PIECE = 1_000
 GOAL = 1_000_000
 MOST_SHRUNK = 3
 # what a slice has to have met, so as not to be vacuous
-MET = ("limited cache", "several partitions", "restarted", "bytes keys", "int keys", "all built-ins", "large")
+MET = (
+    *("limited cache", "several partitions", "restarted", "bytes keys", "int keys", "all built-ins", "large"),
+    *("suppress", "cache in bytes"),
+)
 
 
 def check(seed: int, count: int) -> Outcome:
@@ -46,6 +49,8 @@ def _met(case: Case) -> list[str]:
         "limited cache": cell.caching == "limited",
         "several partitions": case.get("partitions", 1) > 1,
         "restarted": "restarts" in case,
+        "suppress": "suppress" in case,
+        "cache in bytes": isinstance(case["caching"], dict),
         "all built-ins": case["aggregation"] == "all_built_ins",
         "large": len(case["records"]) > MANY,
         f"{case.get('keys', 'text')} keys": True,

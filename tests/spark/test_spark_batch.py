@@ -83,6 +83,9 @@ def assert_all_views(run: SparkRun, local: sk.Run) -> None:
     assert_same(run.dropped(), in_order(local.dropped(), "partition", "offset"))
     assert_same(run.dropped(missing_grace=False), in_order(local.dropped(missing_grace=False), "partition", "offset"))
     assert run.metrics() == local.metrics()
+    for level in ("info", "debug"):
+        counted = run.kafka_metrics(level=level).toArrow()
+        assert counted.to_pylist() == local.kafka_metrics(level=level).to_pylist()
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord
+from sessionkit.errors import BufferFull, InvalidArgument, InvalidData, NotBuilt, UnknownRecord
 from sessionkit.spark import batch_run
+from sessionkit.spark.types import readable_errors
 from sessionkit.steps import job
-from tests.spark.common import BASE, STRATEGIES, WINDOWS, plan_of, records, shuffled
+from tests.spark.common import BASE, STRATEGIES, WINDOWS, in_order, plan_of, records, shuffled
+from tests.spark.test_spark_batch import assert_same
 from tests.spark.test_spark_ways import STRAIGHT, kept_apart
 
 if TYPE_CHECKING:
@@ -95,3 +97,32 @@ def test_what_is_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(batch_run, "LOCAL_RECORDS", 10)
     with pytest.raises(InvalidData, match="these keys cannot be held here"):
         run.of("ada")
+
+
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_suppress_is_the_local_one(spark: SparkSession, kind: str) -> None:
+    table = records(3)
+    local = table.sort_by([("partition", "ascending"), ("offset", "ascending")])
+    base = plan_of(WINDOWS[kind], "on_window_update")
+    for plan in (base.suppress("until_window_closes"), base.suppress("until_time_limit", "3s", max_records=20)):
+        expected = in_order(plan.run(local).changelog(), "partition", "offset")
+        assert_same(plan.run(shuffled(spark, table)).changelog(), expected)
+        assert len(expected) > 50
+
+
+def test_what_suppress_does_not_do_on_spark_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    df = shuffled(spark, records(1))
+    plan = BASE.count().suppress("until_window_closes")
+    with pytest.raises(InvalidArgument, match="suppress does not run by key"):
+        plan.run(df, parallelism="key")
+    with pytest.raises(NotBuilt, match="does not count the bytes of suppress"):
+        BASE.count().suppress("until_window_closes", max_bytes=900).run(df)
+    with pytest.raises(InvalidArgument, match="the buffer of suppress holds all keys"):
+        plan.run(df).of("ada")
+    df.write.parquet(str(tmp_path / "in"))
+    stream = spark.readStream.schema(df.schema).parquet(str(tmp_path / "in"))
+    with pytest.raises(NotBuilt, match="a stream does not keep what suppress holds back yet"):
+        plan.run(stream)
+    full = BASE.count().suppress("until_window_closes", max_records=1).run(df)
+    with pytest.raises(BufferFull, match="suppress is full at partition 0"), readable_errors():
+        full.changelog().collect()

@@ -74,6 +74,8 @@ def test_several_views_from_one_query(
     counted, metrics = run.metrics(), local.metrics()
     assert counted.pop("windows-in-state") > 0
     assert counted == metrics
+    for level in ("info", "debug"):
+        assert run.kafka_metrics(level=level).to_pylist() == local.kafka_metrics(level=level).to_pylist()
     progress = run.progress()
     assert not read_field_by_field
     assert progress.ended

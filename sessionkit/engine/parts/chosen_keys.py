@@ -84,8 +84,8 @@ def needed_rows(
     return Needed(np.flatnonzero(wanted), waiting_ms)
 
 
-def checked_keys(source: Source, keys: Any, data: Any, rules: str, store: object) -> list[Any]:
-    """The keys that `Plan.run` was given, as they are inside.
+def checked_keys(source: Source, keys: Any, data: Any, of_all_keys: list[str]) -> list[Any]:
+    """The keys that `Plan.run` was given, as they are inside; `of_all_keys` was asked for beside them.
 
     Raises:
         InvalidArgument: no list of keys, an empty one, or something that only a run of all keys takes.
@@ -96,9 +96,8 @@ def checked_keys(source: Source, keys: Any, data: Any, rules: str, store: object
         want = 'plan.run(df).of("ada"), or leave keys= out'
         raise InvalidArgument(problem("keys= is for records that are read here", "a Spark DataFrame", want))
     named = named_keys(source, keys)
-    for got, is_given in (("store=", store is not None), ('rules="kafka"', rules == "kafka")):
-        if is_given:  # the state would lack the other keys; Kafka's own stores and caches hold them together
-            raise InvalidArgument(problem("a run of some keys stands by itself", got, f"keys= or {got}, not both"))
+    for got in of_all_keys:  # a state would lack the other keys; stores, caches and buffers hold them together
+        raise InvalidArgument(problem("a run of some keys stands by itself", got, f"keys= or {got}, not both"))
     return named
 
 

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 
 from sortedcontainers import SortedDict, SortedList
 
+from sessionkit.stores.sizes import RECORD_BYTES
+
 
 class EntryId(NamedTuple):
     """What a cached entry is known by."""
@@ -26,13 +28,46 @@ class Entry(NamedTuple):
     key: Any
     stored: Any  # StoredSession, StoredWindow, or None: deleted
     timestamp_ms: int
+    size: int = 1  # bytes, where the budget counts them
+
+
+# Of each entry beside its key and its value: three references, a flag, and where its record was.
+ENTRY_BYTES = 8 + 8 + 8 + 1 + RECORD_BYTES
+
+
+class Room(NamedTuple):
+    """What fits into the caches of all partitions together: so many entries, or bytes; None for any number."""
+
+    most: int | None = None
+    in_bytes: bool = False
+
+
+ANY_NUMBER = Room()
 
 
 class Budget:
-    """How many entries fit into the caches of all partitions together (None: all), and how many are there."""
+    """What fits into the caches of all partitions together, and what is there.
 
-    def __init__(self, most: int | None) -> None:
-        self.most, self.held = most, 0
+    Source:
+        ThreadCache; NamedCache.LRUNode, LRUCacheEntry, ProcessorRecordContext.
+    """
+
+    def __init__(self, room: Room) -> None:
+        self.most, self._in_bytes, self.held, self.most_held = room.most, room.in_bytes, 0, 0
+
+    def weighed(self, entry: Entry, value_size: int) -> Entry:
+        """The entry, with its size where that counts; `value_size` is that of its value."""
+        return entry._replace(size=ENTRY_BYTES + len(entry.at) + value_size) if self._in_bytes else entry
+
+    def add(self, size: int) -> None:
+        """So much more is there."""
+        self.held += size
+        self.most_held = max(self.most_held, self.held)
+
+    @property
+    def counts_bytes(self) -> bool:
+        """Whether sizes matter."""
+        return self._in_bytes
 
     @property
     def is_exceeded(self) -> bool:
@@ -73,9 +108,10 @@ class NamedCache:
     def put(self, entry: Entry) -> None:
         """Writes an entry; too many of them, and the least used ones go."""
         at = entry.at
-        is_new = at not in self._by_place
+        before: Entry | None = self._by_place.get(at)
+        is_new = before is None
         self._by_place[at] = entry
-        self._budget.held += is_new
+        self._budget.add(entry.size - (0 if before is None else before.size))
         if self.can_evict:
             self._by_use[at] = None
             self._by_use.move_to_end(at)
@@ -133,7 +169,7 @@ class NamedCache:
         entry: Entry = self._by_place.pop(at)
         self._by_use.pop(at, None)
         self._dirty.pop(at, None)
-        self._budget.held -= 1
+        self._budget.held -= entry.size
         if not self.can_evict:
             mine = self._of_key[entry.id.raw]
             mine.remove(at)

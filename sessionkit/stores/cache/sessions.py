@@ -17,10 +17,11 @@ from sessionkit.errors import NotBuilt, problem
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.calls import Keys, SessionCalls
 from sessionkit.stores.cache.contract import CachedSessions, CachedStore
-from sessionkit.stores.cache.named_cache import Budget, Entry, EntryId, NamedCache, merged
+from sessionkit.stores.cache.named_cache import ANY_NUMBER, Budget, Entry, EntryId, NamedCache, Room, merged
 from sessionkit.stores.contract import StoredSession
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.rows import check_times
+from sessionkit.stores.sizes import value_bytes
 
 _SEGMENT, _TIMES = struct.Struct(">Q"), struct.Struct(">QQ")
 
@@ -47,10 +48,10 @@ class CachingStore(Generic[CS]):
 
     holds: ClassVar[str]
 
-    def __init__(self, store: CS, on_flush: OnFlush, max_entries: int | None = None) -> None:
+    def __init__(self, store: CS, on_flush: OnFlush, room: Room = ANY_NUMBER) -> None:
         self.store, self.refused_count = store, 0
         self._on_flush = on_flush
-        self._budget = Budget(max_entries)
+        self._budget = Budget(room)
         self._caches: dict[int, NamedCache] = {}
         self._interval_ms = store.segment_interval_ms
 
@@ -58,6 +59,11 @@ class CachingStore(Generic[CS]):
         """Writes what the store has not seen yet and forwards it: what a commit does."""
         for partition in sorted(self._caches):
             self._caches[partition].flush()
+
+    @property
+    def most_held(self) -> int:
+        """The most that the caches of all partitions held at once: entries, or bytes."""
+        return self._budget.most_held
 
     def read_only(self) -> ReadOnlyStore:
         """Cache and store without their writes, as queries see them."""
@@ -78,6 +84,11 @@ class CachingStore(Generic[CS]):
     @abstractmethod
     def _write(self, entry: Entry) -> None:
         """Hands an entry on to the store."""
+
+    def _put(self, entry: Entry, value: Any, more_bytes: int = 0) -> None:
+        """Writes an entry to its cache; `more_bytes` is what stands beside the value."""
+        size = more_bytes + value_bytes(value) if self._budget.counts_bytes and entry.stored is not None else 0
+        self._cache(entry.id.partition).put(self._budget.weighed(entry, size))
 
     def _forward(self, flushed: Flushed) -> None:
         if self._on_flush is not None:
@@ -170,7 +181,7 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
         start_ms, end_ms, aggregate, key = session[:4]
         id = EntryId(partition, key_bytes(key), start_ms, end_ms)
         stored = None if aggregate is None and not keep_null else session
-        self._cache(partition).put(Entry(self._place(id.raw, start_ms, end_ms), id, key, stored, end_ms))
+        self._put(Entry(self._place(id.raw, start_ms, end_ms), id, key, stored, end_ms), aggregate)
         return True
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:

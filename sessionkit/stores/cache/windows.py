@@ -10,7 +10,7 @@ from sessionkit.base.moments import Moment
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.base.calls import Keys, WindowCalls
 from sessionkit.stores.cache.contract import CachedWindows
-from sessionkit.stores.cache.named_cache import Entry, EntryId, merged
+from sessionkit.stores.cache.named_cache import ANY_NUMBER, Entry, EntryId, Room, merged
 from sessionkit.stores.cache.sessions import CachingStore, Flushed, OnFlush, between_keys
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.stores.rows import check_times
@@ -27,8 +27,8 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         KIP-63; CachingWindowStore, TimeOrderedCachingWindowStore.
     """
 
-    def __init__(self, store: CachedWindows, on_flush: OnFlush, max_entries: int | None = None) -> None:
-        super().__init__(store, on_flush, max_entries)
+    def __init__(self, store: CachedWindows, on_flush: OnFlush, room: Room = ANY_NUMBER) -> None:
+        super().__init__(store, on_flush, room)
         self._by_time: bool = store.is_persistent and store.time_ordered
         self._notice_segments = getattr(store, "notice_segments", None)  # of an audit
 
@@ -66,7 +66,8 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         start_ms, aggregate, timestamp_ms, key = window[:4]
         id = EntryId(partition, key_bytes(key), start_ms, start_ms)
         stored = None if aggregate is None and not keep_null else window
-        self._cache(partition).put(Entry(self._place(id.raw, start_ms), id, key, stored, timestamp_ms))
+        entry = Entry(self._place(id.raw, start_ms), id, key, stored, timestamp_ms)
+        self._put(entry, aggregate, more_bytes=8)  # its timestamp
         return True
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:

@@ -121,7 +121,10 @@ def _cache(settings: Settings) -> str:
         return "no cache (Kafka turns it off for these windows on close)"
     if settings.caching is True:
         return "a cache without a limit (Kafka's default is 10 MB)"
-    return f"a cache of {plural(int(settings.caching), 'entry', 'entries')}"
+    if isinstance(settings.caching, str):
+        default = DEFAULT if "caching" in settings.defaults else ""
+        return f"a cache of {settings.caching}{default}"
+    return f"a cache of {plural(settings.caching, 'entry', 'entries')}"
 
 
 def _commits(settings: Settings) -> str:

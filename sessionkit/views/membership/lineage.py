@@ -13,7 +13,7 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.views.explain.life import find_window
-from sessionkit.views.shown import picture_bundle
+from sessionkit.views.html import picture_bundle
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone, span_words
 

@@ -325,7 +325,7 @@ class SlidingProcessor(Processor[WindowStore]):
         before = base()
         aggregate = self._aggregates.aggregator(record.key, record.value, before)
         old = before if effect == ADDED else None
-        touch = WindowTouch(effect, start_ms, end_ms, aggregate, newest_ms, source_start_ms, old)
+        touch = WindowTouch(effect, start_ms, end_ms, aggregate, newest_ms, source_start_ms, old, before)
         self._put(touch, record, opened_by)
 
     def _copy(self, record: _Record, right: StoredWindow) -> None:

@@ -20,7 +20,7 @@ BY_KEY = sk.group_by_key("key", timestamp="time", unit="ms", partition="partitio
 SESSIONS = sk.SessionWindows(inactivity_gap="1s", grace="0s")
 TUMBLING = sk.TimeWindows(size="10s", grace="0s")
 SLIDING = sk.SlidingWindows(time_difference="5s", grace="0s")
-SPELLED_OUT: dict[str, Any] = {"store": "rocksdb", "caching": True, "commit_interval": "30s", "emit_interval": "1s"}
+SPELLED_OUT: dict[str, Any] = {"store": "rocksdb", "caching": "10MB", "commit_interval": "30s", "emit_interval": "1s"}
 
 Rows = list[tuple[str | None, int]]
 
@@ -70,7 +70,7 @@ def test_it_names_each_and_says_whose_it_is() -> None:
     rows = [("a", 0), ("a", 12_000), ("a", 25_000)]
     assert audit_of(TUMBLING, rows, CLOSE).words()[:2] == [
         "RocksDB store, retention 10 s (both Kafka's defaults): all 2 final results come once, in time, with the right value.",
-        "This assumes a cache without a limit (Kafka's default is 10 MB), a commit every 30 s (Kafka's default) and a check for final results at most every 1 s (Kafka's default), both by stream time.",
+        "This assumes a cache of 10MB (Kafka's default), a commit every 30 s (Kafka's default) and a check for final results at most every 1 s (Kafka's default), both by stream time.",
     ]
     told: dict[str, Any] = {"store": "memory", "retention": "1m", "caching": 3, "commit_interval": "5s"}
     assert audit_of(TUMBLING, rows, CLOSE, **told, emit_interval="2s", wall_clock=[0, 0, 0]).words()[:2] == [
@@ -94,15 +94,15 @@ def test_it_names_each_and_says_whose_it_is() -> None:
     [
         (SESSIONS, CLOSE, {}, "no cache (Kafka turns it off for these windows on close) and a check for final results at most every 1 s (Kafka's default), by stream time"),
         (SLIDING, CLOSE, {"caching": False, "emit_interval": None}, "no cache and a check for final results at each record"),
-        (SESSIONS, UPDATE, {}, "a cache without a limit (Kafka's default is 10 MB) and a commit every 30 s (Kafka's default), by stream time"),
+        (SESSIONS, UPDATE, {}, "a cache of 10MB (Kafka's default) and a commit every 30 s (Kafka's default), by stream time"),
         (SESSIONS, UPDATE, {"caching": False}, "no cache"),
         (SESSIONS, UPDATE, {"caching": 1, "commit_interval": None}, "a cache of 1 entry and one commit, at the end"),
-        (SESSIONS, UPDATE, {"commit_every": 1}, "a cache without a limit (Kafka's default is 10 MB) and a commit after each record"),
-        (SESSIONS, UPDATE, {"commit_every": 7}, "a cache without a limit (Kafka's default is 10 MB) and a commit after every 7 records"),
-        (SESSIONS, UPDATE, {"commit_every": [1]}, "a cache without a limit (Kafka's default is 10 MB) and a commit after 1 record that is given"),
-        (SESSIONS, UPDATE, {"commit_every": [0, 1]}, "a cache without a limit (Kafka's default is 10 MB) and a commit after 2 records that are given"),
-        (SESSIONS, UPDATE, {"wall_clock": [0, 1]}, "a cache without a limit (Kafka's default is 10 MB) and a commit every 30 s (Kafka's default), by wall clock"),
-        (TUMBLING, CLOSE, {"emit_interval": "0s"}, "a cache without a limit (Kafka's default is 10 MB), a commit every 30 s (Kafka's default) and a check for final results at each record, by stream time"),
+        (SESSIONS, UPDATE, {"commit_every": 1}, "a cache of 10MB (Kafka's default) and a commit after each record"),
+        (SESSIONS, UPDATE, {"commit_every": 7}, "a cache of 10MB (Kafka's default) and a commit after every 7 records"),
+        (SESSIONS, UPDATE, {"commit_every": [1]}, "a cache of 10MB (Kafka's default) and a commit after 1 record that is given"),
+        (SESSIONS, UPDATE, {"commit_every": [0, 1]}, "a cache of 10MB (Kafka's default) and a commit after 2 records that are given"),
+        (SESSIONS, UPDATE, {"wall_clock": [0, 1]}, "a cache of 10MB (Kafka's default) and a commit every 30 s (Kafka's default), by wall clock"),
+        (TUMBLING, CLOSE, {"emit_interval": "0s"}, "a cache of 10MB (Kafka's default), a commit every 30 s (Kafka's default) and a check for final results at each record, by stream time"),
     ],
 )  # fmt: skip
 def test_what_has_no_effect_is_not_supposed(windows: Any, emit: str, options: dict[str, Any], supposed: str) -> None:

@@ -119,8 +119,8 @@ def test_audit_is_told_the_deployment(
             **{"emit_interval": "5s", "restarts": [1, 3]},
         }
     ]
-    said = refused(capsys, "audit", tmp_path / "clicks.csv", *COLUMNS, *GAP, "--caching", "10MB")
-    assert said.startswith("--caching must be on, off or a number of entries; got '10MB'")
+    said = refused(capsys, "audit", tmp_path / "clicks.csv", *COLUMNS, *GAP, "--caching", "much")
+    assert said.startswith("--caching is no number of bytes; got 'much'")
 
 
 # ---- info

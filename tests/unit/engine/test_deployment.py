@@ -10,6 +10,7 @@ import pytest
 
 from sessionkit.engine.deployment import Deployment, commits_by, deployment, starts_of, times_of_clock
 from sessionkit.errors import InvalidArgument
+from sessionkit.stores.cache.named_cache import Room
 
 
 def told(**given: Any) -> Deployment:
@@ -29,7 +30,8 @@ def test_a_task_commits_after_every_so_many_records(every: Any, rows: Any) -> No
     ("given", "telling"),
     [
         ({"caching": -1}, "caching must be True, False or a size; got -1"),
-        ({"caching": "yes"}, "caching must be True, False or a size; got 'yes'"),
+        ({"caching": "yes"}, "caching is no number of bytes; got 'yes'; a whole number with B, KB, MB or GB"),
+        ({"caching": 2.5}, "caching must be True, False or a size; got 2.5"),
         ({"commit_every": 0}, "commit_every must be positive; got 0"),
         ({"commit_every": -3}, "commit_every must be positive; got -3"),
         ({"wall_clock": 5}, "wall_clock"),
@@ -44,9 +46,20 @@ def test_what_cannot_be_is_refused(given: dict[str, Any], telling: str) -> None:
         told(**given)
 
 
-@pytest.mark.parametrize("caching", [True, False, 0, 1, 70])
-def test_a_cache_is_a_choice_or_a_size(caching: bool | int) -> None:
-    assert told(caching=caching).caching == caching
+@pytest.mark.parametrize(
+    ("caching", "room"),
+    [
+        (True, True),
+        (False, False),
+        (0, Room(0)),
+        (70, Room(70)),
+        ("10MB", Room(10_485_760, in_bytes=True)),
+        (" 512 kb ", Room(524_288, in_bytes=True)),
+        ("0B", Room(0, in_bytes=True)),
+    ],
+)
+def test_a_cache_is_a_choice_or_a_size(caching: bool | int | str, room: bool | Room) -> None:
+    assert told(caching=caching).caching == room
 
 
 @pytest.mark.parametrize("clock", [list(range(10)), pa.array(range(10)), pa.chunked_array([range(10)]), np.arange(10)])
@@ -72,7 +85,7 @@ def test_a_life_of_a_task_has_its_part_of_the_clock_and_of_the_commits() -> None
     part = whole.part(3, 7)
     assert part.commits == {0, 1, 3}  # rows 3, 4 and 6; row 7 is the next life's
     assert part.wall_clock == [103, 104, 105, 106]
-    assert (part.caching, part.emit, part.retention_ms) == (7, "on_window_close", 100)
+    assert (part.caching, part.emit, part.retention_ms) == (Room(7), "on_window_close", 100)
     assert told().part(3, 7) == told()
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, NotBuilt
+from sessionkit.stores.cache.named_cache import Room
 from sessionkit.stores.cache.sessions import CachingSessionStore, Flushed
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.memory.sessions import MemorySessionStore
@@ -24,7 +25,7 @@ class Sessions:
     def __init__(self, max_entries: int | None = None, retention: str | None = None) -> None:
         self.sent: list[tuple[Any, ...]] = []
         self.below = MemorySessionStore(retention=retention)
-        self.store = CachingSessionStore(self.below, self._take, max_entries)
+        self.store = CachingSessionStore(self.below, self._take, Room(max_entries))
 
     def _take(self, flushed: Flushed) -> None:
         self.sent.append((flushed.key, flushed.id.start_ms, flushed.id.end_ms, flushed.new, flushed.old))
@@ -42,7 +43,7 @@ class Windows:
     def __init__(self, max_entries: int | None = None, retention: str | None = None) -> None:
         self.sent: list[tuple[Any, ...]] = []
         self.below = MemoryWindowStore(retention=retention)
-        self.store = CachingWindowStore(self.below, self._take, max_entries)
+        self.store = CachingWindowStore(self.below, self._take, Room(max_entries))
 
     def _take(self, flushed: Flushed) -> None:
         self.sent.append((flushed.key, flushed.id.start_ms, flushed.new, flushed.old, flushed.timestamp_ms))

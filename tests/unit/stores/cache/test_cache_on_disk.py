@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sessionkit.stores.cache.named_cache import Room
 from sessionkit.stores.cache.sessions import CachingSessionStore
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
@@ -35,13 +36,13 @@ def cached_windows(
 ) -> Iterator[CachingWindowStore]:
     options = {"time_ordered": form.startswith("by time"), "index": form.endswith("index")}
     with Noticing(name="windows", directory=directory, segment_interval=segment_interval, **options) as below:
-        yield CachingWindowStore(below, lambda flushed: None, most)
+        yield CachingWindowStore(below, lambda flushed: None, Room(most))
 
 
 @contextmanager
 def cached_sessions(directory: Path, most: int | None = 50, **options: Any) -> Iterator[CachingSessionStore]:
     with RocksDBSessionStore(name="sessions", directory=directory, segment_interval="10ms", **options) as below:
-        yield CachingSessionStore(below, lambda flushed: None, most)
+        yield CachingSessionStore(below, lambda flushed: None, Room(most))
 
 
 def put(store: Any, *names: str) -> None:

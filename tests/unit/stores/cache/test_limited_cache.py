@@ -101,7 +101,7 @@ def test_a_final_result_goes_out_twice_where_kafka_sends_it_twice() -> None:
 
 @pytest.mark.parametrize("caching", [-1, 2.5, "10"])
 def test_a_cache_has_a_number_of_entries(caching: Any) -> None:
-    with pytest.raises(InvalidArgument, match="how many entries fit"):
+    with pytest.raises(InvalidArgument, match=r"caching (must be|is no)"):
         _run(sk.TimeWindows(size_ms=1, grace=0), [("a", 0)], caching=caching)
 
 
@@ -113,3 +113,32 @@ def test_a_key_that_goes_on_with_a_low_byte_is_read_once() -> None:
     windows = sk.SessionWindows(inactivity_gap=0, grace_ms=2)
     run = _run(windows, [(b"\xff", 0), (b"\xff\x00", 0), (b"a", 0), (b"a", 1)], caching=3)
     assert [each.key for each in run.store.all()] == [b"a", b"\xff", b"\xff\x00", b"a"]
+
+
+# ---- limited in bytes
+
+
+ENTRY = 8 + 8 + 8 + 1 + 8 + 8 + 4 + len("input")  # three references, a flag; timestamp, offset, partition, topic
+A_WINDOW = ENTRY + (8 + 1 + 8 + 4) + (8 + 8)  # key: segment, "a", start, number; value: timestamp, count
+A_SESSION = ENTRY + (8 + 1 + 8 + 8) + 8  # key: segment, "a", end, start; value: count
+
+
+@pytest.mark.parametrize("room", [1, 2])
+@pytest.mark.parametrize(
+    ("windows", "size"),
+    [
+        (sk.TimeWindows(size_ms=10, grace_ms=1_000), A_WINDOW),
+        (sk.SessionWindows(inactivity_gap_ms=3, grace_ms=1_000), A_SESSION),
+    ],
+)
+def test_entries_fit_to_the_byte(windows: Any, size: int, room: int) -> None:
+    def sent(caching: int | str) -> list[tuple[Any, ...]]:
+        return _sent(_run(windows, [("a", 5), ("a", 15), ("a", 25)], retention="1h", caching=caching))
+
+    assert sent(f"{room * size}B") == sent(room) != sent(room - 1)
+    assert sent(f"{room * size - 1}B") == sent(room - 1)
+
+
+def test_no_bytes_at_all_are_a_cache_that_keeps_nothing() -> None:
+    windows = sk.TimeWindows(size_ms=10, grace_ms=1_000)
+    assert _sent(_run(windows, [("a", 5), ("a", 6)], retention="1h", caching="0B")) == [(0, "a", 0), (1, "a", 0)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sessionkit.stores.cache.named_cache import Budget, Entry, EntryId, NamedCache, merged
+from sessionkit.stores.cache.named_cache import Budget, Entry, EntryId, NamedCache, Room, merged
 
 
 def entry(place: str, value: str | None = "cached") -> Entry:
@@ -14,7 +14,7 @@ def entry(place: str, value: str | None = "cached") -> Entry:
 
 
 def cache_of(*places: str, most: int | None = None) -> NamedCache:
-    cache = NamedCache(lambda entry: None, Budget(most))
+    cache = NamedCache(lambda entry: None, Budget(Room(most)))
     for place in places:
         cache.put(entry(place))
     return cache

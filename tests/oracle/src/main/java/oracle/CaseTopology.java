@@ -18,6 +18,9 @@ import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.SessionWindowedKStream;
 import org.apache.kafka.streams.kstream.SessionWindows;
 import org.apache.kafka.streams.kstream.SlidingWindows;
+import org.apache.kafka.streams.kstream.Suppressed;
+import org.apache.kafka.streams.kstream.Suppressed.BufferConfig;
+import org.apache.kafka.streams.kstream.Suppressed.EagerBufferConfig;
 import org.apache.kafka.streams.kstream.TimeWindowedKStream;
 import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.Windowed;
@@ -30,7 +33,7 @@ import org.apache.kafka.streams.state.WindowStore;
 
 /** Builds "in" -> groupByKey -> windowedBy -> count, reduce or aggregate -> capture for one case. */
 final class CaseTopology {
-    static final String INPUT = "in";
+    static final String INPUT = "input";
     static final String STORE = "agg";
 
     private final JsonNode spec;
@@ -68,14 +71,28 @@ final class CaseTopology {
         return builder.build();
     }
 
-    private static <A> void forwardTo(final Consumer<Record<Windowed<String>, Object>> capture,
-                                      final KTable<Windowed<String>, A> table) {
-        table.toStream().process(() -> new ContextualProcessor<Windowed<String>, A, Void, Void>() {
+    private <A> void forwardTo(final Consumer<Record<Windowed<String>, Object>> capture,
+                               final KTable<Windowed<String>, A> table) {
+        suppressed(table).toStream().process(() -> new ContextualProcessor<Windowed<String>, A, Void, Void>() {
             @Override
             public void process(final Record<Windowed<String>, A> record) {
                 capture.accept(record.withValue((Object) record.value()));
             }
         });
+    }
+
+    private <A> KTable<Windowed<String>, A> suppressed(final KTable<Windowed<String>, A> table) {
+        final JsonNode told = spec.path("suppress");
+        if (told.isMissingNode()) {
+            return table;
+        }
+        final EagerBufferConfig room = BufferConfig.maxRecords(told.path("max_records").asLong(Long.MAX_VALUE))
+                .withMaxBytes(told.path("max_bytes").asLong(Long.MAX_VALUE)).withLoggingDisabled();
+        if (!told.has("wait_ms")) {
+            return table.suppress(Suppressed.untilWindowCloses(room.shutDownWhenFull()));
+        }
+        final boolean stops = told.path("when_full").asText().equals("shut_down");
+        return table.suppress(Suppressed.untilTimeLimit(ofMillis(told.get("wait_ms").asLong()), stops ? room.shutDownWhenFull() : room));
     }
 
     private KTable<Windowed<String>, ?> session(final SessionWindowedKStream<String, Long> stream, final String name) {
@@ -130,7 +147,8 @@ final class CaseTopology {
         if (window.hasNonNull("retention_ms")) {
             m.withRetention(ofMillis(ms("retention_ms", -1)));
         }
-        return spec.path("caching").isInt() || spec.path("caching").asBoolean() ? m.withCachingEnabled() : m.withCachingDisabled();
+        final JsonNode caching = spec.path("caching");
+        return caching.isInt() || caching.isObject() || caching.asBoolean() ? m.withCachingEnabled() : m.withCachingDisabled();
     }
 
     private long ms(final String field, final long absent) {

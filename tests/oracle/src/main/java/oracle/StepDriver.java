@@ -2,6 +2,8 @@ package oracle;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.reflect.Field;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.nio.file.Path;
 import java.time.Instant;
 import java.util.ArrayList;
@@ -44,7 +46,7 @@ final class StepDriver implements AutoCloseable {
     private final LongSerializer values = new LongSerializer();
     private long offset = 0;
 
-    /** {@code held} counts the entries in the record caches of all drivers that share it. */
+    /** {@code held} counts the entries, or bytes, in the record caches of all drivers that share it. */
     StepDriver(final JsonNode spec, final Topology topology, final Path stateDir, final AtomicLong held) {
         final Properties p = new Properties();
         p.put(StreamsConfig.APPLICATION_ID_CONFIG, "oracle");
@@ -62,7 +64,12 @@ final class StepDriver implements AutoCloseable {
         try {
             task = (StreamTask) hidden(driver, "task");
             final ThreadCache cache = context().cache();
-            CountedCache.limit(cache, spec.path("caching").isInt() ? spec.get("caching").asLong() : Long.MAX_VALUE, held);
+            final JsonNode bytes = spec.path("caching").path("bytes");
+            if (bytes.isMissingNode()) {
+                CountedCache.limit(cache, spec.path("caching").isInt() ? spec.get("caching").asLong() : Long.MAX_VALUE, held);
+            } else {
+                CountedCache.share(cache, bytes.asLong(), held);
+            }
         } catch (final ReflectiveOperationException e) {
             driver.close();
             throw new IllegalStateException("this Kafka version is another inside", e);
@@ -85,8 +92,25 @@ final class StepDriver implements AutoCloseable {
 
     /** Commits the task, which flushes the record caches. RocksDB writes no file for it, as in production. */
     void commit() {
-        task.prepareCommit(true);
+        prepareCommit();
         task.postCommit(false);
+    }
+
+    /** Kafka 3.9 takes no argument, 4 takes whether the task is clean. */
+    private void prepareCommit() {
+        try {
+            for (final Method method : StreamTask.class.getMethods()) {
+                if (method.getName().equals("prepareCommit")) {
+                    method.invoke(task, method.getParameterCount() == 0 ? new Object[0] : new Object[] {true});
+                    return;
+                }
+            }
+        } catch (final InvocationTargetException e) {
+            throw e.getCause() instanceof RuntimeException cause ? cause : new IllegalStateException(e.getCause());
+        } catch (final ReflectiveOperationException e) {
+            throw new IllegalStateException(e);
+        }
+        throw new IllegalStateException("this Kafka version is another inside");
     }
 
     long droppedTotal() {
@@ -96,7 +120,7 @@ final class StepDriver implements AutoCloseable {
     /** Stops the task and leaves its folder as it is. */
     void stop() {
         task.suspend();
-        task.prepareCommit(true);
+        prepareCommit();
         task.postCommit(true);
         task.closeClean();
     }

@@ -24,8 +24,7 @@ public final class CountedCache extends NamedCache {
      * they were made when the stores named themselves.
      */
     public static void limit(final ThreadCache threadCache, final long most, final AtomicLong held) throws ReflectiveOperationException {
-        threadCache.resize(most);
-        field(ThreadCache.class, "sizeInBytes").set(threadCache, held);
+        share(threadCache, most, held);
         final StreamsMetricsImpl metrics = (StreamsMetricsImpl) field(ThreadCache.class, "metrics").get(threadCache);
         @SuppressWarnings("unchecked")
         final Map<String, NamedCache> caches = (Map<String, NamedCache>) field(ThreadCache.class, "caches").get(threadCache);
@@ -34,6 +33,12 @@ public final class CountedCache extends NamedCache {
             counted.setListener((ThreadCache.DirtyEntryFlushListener) field(NamedCache.class, "listener").get(entry.getValue()));
             entry.setValue(counted);
         }
+    }
+
+    /** Lets {@code most} bytes into the caches that share {@code held}, as Kafka's own cache counts them. */
+    public static void share(final ThreadCache threadCache, final long most, final AtomicLong held) throws ReflectiveOperationException {
+        threadCache.resize(most);
+        field(ThreadCache.class, "sizeInBytes").set(threadCache, held);
     }
 
     private static Field field(final Class<?> owner, final String name) throws NoSuchFieldException {

@@ -1,0 +1,172 @@
+"""What differs where suppress makes the final results, and not the operator itself."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sessionkit.audits.verdicts import Sent, WindowId, python_list, results_of
+from sessionkit.base.calls import called_as, not_offered
+from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.errors import BufferFull, InvalidArgument, problem
+from sessionkit.plan import Plan, plan_and_data
+from sessionkit.records.batch import RecordBatch, read_records
+from sessionkit.run import Run
+from sessionkit.views import tables
+
+SAME = "as it should"
+TWICE, OUTGROWN, EARLY, NULL = "sent twice", "sent before it grew", "sent, not closed", "not sent, null"
+REASONS = {
+    TWICE: "{they} twice: the buffer lets go of a {noun} when its grace is over by the timestamps of the results, a "
+    "millisecond before the operator closes it, and a record that came then still counted.",
+    OUTGROWN: "{they} before a record that still counted made it larger; the larger one goes out as well, and nothing "
+    "withdraws the first.",
+    EARLY: "{they}, though no record has closed it yet.",
+    NULL: "{they} with emit-on-close alone: their results are null, which to suppress is a window that was deleted.",
+}
+
+
+@not_offered("finals", "run")
+@dataclass(frozen=True, repr=False)
+class SuppressAudit:
+    """The final results of suppress beside those of emit-on-close, window by window.
+
+    Example:
+        >>> audit = sk.audit_suppress(waves.suppress("until_window_closes"), flights)
+        >>> audit.is_clean, audit.counts()["not sent, null"], len(audit.differences())
+        (False, 0, 72)
+    """
+
+    finals: Run  # with emit-on-close
+    run: Run | None  # with suppress; None where its buffer was full
+    full: str | None  # what stopped it
+
+    def counts(self) -> dict[str, int]:
+        """How many windows came to what."""
+        found = Counter(self._reasons.values())
+        return {reason: found[reason] for reason in (SAME, *REASONS)}
+
+    @property
+    def is_clean(self) -> bool:
+        """True if each result comes once, with the same value."""
+        return self.full is None and all(reason == SAME for reason in self._reasons.values())
+
+    def table(self) -> Any:
+        """One row a window: bounds, reason, how often suppress sent it, its value on close and by suppress."""
+        return self._frame(list(self._reasons))
+
+    def differences(self) -> Any:
+        """The rows of `table()` that differ."""
+        return self._frame([id for id, reason in self._reasons.items() if reason != SAME])
+
+    def words(self) -> list[str]:
+        """The findings as sentences."""
+        if self.full is not None:
+            return [f"With suppress instead of emit-on-close the application stops: {self.full}."]
+        noun, counts = self.finals.plan.windows.noun, self.counts()
+        wrong = sum(counts.values()) - counts[SAME]
+        if not wrong:
+            results = plural(counts[SAME], "result")
+            return [f"With suppress instead of emit-on-close nothing differs: {results}, each once."]
+        said = [f"With suppress instead of emit-on-close {plural(wrong, 'result')} of {len(self._reasons):,} differ."]
+        for reason, sentence in REASONS.items():
+            if count := counts[reason]:
+                one = count == 1
+                they = f"{plural(count, noun)} {'goes' if one else 'go'} out"
+                said.append(sentence.format(they=they, noun=noun))
+        return said
+
+    def __repr__(self) -> str:
+        return "\n".join(self.words())
+
+    def _repr_html_(self) -> str:
+        return html_block("".join(f"<p>{escape_html(sentence)}</p>" for sentence in self.words()))
+
+    # ---- how it is found
+
+    @cached_property
+    def _closed(self) -> Mapping[WindowId, Sent]:
+        return results_of(self.finals)
+
+    @cached_property
+    def _sent(self) -> Mapping[WindowId, Sent]:
+        return {} if self.run is None else results_of(self.run)
+
+    @cached_property
+    def _reasons(self) -> dict[WindowId, str]:
+        if self.run is None:
+            return {}
+        standing = _standing(self.finals)
+        ids = sorted({*self._closed, *self._sent}, key=lambda id: (id.partition, id.end_ms, id.start_ms, str(id.key)))
+        return {id: self._reason(id, standing) for id in ids}
+
+    def _reason(self, id: WindowId, standing: set[WindowId]) -> str:
+        closed, sent = self._closed.get(id), self._sent.get(id)
+        if sent is None:
+            return NULL
+        if closed is None:
+            return EARLY if id in standing else OUTGROWN
+        return TWICE if sent.times > 1 else SAME
+
+    def _frame(self, ids: list[WindowId]) -> Any:
+        names = list(self.finals.outcome.folds)
+        nothing = (None,) * len(names)
+        closed, sent = ([each.get(id) for id in ids] for each in (self._closed, self._sent))
+        columns: dict[str, Any] = {
+            "key": [id.key for id in ids],
+            "window_start_ms": np.array([id.start_ms for id in ids], np.int64),
+            "window_end_ms": np.array([id.end_ms for id in ids], np.int64),
+            "reason": [self._reasons[id] for id in ids],
+            "sent_count": np.array([0 if each is None else each.times for each in sent], np.int64),
+            "partition": np.array([id.partition for id in ids], np.int64),
+        }
+        for place, name in enumerate(names):
+            columns[name] = [(nothing if each is None else each.value)[place] for each in closed]
+            columns[f"suppress_{name}"] = [(nothing if each is None else each.value)[place] for each in sent]
+        return tables.frame_of(columns, self.finals.outcome.batch)
+
+
+def _standing(run: Run) -> set[WindowId]:
+    """The windows that are there at the end."""
+    columns = run.table_columns
+    lists = [python_list(columns[name]) for name in ("partition", "key", "window_start_ms", "window_end_ms")]
+    return {WindowId(*place) for place in zip(*lists, strict=True)}
+
+
+@called_as('sk.audit_suppress(plan.suppress("until_window_closes"), data)')
+def audit_suppress(plan: Plan, data: Any) -> SuppressAudit:
+    """Where a plan with suppress sends other final results than emit-on-close does, and why.
+
+    Both run under sessionkit's rules, whose store forgets nothing: what differs is the work of the buffer.
+
+    Raises:
+        InvalidArgument: the plan has no `suppress("until_window_closes")`, or a Spark DataFrame.
+    Source:
+        KIP-328, KIP-825; KTableSuppressProcessorSupplier.
+    Example:
+        >>> audit = sk.audit_suppress(waves.suppress("until_window_closes", max_records=10), flights)
+        >>> audit.words()[0][:75]
+        'With suppress instead of emit-on-close the application stops: the buffer of'
+    """
+    plan, data = plan_and_data(plan, data, "audit_suppress")
+    if plan.suppression is None or not plan.suppression.is_final:
+        want = 'plan.suppress("until_window_closes")'
+        raise InvalidArgument(problem("this plan has no final results of suppress", repr(plan.suppression), want))
+    plan.check()
+    batch = read_records(data, plan.source, plan.value_columns())
+    on_close = dataclasses.replace(plan, suppression=None).emit("on_window_close")
+    run, full = _run(plan, batch)
+    return SuppressAudit(on_close.run_batch(batch), run, full)
+
+
+def _run(plan: Plan, batch: RecordBatch) -> tuple[Run | None, str | None]:
+    try:
+        return plan.run_batch(batch), None
+    except BufferFull as error:
+        return None, str(error).rpartition(";")[0]

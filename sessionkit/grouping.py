@@ -1,0 +1,74 @@
+"""`group_by_key`: the start of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+from sessionkit.base.calls import called_as
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.plan import Plan
+from sessionkit.records.source import Source, pairs
+
+
+@called_as('sk.group_by_key("user", timestamp="at")')
+def group_by_key(
+    *keys: str,
+    timestamp: str,
+    sep: str | None = None,
+    unit: str | None = None,
+    timezone: str | None = None,
+    ambiguous: str = "raise",
+    nonexistent: str = "raise",
+    partition: str | None = None,
+    offset: str | None = None,
+    partitions: int | None = None,
+    on_bad_time: str = "refuse",
+    sort: bool | Literal["timestamp"] = False,
+    types: Mapping[str, str] | None = None,
+    times: str = "timestamp",
+) -> Plan:
+    """The start of a plan: which columns are the key and the event time, and how records lie in partitions.
+
+    Args:
+        keys: the key column; several are joined into one text with `sep`.
+        timestamp: the event time: a column of timestamps, dates or ISO 8601 text, or integers with `unit`.
+        unit: the unit of times that are plain numbers: "s", "ms", "us" or "ns".
+        timezone: the zone of times without one, such as "UTC"; `ambiguous` and `nonexistent` ("earliest", "latest")
+            say what to do with times that occur twice or not at all when clocks change.
+        partition, offset: columns that say where a record stands; each partition has its own stream time. Without
+            them there is one partition and the order of rows is the order of arrival. Spark needs both.
+        partitions: treat the records as a topic with this many partitions; Kafka's partitioner places the keys.
+        on_bad_time: "refuse" raises on null and negative times, "drop" counts them as dropped.
+        sort: True sorts by `offset` first; "timestamp" sorts by event time, so that offsets count the sorted rows.
+        types: types of columns in CSV and JSON, by Arrow's names, such as {"user": "int64"}. Without it keys are
+            text as written, an empty field is a missing key, and `run.remarks()` tells what was guessed.
+        times: "timestamp" shows times as timestamps in the zone of the records, and keys as their own columns; "ms"
+            shows times as integers, in columns that end in `_ms`, and the key, joined, in the column `key`.
+    Raises:
+        InvalidArgument: a choice contradicts another.
+    Example:
+        >>> sk.group_by_key("user", timestamp="at")
+        sk.group_by_key("user", timestamp="at")
+    """
+    if len(keys) > 1 and not sep:
+        want = 'sep="@" (or any text that is in none of the values) joins them into one key'
+        raise InvalidArgument(problem("several key columns need a separator", list(keys), want))
+    return Plan(
+        Source(
+            keys=keys,
+            sep=sep,
+            timestamp=timestamp,
+            unit=unit,
+            timezone=timezone,
+            ambiguous=ambiguous,
+            nonexistent=nonexistent,
+            partition=partition,
+            offset=offset,
+            partitions=partitions,
+            on_bad_time=on_bad_time,
+            sort=sort,
+            types=pairs(types),
+            times=times,
+        )
+    )

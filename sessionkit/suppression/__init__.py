@@ -1,0 +1,1 @@
+"""Results that wait before they go downstream: until their window closes, or for a time."""

@@ -1,0 +1,99 @@
+"""The buffer of suppress, a result at a time, as Kafka has it: the compiled form is held against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from sortedcontainers import SortedDict
+
+from sessionkit.stores.sizes import value_bytes
+from sessionkit.suppression.settings import Suppression
+
+Item = TypeVar("Item")
+
+
+class Entry(NamedTuple, Generic[Item]):
+    """A result that waits: what goes downstream, what it weighs without its values, and these.
+
+    `old` is the value that it replaces, `prior` the one that the first result of its window replaced that waited.
+    """
+
+    item: Item
+    bare_size: int
+    is_silent: bool
+    new: Any
+    old: Any
+    prior: Any = None
+
+    @property
+    def size(self) -> int:
+        """How many bytes Kafka counts: an old value that is the prior one is kept once.
+
+        Source:
+            BufferValue.residentMemorySizeEstimate, ProcessorRecordContext.
+        """
+        old_size = 0 if repr(self.old) == repr(self.prior) else value_bytes(self.old)
+        return self.bare_size + value_bytes(self.prior) + old_size + value_bytes(self.new)
+
+
+class Full(Exception):
+    """The buffer holds more than it may, which stops the application: so many records, so many bytes."""
+
+    def __init__(self, records: int, size: int) -> None:
+        super().__init__(records, size)
+        self.records, self.size = records, size
+
+
+class TimeOrderedBuffer(Generic[Item]):
+    """What waits in one partition, by its place in time and then by the bytes of its windowed key.
+
+    Args:
+        waits_ms: how far the largest timestamp of the results that came has to be past a place.
+    Source:
+        InMemoryTimeOrderedKeyValueChangeBuffer, KTableSuppressProcessorSupplier.
+    """
+
+    def __init__(self, settings: Suppression, waits_ms: int) -> None:
+        self._settings, self._waits_ms = settings, waits_ms
+        self._entries: SortedDict = SortedDict()  # (place, windowed key) → Entry
+        self._place: dict[bytes, int] = {}
+        self._clock_ms = -1
+        self.size = self.most_size = self.most_records = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def put(self, raw: bytes, entry: Entry[Item], *, end_ms: int, timestamp_ms: int) -> Iterator[Item]:
+        """Takes a result in; what goes out after it.
+
+        Args:
+            raw: its windowed key. A window that waits already keeps its place.
+            end_ms: of its window.
+        Raises:
+            Full: the buffer is, and that shuts the application down.
+        """
+        self._clock_ms = max(self._clock_ms, timestamp_ms)
+        place = self._place.setdefault(raw, end_ms if self._settings.is_final else timestamp_ms)
+        before: Entry[Item] | None = self._entries.get((place, raw))
+        entry = entry._replace(prior=entry.old if before is None else before.prior)
+        self._entries[place, raw] = entry
+        self.size += entry.size - (0 if before is None else before.size)
+        self.most_records, self.most_size = max(self.most_records, len(self)), max(self.most_size, self.size)
+        while self._entries and self._entries.peekitem(0)[0][0] <= self._clock_ms - self._waits_ms:
+            yield from self._first_out()
+        while self._entries and self._settings.is_over(len(self), self.size):
+            if self._settings.shuts_down:
+                raise Full(len(self), self.size)
+            yield from self._first_out()
+
+    def held(self) -> list[Item]:
+        """What waits, in the order in which it would go out."""
+        return [entry.item for entry in self._entries.values()]
+
+    def _first_out(self) -> Iterator[Item]:
+        (_, raw), entry = self._entries.popitem(0)
+        del self._place[raw]
+        self.size -= entry.size
+        if not (entry.is_silent and self._settings.is_final):
+            yield entry.item

@@ -1,0 +1,99 @@
+"""What a plan says about results that wait: for what, and what happens when too many do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sessionkit.base.durations import Duration, duration_code, duration_ms
+from sessionkit.base.text import literal, one_of
+from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.windows.contract import WindowKind
+
+UNTIL = ("until_window_closes", "until_time_limit")
+WHEN_FULL = ("emit_early", "shut_down")
+INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suppression:
+    """Kafka's suppress: results wait in a buffer, where a later one takes the place of an earlier one of its window.
+
+    `wait_ms` is the time limit, None where a result waits until its window closes. `most_records` and `most_bytes` are
+    what fits into the buffer, None for any number.
+
+    Source:
+        KIP-328; Suppressed, KTableSuppressProcessorSupplier.
+    """
+
+    wait_ms: int | None
+    most_records: int | None
+    most_bytes: int | None
+    shuts_down: bool  # a buffer that is full stops the application; else its oldest results go out early
+
+    @property
+    def is_final(self) -> bool:
+        """One result a window goes out, and none that was withdrawn."""
+        return self.wait_ms is None
+
+    @property
+    def can_fail(self) -> bool:
+        """A full buffer ends the run."""
+        return self.shuts_down and self.is_limited
+
+    @property
+    def is_limited(self) -> bool:
+        """The buffer has room for so much only."""
+        return self.most_records is not None or self.most_bytes is not None
+
+    def waits_ms(self, windows: WindowKind) -> int:
+        """How far its clock has to be past a result's place: the time limit, or as long as a window takes records."""
+        return windows.close_lag_ms if self.wait_ms is None else self.wait_ms
+
+    def is_over(self, records: int, size: int) -> bool:
+        """More than fits into the buffer."""
+        most_records = INT64_MAX if self.most_records is None else self.most_records
+        return records > most_records or size > (INT64_MAX if self.most_bytes is None else self.most_bytes)
+
+    def code(self) -> str:
+        """The call that says so."""
+        options = {"max_records": self.most_records, "max_bytes": self.most_bytes}
+        if not self.is_final and self.shuts_down:
+            options["when_full"] = "shut_down"  # type: ignore[assignment]
+        given = [literal(UNTIL[0] if self.wait_ms is None else UNTIL[1])]
+        if self.wait_ms is not None:
+            given.append(literal(duration_code(self.wait_ms)))
+        given += [f"{name}={literal(value)}" for name, value in options.items() if value is not None]
+        return f".suppress({', '.join(given)})"
+
+
+def suppression(
+    until: str, wait: Duration | None, max_records: int | None, max_bytes: int | None, when_full: str | None
+) -> Suppression:
+    """What `Plan.suppress` was given, checked.
+
+    Raises:
+        InvalidArgument: a time limit without a time, a time without a limit, or a size that is none.
+    """
+    one_of("suppress", until, UNTIL)
+    is_final = until == UNTIL[0]
+    if (wait is None) != is_final:
+        want = 'suppress("until_time_limit", "10s"), or suppress("until_window_closes"), which waits for the grace'
+        raise InvalidArgument(problem(f'suppress("{until}") has {"no" if is_final else "a"} time', repr(wait), want))
+    if is_final and when_full is not None:
+        want = 'leave it out: what is not final cannot go out; or suppress("until_time_limit", …)'
+        raise InvalidArgument(problem("until_window_closes shuts down when it is full", repr(when_full), want))
+    for name, size in (("max_records", max_records), ("max_bytes", max_bytes)):
+        _check_size(name, size)
+    return Suppression(
+        wait_ms=None if wait is None else duration_ms(wait, "wait"),
+        most_records=max_records,
+        most_bytes=max_bytes,
+        shuts_down=is_final or one_of("when_full", when_full or WHEN_FULL[0], WHEN_FULL) == "shut_down",
+    )
+
+
+def _check_size(name: str, size: Any) -> None:
+    if size is not None and (not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= INT64_MAX):
+        want = "a whole number from 0 on, or leave it out for any number"
+        raise InvalidArgument(problem(f"{name} is no size", shorten(repr(size)), want))

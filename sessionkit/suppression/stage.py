@@ -1,0 +1,196 @@
+"""Suppress over the columns of a changelog: what waits in it, and what goes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.aggregations.contract import Aggregation
+from sessionkit.base.text import plural
+from sessionkit.errors import BufferFull, problem
+from sessionkit.suppression.entries import ranks_of_keys
+from sessionkit.suppression.loops import MOST_WAITING, NOT_HELD, SENT, WAITING, suppress_rows
+from sessionkit.suppression.settings import INT64_MAX, Suppression
+from sessionkit.trace.loops import grouped
+from sessionkit.windows.contract import WindowKind
+
+Column = Any  # an Arrow array, a NumPy one, or one of Python objects
+Numbers = npt.NDArray[np.int64]
+NOT_RESULTS = ("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms")
+
+
+class Waiting(NamedTuple):
+    """What waits: its rows of the changelog, by partition in the order in which they would go out, and their places."""
+
+    columns: Mapping[str, Column]
+    place_ms: Numbers
+
+
+class Suppressor:
+    """The buffers of all partitions, which go on from one part of a changelog to the next. Bytes are not counted.
+
+    Its results are told by the record that made them go out; a result that waits by the record that it came with.
+    """
+
+    def __init__(self, settings: Suppression, windows: WindowKind, aggregations: Mapping[str, Aggregation]) -> None:
+        self._settings, self._windows = settings, windows
+        # what is made of several parts is there, even if what is shown of it is null
+        self._can_be_null = all(len(aggregation.parts) < 2 for aggregation in aggregations.values())
+        self._state: dict[int, Numbers] = {}  # of each partition, as `suppress_rows` has it
+        self.waiting: Waiting | None = None
+
+    @property
+    def most_records(self) -> int:
+        """How many results waited at once in a partition, at most."""
+        return max((int(state[MOST_WAITING]) for state in self._state.values()), default=0)
+
+    def step(self, sent: Mapping[str, Column]) -> dict[str, Column]:
+        """What goes out of the next rows of the changelog on update.
+
+        Raises:
+            BufferFull: more has to wait than may.
+        """
+        carried = 0 if self.waiting is None else len(self.waiting.place_ms)
+        columns = dict(sent) if self.waiting is None else _joined(self.waiting.columns, sent)
+        results = {name: column for name, column in columns.items() if name not in NOT_RESULTS}
+        silent = np.asarray(pc.equal(columns["what"], "tombstone"))
+        if self._can_be_null:
+            silent = silent | _are_null(results)
+        rows = _Rows(columns, self._settings, silent, self._windows.holds)
+        place = rows.own_place_ms.copy()
+        if self.waiting is not None:
+            place[:carried] = self.waiting.place_ms
+        partitions, code = np.unique(np.asarray(columns["partition"]), return_inverse=True)
+        held, key_place = np.full(rows.key_count, NOT_HELD), np.zeros(rows.key_count, np.int64)
+        out, after, stopped = [], [], []
+        first, order = grouped(code, len(partitions))
+        for number, partition in enumerate(partitions.tolist()):
+            mine = order[first[number] : first[number + 1]]
+            of_before = int(np.searchsorted(mine, carried))
+            full, sent_rows, sent_at = self._partition(partition, mine, of_before, rows, place, held, key_place)
+            stopped += [(full, partition)] if full >= 0 else []
+            out.append(sent_rows)
+            after.append(sent_at)
+        if stopped:
+            row, partition = min(stopped)
+            raise buffer_full(self._settings, partition, rows.offset[row], int(self._state[partition][WAITING]))
+        self._wait(columns, held, key_place, rows.rank)
+        return self._out(columns, _whole(out), _whole(after))
+
+    def _partition(
+        self,
+        partition: int,
+        mine: Numbers,
+        carried: int,
+        rows: _Rows,
+        place: Numbers,
+        held: Numbers,
+        key_place: Numbers,
+    ) -> tuple[int, Numbers, Numbers]:
+        settings = self._settings
+        state = self._state.setdefault(partition, np.array([-1, 0, 0, 0]))
+        state[[WAITING, SENT]] = 0
+        most = INT64_MAX if settings.most_records is None else settings.most_records
+        sent, sent_at, heap = (np.empty(len(mine), np.int64) for _ in range(3))
+        full = suppress_rows(
+            mine, carried, rows.key, rows.rank, place, rows.timestamp_ms, rows.silent,
+            settings.waits_ms(self._windows), most, settings.shuts_down, settings.is_final,
+            key_place, held, heap, state, sent, sent_at,
+        )  # fmt: skip
+        return full, sent[: state[SENT]], sent_at[: state[SENT]]
+
+    def _wait(self, columns: Mapping[str, Column], held: Numbers, place: Numbers, rank: Numbers) -> None:
+        keys = np.flatnonzero(held != NOT_HELD)
+        keys = keys[np.lexsort((rank[keys], place[keys], np.asarray(columns["partition"])[held[keys]]))]
+        self.waiting = Waiting(_taken(columns, held[keys]), place[keys])
+
+    def _out(self, columns: Mapping[str, Column], row: Numbers, after: Numbers) -> dict[str, Column]:
+        order = np.argsort(after, kind="stable")
+        row, after = row[order], after[order]
+        shown = _taken(columns, row)
+        shown["offset"] = np.asarray(columns["offset"])[after]
+        if self._settings.is_final:
+            shown["what"] = pa.array(["final"] * len(row), pa.string())
+        return shown
+
+
+class _Rows:
+    """The rows of a changelog as the loop reads them: numbers of their windowed keys, ranks, times."""
+
+    def __init__(
+        self,
+        columns: Mapping[str, Column],
+        settings: Suppression,
+        silent: npt.NDArray[np.bool_],
+        holds: str,
+    ) -> None:
+        start_ms, end_ms = (np.asarray(columns[name], np.int64) for name in ("window_start_ms", "window_end_ms"))
+        keys = columns["key"].dictionary_encode()
+        code = keys.indices.to_numpy()
+        self.key, some = _numbered(np.asarray(columns["partition"]), code, start_ms, end_ms)
+        self.key_count = len(some)
+        self.rank = ranks_of_keys(keys.dictionary.take(pa.array(code[some])), start_ms[some], end_ms[some], holds)
+        self.timestamp_ms = np.asarray(columns["timestamp_ms"], np.int64)
+        self.offset = np.asarray(columns["offset"])
+        self.own_place_ms = end_ms if settings.is_final else self.timestamp_ms
+        self.silent = silent
+
+
+def _numbered(*columns: Numbers) -> tuple[Numbers, Numbers]:
+    """(the number of each row's values, a row for each number)."""
+    number = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        coded = pa.array(column).dictionary_encode()
+        pair = pa.array(number * max(1, len(coded.dictionary)) + coded.indices.to_numpy())
+        number = pair.dictionary_encode().indices.to_numpy().astype(np.int64)
+    rows = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
+    rows[number] = np.arange(len(number))
+    return number, rows
+
+
+def _are_null(results: Mapping[str, Column]) -> npt.NDArray[np.bool_]:
+    """True for each row of which all results are null: an aggregate that is none."""
+    are_null: npt.NDArray[np.bool_] = np.logical_and.reduce([_is_null(column) for column in results.values()])
+    return are_null
+
+
+def _is_null(column: Column) -> npt.NDArray[np.bool_]:
+    if not isinstance(column, np.ndarray):
+        return np.asarray(column.is_null())
+    if column.dtype != object:
+        return np.zeros(len(column), np.bool_)
+    return np.array([value is None for value in column.tolist()], np.bool_)
+
+
+def _whole(parts: list[Numbers]) -> Numbers:
+    return np.concatenate([np.empty(0, np.int64), *parts])
+
+
+def _taken(columns: Mapping[str, Column], rows: Numbers) -> dict[str, Column]:
+    return {name: c[rows] if isinstance(c, np.ndarray) else c.take(pa.array(rows)) for name, c in columns.items()}
+
+
+def _joined(first: Mapping[str, Column], second: Mapping[str, Column]) -> dict[str, Column]:
+    return {
+        name: np.concatenate([column, second[name]])
+        if isinstance(column, np.ndarray)
+        else pa.concat_arrays([column, second[name].cast(column.type)])
+        for name, column in first.items()
+    }
+
+
+def buffer_full(
+    settings: Suppression, partition: int, offset: int, records: int, size: int | None = None
+) -> BufferFull:
+    """The buffer of a partition is full at this record, which stops the application."""
+    limits = {"max_records": settings.most_records, "max_bytes": settings.most_bytes}
+    given = " and ".join(f"{name}={limit:,}" for name, limit in limits.items() if limit is not None)
+    what = f"the buffer of suppress is full at partition {partition}, offset {offset}, with {given}"
+    want = "more room, a shorter grace, or no limit; nothing of this run was committed"
+    got = plural(records, "result") if size is None else f"{plural(records, 'result')} of {plural(size, 'byte')}"
+    return BufferFull(problem(what, got, want))

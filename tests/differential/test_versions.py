@@ -1,0 +1,51 @@
+"""Kafka Streams 3.9 beside 4.3: windows, stores, caches and suppress give the same, recorded case by recorded case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conformance.cases import read_cases
+from tests.differential.oracle import OLDER_VERSION, Oracle, OracleUnavailable
+from tests.interpreted import fewer
+
+pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("Kafka 3.9")]
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+
+
+@pytest.fixture(scope="module")
+def older() -> Iterator[Oracle]:
+    """The program that asks Kafka Streams, built against 3.9."""
+    try:
+        running = Oracle(version=OLDER_VERSION)
+    except OracleUnavailable as missing:
+        pytest.skip(f"{missing}; install Java 17 or newer (a JDK) and Maven, e.g. apt-get install maven")
+    with running:
+        yield running
+
+
+def _told(answer: dict[str, Any]) -> dict[str, Any]:
+    """What the two have to agree on: what was sent, dropped, stored and counted, and where a task stopped."""
+    failed = answer.get("error", {}).get("after_record")
+    return {**{name: answer.get(name) for name in ("per_record", "final_store", "metrics")}, "failed": failed}
+
+
+def test_recorded_answers_are_those_of_3_9(older: Oracle) -> None:
+    """All but those with a gap of 0, which 3.9 refuses."""
+    cases = [case for path in sorted(GOLDEN.glob("*-*.jsonl*")) for case in read_cases(path)]
+    chosen = cases[:: max(1, len(cases) // fewer(len(cases)))]
+    chosen += [case for case in cases if case["window"].get("gap_ms") == 0 and case not in chosen]
+    asked = ({name: part for name, part in case.items() if name != "expected"} for case in chosen)
+    different, refused = [], 0
+    for case, (_, answer) in zip(chosen, older.answers(asked), strict=True):
+        if case["window"].get("gap_ms") == 0:
+            assert answer["error"]["message"] == "Gap time cannot be zero or negative."
+            refused += 1
+        elif _told(answer) != _told(case["expected"]):
+            different.append(case["id"])
+    assert not different
+    assert refused == 8
