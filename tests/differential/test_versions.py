@@ -38,7 +38,8 @@ def test_recorded_answers_are_those_of_3_9(older: Oracle) -> None:
     """All but those with a gap of 0, which 3.9 refuses."""
     cases = [case for path in sorted(GOLDEN.glob("*-*.jsonl*")) for case in read_cases(path)]
     chosen = cases[:: max(1, len(cases) // fewer(len(cases)))]
-    chosen += [case for case in cases if case["window"].get("gap_ms") == 0 and case not in chosen]
+    without_gap = [case for case in cases if case["window"].get("gap_ms") == 0]
+    chosen += [case for case in without_gap if case not in chosen]
     asked = ({name: part for name, part in case.items() if name != "expected"} for case in chosen)
     different, refused = [], 0
     for case, (_, answer) in zip(chosen, older.answers(asked), strict=True):
@@ -48,4 +49,4 @@ def test_recorded_answers_are_those_of_3_9(older: Oracle) -> None:
         elif _told(answer) != _told(case["expected"]):
             different.append(case["id"])
     assert not different
-    assert refused == 8
+    assert refused == len(without_gap) > 2
