@@ -107,7 +107,7 @@ class Plan(Exports):
         Example:
             >>> waits = plan.suppress("until_window_closes", max_records=1_000)
             >>> waits.run(monday).changelog()["what"].tolist(), waits.run(monday).suppress_buffer()
-            ([], buffer of suppress: 3 results wait; at most 3 did)
+            ([], buffer of suppress: 3 results wait; no partition held more than 3 at once)
         """
         return dataclasses.replace(self, suppression=suppression(until, wait, max_records, max_bytes, when_full))
 

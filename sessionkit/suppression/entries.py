@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.records.keys import key_bytes
+from sessionkit.records.keys import key_bytes, key_ranks
 from sessionkit.stores.sizes import RECORD_BYTES
 
 FIXED_BYTES = 8 + RECORD_BYTES  # of each entry: the time that it lies at, and where its record was
@@ -33,17 +33,23 @@ def windowed_key(key: Any, start_ms: int, end_ms: int, holds: str) -> bytes:
     return key_bytes(key) + b"".join(time.to_bytes(8, "big") for time in TIMES[holds](start_ms, end_ms))
 
 
-def ranks_of_keys(key: pa.Array, start_ms: Numbers, end_ms: Numbers, holds: str) -> Numbers:
-    """The place of each of these windows in the order of the bytes of its windowed key."""
+def ranks_of_windows(keys: pa.Array, code: Numbers, start_ms: Numbers, end_ms: Numbers, holds: str) -> Numbers:
+    """The place of each of these windows in the order of the bytes of its windowed key; `code` is into `keys`."""
     times = TIMES[holds](start_ms, end_ms)
-    if pa.types.is_integer(key.type):
-        order = np.lexsort([*reversed(times), key.to_numpy().view(np.uint64)])
+    if pa.types.is_integer(keys.type) or _stay_in_order(keys, end_ms):
+        order = np.lexsort([*reversed(times), key_ranks(keys)[code]])
     else:
-        parts = [key.cast(pa.large_binary()), *map(_big_endian, times)]
+        parts = [keys.cast(pa.large_binary()).take(pa.array(code)), *map(_big_endian, times)]
         order = np.asarray(pc.sort_indices(pc.binary_join_element_wise(*parts, pa.scalar(b"", pa.large_binary()))))
-    ranks = np.empty(len(key), np.int64)
-    ranks[order] = np.arange(len(key))
+    ranks = np.empty(len(code), np.int64)
+    ranks[order] = np.arange(len(code))
     return ranks
+
+
+def _stay_in_order(keys: pa.Array, end_ms: Numbers) -> bool:
+    """Whether keys that are followed by times keep their order: no key goes on with what times begin with."""
+    has_nul = pc.any(pc.match_substring(keys.cast(pa.large_binary()), b"\0")).as_py()
+    return not has_nul and int(end_ms.max(initial=0)) < 2**56
 
 
 def _big_endian(times_ms: Numbers) -> pa.Array:

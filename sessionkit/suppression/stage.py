@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.text import plural
 from sessionkit.errors import BufferFull, problem
-from sessionkit.suppression.entries import ranks_of_keys
+from sessionkit.suppression.entries import ranks_of_windows
 from sessionkit.suppression.loops import MOST_WAITING, NOT_HELD, SENT, WAITING, suppress_rows
 from sessionkit.suppression.settings import INT64_MAX, Suppression
 from sessionkit.trace.loops import grouped
@@ -134,7 +134,7 @@ class _Rows:
         code = keys.indices.to_numpy()
         self.key, some = _numbered(np.asarray(columns["partition"]), code, start_ms, end_ms)
         self.key_count = len(some)
-        self.rank = ranks_of_keys(keys.dictionary.take(pa.array(code[some])), start_ms[some], end_ms[some], holds)
+        self.rank = ranks_of_windows(keys.dictionary, code[some], start_ms[some], end_ms[some], holds)
         self.timestamp_ms = np.asarray(columns["timestamp_ms"], np.int64)
         self.offset = np.asarray(columns["offset"])
         self.own_place_ms = end_ms if settings.is_final else self.timestamp_ms

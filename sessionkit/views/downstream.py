@@ -66,7 +66,8 @@ class SuppressBuffer:
     def __repr__(self) -> str:
         waiting = len(self._columns["offset"])
         verb = "waits" if waiting == 1 else "wait"
-        return f"buffer of suppress: {plural(waiting, 'result')} {verb}; at most {self.most_records:,} did"
+        most = f"no partition held more than {self.most_records:,} at once"
+        return f"buffer of suppress: {plural(waiting, 'result')} {verb}; {most}"
 
     def _repr_html_(self) -> str:
         return html_block(f"<p>{escape_html(self)}; <code>.table()</code> has them.</p>")
@@ -149,7 +150,7 @@ class Downstream:
         Example:
             >>> run = waves.suppress("until_window_closes").run(flights)
             >>> run.suppress_buffer()
-            buffer of suppress: 14 results wait; at most 90 did
+            buffer of suppress: 14 results wait; no partition held more than 90 at once
         """
         if self.plan.suppression is None:
             want = 'plan.suppress("until_window_closes"), or plan.suppress("until_time_limit", "10s")'

@@ -236,14 +236,21 @@ def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     columns = _joined(trace, codes[1], _taken(changelog, sent), {**window_table(outcome, rows), **_of(place, rows)})
     at = _records(trace, codes[1], np.asarray(columns["offset"]))
     lane, lanes = _lanes(outcome, trace, codes, columns, at, rows)
-    if run.plan.strategy == "on_window_close":
+    strategy = _strategy(run.plan)
+    if strategy == "on_window_close":
         lanes = tuple(each._replace(is_silent=not (lane == i).any()) for i, each in enumerate(lanes))
     lasts = np.array([min(closing_time_ms(windows, int(end)), INT64_MAX) for end in columns["window_end_ms"]], np.int64)
     stream = np.append(trace.stream_time_ms, trace.first_stream_time_ms[codes[1]])[at]
     columns["stream_time_ms"] = stream
     columns["closes_at_ms"] = lasts if windows.is_ever_closed else pa.nulls(len(lasts), pa.int64())
     options = (codes, columns, tuple(outcome.folds), at, lane, lanes, run.deployed is not None)
-    return Emissions(trace, windows, run.plan.strategy, key, *options)
+    return Emissions(trace, windows, strategy, key, *options)
+
+
+def _strategy(plan: Any) -> str:
+    """The emit strategy as it looks from downstream: suppress makes final results of updates."""
+    is_final = plan.suppression is not None and plan.suppression.is_final
+    return "on_window_close" if is_final else str(plan.strategy)
 
 
 def _is_key(column: Column, keys: pa.Array, code: int) -> npt.NDArray[np.bool_]:

@@ -18,7 +18,7 @@ from contextlib import nullcontext
 from tests.differential.compare import excuses, fault_of
 from tests.differential.draw import KINDS, Case, cell_of
 from tests.differential.oracle import KAFKA_VERSION, Oracle, OracleFailed, OracleUnavailable
-from tests.differential.run import Compared, compare, drawn_cases, shrunk
+from tests.differential.run import HAVING, Compared, compare, drawn_cases, shrunk
 
 
 class Progress:
@@ -47,6 +47,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--cases", type=int, default=2000, help="how many cases to compare")
     parser.add_argument("--seed", type=int, help="the same seed draws the same cases; absent: a new one")
     parser.add_argument("--kinds", nargs="+", choices=KINDS, default=list(KINDS))
+    parser.add_argument("--having", choices=tuple(HAVING), help="only cases that have this")
     parser.add_argument("--stop-after", type=int, default=1, metavar="N", help="stop at the Nth difference")
     parser.add_argument("--kafka", default=KAFKA_VERSION, help="the version of Kafka Streams that is asked")
     parser.add_argument("--case", metavar="FILE", help="cases from a file instead of random ones")
@@ -54,7 +55,7 @@ def main(arguments: list[str] | None = None) -> int:
     seed = secrets.randbelow(1_000_000) if options.seed is None else options.seed
     skipped: dict[str, int] = {}
     kinds = tuple(kind for kind in KINDS if kind in options.kinds)
-    cases: Iterable[Case] = drawn_cases(seed, kinds, options.cases, skipped)
+    cases: Iterable[Case] = drawn_cases(seed, kinds, options.cases, skipped, options.having)
     if options.case is not None:
         with nullcontext(sys.stdin) if options.case == "-" else open(options.case, encoding="utf-8") as lines:
             cases = [json.loads(line) for line in lines if line.strip()]

@@ -6,7 +6,7 @@ import itertools
 import tempfile
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -60,7 +60,17 @@ def compare(case: Case, kafka: dict[str, Any]) -> Compared:
     return Compared(case, first_difference(case, ours, kafka), ours, kafka)
 
 
-def drawn_cases(seed: int, kinds: tuple[str, ...], count: int, skipped: dict[str, int]) -> Iterator[Case]:
+# What cases can be asked for that have it.
+HAVING: dict[str, Callable[[Case], bool]] = {
+    "suppress": lambda case: "suppress" in case,
+    "bytes": lambda case: isinstance(case["caching"], dict),
+    "restarts": lambda case: "restarts" in case,
+}
+
+
+def drawn_cases(
+    seed: int, kinds: tuple[str, ...], count: int, skipped: dict[str, int], having: str | None = None
+) -> Iterator[Case]:
     """The first `count` cases of these kinds that sessionkit supports; `skipped` counts the others by their reasons."""
     found = 0
     for index in itertools.count():
@@ -69,6 +79,8 @@ def drawn_cases(seed: int, kinds: tuple[str, ...], count: int, skipped: dict[str
         if drawn_cell(index).kind not in kinds:
             continue
         case = draw(seed, index)
+        if having is not None and not HAVING[having](case):
+            continue
         reason = why_unsupported(case)
         if reason is None:
             found += 1

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import pandas as pd
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import sessionkit as sk
 from sessionkit.errors import BufferFull, InvalidArgument, NotBuilt, NotKept
 from sessionkit.stores.sizes import value_bytes
-from sessionkit.suppression.entries import FIXED_BYTES, ranks_of_keys, windowed_key
+from sessionkit.suppression.entries import FIXED_BYTES, ranks_of_windows, windowed_key
 from tests.kinds import EACH_KIND, plan_of
 
 SESSIONS = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
@@ -105,19 +105,25 @@ def test_old_values_weigh_too(aggregation: Any, size: int) -> None:
         plan.suppress("until_window_closes", max_bytes=size - 1).run(table)
 
 
-def test_windowed_keys_are_sorted_by_their_bytes() -> None:
-    """A key that another one begins with comes before it, or between its windows: the time follows at once."""
-    rows = [("a", 2**60), ("a\0", 5), ("a", 5), ("ab", 1), ("", 9)]
-    keys, starts = (list(column) for column in zip(*rows, strict=True))
-    by_bytes = sorted(rows, key=lambda row: windowed_key(*row, 0, "windows"))
-    ranks = ranks_of_keys(pa.array(keys), pd.Series(starts).to_numpy(), pd.Series(starts).to_numpy(), "windows")
-    assert [row for _, row in sorted(zip(ranks.tolist(), rows, strict=True))] == by_bytes
+@pytest.mark.parametrize("holds", ["windows", "sessions"])
+@pytest.mark.parametrize(
+    "keys", [["a", "", "ab", "b", "a!"], ["a", "a\0", "ab", "\0", "a\0\0\0"], [3, -1, 0, 2**62, -(2**63)]]
+)
+@pytest.mark.parametrize("latest", [9, 2**40, 2**60])
+def test_windowed_keys_are_sorted_by_their_bytes(keys: list[Any], holds: str, latest: int) -> None:
+    """Also where a key goes on with bytes that a time could begin with."""
+    rng = np.random.default_rng(latest)
+    code, start = rng.integers(0, len(keys), 60), rng.integers(0, latest, 60)
+    end = start + rng.integers(0, 5, 60)
+    raw = [windowed_key(keys[c], int(s), int(e), holds) for c, s, e in zip(code, start, end, strict=True)]
+    ranks = ranks_of_windows(pa.array(keys), code, start, end, holds)
+    assert [raw[row] for row in np.argsort(ranks)] == sorted(raw)
 
 
 def test_the_buffer_shows_what_waits() -> None:
     plan = plan_of(SESSIONS).suppress("until_window_closes")
     buffer = plan.run(pa.table({"key": ["a", "<b>"], "at": [20, 21]})).suppress_buffer()
-    assert str(buffer) == "buffer of suppress: 2 results wait; at most 2 did"
+    assert str(buffer) == "buffer of suppress: 2 results wait; no partition held more than 2 at once"
     assert "2 results wait" in buffer._repr_html_()
     assert buffer.table()["key"].to_pylist() == ["a", "<b>"]
     none = plan.run(pa.table({"key": pa.array([], pa.string()), "at": pa.array([], pa.int64())}))
@@ -131,6 +137,9 @@ def test_what_went_downstream_for_a_key() -> None:
     table = run.emissions("a").table()
     assert table["what"].to_pylist() == ["final", "pending"]
     assert table["offset"].to_pylist() == [1, 2]
+    assert "1 final result went downstream. With on_window_update it would have been 2 updates." in str(
+        run.emissions("a")
+    )
 
 
 def test_the_plan_as_code() -> None:
