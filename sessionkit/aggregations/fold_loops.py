@@ -193,15 +193,23 @@ def listed(rows, length, into, behind, window, place):  # type: ignore[no-untype
     """(ends, links): the lists of `rows`, one behind the other, by the numbers of their links.
 
     `rows` integers (r,), `window` and `place` int32 (p,): the window of each link (-1: none), and its place in the list
-    of it; the others as `shorten_ways` leaves them. `ends` are int64 (r + 1,).
+    of it; the others as `shorten_ways` leaves them. `ends` are int64 (r + 1,). The list of an absorbed window is the
+    part that it is of the list of the one that stands.
     """
     ends = np.zeros(rows.shape[0] + 1, np.int64)
-    first = np.full(length.shape[0], NOTHING, np.int64)
+    begin = np.full(length.shape[0], NOTHING, np.int64)  # of the whole list of each window that stands
+    total, are_whole = np.int64(0), True
     for at in range(rows.shape[0]):
-        if first[rows[at]] == NOTHING:
-            first[rows[at]] = ends[at]
-        ends[at + 1] = ends[at] + length[rows[at]]
-    links = np.empty(ends[-1], np.int64)
+        w = rows[at]
+        ends[at + 1] = ends[at] + length[w]
+        root = w if into[w] == NOTHING else into[w]
+        if begin[root] == NOTHING:
+            begin[root] = total
+            total += length[root]
+            are_whole &= root == w
+        else:
+            are_whole = False
+    links = np.empty(total, np.int64)
     for link in range(window.shape[0]):
         w = window[link]
         if w < 0:
@@ -210,11 +218,14 @@ def listed(rows, length, into, behind, window, place):  # type: ignore[no-untype
         if into[w] != NOTHING:
             before = behind[w]
             w = into[w]
-        if first[w] != NOTHING:
-            links[first[w] + before + place[link]] = link
-    for at in range(rows.shape[0]):  # a window that is asked for twice
-        shift = ends[at] - first[rows[at]]
-        if shift:
-            for to in range(ends[at], ends[at + 1]):
-                links[to] = links[to - shift]
-    return ends, links
+        if begin[w] != NOTHING:
+            links[begin[w] + before + place[link]] = link
+    if are_whole:
+        return ends, links
+    parts = np.empty(ends[-1], np.int64)
+    for at in range(rows.shape[0]):
+        w = rows[at]
+        first = begin[w] if into[w] == NOTHING else begin[into[w]] + behind[w]
+        for to in range(length[w]):
+            parts[ends[at] + to] = links[first + to]
+    return ends, parts
