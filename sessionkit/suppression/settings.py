@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sessionkit.base.durations import Duration, duration_code, duration_ms
+from sessionkit.base.durations import INT64_MAX, Duration, duration_code, duration_ms
 from sessionkit.base.text import literal, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.windows.contract import WindowKind
 
 UNTIL = ("until_window_closes", "until_time_limit")
 WHEN_FULL = ("emit_early", "shut_down")
-INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)

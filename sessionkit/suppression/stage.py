@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations.contract import Aggregation
+from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import plural
 from sessionkit.errors import BufferFull, problem
 from sessionkit.suppression.entries import ranks_of_windows
 from sessionkit.suppression.loops import MOST_WAITING, NOT_HELD, SENT, WAITING, suppress_rows
-from sessionkit.suppression.settings import INT64_MAX, Suppression
+from sessionkit.suppression.settings import Suppression
 from sessionkit.trace.loops import grouped
 from sessionkit.windows.contract import WindowKind
 

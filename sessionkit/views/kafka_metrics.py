@@ -43,10 +43,8 @@ def kafka_metrics(trace: Trace, finals: npt.NDArray[np.int64], deployed: Deploye
     found: list[Metric] = []
     times = None if deployed is None or deployed.clock_ms is None else np.array(deployed.clock_ms, np.int64)
     for code, number in enumerate(batch.partitions.tolist()):
-        task = ("info", THREAD, f"0_{number}")
         mine = dropped[batch.partition[dropped] == code]
-        found.append(Metric(DROPPED, TASK_GROUP, *task, None, len(mine)))
-        found.append(Metric("dropped-records-rate", TASK_GROUP, *task, None, _rate(times, mine, np.ones(len(mine)))))
+        found += _of_task(f"0_{number}", len(mine), _rate(times, mine, np.ones(len(mine))))
         if level == "debug":
             own = None if deployed is None else [each for each in deployed.looks if each.partition == code]
             found += _of_node(f"0_{number}", int((finals == number).sum()), own, times)
@@ -58,9 +56,7 @@ def kafka_metrics_of_counts(counts: Mapping[int, Mapping[str, int]], level: str)
     one_of("level", level, LEVELS)
     found: list[Metric] = []
     for number, counted in sorted(counts.items()):
-        task = ("info", THREAD, f"0_{number}")
-        found.append(Metric(DROPPED, TASK_GROUP, *task, None, counted.get(DROPPED, 0)))
-        found.append(Metric("dropped-records-rate", TASK_GROUP, *task, None, None))
+        found += _of_task(f"0_{number}", counted.get(DROPPED, 0), None)
         if level == "debug":
             found += _of_node(f"0_{number}", counted.get("window-aggregate-final-emit-total", 0), None, None)
     return _as_table(found)
@@ -71,6 +67,11 @@ def _as_table(found: list[Metric]) -> pa.Table:
     kinds = [pa.float64() if name == "value" else pa.string() for name in Metric._fields]
     arrays = [pa.array(column, kind) for column, kind in zip(columns, kinds, strict=True)]
     return pa.table(dict(zip(Metric._fields, arrays, strict=True)))
+
+
+def _of_task(task_id: str, dropped: int, rate: float | None) -> Iterator[Metric]:
+    for name, value in ((DROPPED, dropped), ("dropped-records-rate", rate)):
+        yield Metric(name, TASK_GROUP, "info", THREAD, task_id, None, value)
 
 
 def _of_node(
