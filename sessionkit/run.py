@@ -55,7 +55,7 @@ class Run(Downstream, Pictures):
 
     @cached_property
     def _table(self) -> Mapping[str, tables.Column]:
-        return tables.window_table(self.outcome, tables.table_rows(self.outcome))
+        return tables.whole_table(self.outcome)
 
     def table(self) -> Any:
         """One row per window: the key columns, window_start, window_end, the aggregations, status, partition.

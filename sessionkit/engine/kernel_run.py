@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,14 @@ import pyarrow as pa
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import make_fold
 from sessionkit.base.durations import check_reach
+from sessionkit.base.process import thread_count
+from sessionkit.engine.bands.cut import BAND
+from sessionkit.engine.bands.loops import sample_records
+from sessionkit.engine.bands.run import BandRun
 from sessionkit.engine.outcome import (
     Outcome,
     RecordsInWords,
+    closed_before_ms,
     codes_of,
     decision_counts,
     newest_times,
@@ -23,6 +29,7 @@ from sessionkit.engine.outcome import (
 )
 from sessionkit.engine.session_run import SessionRun
 from sessionkit.engine.window_run import WindowRun
+from sessionkit.errors import NumberOverflow
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import BulkStore, Snapshot
 from sessionkit.trace.loops import are_few_places, closed_windows, order_by_place
@@ -31,6 +38,9 @@ from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.feed import Feed
 
 Times = npt.NDArray[np.int64]
+FEWEST_RECORDS = 4 * BAND  # fewer are near the processor as they are
+MANY_WINDOWS = 0.25  # windows a record, shared by the threads, from which cutting gains more than it costs
+SAMPLED_KEYS = 64  # one of so many keys tells how many windows there are
 RUNS: Mapping[str, type[SessionRun | WindowRun]] = {"sessions": SessionRun, "windows": WindowRun}
 
 
@@ -46,6 +56,21 @@ def run_kernel(
     """Runs the compiled pass; with a store, from the state in it (nothing is written back: see `commit`)."""
     if len(batch):
         check_reach(int(batch.timestamp_ms.max()), windows.reach_ms, windows.reach_name)
+    if store is None and not keep_trace and _gains_by_bands(windows, aggregations, batch, retention_ms):
+        with suppress(NumberOverflow):  # which record it is, the order of arrival tells
+            return _run_in_bands(windows, aggregations, batch, retention_ms)
+    return _run_as_they_came(windows, aggregations, batch, retention_ms, store, keep_trace=keep_trace)
+
+
+def _run_as_they_came(
+    windows: WindowKind,
+    aggregations: Mapping[str, Aggregation],
+    batch: RecordBatch,
+    retention_ms: int,
+    store: BulkStore | None,
+    *,
+    keep_trace: bool,
+) -> Outcome:
     numbers = batch.partitions.tolist()
     before = dict.fromkeys(numbers, Snapshot()) if store is None else {p: store.snapshot(p) for p in numbers}
     batch, position = without_replayed(batch, before)
@@ -63,8 +88,7 @@ def run_kernel(
     }
     decided: Any = windows.run(feed, folds, retention_ms)
     columns = form.columns(decided, state, feed, keep_offsets=keep_trace or store is not None)
-    close_time = feed.stream_time_ms - windows.close_lag_ms
-    ends_before = close_time + (0 if windows.inclusive_end else 1)  # the last instant of others is before their end
+    close_time, ends_before = feed.stream_time_ms - windows.close_lag_ms, closed_before_ms(windows, feed.stream_time_ms)
     if batch.given_offset is None:
         position = position + feed.record_counts
     return Outcome(
@@ -81,6 +105,47 @@ def run_kernel(
         merge_count=form.merge_count(decided),
         retention_ms=retention_ms,
         trailing_only=windows.trailing_only,
+    )
+
+
+def _gains_by_bands(
+    windows: WindowKind, aggregations: Mapping[str, Aggregation], batch: RecordBatch, retention_ms: int
+) -> bool:
+    """Whether the records are many, and those of a few keys make many windows; functions want the order of arrival."""
+    if len(batch) < FEWEST_RECORDS or not all(aggregation.parts for aggregation in aggregations.values()):
+        return False
+    every = max(1, min(SAMPLED_KEYS, len(batch.keys) // SAMPLED_KEYS))
+    rows = np.empty(BAND, np.intp)
+    rows = rows[: sample_records(batch.key, every, rows)]
+    some = batch.replace(values={}).take(rows)
+    made = _run_as_they_came(windows, {}, some, retention_ms, None, keep_trace=False)
+    return len(rows) > 0 and len(made.window_columns.key) >= MANY_WINDOWS / thread_count() * len(rows)
+
+
+def _run_in_bands(
+    windows: WindowKind, aggregations: Mapping[str, Aggregation], batch: RecordBatch, retention_ms: int
+) -> Outcome:
+    form, numbers = RUNS[windows.holds](windows, retention_ms), batch.partitions.tolist()
+    run = BandRun(windows, aggregations, batch, retention_ms, form)
+    found, before = run.finished(), dict.fromkeys(numbers, Snapshot())
+    batch, position = without_replayed(batch, before)
+    if batch.given_offset is None:
+        position = position + np.bincount(batch.partition, minlength=len(numbers))
+    close_time = run.stream_time_ms - windows.close_lag_ms
+    return Outcome(
+        batch=batch,
+        keys=batch.keys,
+        window_columns=found.columns(),
+        folds={},
+        loaded=form.none(batch.keys.type, tuple(aggregations)),
+        kept_trace=None,
+        closed=found.closed,
+        snapshots=snapshots_after(numbers, position, run.stream_time_ms, close_time, before),
+        dropped=decision_counts(found.decisions),
+        missed_count=found.missed_count,
+        merge_count=found.merge_count,
+        retention_ms=retention_ms,
+        finished=found.results,
     )
 
 

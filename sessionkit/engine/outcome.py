@@ -18,6 +18,7 @@ from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import Snapshot
 from sessionkit.trace.window_columns import WindowColumns
+from sessionkit.windows.contract import WindowKind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,13 +29,14 @@ class Outcome:
     keys: pa.Array
     window_columns: WindowColumns
     closed: npt.NDArray[np.bool_]  # by the end of the run, for each window
-    folds: Mapping[str, Fold]
+    folds: Mapping[str, Fold]  # by which results are made, where they are not finished
     loaded: Any  # SessionColumns or FixedColumns
     snapshots: Mapping[int, Snapshot]
     dropped: Mapping[int, int]  # how many records for each decision
     missed_count: int  # how many times a record came too late for a window
     merge_count: int
     retention_ms: int
+    finished: Mapping[str, pa.Array] | None = None  # results, where the windows are those of a table, in its order
     trailing_only: bool = False  # of sliding windows those alone count as results that end with a record
     kept_trace: Any  # SessionTrace or WindowTrace; None if it was not kept
 
@@ -66,6 +68,12 @@ class RecordsInWords:
         (key,) = self.keys(record, 1)
         at = f"partition {batch.partitions[batch.partition[record]]}, offset {batch.offset[record]}"
         return f"record of key {shorten(repr(key))} at {at}, time {batch.timestamp_ms[record]}"
+
+
+def closed_before_ms(windows: WindowKind, stream_time_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The end before which windows are closed at these stream times."""
+    # the last instant of windows that do not include their end is before it
+    return stream_time_ms - windows.close_lag_ms + (0 if windows.inclusive_end else 1)
 
 
 def snapshots_after(

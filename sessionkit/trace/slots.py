@@ -62,6 +62,14 @@ class Slots:
         self._first = np.zeros(keys, np.int32)
         self._table = np.zeros(2 << self.most.bit_length(), np.int32)
 
+    @classmethod
+    def known(cls, key: Codes, partition: Codes) -> Slots:
+        """The slots of these keys and partitions, to which no others come."""
+        slots = cls(0, 0, 0)
+        slots._key, slots._partition = key, partition
+        slots.count = slots.most = len(key)
+        return slots
+
     @property
     def key(self) -> Codes:
         """The key of each slot, as a code."""

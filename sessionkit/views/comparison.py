@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sessionkit.base.calls import not_offered
 from sessionkit.base.decisions import REASONS
@@ -164,7 +165,7 @@ class Comparison:
         here, there = one.window_columns, other.window_columns
         same = (here.start_ms[before] == there.start_ms[after]) & (here.end_ms[before] == there.end_ms[after])
         for name in one.folds.keys() & other.folds.keys():
-            same &= tables.equal_results(one.folds[name].results(before), other.folds[name].results(after))
+            same &= equal_results(one.folds[name].results(before), other.folds[name].results(after))
         return same
 
     @property
@@ -227,3 +228,33 @@ def _bounds(side: Side) -> pa.Array:
     ends = np.stack([side.start_ms, side.end_ms], axis=1).ravel()
     pairs = pa.ListArray.from_arrays(pa.array(np.arange(0, len(ends) + 1, 2), pa.int32()), pa.array(ends))
     return pa.ListArray.from_arrays(pa.array(side.first, pa.int32()), pairs)
+
+
+def equal_results(one: tables.Column, other: tables.Column) -> npt.NDArray[np.bool_]:
+    """`are_equal` of each row of two columns: at once where both hold numbers, or texts, of one type."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and one.dtype == other.dtype != object:
+        return (one == other) | ((one != one) & (other != other))
+    are_arrays = isinstance(one, pa.Array) and isinstance(other, pa.Array)
+    if are_arrays and one.type == other.type and not pa.types.is_nested(one.type):
+        return _are_equal_arrays(one, other)
+    rows = zip(*(column.tolist() for column in (one, other)), strict=True)
+    return np.fromiter((are_equal(*row) for row in rows), np.bool_, len(one))
+
+
+def _are_equal_arrays(one: pa.Array, other: pa.Array) -> npt.NDArray[np.bool_]:
+    equal = pc.or_(pc.equal(one, other).fill_null(False), pc.and_(one.is_null(), other.is_null()))
+    if pa.types.is_floating(one.type):
+        equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)).fill_null(False))
+    found: npt.NDArray[np.bool_] = equal.to_numpy(zero_copy_only=False)
+    return found
+
+
+def are_equal(one: Any, other: Any) -> bool:
+    """True if two results are equal: whatever they hold, and what is not a number on both sides is the same."""
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.shape == other.shape and are_equal(one.tolist(), other.tolist())
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(are_equal, one, other))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(are_equal(value, other[name]) for name, value in one.items())
+    return bool(one == other or (one != one and other != other))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sessionkit.base.decisions import ADDED, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
@@ -103,18 +102,32 @@ def _keys(outcome: Outcome, codes: npt.NDArray[np.int32]) -> pa.Array:
     return keys.take(pa.array(codes))
 
 
+def whole_table(outcome: Outcome) -> dict[str, Column]:
+    """The table of a run: all windows that it shows, in its order."""
+    if outcome.finished is None:
+        return window_table(outcome, table_rows(outcome))
+    finished = {name: partial(pa.Array.slice, column) for name, column in outcome.finished.items()}
+    return _window_columns(outcome, slice(None), finished)
+
+
 def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Column]:
     """key, window_start_ms, window_end_ms, one column an aggregation, status, partition."""
+    return _window_columns(outcome, rows, {name: partial(fold.results, rows) for name, fold in outcome.folds.items()})
+
+
+def _window_columns(
+    outcome: Outcome, rows: npt.NDArray[np.intp] | slice, results: Mapping[str, Callable[[], Column]]
+) -> dict[str, Column]:
     windows = outcome.window_columns
     made: dict[str, Callable[[], Column]] = {
         "key": lambda: _keys(outcome, windows.key[rows]),
         "window_start_ms": lambda: windows.start_ms[rows],
         "window_end_ms": lambda: windows.end_ms[rows],
-        **{name: partial(fold.results, rows) for name, fold in outcome.folds.items()},
+        **results,
         "status": lambda: status_words(windows.merged_into[rows] >= 0, outcome.closed[rows]),
         "partition": lambda: outcome.batch.partitions[windows.partition[rows]],
     }
-    if len(rows) < MANY_ROWS:
+    if (len(windows.key) if isinstance(rows, slice) else len(rows)) < MANY_ROWS:
         return {name: make() for name, make in made.items()}
     return dict(zip(made, in_threads(lambda make: make(), made.values()), strict=True))
 
@@ -299,36 +312,6 @@ def changelog(outcome: Outcome, strategy: str, *, old_values: bool = False) -> d
         last = columns.pop("timestamp_ms")
         columns = {**columns, **_nothing_replaced(outcome, columns), "timestamp_ms": last}
     return columns
-
-
-def equal_results(one: Column, other: Column) -> npt.NDArray[np.bool_]:
-    """`are_equal` of each row of two columns: at once where both hold numbers, or texts, of one type."""
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray) and one.dtype == other.dtype != object:
-        return (one == other) | ((one != one) & (other != other))
-    are_arrays = isinstance(one, pa.Array) and isinstance(other, pa.Array)
-    if are_arrays and one.type == other.type and not pa.types.is_nested(one.type):
-        return _are_equal_arrays(one, other)
-    rows = zip(*(column.tolist() for column in (one, other)), strict=True)
-    return np.fromiter((are_equal(*row) for row in rows), np.bool_, len(one))
-
-
-def _are_equal_arrays(one: pa.Array, other: pa.Array) -> npt.NDArray[np.bool_]:
-    equal = pc.or_(pc.equal(one, other).fill_null(False), pc.and_(one.is_null(), other.is_null()))
-    if pa.types.is_floating(one.type):
-        equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)).fill_null(False))
-    found: npt.NDArray[np.bool_] = equal.to_numpy(zero_copy_only=False)
-    return found
-
-
-def are_equal(one: Any, other: Any) -> bool:
-    """True if two results are equal: whatever they hold, and what is not a number on both sides is the same."""
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
-        return one.shape == other.shape and are_equal(one.tolist(), other.tolist())
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(are_equal, one, other))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(are_equal(value, other[name]) for name, value in one.items())
-    return bool(one == other or (one != one and other != other))
 
 
 def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded], *, old_values: bool) -> dict[str, Column]:

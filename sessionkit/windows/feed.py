@@ -15,6 +15,8 @@ from sessionkit.trace.slots import NO_REJECTIONS, Slots
 from sessionkit.trace.trace import Merges
 from sessionkit.windows.loops import count_each
 
+Slot = npt.NDArray[np.int32]
+Times = npt.NDArray[np.int64]
 CHUNK = 131_072  # records at a time: what a chunk touches stays in the processor's cache
 
 
@@ -62,6 +64,9 @@ class Loaded(NamedTuple):
     start_ms: npt.NDArray[np.int64]
     timestamp_ms: npt.NDArray[np.int64]  # of the newest record in it; of a session that is its end
     is_closed: npt.NDArray[np.bool_]  # by a run before
+
+
+NOTHING_LOADED = Loaded(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
 
 
 class Feed:
@@ -128,3 +133,16 @@ class Feed:
         stream_times(partition, batch.timestamp_ms[lo:hi], rejected, self.stream_time_ms, stair)
         self.slots.number(batch.key[lo:hi], partition, slot, rejected)
         np.copyto(decision[: len(rejected)], rejected, where=rejected != 0)
+
+
+class PlacedFeed(Feed):
+    """Records of which slots and stream times are known; nothing was there before them, and no decision is kept."""
+
+    def __init__(self, batch: RecordBatch, slots: Slots, slot: Slot, stream_time_ms: Times) -> None:
+        super().__init__(batch, NOTHING_LOADED, slots, np.full(len(batch.partitions), -1, np.int64), keep=False)
+        self._slot, self._stair = slot, stream_time_ms
+
+    def place(self, lo: int, hi: int, slot: Any, stair: Any, decision: Any) -> None:
+        """Fills in slot and stream time of the records from `lo` to `hi`, of which none is rejected."""
+        slot[:], stair[:] = self._slot[lo:hi], self._stair[lo:hi]
+        self.stream_time_ms[self.batch.partition[lo:hi]] = stair  # it never falls: that of the last record stays
