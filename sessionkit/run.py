@@ -163,7 +163,7 @@ class Run(Downstream, Pictures):
         finals = 0
         if self.plan.strategy == "on_window_close":
             kept = self.outcome.kept_trace is not None
-            finals = len(self._changelog["offset"]) if kept else tables.closed_count(self.outcome)
+            finals = len(self._changelog["offset"]) if kept else self.outcome.closed_count
         drops_null = not self._windows.takes_null_values
         refused = 0 if self.deployed is None else len(self.deployed.refused)
         return tables.metrics(self.outcome, finals, refused, null_values=drops_null)

@@ -6,7 +6,6 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from sessionkit.base.decisions import LATE
-from sessionkit.engine.commit import alive
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
 from sessionkit.engine.processor_run import without_null_values
@@ -58,8 +57,7 @@ class Replay:
     def counts(self, windows: WindowKind) -> Counts:
         """What these windows come to."""
         outcome = self.run(windows)
-        results = int((alive(outcome) & outcome.is_result).sum())
-        return Counts(self.usable, outcome.dropped.get(LATE, 0), results, outcome.merge_count)
+        return Counts(self.usable, outcome.dropped.get(LATE, 0), outcome.result_count, outcome.merge_count)
 
     def _batch_for(self, windows: WindowKind) -> RecordBatch:
         if windows.takes_null_values:

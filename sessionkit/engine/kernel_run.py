@@ -34,11 +34,14 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import BulkStore, Snapshot
 from sessionkit.trace.loops import are_few_places, closed_windows, order_by_place
 from sessionkit.trace.slots import Slots
+from sessionkit.trace.window_columns import NO_WINDOWS
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.feed import Feed
+from sessionkit.windows.loops import count_each
 
 Times = npt.NDArray[np.int64]
 FEWEST_RECORDS = 4 * BAND  # fewer are near the processor as they are
+LARGE = 2**24  # records whose memory counts more than the time to get it anew
 MANY_WINDOWS = 0.25  # windows a record, shared by the threads, from which cutting gains more than it costs
 SAMPLED_KEYS = 64  # one of so many keys tells how many windows there are
 RUNS: Mapping[str, type[SessionRun | WindowRun]] = {"sessions": SessionRun, "windows": WindowRun}
@@ -125,27 +128,32 @@ def _gains_by_bands(
 def _run_in_bands(
     windows: WindowKind, aggregations: Mapping[str, Aggregation], batch: RecordBatch, retention_ms: int
 ) -> Outcome:
+    if len(batch) >= LARGE:
+        pa.default_memory_pool().release_unused()  # reading leaves as much behind as there are records
     form, numbers = RUNS[windows.holds](windows, retention_ms), batch.partitions.tolist()
     run = BandRun(windows, aggregations, batch, retention_ms, form)
-    found, before = run.finished(), dict.fromkeys(numbers, Snapshot())
+    decided, before = run.decide(), dict.fromkeys(numbers, Snapshot())
+    counts = np.sum([band.decisions for band in decided], axis=0)
+    if batch.rejected is not None:
+        count_each(batch.rejected[batch.rejected != 0], counts)
     batch, position = without_replayed(batch, before)
     if batch.given_offset is None:
-        position = position + np.bincount(batch.partition, minlength=len(numbers))
+        count_each(batch.partition, position)
     close_time = run.stream_time_ms - windows.close_lag_ms
     return Outcome(
         batch=batch,
         keys=batch.keys,
-        window_columns=found.columns(),
+        window_columns=NO_WINDOWS,
         folds={},
-        loaded=form.none(batch.keys.type, tuple(aggregations)),
+        loaded=form.none(batch.keys.type, ()),
         kept_trace=None,
-        closed=found.closed,
+        closed=np.empty(0, np.bool_),
         snapshots=snapshots_after(numbers, position, run.stream_time_ms, close_time, before),
-        dropped=decision_counts(found.decisions),
-        missed_count=found.missed_count,
-        merge_count=found.merge_count,
+        dropped=decision_counts(counts),
+        missed_count=sum(band.missed_count for band in decided),
+        merge_count=sum(band.merge_count for band in decided),
         retention_ms=retention_ms,
-        finished=found.results,
+        finished=[band.windows for band in decided],
     )
 
 

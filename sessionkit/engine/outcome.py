@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,17 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import Snapshot
 from sessionkit.trace.window_columns import WindowColumns
 from sessionkit.windows.contract import WindowKind
+
+
+class FinishedWindows(NamedTuple):
+    """Windows that a table shows, in its order, with their results; what led to them is not known any more."""
+
+    key: npt.NDArray[np.int32]
+    partition: npt.NDArray[np.int32]
+    start_ms: npt.NDArray[np.int64]
+    end_ms: npt.NDArray[np.int64]
+    closed: npt.NDArray[np.bool_]
+    results: Mapping[str, pa.Array]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +47,7 @@ class Outcome:
     missed_count: int  # how many times a record came too late for a window
     merge_count: int
     retention_ms: int
-    finished: Mapping[str, pa.Array] | None = None  # results, where the windows are those of a table, in its order
+    finished: Sequence[FinishedWindows] | None = None  # of a run in bands: all windows; the columns have none then
     trailing_only: bool = False  # of sliding windows those alone count as results that end with a record
     kept_trace: Any  # SessionTrace or WindowTrace; None if it was not kept
 
@@ -44,6 +55,20 @@ class Outcome:
     def is_result(self) -> npt.NDArray[np.bool_]:
         """True for each window that is a result: all of them, or (trailing only) those that end with a record."""
         return self.window_columns.are_results(self.trailing_only)
+
+    @cached_property
+    def result_count(self) -> int:
+        """How many windows are results and were not absorbed by another."""
+        if self.finished is not None:
+            return sum(len(band.key) for band in self.finished)
+        return int(np.count_nonzero((self.window_columns.merged_into < 0) & self.is_result))
+
+    @cached_property
+    def closed_count(self) -> int:
+        """How many of the results are closed at the end of the run."""
+        if self.finished is not None:
+            return sum(int(np.count_nonzero(band.closed)) for band in self.finished)
+        return int(np.count_nonzero(self.closed & self.is_result))
 
 
 class RecordsInWords:

@@ -27,3 +27,8 @@ class WindowColumns(NamedTuple):
             return np.ones(len(self.key), np.bool_)
         ends_with_record: npt.NDArray[np.bool_] = self.timestamp_ms == self.end_ms
         return ends_with_record
+
+
+_NONE = np.empty(0, np.int64)
+_NO_CODES = np.empty(0, np.int32)
+NO_WINDOWS = WindowColumns(_NO_CODES, _NO_CODES, _NONE, _NONE, _NONE, _NO_CODES, _NONE, _NONE, loaded_count=0)

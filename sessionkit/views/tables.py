@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from sessionkit.base.decisions import ADDED, LATE, MERGED, NULL_VALUE, REASONS, 
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import in_threads
 from sessionkit.base.result_columns import TIMES
-from sessionkit.engine.outcome import Outcome
+from sessionkit.engine.outcome import FinishedWindows, Outcome
 from sessionkit.engine.recorder import Forwarded
 from sessionkit.errors import UnsupportedData, problem, shorten
 from sessionkit.records.batch import RecordBatch
@@ -67,6 +67,7 @@ def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
 
     Left out: what was absorbed, and what came out of a store closed and was not touched.
     """
+    assert outcome.finished is None, "a run in bands has its windows in order"
     windows = outcome.window_columns
     keys, partitions = max(1, len(outcome.keys)), max(1, len(outcome.batch.partitions))
     few = are_few_places(keys * partitions, len(windows.key))
@@ -90,44 +91,58 @@ def sent_count(outcome: Outcome, strategy: str) -> int:
     return final_count(outcome) if strategy == "on_window_close" else outcome.kept_trace.sent_on_update
 
 
-def closed_count(outcome: Outcome) -> int:
-    """How many of the results are closed at the end of the run."""
-    return int((outcome.closed & outcome.is_result).sum())
-
-
 def _keys(outcome: Outcome, codes: npt.NDArray[np.int32]) -> pa.Array:
     """The keys of these codes, in the type that they are shown in where that is known now: of fewer keys than rows."""
+    return _shown_keys(outcome, len(codes)).take(pa.array(codes))
+
+
+def _shown_keys(outcome: Outcome, rows: int) -> pa.Array:
     form = outcome.batch.form
-    keys = outcome.keys if form is None else form.distinct(outcome.keys, len(codes))
-    return keys.take(pa.array(codes))
+    return outcome.keys if form is None else form.distinct(outcome.keys, rows)
 
 
 def whole_table(outcome: Outcome) -> dict[str, Column]:
-    """The table of a run: all windows that it shows, in its order."""
+    """The table of a run; of one in bands in pieces, which are not copied to be one."""
     if outcome.finished is None:
         return window_table(outcome, table_rows(outcome))
-    finished = {name: partial(pa.Array.slice, column) for name, column in outcome.finished.items()}
-    return _window_columns(outcome, slice(None), finished)
+    keys, numbers = _shown_keys(outcome, outcome.result_count), outcome.batch.partitions
+    longest = max(len(band.key) for band in outcome.finished)
+
+    @cache
+    def same(code: int) -> pa.Array:
+        return pa.array(np.full(longest, numbers[code]))
+
+    def partition(codes: npt.NDArray[np.int32]) -> pa.Array:
+        """Bands are ordered by partition, so that nearly all are in one: their columns share their memory."""
+        is_one = len(codes) > 0 and codes[0] == codes[-1]
+        return same(int(codes[0])).slice(0, len(codes)) if is_one else pa.array(numbers[codes])
+
+    def columns(band: FinishedWindows) -> dict[str, Column]:
+        return {
+            "key": keys.take(pa.array(band.key)),
+            "window_start_ms": pa.array(band.start_ms),
+            "window_end_ms": pa.array(band.end_ms),
+            **band.results,
+            "status": status_words(np.zeros(len(band.key), np.bool_), band.closed),
+            "partition": partition(band.partition),
+        }
+
+    pieces = in_threads(columns, outcome.finished)
+    return {name: pa.chunked_array([piece[name] for piece in pieces]) for name in pieces[0]}
 
 
 def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Column]:
     """key, window_start_ms, window_end_ms, one column an aggregation, status, partition."""
-    return _window_columns(outcome, rows, {name: partial(fold.results, rows) for name, fold in outcome.folds.items()})
-
-
-def _window_columns(
-    outcome: Outcome, rows: npt.NDArray[np.intp] | slice, results: Mapping[str, Callable[[], Column]]
-) -> dict[str, Column]:
     windows = outcome.window_columns
     made: dict[str, Callable[[], Column]] = {
         "key": lambda: _keys(outcome, windows.key[rows]),
         "window_start_ms": lambda: windows.start_ms[rows],
         "window_end_ms": lambda: windows.end_ms[rows],
-        **results,
+        **{name: partial(fold.results, rows) for name, fold in outcome.folds.items()},
         "status": lambda: status_words(windows.merged_into[rows] >= 0, outcome.closed[rows]),
         "partition": lambda: outcome.batch.partitions[windows.partition[rows]],
     }
-    if (len(windows.key) if isinstance(rows, slice) else len(rows)) < MANY_ROWS:
+    if len(rows) < MANY_ROWS:
         return {name: make() for name, make in made.items()}
     return dict(zip(made, in_threads(lambda make: make(), made.values()), strict=True))
 
@@ -364,7 +379,6 @@ def metrics(outcome: Outcome, final_count: int, refused_count: int, *, null_valu
     shown = {code: word for code, word in REASONS.items() if code != REPLAYED and (null_values or code != NULL_VALUE)}
     reasons = {f"dropped-{word.replace('_', '-')}": seen.get(code, 0) for code, word in shown.items()}
     reasons["dropped-late"] = outcome.missed_count
-    alive = (outcome.window_columns.merged_into < 0) & outcome.is_result
     return {
         "dropped-records-total": sum(reasons.values()) + refused_count,
         "window-aggregate-final-emit-total": final_count,
@@ -372,8 +386,8 @@ def metrics(outcome: Outcome, final_count: int, refused_count: int, *, null_valu
         **reasons,
         "dropped-expired": refused_count,
         "replayed-records": seen.get(REPLAYED, 0),
-        "windows": int(alive.sum()),
-        "windows-open": int((alive & ~outcome.closed).sum()),
-        "windows-closed": int((alive & outcome.closed).sum()),
+        "windows": outcome.result_count,
+        "windows-open": outcome.result_count - outcome.closed_count,
+        "windows-closed": outcome.closed_count,
         "windows-merged": outcome.merge_count,
     }

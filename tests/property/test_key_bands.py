@@ -73,8 +73,8 @@ def _both(monkeypatch: pytest.MonkeyPatch, windows: Any, batch: RecordBatch, ret
 
 def _shown(outcome: Outcome) -> dict[str, list[str]]:
     """Floats to their last digit; NaN is equal to itself, and zeros have their signs."""
-    columns = tables.whole_table(outcome).items()
-    return {name: [repr(value) for value in pa.array(column).to_pylist()] for name, column in columns}
+    columns = pa.table(dict(tables.whole_table(outcome))).to_pydict().items()
+    return {name: [repr(value) for value in column] for name, column in columns}
 
 
 @pytest.mark.parametrize("kind", KINDS)
