@@ -266,7 +266,7 @@ def key_bytes(key: Any) -> bytes:
 def key_ranks(keys: pa.Array) -> npt.NDArray[np.int64]:
     """Place of each key in the order of its bytes, unsigned, as Kafka's stores sort (negative integers come last)."""
     if pa.types.is_integer(keys.type):
-        order = np.argsort(keys.to_numpy().view(np.uint64), kind="stable")
+        order = np.argsort(keys.to_numpy().view(np.uint64))
     else:
         order = np.asarray(pc.sort_indices(keys.cast(pa.large_binary())))
     ranks = np.empty(len(keys), np.int64)

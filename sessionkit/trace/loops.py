@@ -204,5 +204,12 @@ def order_by_place(places_of: npt.NDArray[np.int64], places: int, time: npt.NDAr
     order, unsorted = order_within(places_of, places, time)
     for begin, end in unsorted:
         mine = order[begin:end]
-        mine[:] = mine[np.argsort(time[mine], kind="stable")]
+        mine[:] = mine[_by_time(time[mine])]
     return order
+
+
+def _by_time(time: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
+    """A stable order. Times are rarely equal, and numpy sorts four times as fast where it need not be stable."""
+    order = np.argsort(time)
+    found = time[order]
+    return np.argsort(time, kind="stable") if (found[1:] == found[:-1]).any() else order
