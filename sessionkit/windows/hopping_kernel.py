@@ -16,7 +16,7 @@ from sessionkit.base.compiled import compiled_loop, inlined
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.cells import EMPTY, SMALLEST, empty_cells, find_cell, set_cell
-from sessionkit.windows.feed import Columns, Decided, Feed
+from sessionkit.windows.feed import CHUNK, Columns, Decided, Feed
 
 # `index` is the start as a multiple of the advance
 WINDOW = np.dtype(
@@ -218,7 +218,8 @@ class TimeState:
         """Takes over the windows of a store, sorted by slot and start; about `expected` records follow."""
         self._head = np.full(slots, NO_WINDOW, np.int32)
         count = len(slot)
-        self._grow(count + expected // 4 * min(self._most, 8))  # pages that are not used cost nothing
+        usual = expected if expected <= CHUNK else expected // 4  # pages that are not used cost nothing
+        self._grow(count + usual * min(self._most, 8))
         rows = self._windows[:count]
         rows["slot"], rows["index"], rows["timestamp"] = slot, start_ms // self._limits[1], newest_ms
         rows["opened_at"] = -1

@@ -22,6 +22,7 @@ SESSION = np.dtype(
 NO_SESSION, IN_CELLS = -1, -2
 LONG_WALK = 32
 USUAL_RECORDS = 4  # records a session, or more: room for so many sessions at once saves copying them over and over
+FEW_RECORDS = 131_072  # so few have room for a session each
 # places in `counters`
 SESSIONS, CELLS, MERGES, REOPENINGS, CELLS_WANTED = range(5)
 
@@ -259,7 +260,8 @@ class SessionKernel:
         expected: int = 0,
     ) -> None:
         """Takes over the sessions of a store, which are sorted by slot and then by time; `expected` records follow."""
-        self._grow(slots, len(slot) + expected // USUAL_RECORDS)
+        few = expected <= FEW_RECORDS
+        self._grow(slots, len(slot) + (expected if few else expected // USUAL_RECORDS))
         rows = self._sessions[: len(slot)]
         rows["slot"], rows["start"], rows["end"], rows["closed"] = slot, start_ms, end_ms, closed
         rows["merged_into"] = NO_SESSION
