@@ -196,10 +196,11 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
     table = plain_table(_with_coded_views(opened.table, source.keys))
     if source.sort is True:
         table = table.take(pa.array(_by_offset(table, source)))
-    (timestamp_ms, bad_time, named), (keys, key) = side_by_side(
+    (timestamp_ms, bad_time, named, values), (keys, key) = side_by_side(
         lambda: (
             *to_milliseconds(table[source.timestamp], source),
             None if source.partition is None else _partition_codes(table, source.partition),
+            {name: _value_column(table[name], name, opened.objects.get(name)) for name in value_columns},
         ),
         lambda: encode_keys([table[name] for name in source.keys], source.keys, source.sep),
     )
@@ -216,7 +217,7 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
         partitions=partitions,
         rejected=_rejections(key, timestamp_ms, bad_time),
         given_offset=offset,
-        values={name: _value_column(table[name], name, opened.objects.get(name)) for name in value_columns},
+        values=values,
         frame=frame,
         remarks=opened.remarks,
         timezone=zone,
