@@ -17,6 +17,7 @@ from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.cells import EMPTY, SMALLEST, empty_cells, find_cell, set_cell
 from sessionkit.windows.feed import CHUNK, Columns, Decided, Feed
+from sessionkit.windows.loops import AHEAD
 
 # `index` is the start as a multiple of the advance
 WINDOW = np.dtype(
@@ -25,7 +26,7 @@ WINDOW = np.dtype(
 NO_WINDOW = -1
 MANY_WINDOWS = 32  # open ones a slot from which a hash is quicker than a walk
 TOUCHES_AT_ONCE = 1 << 19  # what a step hands on stays in the processor's cache
-WINDOWS, CELLS, TOUCHES, MISSED = range(4)  # places in `counters`
+WINDOWS, CELLS, TOUCHES, MISSED, SEEN = range(5)  # places in `counters`
 
 
 class Room(NamedTuple):
@@ -142,7 +143,13 @@ def run_time_windows(  # type: ignore[no-untyped-def]
     # A division costs as much as the rest of a usual record: so `highest` stays while times lie in one advance.
     overlap, short = (size - advance) // advance, (size - advance) % advance
     highest = since = 0
+    ready = seen = begin
     for i in range(begin, slot.shape[0]):
+        if i >= ready:  # read the windows that come next: the processor waits for all of them at once
+            ready = min(i + AHEAD, slot.shape[0])
+            for j in range(i, ready):
+                if slot[j] >= 0 and head[slot[j]] >= 0:
+                    seen += windows[head[slot[j]]].index & 1
         k = slot[i]
         if k < 0:
             continue
@@ -172,6 +179,7 @@ def run_time_windows(  # type: ignore[no-untyped-def]
             )
         at += count
     counters[TOUCHES] = at
+    counters[SEEN] = seen  # else the compiler would leave the reading out
     return slot.shape[0]
 
 
@@ -198,7 +206,7 @@ class TimeState:
         self._head = np.empty(0, np.int32)
         self._windows = np.empty(0, WINDOW)
         self._cells = empty_cells()
-        self._counters = np.zeros(4, np.int64)
+        self._counters = np.zeros(5, np.int64)
         room = max(TOUCHES_AT_ONCE, overlap)
         self._room = Room(np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.bool_))
         self._most = overlap

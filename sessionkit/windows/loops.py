@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from sessionkit.base.compiled import compiled_loop
 
+AHEAD = 128  # records whose windows are read before they are needed
+
 
 @compiled_loop
 def note_decisions(decision, opened_code, partition, given_offset, following, counts, opened_by):  # type: ignore[no-untyped-def]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.windows.cells import EMPTY, SMALLEST, copy_live_cells, empty_cells, find_cell, set_cell, survivor
+from sessionkit.windows.loops import AHEAD
 
 SESSION = np.dtype(
     [("start", "i8"), ("end", "i8"), ("older", "i4"), ("merged_into", "i4"), ("slot", "i4"), ("closed", "i4")],
@@ -24,7 +25,7 @@ LONG_WALK = 32
 USUAL_RECORDS = 4  # records a session, or more: room for so many sessions at once saves copying them over and over
 FEW_RECORDS = 131_072  # so few have room for a session each
 # places in `counters`
-SESSIONS, CELLS, MERGES, REOPENINGS, CELLS_WANTED = range(5)
+SESSIONS, CELLS, MERGES, REOPENINGS, CELLS_WANTED, SEEN = range(6)
 
 
 class Events(NamedTuple):
@@ -148,7 +149,13 @@ def run_sessions(  # type: ignore[no-untyped-def]
     counters,
 ):
     """Decides records from `begin` on; returns where it stopped: the end, or a record that needs more cells first."""
+    ready = seen = begin
     for i in range(begin, slot.shape[0]):
+        if i >= ready:  # read the sessions that come next: the processor waits for all of them at once
+            ready = min(i + AHEAD, slot.shape[0])
+            for j in range(i, ready):
+                if slot[j] >= 0 and head[slot[j]] >= 0:
+                    seen += sessions[head[slot[j]]].start & 1
         k = slot[i]
         if k < 0:
             continue  # rejected before any window is looked at; the reason is in `decision` already
@@ -224,6 +231,7 @@ def run_sessions(  # type: ignore[no-untyped-def]
         window[i] = older
         if head[k] == IN_CELLS:
             counters[CELLS] += set_cell(cells, k, t // max(gap, 1), older)
+    counters[SEEN] = seen  # else the compiler would leave the reading out
     return slot.shape[0]
 
 
@@ -237,7 +245,7 @@ class SessionKernel:
         self._head = np.empty(0, np.int32)
         self._sessions = np.empty(0, SESSION)
         self._cells = empty_cells()
-        self._counters = np.zeros(5, np.int64)
+        self._counters = np.zeros(6, np.int64)
         self._events: Events | None = None
 
     @property
