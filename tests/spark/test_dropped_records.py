@@ -217,6 +217,19 @@ def test_a_value_in_json_goes_out_as_it_came_in(spark: SparkSession) -> None:
     ]
 
 
+def test_a_time_and_a_key_that_are_not_those_of_kafka_are_in_the_value(spark: SparkSession) -> None:
+    """Though they have the names: the time is a number of seconds, and the key is one of two columns."""
+    rows = [("a", "x", 100, 0, 0), ("a", "x", 1, 0, 1)]
+    df = spark.createDataFrame(rows, "key string, page string, timestamp long, partition int, offset long")
+    plan = sk.group_by_key(
+        "key", "page", sep="|", timestamp="timestamp", unit="s", partition="partition", offset="offset"
+    )
+    run = plan.windowed_by(sk.SessionWindows(inactivity_gap="1s", grace="0s")).count().run(df)
+    [(key, value, said)] = sent(sk.to_kafka(run, rows="dropped").collect())
+    assert (key, json.loads(value or "")) == (b"a|x", {"key": "a", "page": "x", "timestamp": 1})
+    assert said["timestamp_ms"] == "1000"
+
+
 def from_topic() -> sk.Plan:
     plan = sk.group_by_key("key", timestamp="timestamp", partition="partition", offset="offset")
     return plan.windowed_by(sk.SessionWindows(inactivity_gap="1m", grace="0s")).count()
