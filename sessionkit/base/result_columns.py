@@ -30,7 +30,8 @@ _TAKEN_FOR_KEYS = frozenset(
     {
         *(*_BESIDE_RESULTS, *TIMES, *TIMES.values(), "batch"),
         *("decision", "reason", "window_id", "merged_count", "missing_grace_ms", "enough_grace_ms"),
-        *("closed_by", "delay_ms", "waited_ms", "records", "late", "share", "merges"),
+        *("closed_by", "lateness_ms", "close_time_ms", "close_time", "record"),
+        *("delay_ms", "waited_ms", "records", "late", "share", "merges"),
         *("start", "end", "before_count", "after_count", "before_bounds", "after_bounds"),
         *("verdict", "sent_count"),
         *("earlier_start", "earlier_end", "later_start", "later_end"),

@@ -20,6 +20,7 @@ from sessionkit.records.keys import codes_among
 from sessionkit.run import Run
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.input import check_built
+from sessionkit.spark.output.dropped import as_output, shown_output, with_closed_by, with_records
 from sessionkit.spark.reading.tasks import Parallelism, SparkReading
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
@@ -80,7 +81,7 @@ def start(
     return StreamRun.over(plan, df, retention)
 
 
-@not_offered("by_partition", "how", "over_partitions", "parallelism", "rows")
+@not_offered("by_partition", "dropped_records", "how", "over_partitions", "parallelism", "rows")
 class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 
@@ -116,14 +117,35 @@ class SparkRun(SparkReading):
         """Every decision, as DataFrames."""
         return SparkTrace(self)
 
-    def dropped(self, *, missing_grace: bool = True) -> DataFrame:
+    def dropped(self, *, missing_grace: bool = True, records: bool = False) -> DataFrame:
         """The records that count in no window, with the reason; late ones with the grace that would have kept them.
 
         Args:
             missing_grace: False leaves out the grace, which costs a second shuffle, by key.
+            records: True adds `closed_by`, the offset of the record that closed the window of a late one (with the
+                grace alone), `lateness_ms`, how far stream time was ahead of it, `close_time`, before which windows
+                were closed, and `record`: the value as it came, as JSON unless it is text or bytes in a DataFrame of
+                Kafka. It is looked up in the input; to write these rows to a topic, see `sk.to_kafka`.
+        Raises:
+            InvalidArgument: records, of a DataFrame in which two columns have the same name.
+        Example:
+            >>> run.dropped(records=True).where("reason = 'late'").write.parquet("late")  # doctest: +SKIP
         """
+        if records:
+            return shown_output(self.dropped_records(missing_grace=missing_grace), self.form)
+        return self.shown(self._dropped(missing_grace=missing_grace))
+
+    def dropped_records(self, *, missing_grace: bool = True) -> DataFrame:
+        """`dropped(records=True)` as it is inside."""
+        rows = self._dropped(missing_grace=missing_grace)
+        if "missing_grace_ms" in rows.columns:
+            rows = with_closed_by(rows, self.trace.records())
+        rows = as_output(with_records(rows, self.given, self.plan.source), self.plan.complete_windows.close_lag_ms)
+        return self.by_partition(rows, "offset", shuffle=True)
+
+    def _dropped(self, *, missing_grace: bool) -> DataFrame:
         if not missing_grace or not isinstance(self.plan.windows, SessionWindows):  # of others it costs nothing
-            return self.shown(self._view("dropped", self.empty.dropped(missing_grace=False).schema, "offset"))
+            return self._view("dropped", self.empty.dropped(missing_grace=False).schema, "offset")
         source, windows, retention_ms = self.plan.source, self.plan.windows, self.retention_ms
         records = self.rows(self.job("records", self.trace.schema("records")))
         history = records.drop("decision", "window_id", "merged_count", "row")
@@ -137,7 +159,7 @@ class SparkRun(SparkReading):
             return add_missing_grace(batches, windows, retention_ms, schema)
 
         rows = history.mapInArrow(worker_task(task), spark_schema(schema))
-        return self.shown(self.by_partition(rows, "offset", shuffle=True))
+        return self.by_partition(rows, "offset", shuffle=True)
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names and of our own. Starts a job."""

@@ -29,7 +29,8 @@ R = TypeVar("R", bound="SparkInput")
 
 
 @not_offered(
-    "columns", "empty", "form", "frame", "input", "job", "over", "place", "retention_ms", "shown", "types", "zoned_plan"
+    *("columns", "empty", "form", "frame", "given", "input", "job", "over", "place", "retention_ms", "shown", "types"),
+    "zoned_plan",
 )
 @dataclass(frozen=True, repr=False)
 class SparkInput:
@@ -40,6 +41,7 @@ class SparkInput:
     columns: tuple[str, ...]  # what they are called in the input
     retention_ms: int
     empty: Run = field(compare=False)  # the plan over no records: the columns of every view inside, and their types
+    given: DataFrame = field(compare=False)  # with all its columns, which dropped records are given back with
     types: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
@@ -66,7 +68,7 @@ class SparkInput:
         schema = arrow_schema(frame, wanted)
         _check_types(schema, source)
         empty = inside.run(schema.empty_table(), retention=retention)
-        return cls(plan, frame, tuple(wanted), plan.complete_windows.retention_ms(retention), empty)
+        return cls(plan, frame, tuple(wanted), plan.complete_windows.retention_ms(retention), empty, df)
 
     def with_types(self: R, /, **types: str) -> R:
         """The run with declared Spark types for results of Python functions; without them a sample of records decides.

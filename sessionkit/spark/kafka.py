@@ -1,20 +1,23 @@
-"""Between Kafka and Spark: records of a topic as columns, and a run's changelog as records with windowed keys."""
+"""Between Kafka and Spark: records of a topic as columns, and what a run sends or drops as records."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
 from sessionkit.errors import InvalidArgument, MissingColumn, UnsupportedData, problem
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.partitioner import partition_of_keys
+from sessionkit.spark.output.dropped import check_rows, headers_of, with_lateness
 from sessionkit.spark.types import column, raised
 from sessionkit.windows.session import SessionWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
+
+    from sessionkit.spark.batch_run import SparkRun, StreamRun
 
 _SOURCE = ("key", "value", "partition", "offset", "timestamp")
 _PLACES = ("partition", "offset", "timestamp")  # of a record itself, whatever is in it
@@ -66,35 +69,73 @@ def from_kafka(df: Any, *, value: str, key: str = "string") -> DataFrame:
     return read.select(*parts, *[column(name) for name in _PLACES])
 
 
-def to_kafka(run: Any, *, partitions: int, changelog: DataFrame | None = None) -> DataFrame:
-    """A run's changelog as records for `format("kafka")`, as Kafka Streams writes the same table to a topic.
+def to_kafka(
+    run: Any,
+    *,
+    rows: Literal["changelog", "dropped"] = "changelog",
+    partitions: int | None = None,
+    changelog: DataFrame | None = None,
+    dropped: DataFrame | None = None,
+) -> DataFrame:
+    """A run's changelog, or its dropped records, as records for `format("kafka")`.
 
-    The key is that of Kafka's SessionWindowedSerializer (key, end, start) or TimeWindowedSerializer (key, start), the
-    value JSON of the results; null for a tombstone, and where all results are null. `partition` is where a topic with
-    this many partitions has the key without its window. Spark's sink sets no timestamps: they are the times of writing.
+    The changelog is what Kafka Streams writes of the same table to a topic. The key is that of Kafka's
+    SessionWindowedSerializer (key, end, start) or TimeWindowedSerializer (key, start), the value JSON of the results;
+    null for a tombstone, and where all results are null. `partition` is where a topic with this many partitions has
+    the key without its window. Spark's sink sets no timestamps: they are the times of writing.
+
+    A dropped record has its key, and as its value what it came with: text and bytes of `sk.from_kafka` as they were,
+    else JSON of its columns, all those of the DataFrame. Its headers are text: `reason`, `partition` and `offset`,
+    `timestamp_ms` and `stream_time_ms`; of a late one also `lateness_ms` (how far stream time was ahead of it),
+    `close_time_ms` (windows that ended before were closed), `closed_by` (the offset of the record that closed its
+    window) and `enough_grace_ms` (the least grace that would have kept it). On a stream the last two are absent, but
+    for the grace of time and sliding windows. These have a record for each window that was missed, with
+    `window_start_ms` and `window_end_ms`. The column `timestamp` is for other sinks than Spark's.
 
     Args:
         run: a run over a Spark DataFrame, streaming or not.
-        partitions: how many partitions the output topic has.
+        rows: "changelog" or "dropped".
+        partitions: how many partitions the output topic has. Dropped records need it only where the sink is to have a
+            column `partition`; without it Kafka's own partitioner puts them to the same place.
         changelog: only these rows of the run's changelog, such as a micro-batch in `foreachBatch`.
+        dropped: only these rows of `run.dropped(records=True)`, such as a micro-batch of `run.write(dropped=…)`.
     Raises:
-        InvalidArgument: `run` is not on Spark, or `partitions` is less than 1.
+        InvalidArgument: `run` is not on Spark, `partitions` is less than 1, or rows are given of a view that is not
+            asked for.
+        MissingColumn: `dropped` has no records.
     Source:
-        SessionKeySchema.toBinary, TimeWindowedSerializer, WindowedStreamPartitioner.
+        SessionKeySchema.toBinary, TimeWindowedSerializer, WindowedStreamPartitioner; PartitionGroup's record-lateness.
     Example:
         >>> results = sk.to_kafka(run, partitions=4)  # doctest: +SKIP
         >>> query = results.writeStream.format("kafka").options(**options).start()  # doctest: +SKIP
+        >>> late = sk.to_kafka(run, rows="dropped")  # doctest: +SKIP
     """
-    from pyspark.sql import functions as F
-    from pyspark.sql.pandas.functions import arrow_udf
-
     from sessionkit.spark.batch_run import SparkRun, StreamRun
 
     if not isinstance(run, SparkRun | StreamRun):
         want = "plan.run(a Spark DataFrame)"
         raise InvalidArgument(problem("to_kafka writes a run on Spark", type(run).__name__, want))
-    if type(partitions) is not int or partitions < 1:
+    _check_rows(rows, changelog, dropped)
+    if (partitions is not None or rows == "changelog") and (type(partitions) is not int or partitions < 1):
         raise InvalidArgument(problem("partitions must be an integer of 1 or more", repr(partitions), "such as 4"))
+    if rows == "dropped":
+        return _dropped_records(run, partitions, dropped)
+    assert partitions is not None
+    return _changelog_records(run, partitions, changelog)
+
+
+def _check_rows(rows: str, changelog: DataFrame | None, dropped: DataFrame | None) -> None:
+    if rows not in ("changelog", "dropped"):
+        raise InvalidArgument(problem("rows must be a view of the run", repr(rows), '"changelog" or "dropped"'))
+    other = "dropped" if rows == "changelog" else "changelog"
+    if {"changelog": changelog, "dropped": dropped}[other] is not None:
+        want = f'rows="{other}", or {rows}= with rows of that view'
+        raise InvalidArgument(problem(f"{other}= goes with the rows of that view", f'rows="{rows}"', want))
+
+
+def _changelog_records(run: SparkRun | StreamRun, partitions: int, changelog: DataFrame | None) -> DataFrame:
+    from pyspark.sql import functions as F
+
     rows = run.changelog() if changelog is None else changelog
     rows = rows if run.form is None else run.form.inside(rows)
     key = _key_bytes(column("key"), dict(rows.dtypes)["key"])
@@ -106,15 +147,41 @@ def to_kafka(run: Any, *, partitions: int, changelog: DataFrame | None = None) -
     for result in results:
         has_value = has_value | result.isNotNull()
 
+    return rows.select(
+        F.concat(key, *[_long_bytes(column(name)) for name in names]).alias("key"),
+        F.when(has_value, F.to_json(F.struct(*results), {"ignoreNullFields": "false"})).alias("value"),
+        _partition(key, partitions),
+    )
+
+
+def _dropped_records(run: SparkRun | StreamRun, partitions: int | None, dropped: DataFrame | None) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    if dropped is None:
+        rows = run.dropped_records()
+    else:
+        check_rows(dropped)
+        rows = dropped if run.form is None else run.form.inside(dropped)
+        rows = with_lateness(rows, run.plan.complete_windows.close_lag_ms)
+    key = _key_bytes(column("key"), dict(rows.dtypes)["key"])
+    return rows.select(
+        key.alias("key"),
+        column("record").alias("value"),
+        *([] if partitions is None else [_partition(key, partitions)]),
+        F.timestamp_millis(column("timestamp_ms")).alias("timestamp"),
+        headers_of(rows).alias("headers"),
+    )
+
+
+def _partition(key: Column, partitions: int) -> Column:
+    """Where a topic with so many partitions has a key; null where there is none."""
+    from pyspark.sql.pandas.functions import arrow_udf
+
     def places(keys: pa.Array) -> pa.Array:
         coded = keys.dictionary_encode()
         return pa.array(partition_of_keys(coded.dictionary, partitions)).take(coded.indices)
 
-    return rows.select(
-        F.concat(key, *[_long_bytes(column(name)) for name in names]).alias("key"),
-        F.when(has_value, F.to_json(F.struct(*results), {"ignoreNullFields": "false"})).alias("value"),
-        arrow_udf(places, "int")(key).alias("partition"),  # type: ignore[call-overload]
-    )
+    return arrow_udf(places, "int")(key).alias("partition")  # type: ignore[call-overload]
 
 
 def _fields(df: DataFrame, name: str, form: str) -> list[str]:

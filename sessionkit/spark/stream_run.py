@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import atexit
+import dataclasses
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
 import pyarrow as pa
 
+from sessionkit.base.calls import not_offered
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.spark.input import SparkInput
+from sessionkit.spark.output.dropped import ADDED, TIMES_OF_DROPPED, as_output, carrying_records, shown_output
 from sessionkit.spark.query.output_columns import tell_changes
 from sessionkit.spark.query.progress import OBSERVED, QueryProgress
 from sessionkit.spark.query.result_folders import BatchFolder, local_path
@@ -23,6 +26,7 @@ from sessionkit.spark.types import SparkForm, column, spark_schema
 from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack
 from sessionkit.spark.worker.task_wrapper import Task, worker_task
+from sessionkit.steps.job import RECORD
 from sessionkit.steps.views import WHOLE
 from sessionkit.views.kafka_metrics import kafka_metrics_of_counts
 
@@ -38,6 +42,18 @@ Write: TypeAlias = "Callable[[DataFrame, int], None]"
 Sink: TypeAlias = "str | os.PathLike[str] | Write"
 
 
+_RECORDS = "dropped records"  # the view "dropped" with each record as it came
+
+
+class _Target(NamedTuple):
+    """Which rows and columns of the events go where."""
+
+    rows: str
+    names: list[str]
+    put: Write
+
+
+@not_offered("dropped_records")
 class StreamRun(SparkInput):
     """What a plan makes of a streaming DataFrame: streaming DataFrames, to be written with Spark's own `writeStream`.
 
@@ -59,20 +75,23 @@ class StreamRun(SparkInput):
         """
         return self._view("events")
 
-    def _events(self) -> DataFrame:
+    def _events(self, *, records: bool = False) -> DataFrame:
         from pyspark.sql import functions as F
 
         from sessionkit.spark.worker.partition_processor import PROGRESS_COLUMNS, RESULT, PartitionProcessor
 
         self._prepare_session()
         job = self.job("events", self._schema)
-        source = self.plan.source
+        frame, source = self.frame, self.plan.source
+        if records:
+            frame, kind = carrying_records(self.given, source, self.columns)
+            job = dataclasses.replace(job, columns=(*job.columns, RECORD), schema=job.schema.append(kind))
         assert source.partition is not None and source.offset is not None
         places, names = (self.place(source.partition), self.place(source.offset)), (source.partition, source.offset)
         processor = PartitionProcessor(job, self._bound, self._name)
         partitions = F.collect_list(F.struct(*PROGRESS_COLUMNS))
         return (
-            self.frame.mapInArrow(worker_task(_packing(places, names)), spark_schema(RUN_SCHEMA))
+            frame.mapInArrow(worker_task(_packing(places, names)), spark_schema(RUN_SCHEMA))
             .groupBy("slot")
             .transformWithStateInPandas(processor, RESULT, "Append", "None")
             .observe(OBSERVED + self._name, partitions.alias("partitions"))
@@ -93,12 +112,28 @@ class StreamRun(SparkInput):
         self._check_finals()
         return self.changelog()
 
-    def dropped(self) -> DataFrame:
+    def dropped(self, *, records: bool = False) -> DataFrame:
         """The records that count in no window, with the reason.
 
         The grace that a late record of a session lacked is not given, as it takes the history of its key.
+
+        Args:
+            records: True adds `lateness_ms`, how far stream time was ahead of a late record, `close_time`, before which
+                windows were closed, and `record`: the value as it came, as JSON unless it is text or bytes in a
+                DataFrame of Kafka. All columns of the input then go through the query.
+        Raises:
+            InvalidArgument: records, of a DataFrame in which two columns have the same name.
+            UnsupportedData: records, of a DataFrame with a column that Python workers cannot hold.
+        Example:
+            >>> run.dropped(records=True).writeStream.format("parquet")  # doctest: +SKIP
         """
-        return self._view("dropped")
+        return shown_output(self.dropped_records(), self.form) if records else self._view("dropped")
+
+    def dropped_records(self) -> DataFrame:
+        """`dropped(records=True)` as it is inside."""
+        warn_of_default(self.frame.sparkSession)
+        rows = _select(self._events(records=True), *self._rows_of(_RECORDS))
+        return as_output(rows, self.plan.complete_windows.close_lag_ms)
 
     def table(self) -> NoReturn:
         """Not offered: a stream has no final table.
@@ -130,7 +165,8 @@ class StreamRun(SparkInput):
         Args:
             checkpoint: a folder for Spark's checkpoint; it belongs to this query alone.
             events, changelog, finals, dropped: a folder, or a function of a DataFrame and the number of its micro-batch
-                that writes it anywhere. It is called again with the same number if it did not finish.
+                that writes it anywhere. It is called again with the same number if it did not finish. `dropped` has
+                the columns of `run.dropped(records=True)`: each record as it came.
             every: how often a micro-batch starts, at most; by default as soon as there is new data.
             available_now: processes what is there now, in as many micro-batches as the source decides, and ends.
             name: the name of the query.
@@ -156,11 +192,10 @@ class StreamRun(SparkInput):
         if finals is not None:
             self._check_finals()
         spark, place = self.frame.sparkSession, os.fspath(checkpoint)
-        targets = [(*self._rows_of(view), _writer(sink, place, spark)) for view, sink in sinks.items()]
+        put, rows = self._put(sinks, place), self._events(records=dropped is not None)
         if (folder := local_path(spark, place)) is not None:
-            tell_changes(folder, {view: (self._rows_of(view)[1], self._shown_names(view)) for view in sinks})
-        writer = self._events().writeStream.foreachBatch(_to_each(targets, self.form))
-        writer = writer.option("checkpointLocation", place)
+            tell_changes(folder, {view: (self._rows_of(view)[1], self._written_names(view)) for view in sinks})
+        writer = rows.writeStream.foreachBatch(put).option("checkpointLocation", place)
         if every is not None:
             writer = writer.trigger(processingTime=f"{duration_ms(every, 'every')} milliseconds")
         if available_now:
@@ -270,12 +305,21 @@ class StreamRun(SparkInput):
             return "true", self._schema.names
         if view == "dropped":
             return "what = 'dropped'", self._dropped.column_names
+        if view == _RECORDS:
+            return "what = 'dropped'", [*self._dropped.column_names, RECORD]
         return "what <> 'dropped'", list(self.empty.changelog_columns)
 
-    def _shown_names(self, view: str) -> list[str]:
-        """The columns of a view as the plan shows them."""
-        names = self._rows_of(view)[1]
-        return names if self.form is None else self.form.shown_names(names)
+    def _put(self, sinks: Mapping[str, Sink], checkpoint: str) -> Write:
+        """Writes a micro-batch to each of its places: of dropped records also what they came with."""
+        views = {view: _RECORDS if view == "dropped" else view for view in sinks}
+        spark = self.frame.sparkSession
+        targets = [_Target(*self._rows_of(views[view]), _writer(sinks[view], checkpoint, spark)) for view in sinks]
+        return _to_each(targets, self.form, self.plan.complete_windows.close_lag_ms)
+
+    def _written_names(self, view: str) -> list[str]:
+        """The columns of what is written of a view, as the plan shows them."""
+        names = [*self._rows_of(view)[1], *(ADDED if view == "dropped" else ())]
+        return names if self.form is None else self.form.shown_names(names, TIMES_OF_DROPPED)
 
     def _check_finals(self) -> None:
         if self.plan.strategy != "on_window_close":
@@ -311,14 +355,15 @@ def _writer(sink: Sink, checkpoint: str, spark: SparkSession) -> Write:
     return folder
 
 
-def _to_each(targets: list[tuple[str, list[str], Write]], form: SparkForm | None) -> Write:
+def _to_each(targets: list[_Target], form: SparkForm | None, close_lag_ms: int) -> Write:
     def write(events: DataFrame, number: int) -> None:
         if len(targets) > 1:  # or each would ask for the whole micro-batch again
             events.persist()
         try:
             for rows, names, put in targets:
                 view = _select(events, rows, names)
-                put(view if form is None else form.shown(view), number)
+                view = as_output(view, close_lag_ms) if RECORD in names else view
+                put(shown_output(view, form), number)
         finally:
             if len(targets) > 1:
                 events.unpersist()

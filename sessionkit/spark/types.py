@@ -75,22 +75,22 @@ class SparkForm(NamedTuple):
     sep: str | None
     timezone: str
 
-    def shown(self, df: DataFrame) -> DataFrame:
+    def shown(self, df: DataFrame, times: Mapping[str, str] = TIMES) -> DataFrame:
         """The key as its own columns, times as timestamps: the instant, which Spark shows in the session's zone."""
         columns: list[Column] = []
         for name in df.columns:
             if name == "key":
                 columns += self._key_columns()
-            elif name in TIMES:
-                columns.append(shown_timestamp(name, TIMES[name], self.timezone))
+            elif name in times:
+                columns.append(shown_timestamp(name, times[name], self.timezone))
             else:
                 columns.append(column(name))
         return df.select(*columns)
 
-    def shown_names(self, names: Sequence[str]) -> list[str]:
+    def shown_names(self, names: Sequence[str], times: Mapping[str, str] = TIMES) -> list[str]:
         """What `shown` calls columns of these names."""
         keys = [shown_key(name) for name, _ in self.keys]
-        return [shown for name in names for shown in (keys if name == "key" else [TIMES.get(name, name)])]
+        return [shown for name in names for shown in (keys if name == "key" else [times.get(name, name)])]
 
     def inside(self, df: DataFrame) -> DataFrame:
         """What `shown` made, as it was: the joined key, and times in milliseconds."""

@@ -13,6 +13,8 @@ from sessionkit.records.source import Source
 from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind
 
+# A column that no aggregation reads: each record as it came, for those that are dropped. No user names a column so.
+RECORD = "sessionkit record"
 STEP_RECORDS = 500_000  # fewer, and the fixed cost of a step shows; more, and it leaves the processor's cache
 
 
@@ -44,4 +46,7 @@ class Job:
     def read(self, table: pa.Table) -> RecordBatch:
         """Some records, checked, with the reasons for which some count nowhere."""
         batch = read_records(table, self.source, self.value_columns)
-        return batch if self.windows.takes_null_values else without_null_values(batch)
+        batch = batch if self.windows.takes_null_values else without_null_values(batch)
+        if RECORD not in self.columns:
+            return batch
+        return batch.replace(values={**batch.values, RECORD: table[RECORD].combine_chunks()})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +14,13 @@ from sessionkit.base.decisions import BAD_TIME, LATE, NEGATIVE_TIME, NULL_KEY
 from sessionkit.engine.commit import alive
 from sessionkit.engine.outcome import Outcome
 from sessionkit.steps.declared_types import fit
+from sessionkit.steps.job import RECORD, Job
 from sessionkit.stores.contract import SessionColumns
 from sessionkit.suppression.stage import Suppressor
 from sessionkit.trace.trace import Trace
 from sessionkit.views import tables
 from sessionkit.views.dropped import dropped_table
 from sessionkit.windows.contract import WindowKind
-
-if TYPE_CHECKING:
-    from sessionkit.steps.job import Job
 
 WHOLE = ("windows", "windows-open", "windows-closed")  # counters of what later steps go on with
 Rows = npt.NDArray[np.intp]
@@ -151,7 +149,8 @@ class EventsView:
         if not dropped.num_rows:
             return columns_of(sent)
         what = pa.array(["dropped"] * len(dropped), pa.string())
-        events = pa.concat_tables([sent, self._fitted({**columns_of(dropped), "what": what})])
+        carried = _records_of(outcome, dropped)
+        events = pa.concat_tables([sent, self._fitted({**columns_of(dropped), **carried, "what": what})])
         order = np.argsort(events["offset"].to_numpy(), kind="stable")
         return columns_of(events.take(pa.array(order)))
 
@@ -249,6 +248,15 @@ def trace_of(outcome: Outcome) -> Trace:
     """The trace, which this run was told to keep."""
     assert outcome.kept_trace is not None
     return outcome.kept_trace
+
+
+def _records_of(outcome: Outcome, dropped: pa.Table) -> dict[str, pa.Array]:
+    """The column of the dropped records as they came, if the job carries it; offsets rise within a partition."""
+    batch = outcome.batch
+    if RECORD not in batch.values:
+        return {}
+    rows = np.searchsorted(batch.offset, dropped["offset"].to_numpy())
+    return {RECORD: batch.values[RECORD].take(pa.array(rows))}  # type: ignore[union-attr]
 
 
 def columns_of(table: pa.Table) -> dict[str, pa.ChunkedArray]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
+from typing import Any
 
 import sessionkit as sk
 from tests.spark.common import WINDOWS, plan_of, read_stream, records, write_files
@@ -23,13 +24,19 @@ def plan_as_shown(plan: sk.Plan) -> sk.Plan:
     return dataclasses.replace(plan, source=dataclasses.replace(plan.source, times="timestamp"))
 
 
+def sent(run: Any, **options: Any) -> list[Any]:
+    """The dropped records, as they go to a topic."""
+    return sk.to_kafka(run, rows="dropped", partitions=3, **options).collect()
+
+
 def main(folder: Path) -> None:
     """Says what it has found to be right."""
     spark = start_spark(remote=True)
     table, plan = records(2), plan_of(WINDOWS["session"], "on_window_update")
     local = plan.run(table)
     run = plan.run(read_stream(spark, write_files(table, folder / "in", [700])))
-    query = run.write(checkpoint=folder / "state", changelog=folder / "out", available_now=True)
+    places = {"changelog": folder / "out", "dropped": folder / "late"}
+    query = run.write(checkpoint=folder / "state", **places, available_now=True)
     query.awaitTermination()
     expected = local.changelog()
     written = spark.read.parquet(str(folder / "out")).select(*expected.column_names).toArrow()
@@ -46,6 +53,13 @@ def main(folder: Path) -> None:
     assert dict(shown.dtypes)["window_start"] == "timestamp"
     assert shown.count() == local.metrics()["windows"]
     print("and a batch")
+    late = spark.read.parquet(str(folder / "late")).drop("batch")
+    of_stream, of_batch = sent(run, dropped=late), sent(plan.run(spark.read.parquet(str(folder / "in"))))
+    values = [sorted((row.value, row.partition or 0) for row in each) for each in (of_stream, of_batch)]
+    assert values[0] == values[1]
+    assert {header.key for row in of_batch for header in row.headers} >= {"lateness_ms", "closed_by", "enough_grace_ms"}
+    assert len(of_batch) == late.count() == metrics["dropped-records-total"] > 100
+    print("and dropped records")
     spark.stop()
 
 

@@ -21,3 +21,4 @@ def test_a_stream_and_a_batch_through_spark_connect(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3_000:]
     assert "a stream through Spark Connect" in done.stdout
     assert "and a batch" in done.stdout
+    assert "and dropped records" in done.stdout

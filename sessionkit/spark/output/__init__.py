@@ -1,0 +1,1 @@
+"""What a run on Spark gives to other systems."""
