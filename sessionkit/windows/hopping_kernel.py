@@ -16,7 +16,7 @@ from sessionkit.base.compiled import compiled_loop, inlined
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.cells import EMPTY, SMALLEST, empty_cells, find_cell, set_cell
-from sessionkit.windows.feed import CHUNK, Columns, Decided, Feed
+from sessionkit.windows.feed import Columns, Decided, Feed
 from sessionkit.windows.loops import AHEAD
 
 # `index` is the start as a multiple of the advance
@@ -25,6 +25,7 @@ WINDOW = np.dtype(
 )
 NO_WINDOW = -1
 MANY_WINDOWS = 32  # open ones a slot from which a hash is quicker than a walk
+MANY_ROWS = 2**25  # fewer windows have room at once: memory that is not used costs nothing
 TOUCHES_AT_ONCE = 1 << 19  # what a step hands on stays in the processor's cache
 WINDOWS, CELLS, TOUCHES, MISSED, SEEN = range(5)  # places in `counters`
 
@@ -226,8 +227,8 @@ class TimeState:
         """Takes over the windows of a store, sorted by slot and start; about `expected` records follow."""
         self._head = np.full(slots, NO_WINDOW, np.int32)
         count = len(slot)
-        usual = expected if expected <= CHUNK else expected // 4  # pages that are not used cost nothing
-        self._grow(count + usual * min(self._most, 8))
+        most = expected * min(self._most, 8)
+        self._grow(count + (most if most <= MANY_ROWS else most // 4))
         rows = self._windows[:count]
         rows["slot"], rows["index"], rows["timestamp"] = slot, start_ms // self._limits[1], newest_ms
         rows["opened_at"] = -1

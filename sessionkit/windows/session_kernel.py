@@ -23,7 +23,7 @@ SESSION = np.dtype(
 NO_SESSION, IN_CELLS = -1, -2
 LONG_WALK = 32
 USUAL_RECORDS = 4  # records a session, or more: room for so many sessions at once saves copying them over and over
-FEW_RECORDS = 131_072  # so few have room for a session each
+FEW_RECORDS = 2**25  # so few have room for a session each: memory that is not used costs nothing
 # places in `counters`
 SESSIONS, CELLS, MERGES, REOPENINGS, CELLS_WANTED, SEEN = range(6)
 
