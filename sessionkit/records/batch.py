@@ -193,7 +193,9 @@ def batch_of(
 
 
 def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], frame: FrameKind) -> RecordBatch:
-    table = plain_table(_with_coded_views(opened.table, source.keys))
+    # the dictionaries of keys are joined beside the other columns, where nothing else looks at them
+    only_keys = set() if source.sort else {*source.keys} - {source.timestamp, *value_columns}
+    table = plain_table(_with_coded_views(opened.table, source.keys), joined_later=only_keys)
     if source.sort is True:
         table = table.take(pa.array(_by_offset(table, source)))
     (timestamp_ms, bad_time, named, values), (keys, key) = side_by_side(

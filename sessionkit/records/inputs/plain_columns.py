@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,23 +12,26 @@ import pyarrow as pa
 from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
 
 
-def plain_table(table: pa.Table) -> pa.Table:
-    """The table with its columns as `plain_column` makes them."""
+def plain_table(table: pa.Table, *, joined_later: Collection[str] = ()) -> pa.Table:
+    """The table with its columns as `plain_column` makes them; some keep a dictionary for each chunk till later."""
     for at, name in enumerate(table.column_names):
-        plain = plain_column(table.column(at))
+        plain = plain_column(table.column(at), joined=name not in joined_later)
         if plain is not table.column(at):
             table = table.set_column(at, name, plain)
     return table
 
 
-def plain_column(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The column without views and runs, with dictionaries of text and bytes only; the values stay what they are."""
+def plain_column(column: pa.ChunkedArray, *, joined: bool = True) -> pa.ChunkedArray:
+    """The column without views and runs, with dictionaries of text and bytes only; the values stay what they are.
+
+    Where it is not joined, each of its chunks keeps a dictionary of its own.
+    """
     if any(not len(chunk) for chunk in column.chunks):  # sliced ones from outside cannot be joined (ArrowIndexError)
         column = pa.chunked_array([chunk for chunk in column.chunks if len(chunk)], column.type)
     kind = plain_type(column.type)
     if kind != column.type:
         column = pa.chunked_array([_plain(chunk) for chunk in column.chunks], kind)
-    return with_one_dictionary(column) if pa.types.is_dictionary(kind) else column
+    return with_one_dictionary(column) if joined and pa.types.is_dictionary(kind) else column
 
 
 def with_one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
