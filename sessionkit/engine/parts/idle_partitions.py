@@ -115,10 +115,9 @@ def _ticks(order, partition, moves_ms, clock_ms, after_ms, stream_time_ms, last_
         met = stream_time_ms[p]
         if met > own_ms[p]:
             before_ms[i] = met
-        was_idle = last_ms[p] < 0 or now - last_ms[p] >= after_ms
         last_ms[p] = now
         stream_time_ms[p] = own_ms[p] = max(met, moves_ms[i])
-        if was_idle or met <= least:  # the smallest may be another one now
+        if met <= least:  # what lay above the smallest cannot change it
             least, next_idle_ms = _follow(now, after_ms, stream_time_ms, last_ms)
     return before_ms, np.where(stream_time_ms > own_ms, stream_time_ms, -1)
 

@@ -216,6 +216,16 @@ def test_pictures_name_the_rule_and_not_a_record() -> None:
     assert any(said in str(text) for each in silent.data for text in np.atleast_1d(each.hovertext or ""))
 
 
+def test_a_plane_says_which_rows_are_no_records_and_counts_those_that_it_leaves_out() -> None:
+    data = rows((1, 0, 5), (1, 1, 4), (0, 9, 50), (1, 12, 90), (0, 13, 95)).assign(k=["a", "b", "x", "a", "x"])
+    whole = plan_in_ms(10).run(data).plane("a", partition=1).layout.title.text
+    some = plan_in_ms(10).run(data, keys=["a"]).plane("a", partition=1).layout.title.text
+    said = "1 row is no record: the partition was idle and followed the others"
+    assert said in whole and said in some
+    assert "without" not in whole
+    assert "without 1 record of other keys" in some
+
+
 # ---- other views count records alone
 
 
