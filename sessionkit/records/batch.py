@@ -138,7 +138,9 @@ class RecordBatch:
 
     def without_ticks(self) -> RecordBatch:
         """The records alone, without the rows that only move stream time."""
-        return self if self.is_record.all() else self.take(np.flatnonzero(self.is_record))
+        if self.rejected is None or self.is_record.all():
+            return self
+        return self.take(np.flatnonzero(self.is_record))
 
     def key_at(self, row: int) -> Any:
         """The key of the record at a row, also of one that only moves stream time here; None for a null key."""
