@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 from sessionkit.base.calls import called_as
+from sessionkit.base.durations import Duration
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan
-from sessionkit.records.source import Source, pairs
+from sessionkit.records.source import Source, idle_code, pairs
 
 
 @called_as('sk.group_by_key("user", timestamp="at")')
@@ -27,6 +28,8 @@ def group_by_key(
     sort: bool | Literal["timestamp"] = False,
     types: Mapping[str, str] | None = None,
     times: str = "timestamp",
+    arrival: str | None = None,
+    idle_after: Duration | None = None,
 ) -> Plan:
     """The start of a plan: which columns are the key and the event time, and how records lie in partitions.
 
@@ -45,30 +48,22 @@ def group_by_key(
             text as written, an empty field is a missing key, and `run.remarks()` tells what was guessed.
         times: "timestamp" shows times as timestamps in the zone of the records, and keys as their own columns; "ms"
             shows times as integers, in columns that end in `_ms`, and the key, joined, in the column `key`.
+        arrival: the wall clock of `idle_after`: a column that says when each record arrived, written as `timestamp` is.
+        idle_after: sessionkit's own rule, not Kafka's: a partition without a record for so long, by `arrival`, is idle.
+            Its stream time moves to the smallest one of the partitions that are not, and never back.
     Raises:
         InvalidArgument: a choice contradicts another.
     Example:
         >>> sk.group_by_key("user", timestamp="at")
         sk.group_by_key("user", timestamp="at")
+        >>> sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10 minutes")
+        sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10m")
     """
     if len(keys) > 1 and not sep:
         want = 'sep="@" (or any text that is in none of the values) joins them into one key'
         raise InvalidArgument(problem("several key columns need a separator", list(keys), want))
-    return Plan(
-        Source(
-            keys=keys,
-            sep=sep,
-            timestamp=timestamp,
-            unit=unit,
-            timezone=timezone,
-            ambiguous=ambiguous,
-            nonexistent=nonexistent,
-            partition=partition,
-            offset=offset,
-            partitions=partitions,
-            on_bad_time=on_bad_time,
-            sort=sort,
-            types=pairs(types),
-            times=times,
-        )
-    )
+    clock: dict[str, Any] = {"timezone": timezone, "ambiguous": ambiguous, "nonexistent": nonexistent, "times": times}
+    place: dict[str, Any] = {"partition": partition, "offset": offset, "partitions": partitions, "sort": sort}
+    idle: dict[str, Any] = {"arrival": arrival, "idle_after": idle_code(idle_after)}
+    read: dict[str, Any] = {"unit": unit, "on_bad_time": on_bad_time, "types": pairs(types)}
+    return Plan(Source(keys=keys, sep=sep, timestamp=timestamp, **clock, **place, **idle, **read))

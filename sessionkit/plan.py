@@ -16,12 +16,13 @@ from sessionkit.engine.commit import commit
 from sessionkit.engine.deployment import Caching, Clock, Deployment, deployment
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.parts.chosen_keys import checked_keys, chosen_records
+from sessionkit.engine.parts.idle_partitions import with_idle_ticks
 from sessionkit.engine.processor_run import memory_store, run_processor, without_null_values
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.exports.methods import Exports
 from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records
 from sessionkit.records.frames import FrameKind, checked_frame
-from sessionkit.records.source import Source
+from sessionkit.records.source import Source, check_not_idle
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES, RULES, PlanStore, TaskStore
 from sessionkit.stores.locking import alone_with
@@ -223,6 +224,7 @@ class Plan(Exports):
         batch = batch if windows.takes_null_values else without_null_values(batch)
         limits: Any = {"retention_ms": retention_ms, "keep_trace": trace or store is not None}
         with alone_with(store):
+            batch = with_idle_ticks(batch, store)
             outcome = run_kernel(windows, dict(self.aggregations), batch, store=store, **limits)
             if store is not None:
                 store.bind(self.bound())
@@ -235,7 +237,7 @@ class Plan(Exports):
     def run_deployed(self, batch: RecordBatch, store: TaskStore | None, how: Deployment) -> Run:
         """What `run` does with records that have already been read, under Kafka's rules."""
         windows, named = self.complete_windows, dict(self.aggregations)
-        batch = batch if windows.takes_null_values else without_null_values(batch)
+        batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
         with alone_with(store):
             done = run_processor(windows, named, batch, state, how, self.bound(), self.suppression)
@@ -257,6 +259,8 @@ class Plan(Exports):
         if rules == "kafka" and lacking is not None:
             what, want = lacking
             raise InvalidArgument(problem(what, repr(self.windows), want))
+        if rules == "kafka":
+            check_not_idle(self.source, "Kafka Streams moves stream time by records alone")
         if rules != "kafka" and only_kafka:
             got = "caching, commit_every, emit_interval or wall_clock"
             want = 'rules="kafka", or leave these options out'
@@ -277,7 +281,8 @@ class Plan(Exports):
     def bound(self) -> dict[str, str]:
         """What a store records about the plan that keeps its windows there; none of it may change between runs."""
         results = {f"result {name}": aggregation.code for name, aggregation in self.aggregations}
-        return {"windows": repr(self.complete_windows), "keys": ", ".join(self.source.keys), **results}
+        idle = {} if self.source.idle_after is None else {"idle_after": self.source.idle_after}
+        return {"windows": repr(self.complete_windows), "keys": ", ".join(self.source.keys), **idle, **results}
 
     def _retention_ms(self, rules: str, store: PlanStore | None, retention: Duration | None) -> int:
         """How long windows are kept. Under Kafka's rules a store expires by itself, so its retention counts."""

@@ -12,6 +12,7 @@ import numpy as np
 from sessionkit.aggregations.contract import decimal_remarks
 from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.decisions import LATE
+from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import Moment, Timezone, moment_ms
 from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
@@ -32,6 +33,7 @@ from sessionkit.views.membership.assignment import assign
 from sessionkit.views.membership.lineage import Lineage, lineage_of
 from sessionkit.views.membership.merges import TIMES_OF_MERGES, merges_table
 from sessionkit.views.over_time import Latency, OpenWindows
+from sessionkit.views.words import idle_remarks
 from sessionkit.windows.contract import WindowKind
 
 
@@ -312,14 +314,19 @@ class Run(Downstream, Pictures):
             f"{m['dropped-records-total']:,} dropped",
             *([f"{m['replayed-records']:,} replayed"] if m["replayed-records"] else []),
         ]
-        return f"{' · '.join(parts)} · {windows.in_words()}"
+        rule = self.outcome.batch.idle
+        idle = "" if rule is None else f" · partitions idle after {show_duration(rule.after_ms)} (not Kafka's)"
+        return f"{' · '.join(parts)} · {windows.in_words()}{idle}"
 
     def remarks(self) -> list[str]:
-        """What may be a mistake: guessed types, rows that step back in time, a record far ahead of the others."""
+        """What may be a mistake: guessed types, rows that step back in time, a record far ahead of the others.
+
+        Also which partitions were idle, and that the rule that moved them on is none of Kafka's.
+        """
         batch = self.outcome.batch
         types = {name: column.type for name, column in batch.values.items()}
         floats = decimal_remarks(self.plan.aggregations, types)
-        said = [*batch.remarks, *floats, *order_remarks(batch, self.plan.source)]
+        said = [*batch.remarks, *floats, *order_remarks(batch, self.plan.source), *idle_remarks(batch)]
         if self.outcome.kept_trace is None or self.outcome.dropped.get(LATE, 0) < MANY_LATE:
             return said
         return [*said, *far_ahead(self.trace)]

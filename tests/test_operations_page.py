@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import StoreMismatch
+from sessionkit.errors import NotBuilt, StoreMismatch
 from sessionkit.records.offsets import FROM_A_SOURCE, not_after
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
@@ -77,6 +77,15 @@ def test_an_idle_partition_sends_these_results() -> None:
     later = finals(pd.concat([seen, records((1, 1, "bo", "11:31"))]))
     assert len(later) == len(sent) + 1
     assert f"```\n{later[0]}\n{later[-1]}\n```" in PAGE
+
+
+def test_a_stream_refuses_the_rule_for_idle_partitions_in_these_words() -> None:
+    pyspark = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
+    stream = object.__new__(type("Stream", (pyspark.DataFrame,), {"__module__": "pyspark.sql", "isStreaming": True}))
+    places: dict[str, Any] = {"partition": "partition", "offset": "offset", "arrival": "arrived", "idle_after": "10m"}
+    with pytest.raises(NotBuilt) as refused:
+        sk.group_by_key("user", timestamp="at", **places).windowed_by(VISITS.complete_windows).count().run(stream)
+    assert f"sessionkit.errors.NotBuilt: {refused.value}\n" in PAGE
 
 
 def test_a_late_record_is_dropped_after_the_restart_too() -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from sessionkit.base.decisions import LATE
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
+from sessionkit.engine.parts.idle_partitions import with_idle_ticks
 from sessionkit.engine.processor_run import without_null_values
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch, read_records
@@ -33,7 +34,7 @@ class Replay:
 
     def __init__(self, batch: RecordBatch) -> None:
         self.batch = batch
-        self._with_values: RecordBatch | None = None
+        self._batches: dict[bool, RecordBatch] = {}  # with null values, and without
 
     @classmethod
     def of(cls, plan: Plan, data: Any) -> Replay:
@@ -60,8 +61,7 @@ class Replay:
         return Counts(self.usable, outcome.dropped.get(LATE, 0), outcome.result_count, outcome.merge_count)
 
     def _batch_for(self, windows: WindowKind) -> RecordBatch:
-        if windows.takes_null_values:
-            return self.batch
-        if self._with_values is None:
-            self._with_values = without_null_values(self.batch)
-        return self._with_values
+        with_null = windows.takes_null_values
+        if with_null not in self._batches:
+            self._batches[with_null] = with_idle_ticks(self.batch if with_null else without_null_values(self.batch))
+        return self._batches[with_null]

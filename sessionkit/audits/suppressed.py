@@ -161,6 +161,7 @@ def audit_suppress(plan: Plan, data: Any) -> SuppressAudit:
         want = 'plan.suppress("until_window_closes")'
         raise InvalidArgument(problem("this plan has no final results of suppress", repr(plan.suppression), want))
     plan.check()
+    plan.check_rules("kafka")
     batch = read_records(data, plan.source, plan.value_columns())
     on_close = dataclasses.replace(plan, suppression=None).emit("on_window_close")
     run, full = _run(plan, batch)

@@ -6,8 +6,9 @@ from __future__ import annotations
 OPENED, ADDED, MERGED, COPIED, COPIED_ADDED = 1, 2, 3, 4, 5
 # Why it counts in no window; every number from LATE on is such a reason.
 LATE, NULL_KEY, BAD_TIME, NEGATIVE_TIME, REPLAYED, NULL_VALUE = 10, 11, 12, 13, 14, 15
-# No record: a row that only moves stream time, as a record of another key did that is not among these (`by_key`).
-TICK = 16
+# No record, and so is every number from TICK on: a row that only moves stream time, as a record of another key did that
+# is not among these (`by_key`), or (IDLE) as the partition got no record and the others went on.
+TICK, IDLE = 16, 17
 DECISIONS = {OPENED: "opened", ADDED: "added", MERGED: "merged"}
 EFFECTS = {OPENED: "opened", ADDED: "added", COPIED: "copied", COPIED_ADDED: "copied and added", LATE: "dropped"}
 REASONS = {

@@ -9,6 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.engine.outcome import Outcome
+from sessionkit.engine.parts.idle_partitions import with_arrivals
 from sessionkit.stores.contract import BulkStore, FixedColumns, SessionColumns
 from sessionkit.windows.contract import WindowKind
 
@@ -16,7 +17,7 @@ from sessionkit.windows.contract import WindowKind
 def commit(outcome: Outcome, store: BulkStore, windows: WindowKind, retention_ms: int) -> None:
     """Takes out what was loaded, puts back what can still be found, and moves each partition's position and clock."""
     rows = np.flatnonzero(alive(outcome) & findable(outcome, windows, retention_ms))
-    store.commit(outcome.loaded, COLUMNS_AT[windows.holds](outcome, rows), outcome.snapshots)
+    store.commit(outcome.loaded, COLUMNS_AT[windows.holds](outcome, rows), with_arrivals(outcome))
 
 
 def windows_at(outcome: Outcome, rows: npt.NDArray[np.intp]) -> FixedColumns:

@@ -125,6 +125,8 @@ def without_replayed(
     if (before < 0).all():
         return batch, position
     replayed = batch.given_offset <= before[batch.partition]
+    if batch.rejected is not None:
+        replayed &= batch.rejected < TICK
     if not replayed.any():
         return batch, position
     rejected = np.zeros(len(batch), np.uint8) if batch.rejected is None else batch.rejected.copy()
@@ -135,7 +137,7 @@ def without_replayed(
 def newest_times(batch: RecordBatch, stream_time_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Stream time of each partition at the end of the batch, from what it was before."""
     newest = stream_time_ms.copy()
-    counted = slice(None) if batch.rejected is None else (batch.rejected == 0) | (batch.rejected == TICK)
+    counted = slice(None) if batch.rejected is None else (batch.rejected == 0) | (batch.rejected >= TICK)
     np.maximum.at(newest, batch.partition[counted], batch.timestamp_ms[counted])
     return newest
 
@@ -158,4 +160,4 @@ def codes_of(held: pa.Array, known: pa.Array) -> tuple[npt.NDArray[np.int64], pa
 
 def decision_counts(counts: npt.NDArray[np.int64]) -> dict[int, int]:
     """How many records met each decision that was made; a tick is no record."""
-    return {int(code): int(counts[code]) for code in np.flatnonzero(counts) if code != TICK}
+    return {int(code): int(counts[code]) for code in np.flatnonzero(counts) if code < TICK}

@@ -12,11 +12,18 @@ import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import function_failed, record_values, typed_column, value_column
-from sessionkit.base.decisions import NULL_VALUE
+from sessionkit.base.decisions import NULL_VALUE, TICK
 from sessionkit.base.durations import as_duration, check_reach
 from sessionkit.base.process import without_collections
 from sessionkit.engine.deployment import Deployment
-from sessionkit.engine.outcome import Outcome, RecordsInWords, snapshots_after, without_replayed
+from sessionkit.engine.outcome import (
+    Outcome,
+    RecordsInWords,
+    decision_counts,
+    newest_times,
+    snapshots_after,
+    without_replayed,
+)
 from sessionkit.engine.recorder import Forwarded, Result, SessionRecorder, WindowRecorder
 from sessionkit.engine.session_run import SessionRun
 from sessionkit.engine.suppressed_results import SuppressedResults
@@ -209,6 +216,8 @@ class _ProcessorRun:
             self.clock_ms.append(self._now_ms())
             if batch.rejected is not None and batch.rejected[i]:
                 recorder.decision[i] = batch.rejected[i]
+                if batch.rejected[i] >= TICK:
+                    self._tick(recorder, times[i], partitions[i])
             else:
                 self._process(recorder, keys[codes[i]], values[i], times[i], offsets[i], partitions[i])
                 self._note_refused()  # by the store, when something was evicted
@@ -223,6 +232,12 @@ class _ProcessorRun:
         buffers = () if self._results is None else tuple(self._results.buffers)
         deployed = Deployed(self.how, self.forwarded, tuple(self.refused), self.looks, clock_ms, buffers)
         return Processed(outcome, deployed, asked)
+
+    def _tick(self, recorder: Any, timestamp_ms: int, partition: int) -> None:
+        """Moves stream time without a record."""
+        self.processors[partition].tick(timestamp_ms)
+        if self.how.emit == "on_window_close":
+            self._emit(recorder, partition)
 
     def _process(self, recorder: Any, key: Any, value: Any, timestamp_ms: int, offset: int, partition: int) -> None:
         i, processor = self._at, self.processors[partition]
@@ -312,7 +327,7 @@ def run_processor(
         kept_trace=trace,
         closed=(last_instant < close_time[columns.partition]) & (columns.merged_into < 0),
         snapshots=snapshots,
-        dropped=dict(zip(*(a.tolist() for a in np.unique(recorder.decision, return_counts=True)), strict=True)),
+        dropped=decision_counts(np.bincount(recorder.decision)),
         missed_count=recorder.missed_count,
         merge_count=recorder.merge_count,
         retention_ms=how.retention_ms,
@@ -331,9 +346,7 @@ def _loaded(
     windows: WindowKind, store: TaskStore, batch: RecordBatch, stream_time_ms: npt.NDArray[np.int64]
 ) -> tuple[list[tuple[int, Any]], pa.Array]:
     """(windows of the store that this batch can touch or close, by code of their partition; all keys)."""
-    newest, known = stream_time_ms.copy(), set(batch.keys.to_pylist())
-    counted = slice(None) if batch.rejected is None else batch.rejected == 0
-    np.maximum.at(newest, batch.partition[counted], batch.timestamp_ms[counted])
+    newest, known = newest_times(batch, stream_time_ms), set(batch.keys.to_pylist())
     held = [
         (code, each)
         for code, p in enumerate(batch.partitions.tolist())

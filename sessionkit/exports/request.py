@@ -15,7 +15,7 @@ from sessionkit.base.durations import Duration, show_duration
 from sessionkit.base.text import is_visible, one_of
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.exports.target import Target
-from sessionkit.records.source import Source
+from sessionkit.records.source import Source, check_not_idle
 from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind
 
@@ -236,6 +236,7 @@ def request_of(
 
 def _refuse_own_forms(plan: Exportable) -> None:
     windows = plan.complete_windows
+    check_not_idle(plan.source, "no other system moves the stream time of an idle partition like this")
     if not windows.is_ever_closed:
         want = "SessionWindows with a grace, as Kafka has had it since 2.1"
         raise NotBuilt(problem("no other system has these windows", repr(windows), want))

@@ -28,7 +28,7 @@ from sessionkit.records.loops import implicit_offsets, offsets_rise, partition_c
 from sessionkit.records.offsets import not_after
 from sessionkit.records.partitioner import partition_of_keys
 from sessionkit.records.source import Source
-from sessionkit.records.times import to_milliseconds
+from sessionkit.records.times import to_arrivals, to_milliseconds
 
 MOSTLY = 0.5  # of the rows
 SMALL_PARTITION_NUMBER = 4096  # smaller ones, or smaller than there are records, are coded without a sort
@@ -64,6 +64,18 @@ class ChosenFrom(NamedTuple):
     tick_keys: pa.Array  # the key of each tick, null for all other rows
 
 
+class IdleRule(NamedTuple):
+    """The plan's rule for idle partitions, and what it goes by: see `engine/parts/idle_partitions.py`."""
+
+    after_ms: int
+    arrival_ms: npt.NDArray[np.int64] | None  # of each record; None once ticks stand among the records for it
+    last_arrival_ms: npt.NDArray[np.int64] | None = None  # of each partition after all records; known with the ticks
+
+    def at(self, rows: Any) -> IdleRule:
+        """The rule for the records at these rows."""
+        return self if self.arrival_ms is None else self._replace(arrival_ms=self.arrival_ms[rows])
+
+
 @dataclass(frozen=True, kw_only=True)
 class RecordBatch:
     """Records of one or more partitions in arrival order, as columns.
@@ -86,6 +98,7 @@ class RecordBatch:
     timezone: str = "UTC"  # in which their times are told
     form: ResultForm | None = None  # of results; None shows the joined key and times in milliseconds
     chosen_from: ChosenFrom | None = None  # None: nothing was left out
+    idle: IdleRule | None = None  # None: no partition is ever idle
 
     def __len__(self) -> int:
         return len(self.timestamp_ms)
@@ -104,6 +117,7 @@ class RecordBatch:
             rejected=None if self.rejected is None else self.rejected[rows],
             given_offset=None if self.given_offset is None else self.given_offset[rows],
             values={name: column[rows] for name, column in self.values.items()},
+            idle=None if self.idle is None else self.idle.at(rows),
         )
 
     def take(self, rows: npt.NDArray[np.intp]) -> RecordBatch:
@@ -116,6 +130,7 @@ class RecordBatch:
             rejected=None if self.rejected is None else self.rejected[rows],
             given_offset=None if self.given_offset is None else self.given_offset[rows],
             values={name: taken(column, rows) for name, column in self.values.items()},
+            idle=None if self.idle is None else self.idle.at(rows),
             chosen_from=None
             if chosen is None
             else ChosenFrom(chosen.place[rows], chosen.tick_keys.take(pa.array(rows))),
@@ -123,7 +138,9 @@ class RecordBatch:
 
     def without_ticks(self) -> RecordBatch:
         """The records alone, without the rows that only move stream time."""
-        return self if self.chosen_from is None else self.take(np.flatnonzero(self.rejected != TICK))
+        if self.rejected is None or self.is_record.all():
+            return self
+        return self.take(np.flatnonzero(self.is_record))
 
     def key_at(self, row: int) -> Any:
         """The key of the record at a row, also of one that only moves stream time here; None for a null key."""
@@ -136,7 +153,13 @@ class RecordBatch:
         """How many records of its partition came after the one at `row`, up to the one at `last`."""
         if self.chosen_from is not None:
             return int(self.chosen_from.place[last] - self.chosen_from.place[row])
-        return int(np.count_nonzero(self.partition[row + 1 : last + 1] == self.partition[row]))
+        between = slice(row + 1, last + 1)
+        return int(np.count_nonzero((self.partition[between] == self.partition[row]) & self.is_record[between]))
+
+    @property
+    def is_record(self) -> npt.NDArray[np.bool_]:
+        """True for each row that is a record, and not there for stream time alone."""
+        return np.ones(len(self), np.bool_) if self.rejected is None else self.rejected < TICK
 
     @property
     def usable(self) -> npt.NDArray[np.bool_]:
@@ -224,7 +247,14 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
         remarks=opened.remarks,
         timezone=zone,
         form=None if source.times == "ms" else form,
+        idle=_idle_rule(table, source),
     )
+
+
+def _idle_rule(table: pa.Table, source: Source) -> IdleRule | None:
+    if source.idle_after_ms is None or source.arrival is None:
+        return None
+    return IdleRule(source.idle_after_ms, to_arrivals(table[source.arrival], source.arrival, source))
 
 
 def _with_coded_views(table: pa.Table, keys: tuple[str, ...]) -> pa.Table:

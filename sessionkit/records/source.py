@@ -8,9 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from sessionkit.base.durations import Duration, duration_code, duration_ms
 from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, shown_key
 from sessionkit.base.text import is_text
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 
 TIME_UNITS = ("s", "ms", "us", "ns")
 BAD_TIME_CHOICES = ("refuse", "drop")
@@ -37,6 +38,8 @@ class Source:
     sort: bool | str = False
     types: tuple[tuple[str, str], ...] = ()  # of columns of text files
     times: str = "timestamp"
+    arrival: str | None = None
+    idle_after: str | None = None  # a length of time as code
 
     def __post_init__(self) -> None:
         if not self.keys:
@@ -60,10 +63,34 @@ class Source:
             raise InvalidArgument(problem('sort="timestamp" makes an order of its own', got, want))
         if self.sort is True and self.offset is None:
             raise InvalidArgument(problem("sort=True sorts by the offset column", "no offset=", "name the column"))
+        self._check_idle()
+
+    def _check_idle(self) -> None:
+        """The rule for idle partitions needs a clock, partitions, and an order that is not made up afterwards."""
+        if self.idle_after is None:
+            if self.arrival is not None:
+                want = 'idle_after="10m" as well, or leave arrival= out'
+                raise InvalidArgument(problem("arrival= is read for idle_after= alone", repr(self.arrival), want))
+            return
+        got = f"idle_after={self.idle_after!r}"
+        if self.arrival is None:
+            want = 'arrival="arrived", the column that says when each record arrived by the wall clock'
+            raise InvalidArgument(problem("idle_after= needs a clock that a replay reads again", got, want))
+        if self.partition is None and self.partitions is None:
+            want = "partition=, the column that says in which partition a record is, or partitions="
+            raise InvalidArgument(problem("idle_after= needs partitions: one follows the others", got, want))
+        if self.sort == "timestamp":
+            want = "sort=True, or rows in the order in which they arrived"
+            raise InvalidArgument(problem('sort="timestamp" makes an order that no clock has seen', got, want))
+
+    @property
+    def idle_after_ms(self) -> int | None:
+        """How long a partition gets no record until it is idle; None: no partition ever is."""
+        return None if self.idle_after is None else duration_ms(self.idle_after, "idle_after")
 
     def _check_types(self) -> None:
         names = {f"key {i}": key for i, key in enumerate(self.keys)} | {"timestamp": self.timestamp}
-        texts = {name: getattr(self, name) for name in ("partition", "offset", "sep", "timezone")}
+        texts = {name: getattr(self, name) for name in ("partition", "offset", "sep", "timezone", "arrival")}
         for name, value in (names | {name: value for name, value in texts.items() if value is not None}).items():
             if not isinstance(value, str):
                 want = 'such as group_by_key("user", timestamp="at")'
@@ -106,7 +133,7 @@ class Source:
 
     def columns(self) -> list[str]:
         """The columns that are read besides the values, each once."""
-        named = [*self.keys, self.timestamp, self.partition, self.offset]
+        named = [*self.keys, self.timestamp, self.partition, self.offset, self.arrival]
         return list(dict.fromkeys(name for name in named if name is not None))
 
 
@@ -120,6 +147,32 @@ def pairs(types: object) -> tuple[tuple[str, str], ...]:
         want = 'such as types={"user": "int64"}'
         raise InvalidArgument(problem("types must map columns to types", shorten(repr(types)), want))
     return tuple((types or {}).items())
+
+
+def idle_code(idle_after: Duration | None) -> str | None:
+    """What `idle_after=` was given, in a form that can be hashed and written down.
+
+    Raises:
+        InvalidArgument: it is no length of time, or none at all.
+    """
+    if idle_after is None:
+        return None
+    ms = duration_ms(idle_after, "idle_after")
+    if ms == 0:
+        want = 'a length of time such as "10m", or leave it out: then no partition is idle'
+        raise InvalidArgument(problem("idle_after must be longer than nothing", repr(idle_after), want))
+    return duration_code(ms)
+
+
+def check_not_idle(source: Source, what: str) -> None:
+    """Refuses a plan with the rule for idle partitions where there is none, for the reason `what`.
+
+    Raises:
+        NotBuilt: the plan has it.
+    """
+    if source.idle_after is not None:
+        want = "a plan without idle_after=, which is a rule of sessionkit's own"
+        raise NotBuilt(problem(what, f"idle_after={source.idle_after!r}", want))
 
 
 def is_type(name: object) -> bool:

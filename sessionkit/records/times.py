@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime as dt
 import warnings
 from collections.abc import Iterable
@@ -58,6 +59,21 @@ def to_milliseconds(
     raw: npt.NDArray[np.int64] = numbers.fill_null(-1).to_numpy() if missing is not None else numbers.to_numpy()
     _refuse_bad(raw, missing, source)
     return _scale(raw, unit), missing if missing is not None else _negative_mask(raw)
+
+
+def to_arrivals(column: pa.ChunkedArray, name: str, source: Source) -> npt.NDArray[np.int64]:
+    """When each record arrived, in milliseconds, from the column of this name.
+
+    Raises:
+        UnsupportedData, InvalidData: as `to_milliseconds` does; a record without an arrival is always refused.
+    """
+    clock = dataclasses.replace(source, timestamp=name, on_bad_time="drop")
+    arrival_ms, missing = to_milliseconds(column, clock)
+    bad = arrival_ms < 0 if missing is None else missing | (arrival_ms < 0)
+    if bad.any():
+        want = "the time at which each record arrived, 1970 or later, or a plan without idle_after="
+        raise InvalidData(problem(f"column {name!r} lacks arrivals", _rows(bad), want))
+    return arrival_ms
 
 
 def lacks_zone(column: pa.ChunkedArray) -> bool:

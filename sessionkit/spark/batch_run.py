@@ -17,6 +17,7 @@ from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRec
 from sessionkit.plan import Plan
 from sessionkit.records.batch import ChosenFrom, read_records
 from sessionkit.records.keys import codes_among
+from sessionkit.records.source import check_not_idle
 from sessionkit.run import Run
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.input import check_built
@@ -59,10 +60,11 @@ def start(
     Raises:
         InvalidArgument: the plan does not name a partition and an offset column, or a stream is to run by key, or a
             plan with suppress, whose buffer holds all keys of a partition.
-        NotBuilt: rules="kafka", a store, a stream with suppress, or a suppress that counts bytes.
+        NotBuilt: rules="kafka", a store, a stream with suppress, a suppress that counts bytes, or idle partitions.
         SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
     check_built(df, rules, store)
+    check_not_idle(plan.source, "on Spark each partition is a task that does not see the others")
     settle_worker_python(df.sparkSession)
     if plan.suppression is not None and df.isStreaming:
         want = '.emit("on_window_close") in its place; or a DataFrame that is no stream'

@@ -45,6 +45,11 @@ class Snapshot(NamedTuple):
     position: int = -1  # offset of the last record
     stream_time_ms: int = -1
     last_close_time_ms: int = -1
+    last_arrival_ms: int = -1  # of its records, by the clock that a plan with `idle_after=` names; -1: it names none
+
+    def noted(self) -> tuple[int, ...]:
+        """It as stores write it: without an arrival where there is none, as before there was such a clock."""
+        return self[:3] if self.last_arrival_ms < 0 else self
 
 
 class SessionColumns(NamedTuple):
@@ -210,6 +215,10 @@ class PlanStore(BulkStore, TaskStore, Protocol):
     @property
     def name(self) -> str:
         """Its name in errors."""
+
+    @property
+    def read_partitions(self) -> list[int]:
+        """The numbers of the partitions of which it knows how far they were read, rising."""
 
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results have other names than those in the store."""

@@ -22,7 +22,7 @@ def stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # typ
     any_rejected = rejected.shape[0] > 0
     for i in range(timestamp_ms.shape[0]):
         p = partition[i]
-        if timestamp_ms[i] > stream_time_ms[p] and not (any_rejected and rejected[i] != 0 and rejected[i] != TICK):
+        if timestamp_ms[i] > stream_time_ms[p] and not (any_rejected and 0 < rejected[i] < TICK):
             stream_time_ms[p] = timestamp_ms[i]
         out[i] = stream_time_ms[p]
 

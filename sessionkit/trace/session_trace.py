@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.decisions import DECISIONS, LATE, MERGED, OPENED, REASONS, TICK
+from sessionkit.base.decisions import DECISIONS, IDLE, LATE, MERGED, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
 from sessionkit.trace.loops import bounds_after, count_updates, grouped
@@ -205,7 +205,7 @@ class SessionTrace(Trace):
         """Each law with whether it holds. A law may rely on those before it."""
         windows, merges, opened = self.window_columns, self.merges, self.decision == OPENED
         loaded, count = windows.loaded_count, len(windows.key)
-        known = np.isin(self.decision, [*DECISIONS, *REASONS, TICK])
+        known = np.isin(self.decision, [*DECISIONS, *REASONS, TICK, IDLE])
         yield "each record is accepted or dropped, with a reason", bool(known.all())
         has_window = self.window >= 0
         yield "an accepted record has a window, a dropped one has none", bool((self.accepted == has_window).all())

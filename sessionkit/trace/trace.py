@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.decisions import BAD_TIME, DECISIONS, LATE, REASONS, TICK
+from sessionkit.base.decisions import BAD_TIME, DECISIONS, IDLE, LATE, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import BrokenTrace, InvalidArgument, UnknownRecord, problem, shorten
@@ -123,7 +123,7 @@ class Trace:
     @property
     def is_record(self) -> npt.NDArray[np.bool_]:
         """True for each row that is a record: not for one that only moves stream time, as records of other keys did."""
-        mask: npt.NDArray[np.bool_] = self.decision != TICK
+        mask: npt.NDArray[np.bool_] = self.decision < TICK
         return mask
 
     @property
@@ -284,7 +284,7 @@ class Trace:
             raise UnknownRecord(problem("an offset needs its partition as well", f"offset {offset}", want))
         code = np.flatnonzero(numbers == partition) if partition is not None else np.arange(len(numbers))
         of_code = self.batch.partition == (code[0] if len(code) else -1)
-        rows = np.flatnonzero(of_code & (self.batch.offset == offset))
+        rows = np.flatnonzero(of_code & (self.batch.offset == offset) & (self.decision != IDLE))
         if not len(rows):
             where = f"partition {partition}, offset {offset}" if partition is not None else f"offset {offset}"
             mine = self.batch.offset[of_code]

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, LATE, OPENED, REASONS, TICK
+from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, IDLE, LATE, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
 from sessionkit.trace.loops import sizes_of_touches, times_of_touches
@@ -254,7 +254,7 @@ class WindowTrace(Trace):
     def _laws(self) -> Iterator[tuple[str, bool]]:
         """Each law with whether it holds. A law may rely on those before it."""
         touches, windows = self.touches, self.window_columns
-        known = np.isin(self.decision, [OPENED, ADDED, *REASONS, TICK])
+        known = np.isin(self.decision, [OPENED, ADDED, *REASONS, TICK, IDLE])
         yield "each record is accepted or dropped, with a reason", bool(known.all())
         live = touches.effect != LATE
         yield "what was missed has no window, all else has one", bool(((touches.window >= 0) == live).all())

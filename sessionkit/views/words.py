@@ -6,9 +6,12 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
 from sessionkit.base.decisions import (
     ADDED,
     BAD_TIME,
+    IDLE,
     LATE,
     MERGED,
     NEGATIVE_TIME,
@@ -21,7 +24,9 @@ from sessionkit.base.decisions import (
 from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import show_time
 from sessionkit.base.result_columns import last_shown_ms
+from sessionkit.base.text import plural
 from sessionkit.errors import shorten
+from sessionkit.records.batch import RecordBatch
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.windows.session import SessionWindows
@@ -62,6 +67,43 @@ def in_zone(trace: Trace) -> list[str]:
     return [f"Times are in {zone}."] if zone else []
 
 
+def idle_rule(batch: RecordBatch) -> str:
+    """The plan's rule for idle partitions in words, with whose it is; "" if it has none."""
+    idle = batch.idle
+    return "" if idle is None else f"idle after {show_duration(idle.after_ms)}, sessionkit's own and not Kafka's"
+
+
+def idle_remarks(batch: RecordBatch) -> list[str]:
+    """A sentence that names the partitions that were moved on without a record; none if none was."""
+    if batch.idle is None or batch.rejected is None:
+        return []
+    moved = batch.partitions[np.unique(batch.partition[batch.rejected == IDLE])].tolist()
+    if not moved:
+        return []
+    named = f"{plural(len(moved), 'partition')} ({shorten(', '.join(map(str, moved)))})"
+    return [
+        f"{named} got no record for {show_duration(batch.idle.after_ms)} or longer and followed the others. This rule "
+        "is sessionkit's own: Kafka Streams moves stream time by records alone."
+    ]
+
+
+def closer_words(trace: Trace, index: int) -> str:
+    """What closed a window, where row `index` passed it: a record, or the rule for idle partitions."""
+    offset = int(trace.batch.offset[index])
+    if trace.decision[index] == IDLE:
+        return f"as the partition was idle after offset {offset:,}, a rule that Kafka does not have"
+    return f"by the record at offset {offset:,}"
+
+
+def closed_words(trace: Trace, window: int) -> str:
+    """What closed the window in this row of windows, or an earlier one."""
+    rows = np.array([window])
+    at = int(trace.passed_by(trace.window_columns.partition[rows], trace.last_instants_ms(rows))[0])
+    if trace.window_columns.closed_before[window] >= 0 or at >= len(trace):
+        return f"by the record at offset {int(trace.closed_by[window]):,}"
+    return closer_words(trace, at)
+
+
 def short_reason(trace: SessionTrace, windows: SessionWindows, index: int) -> str:
     """One line for a hover: what the record did. Not escaped."""
     code = int(trace.decision[index])
@@ -74,8 +116,11 @@ def short_reason(trace: SessionTrace, windows: SessionWindows, index: int) -> st
 
 
 def record_name(trace: Trace, index: int) -> str:
-    """The record by its offset and key, as a sentence begins."""
+    """The record by its offset and key, as a sentence begins; or what moved stream time without a record."""
     batch = trace.batch
+    if trace.decision[index] == IDLE:
+        number, offset = batch.partitions[batch.partition[index]], batch.offset[index]
+        return f"The rule for idle partitions ({idle_rule(batch)}, in partition {number} after offset {offset})"
     partition = f"partition {batch.partitions[batch.partition[index]]}, " if len(batch.partitions) > 1 else ""
     key = batch.key_at(index)
     named = "no key" if key is None else f"key {shorten(key)}"

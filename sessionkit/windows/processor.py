@@ -93,6 +93,10 @@ class Processor(Generic[S]):
     def process(self, key: Any, value: Any, timestamp_ms: int, offset: int) -> Any:
         """Takes one record in; what it did, as the recorder of what the windows hold takes it."""
 
+    def tick(self, timestamp_ms: int) -> None:
+        """Moves stream time without a record, which sessionkit's rule for idle partitions alone does."""
+        self.stream_time_ms = max(self.stream_time_ms, timestamp_ms)
+
     @abstractmethod
     def closed(self) -> list[Any]:
-        """What became final with the last record, as it is stored, in the order in which it goes out."""
+        """What became final with the last record or tick, as it is stored, in the order in which it goes out."""

@@ -331,6 +331,25 @@ def test_windows_and_position_are_never_apart(
 
 
 @every_store
+def test_it_names_the_partitions_that_were_read_with_the_arrival_of_their_last_record(
+    kind: str, of: str, tmp_path: Path
+) -> None:
+    read = {7: Snapshot(1, 2, 3, 4), 2: Snapshot(5, 6, 7)}  # the second by a plan without `idle_after=`
+    with opened(kind, of, tmp_path) as store:
+        assert store.read_partitions == []
+        store.commit_snapshots(read)
+        assert (store.read_partitions, store.partitions) == ([2, 7], [])
+        assert {p: store.snapshot(p) for p in (2, 7)} == read
+        store.restart_task()
+        assert store.snapshot(7) == Snapshot(1, -1, 3, 4)
+    with pytest.raises(StoreClosed):
+        _ = store.read_partitions
+    if store.is_persistent:
+        with opened(kind, of, tmp_path) as store:
+            assert (store.read_partitions, store.snapshot(7).last_arrival_ms) == ([2, 7], 4)
+
+
+@every_store
 def test_an_offset_that_was_read_is_a_replay(kind: str, of: str, tmp_path: Path) -> None:
     plan = (
         sk.group_by_key("user", timestamp="at", unit="ms", offset="offset", times="ms").windowed_by(WINDOWS[of]).count()

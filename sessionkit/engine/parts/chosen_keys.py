@@ -15,8 +15,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.decisions import TICK
+from sessionkit.base.decisions import IDLE, TICK
 from sessionkit.base.durations import INT64_MAX
+from sessionkit.engine.parts.idle_partitions import with_idle_ticks
 from sessionkit.engine.processor_run import without_null_values
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.records.batch import ChosenFrom, RecordBatch, is_spark_frame
@@ -120,7 +121,7 @@ def chosen_records(batch: RecordBatch, keys: Iterable[object], windows: WindowKi
         UnknownRecord: the batch holds no such key.
     """
     codes = np.unique([code_of_key(batch.keys, key) for key in keys]).astype(np.intp)
-    batch = batch if windows.takes_null_values else without_null_values(batch)
+    batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))
     stair = np.empty(len(batch), np.int64)
     rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected
     stream_times(batch.partition, batch.timestamp_ms, rejected, np.full(len(batch.partitions), -1, np.int64), stair)
@@ -132,15 +133,16 @@ def rows_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], stream_time_ms:
 
     The newest record of each of their partitions is among them. `stream_time_ms` is that after each record.
     """
-    mine = np.isin(batch.key, keys)
+    mine, is_record = np.isin(batch.key, keys), batch.is_record
     found, places = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
     for code in np.unique(batch.partition[mine]).tolist():
         rows = np.flatnonzero(batch.partition == code)
         own, stair = mine[rows], stream_time_ms[rows]
         times_ms = batch.timestamp_ms[rows[own & batch.usable[rows]]]
         needed = needed_rows(windows, own, times_ms, last_rises(stair, -1), stair, -1).rows
-        places.append(np.union1d(needed, [len(rows) - 1]))
-        found.append(rows[places[-1]])
+        needed = np.union1d(needed, [len(rows) - 1])
+        found.append(rows[needed])
+        places.append((np.cumsum(is_record[rows]) - 1)[needed])  # of a row that is no record: of the last one before
     at, place = np.concatenate(found), np.concatenate(places)
     order = np.argsort(at)
     return Rows(at[order], place[order] if batch.chosen_from is None else batch.chosen_from.place[at[order]])
@@ -152,7 +154,7 @@ def records_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], rows: Rows) 
     number[keys] = np.arange(len(keys))
     chosen = batch.replace(given_offset=batch.offset).take(rows.at)
     key, rejected = number[chosen.key], np.zeros(len(rows.at), np.uint8) if chosen.rejected is None else chosen.rejected
-    moves = (rejected == 0) | (rejected == TICK)
+    moves = (rejected == 0) | (rejected >= TICK)
     tick_keys = batch.keys.take(pa.array(chosen.key, mask=(key >= 0) | (chosen.key < 0)))
     if chosen.chosen_from is not None:
         tick_keys = pc.coalesce(tick_keys, chosen.chosen_from.tick_keys)
@@ -160,6 +162,6 @@ def records_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], rows: Rows) 
         keys=batch.keys.take(pa.array(keys)),
         key=key,
         timestamp_ms=np.where((key < 0) & ~moves, -1, chosen.timestamp_ms),
-        rejected=np.where(key < 0, np.uint8(TICK), rejected),
+        rejected=np.where((key < 0) & (rejected != IDLE), np.uint8(TICK), rejected),
         chosen_from=ChosenFrom(rows.place, tick_keys),
     )

@@ -60,7 +60,7 @@ def from_series(series: Any, name: str, source: Source, objects: dict[str, list[
         if refusal:
             want = "values of one type; a key is text (valid Unicode), an integer of 64 bits or bytes"
             raise UnsupportedData(problem(f"column {name!r} cannot be read", refusal, want))
-        if name == source.timestamp and series.dtype == object:
+        if name in (source.timestamp, source.arrival) and series.dtype == object:
             refuse_mixed_zones(series, name)
     elif refusal or (series.dtype == object and pa.types.is_nested(column.type)):
         objects[name] = [None if null else value for value, null in zip(series, series.isna(), strict=True)]

@@ -34,7 +34,12 @@ def micro_batch(job: Job, frames: Iterable[pd.DataFrame], kept: KeptState) -> It
     for first in range(0, records.num_rows, job.step_records):
         step = records.slice(first, job.step_records).rename_columns(list(job.columns))
         events = list(run.step(step))
-        progress = (partition, *state.snapshot(partition), len(state), json.dumps(counted(before, run.view.counts)))
+        progress = (
+            partition,
+            *state.snapshot(partition).noted(),
+            len(state),
+            json.dumps(counted(before, run.view.counts)),
+        )
         yield to_stream(events) if events else b"", *progress
     kept.write(state, progress)
 

@@ -103,6 +103,12 @@ class RowStore(BaseStore):
 
     # ---- runs
 
+    @property
+    def read_partitions(self) -> list[int]:
+        """The numbers of the partitions of which it knows how far they were read, rising."""
+        self._check_open()
+        return sorted(self._states)
+
     def snapshot(self, partition: int) -> Snapshot:
         """How far the partition has been read, and its clock."""
         return self._states.get(self._number(partition), _State()).snapshot
@@ -158,7 +164,7 @@ class RowStore(BaseStore):
 
     def _keep(self, partition: int, state: _State) -> None:
         self._states[partition] = state
-        note = (state.observed_time_ms, *state.snapshot)
+        note = (state.observed_time_ms, *state.snapshot.noted())
         self.write_note(str(partition), pack_value(note, str(partition).encode()))
 
     # ---- windows

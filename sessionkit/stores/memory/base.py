@@ -56,6 +56,13 @@ class InMemoryStore(BaseStore):
 
     # ---- state between runs
 
+    @property
+    def read_partitions(self) -> list[int]:
+        """The numbers of the partitions of which it knows how far they were read, rising."""
+        self._check_open()
+        columns = self._bulk()
+        return sorted(self._partitions) if columns is None else columns.read_partitions
+
     def snapshot(self, partition: int) -> Snapshot:
         """How far the partition has been read."""
         self._check_open()

@@ -46,6 +46,8 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         (1, 1)
         >>> store.snapshot(0).stream_time_ms, store.read_only(), len(list(store.rows()))
         (-1, read-only MemorySessionStore('sessions'): 1 session, kept for ever, 1)
+        >>> store.read_partitions
+        [0]
         >>> store.remove("ada", 5, 9)
         >>> store.restart_task()  # as if the application were started again
         >>> store.close()

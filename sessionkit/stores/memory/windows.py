@@ -43,6 +43,8 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
         (True, 1)
         >>> list(store.backward_fetch_in_keys("a", "b", 6, 10)), store.snapshot(0).stream_time_ms
         ([], -1)
+        >>> store.read_partitions
+        [0]
         >>> store.read_only(), len(list(store.rows()))
         (read-only MemoryWindowStore('windows'): 1 window, kept for ever, 1)
         >>> store.restart_task()  # as if the application were started again

@@ -80,6 +80,12 @@ class PersistentStore(BaseStore):
 
     # ---- state between runs
 
+    @property
+    def read_partitions(self) -> list[int]:
+        """The numbers of the partitions of which it knows how far they were read, rising."""
+        self._check_open()
+        return sorted(self._states)
+
     def snapshot(self, partition: int) -> Snapshot:
         """How far the partition has been read, and its clock."""
         return self._state(partition).snapshot
@@ -271,7 +277,8 @@ class PersistentStore(BaseStore):
             state = self._state(partition)._replace(snapshot=Snapshot(*map(int, snapshot)))
             self._states[int(partition)] = state
             at = STATE + int(partition).to_bytes(4)
-            self._database.change({at: pack_value((state.observed_time_ms, state.first_segment, *state.snapshot), at)})
+            note = (state.observed_time_ms, state.first_segment, *state.snapshot.noted())
+            self._database.change({at: pack_value(note, at)})
         self._database.write(sync=True)
 
     # ---- header

@@ -187,7 +187,7 @@ class ChunkedState(ColumnState):
         facts = {
             "written": list(self._written.items()),
             "next": self._next,
-            "snapshot": self.snapshot(self.partition),
+            "snapshot": self.snapshot(self.partition).noted(),
         }
         told = {**(table.schema.metadata or {}), b"facts": json.dumps(facts).encode()}
         table = table.append_column("chunk", pa.array(self._chunk)).append_column("row", pa.array(self._row))

@@ -38,6 +38,11 @@ class ColumnState:
     def __len__(self) -> int:
         return 0 if self._held is None else len(self._held.start_ms)
 
+    @property
+    def read_partitions(self) -> list[int]:
+        """The numbers of the partitions of which it knows how far they were read, rising."""
+        return sorted(self.snapshots)
+
     def snapshot(self, partition: int) -> Snapshot:
         """How far the partition has been read, and its clock."""
         return self.snapshots.get(partition, Snapshot())

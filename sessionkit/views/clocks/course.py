@@ -109,7 +109,7 @@ class Course:
     @cached_property
     def record_count(self) -> Integers:
         """How many records each partition has."""
-        return np.bincount(self._trace.batch.partition, minlength=self.count)
+        return np.bincount(self._trace.batch.partition[self._trace.is_record], minlength=self.count)
 
     @property
     def comes_one_after_the_other(self) -> bool:

@@ -175,7 +175,7 @@ class DropCalendar:
     @cached_property
     def _is_record(self) -> npt.NDArray[np.bool_]:
         decision = self.trace.decision
-        mask: npt.NDArray[np.bool_] = (decision != REPLAYED) & (decision != TICK)
+        mask: npt.NDArray[np.bool_] = (decision != REPLAYED) & (decision < TICK)
         return mask
 
     @cached_property

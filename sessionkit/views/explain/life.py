@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.decisions import ADDED, COPIED
+from sessionkit.base.decisions import ADDED, COPIED, IDLE
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
 from sessionkit.errors import UnknownRecord, problem, shorten
@@ -16,7 +16,7 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.explain.record import Explanation
-from sessionkit.views.words import clock, in_zone, lower_first, record_name
+from sessionkit.views.words import clock, idle_rule, in_zone, lower_first, record_name
 from sessionkit.windows.contract import WindowKind
 
 NAMED_RECORDS = 3
@@ -136,9 +136,11 @@ HISTORY: dict[type[Trace], Callable[[Any, int, Callable[[int], str]], list[str]]
 def _closed(trace: Trace, windows: WindowKind, row: int, closed_by: int, at: Callable[[int], str]) -> str:
     closes_ms = closing_time_ms(windows, int(trace.window_columns.end_ms[row]))
     code = trace.window_columns.partition[row]
-    found = np.flatnonzero((trace.batch.partition == code) & (trace.batch.offset == closed_by))
-    if not len(found):
-        return f"It was closed in an earlier run, by the record at offset {closed_by}{_where(trace, row)}."
+    has_passed = (trace.stream_time_ms >= closes_ms) & (trace.batch.offset == closed_by)  # a record, or ticks after it
+    found = np.flatnonzero((trace.batch.partition == code) & has_passed)
+    if not len(found) or trace.window_columns.closed_before[row] >= 0:
+        rule = ", or the rule for idle partitions after it" if trace.batch.idle is not None else ""
+        return f"It was closed in an earlier run, by the record at offset {closed_by}{_where(trace, row)}{rule}."
     i = int(found[0])
     return (
         f"It closed once stream time reached {at(closes_ms)} ({_lag(windows)}): "
@@ -158,12 +160,21 @@ def _open(trace: Trace, windows: WindowKind, row: int, at: Callable[[int], str])
         mover = int(mine[np.searchsorted(trace.stream_time_ms[mine], trace.stream_time_ms[mine[-1]])])
         behind = trace.batch.count_after(mover, int(mine[-1]))
         later = f"; the {plural(behind, 'record')} after it did not move it on" if behind else ""
-        since = f" Record {trace.batch.offset[mover]}{_where(trace, row)} was the last to move it{later}."
+        name = f"Record {trace.batch.offset[mover]}{_where(trace, row)}"
+        since = (
+            f" {record_name(trace, mover) if trace.decision[mover] == IDLE else name} was the last to move it{later}."
+        )
     return (
         f"It is still open: stream time is {at(now)}; it closes when stream time reaches {at(closes_ms)} "
-        f"({_lag(windows)}), {show_duration(closes_ms - now)} from now.{since} Only records of its partition move "
-        "stream time: without one the window stays open for ever."
+        f"({_lag(windows)}), {show_duration(closes_ms - now)} from now.{since} {_what_moves(trace)}"
     )
+
+
+def _what_moves(trace: Trace) -> str:
+    """What an open window waits for."""
+    if trace.batch.idle is None:
+        return "Only records of its partition move stream time: without one the window stays open for ever."
+    return f"Records of its partition move stream time, and the rule for idle partitions ({idle_rule(trace.batch)})."
 
 
 def closing_time_ms(windows: WindowKind, end_ms: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sessionkit.base.decisions import (
+    IDLE,
     LATE,
     OPENED,
 )
@@ -123,6 +124,11 @@ def who_moved(trace: Trace, index: int) -> str:
         return f"Stream time {at(stream)} was loaded from the store, from an earlier run."
     records = np.flatnonzero(batch.partition[: index + 1] == batch.partition[index])
     mover = int(records[np.searchsorted(trace.stream_time_ms[records], stream, side="left")])
+    if trace.decision[mover] == IDLE:
+        return (
+            f"Stream time had been moved to {at(stream)} by {lower_first(record_name(trace, mover))}: the partition "
+            "got no record for so long, and this was the smallest stream time of those that did."
+        )
     if mover == index:
         return f"It moved stream time to {at(stream)} itself."
     same = (

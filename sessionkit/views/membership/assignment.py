@@ -41,11 +41,13 @@ def assign(data: Any, trace: Trace, windows: WindowKind, source: Source) -> Any:
     opened = open_whole(data, source)
     table = plain_table(opened.table)
     times = to_milliseconds(table[source.timestamp], source)[0]
-    order = arrival_order(table, source, times)
-    if not np.array_equal(times if order is None else times[order], trace.batch.timestamp_ms):
-        got, want = plural(len(times), "row"), f"the data that plan.run was given ({plural(len(trace), 'row')})"
+    order, is_record = arrival_order(table, source, times), trace.is_record
+    if not np.array_equal(times if order is None else times[order], trace.batch.timestamp_ms[is_record]):
+        got = plural(len(times), "row")
+        want = f"the data that plan.run was given ({plural(trace.record_count, 'row')})"
         raise InvalidArgument(problem("these are not the rows of this run", got, want))
     added = assigned(trace, windows, None if source.times == "ms" else trace.batch.timezone)
+    added = added if is_record.all() else added.filter(pa.array(is_record))
     return beside(opened, added if order is None else added.take(pa.array(np.argsort(order))))
 
 

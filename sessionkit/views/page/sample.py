@@ -13,6 +13,7 @@ from sessionkit.base.durations import show_duration
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, problem, shorten
 from sessionkit.trace.trace import Trace
 from sessionkit.views.charts.scenes.key_rows import key_code
+from sessionkit.views.words import idle_rule
 from sessionkit.windows.contract import WindowKind
 
 MOST_EXACT = 2**53  # up to here each integer is a number of JavaScript
@@ -115,6 +116,12 @@ def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:
     if run.deployed is not None:
         raise NotBuilt(problem(what, 'rules="kafka"', 'plan.run(data), whose rules="sessionkit" the page knows'))
     trace: Trace = run.trace
+    if trace.batch.idle is not None:
+        got, want = (
+            f"a plan with idle_after= ({idle_rule(trace.batch)})",
+            "a plan without it; the page moves by records",
+        )
+        raise NotBuilt(problem(what, got, want))
     if trace.window_columns.loaded_count or bool((trace.first_stream_time_ms >= 0).any()):
         want = "a run of all records without a store; the page does not hold what the store had"
         raise NotBuilt(problem(what, "a run that goes on from what a store held", want))

@@ -343,6 +343,12 @@ class SlidingProcessor(Processor[WindowStore]):
         stored = self._store.write(window, partition=self._partition, keep_null=not self._kafka)
         self._touches.append(touch._replace(aggregate=None if null else touch.aggregate, stored=stored))
 
+    def tick(self, timestamp_ms: int) -> None:
+        """Moves stream time without a record, which sessionkit's rule for idle partitions alone does."""
+        super().tick(timestamp_ms)
+        self._close_time_ms = self.stream_time_ms - self._windows.grace_ms
+        self._may_emit = True
+
     def closed(self) -> list[StoredWindow]:
         """The windows that became final with the last record, in the order in which they go out."""
         if not self._may_emit:

@@ -11,4 +11,4 @@ def test_a_window_that_is_put_by_hand_was_opened_and_closed_by_no_record() -> No
 
 
 def test_a_partition_that_was_not_read_is_before_its_first_record() -> None:
-    assert Snapshot() == (-1, -1, -1)
+    assert Snapshot() == (-1, -1, -1, -1)

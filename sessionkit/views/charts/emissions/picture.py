@@ -12,6 +12,7 @@ from sessionkit.views.charts.drawing.measured_text import text_width
 from sessionkit.views.charts.drawing.palettes import Theme, palette
 from sessionkit.views.charts.emissions.part import Part, choose
 from sessionkit.views.charts.emissions.scene import BODY, KINDS, SMALL, Scene, hover, value_notes, wait_notes
+from sessionkit.views.words import closer_words
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -157,7 +158,7 @@ def _caps(scene: Scene) -> go.Scatter:
     for lane, at in shown:
         x += [float(part.x(at))] * 2 + [None]
         y += [part.y(lane) - CAP, part.y(lane) + CAP, None]
-    said = [f"closed by record {scene.emissions.trace.batch.offset[at]}; nothing was sent" for _, at in shown]
+    said = [f"closed {closer_words(scene.emissions.trace, at)}; nothing was sent" for _, at in shown]
     return go.Scatter(
         x=scene.at(x),
         y=y,

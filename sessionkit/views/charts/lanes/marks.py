@@ -12,6 +12,7 @@ from sessionkit.base.text import escape_label
 from sessionkit.views.charts.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks
 from sessionkit.views.charts.scenes.key_rows import Rows
 from sessionkit.views.charts.scenes.scene import Lanes
+from sessionkit.views.words import closed_words
 
 
 class Kind(NamedTuple):
@@ -49,8 +50,8 @@ def middles(scene: Lanes, windows: Rows, heights: Sequence[float]) -> Drawn:
     trace, columns = scene.trace, scene.trace.window_columns
     words = []
     for row in windows.tolist():
-        start_ms, end_ms, by = int(columns.start_ms[row]), int(columns.end_ms[row]), int(trace.closed_by[row])
-        state = f"<b>closed</b> by the record at offset {by:,}" if by >= 0 else "<b>still open</b>"
+        start_ms, end_ms = int(columns.start_ms[row]), int(columns.end_ms[row])
+        state = f"<b>closed</b> {closed_words(trace, row)}" if trace.closed_by[row] >= 0 else "<b>still open</b>"
         span = f"{scene.axis.show(start_ms)} to {scene.axis.show(end_ms)}"
         name = escape_label(trace.keys[int(columns.key[row])].as_py())
         words.append(f"{name}: {state}<br>{span}<br>{scene.size_words(row)}")

@@ -14,6 +14,7 @@ from sessionkit.base.text import escape_label
 from sessionkit.views.charts.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks
 from sessionkit.views.charts.scenes.key_rows import Rows
 from sessionkit.views.charts.scenes.scene import Plane
+from sessionkit.views.words import closer_words
 
 MOST_TICKS, LEAST_TICKS, TICK_ROOM = 11, 3, 16  # of the axis of offsets; pixels between two
 
@@ -126,7 +127,7 @@ def cap_middles(scene: Plane) -> Drawn:
     """Invisible points in the caps that say on hover what was closed."""
     middles = np.array([(cap.start_ms + cap.end_ms) // 2 for cap in scene.caps], np.int64)
     words = [
-        f"<b>closed</b> by the record at offset {scene.trace.batch.offset[cap.at]:,}<br>"
+        f"<b>closed</b> {closer_words(scene.trace, cap.at)}<br>"
         f"{scene.axis.show(cap.start_ms)} to {scene.axis.show(cap.end_ms)}<br>{scene.cap_words(cap)}"
         for cap in scene.caps
     ]

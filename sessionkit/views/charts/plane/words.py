@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.decisions import LATE
+from sessionkit.base.decisions import IDLE, LATE
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.charts.drawing.grammar import Frame, Outline
 from sessionkit.views.charts.drawing.labels import Label, Placement, around, spread
@@ -44,9 +44,13 @@ def _left_out(scene: Plane) -> list[str]:
             f"shown: offsets {offset[rows[0]]:,} to {offset[rows[-1]]:,} of {offset[everything[0]]:,} to"
             f" {offset[everything[-1]]:,} (first=, last= show others)"
         )
-    left_out = trace.batch.count_after(int(rows[0]), int(rows[-1])) + 1 - len(rows)
+    idle = trace.decision[rows] == IDLE
+    left_out = trace.batch.count_after(int(rows[0]), int(rows[-1])) + int(not idle[0]) - int((~idle).sum())
     if left_out:
         notes.append(f"without {plural(left_out, 'record')} of other keys that moved little or nothing")
+    if idle.any():
+        told = plural(int(idle.sum()), "row is no record", "rows are no records")
+        notes.append(f"{told}: the partition was idle and followed the others, a rule that Kafka does not have")
     if any(life.steps[0][0] < 0 for life in scene.lives):
         notes.append("what starts at the lower edge began earlier")
     counts = partition_counts(trace, history.key)

@@ -70,7 +70,8 @@ def test_loaded_are_the_sessions_of_the_keys_and_those_that_end_before_of_the_pa
     state.commit(loaded, sessions(new), {0: Snapshot(10, 11, 12), 3: Snapshot(1, 1, 1)})
     rest = [row for row in (A5, B9, A12, C5) if row not in found]
     assert rows_of(state.load_all(keys(), {0: 0, 3: 0}, ("n",))) == [*rest, new]
-    assert (state.snapshot(0), state.snapshot(3), state.snapshot(1)) == ((10, 11, 12), (1, 1, 1), (-1, -1, -1))
+    assert (state.snapshot(0), state.snapshot(3)) == (Snapshot(10, 11, 12), Snapshot(1, 1, 1))
+    assert (state.snapshot(1), state.read_partitions) == (Snapshot(), [0, 3])
 
 
 def test_keys_of_another_type_are_given_all_for_the_run_to_say_so(state: ColumnState) -> None:
