@@ -153,3 +153,26 @@ def test_only_many_windows_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
         run = counted.run(table, trace=False)
         assert (run.outcome.finished is not None) == is_cut
         assert run.table().equals(counted.run(table).table())
+
+
+def test_rows_that_only_move_stream_time_do_so_for_all_bands(monkeypatch: pytest.MonkeyPatch, cuts: list[int]) -> None:
+    """Partition 1 is idle from 10 s on, and what comes to it after that is late."""
+    monkeypatch.setattr(cut, "BAND", 2)
+    rng = np.random.default_rng(4)
+    arrived = np.sort(rng.integers(0, 100_000, 300))
+    is_first = (arrived < 90_000) & (arrived > 10_000)
+    table = pa.table(
+        {
+            "k": rng.integers(0, 20, 300),
+            "p": np.where(is_first, 0, rng.integers(0, 2, 300)),
+            "t": np.where(arrived > 90_000, 15_000, arrived),
+            "arrived": arrived,
+        }
+    )
+    places = {"partition": "p", "arrival": "arrived", "idle_after": "10s"}
+    plan = sk.group_by_key("k", timestamp="t", unit="ms", times="ms", **places)
+    plan = plan.windowed_by(sk.TimeWindows(size_ms=5_000, grace_ms=1_000)).count()
+    monkeypatch.setattr(kernel_run, "FEWEST_RECORDS", 0)
+    ours, theirs = plan.run(table, trace=False), plan.run(table)
+    assert ours.table().equals(theirs.table()) and ours.metrics() == theirs.metrics()
+    assert ours.metrics()["dropped-late"] > 5 and len(cuts) == 1
