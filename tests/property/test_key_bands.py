@@ -176,3 +176,19 @@ def test_rows_that_only_move_stream_time_do_so_for_all_bands(monkeypatch: pytest
     ours, theirs = plan.run(table, trace=False), plan.run(table)
     assert ours.table().equals(theirs.table()) and ours.metrics() == theirs.metrics()
     assert ours.metrics()["dropped-late"] > 5 and len(cuts) == 1
+
+
+@pytest.mark.parametrize("frame", ["pandas", "polars", "arrow"])
+def test_windows_in_pieces_are_shown_as_others_are(
+    frame: Any, monkeypatch: pytest.MonkeyPatch, cuts: list[int]
+) -> None:
+    monkeypatch.setattr(cut, "BAND", 7)
+    monkeypatch.setattr(kernel_run, "FEWEST_RECORDS", 0)
+    rows = {"u": list("abcdefgh") * 9, "d": ["x", None] * 36, "t": range(0, 72_000, 1_000), "v": [0.5, None, 2.5] * 24}
+    plan = sk.group_by_key("u", "d", sep="|", timestamp="t", unit="ms", timezone="Asia/Tokyo")
+    plan = plan.windowed_by(sk.SessionWindows(inactivity_gap="10s", grace="1h")).aggregate(
+        n=sk.count(), all=sk.collect("v"), most=sk.max("v")
+    )
+    ours, theirs = plan.run(rows, trace=False, frame=frame), plan.run(rows, frame=frame)
+    assert cuts[0] > 2 and ours.table().equals(theirs.table())
+    assert ours._repr_html_() == theirs._repr_html_() and repr(ours) == repr(theirs)
