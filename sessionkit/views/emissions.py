@@ -219,7 +219,7 @@ def emissions_of(run: Any, key: Any, partition: int | None, *, chosen: bool) -> 
 def _of_key_alone(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     """The same from a run of the key's records alone: the others are ticks in it."""
     trace, only = run.trace, np.array(codes[:1])
-    rows = rows_of_keys(trace.batch, only, trace.stream_time_ms, run.plan.complete_windows)
+    rows = rows_of_keys(trace.batch, only, run.plan.complete_windows)
     batch = records_of_keys(trace.batch, only, rows)
     found = _of_run(run.plan.run_batch(batch, retention_ms=run.outcome.retention_ms), key, (0, codes[1]))
     lanes = tuple(lane._replace(closed_at=tuple(rows.at[[*lane.closed_at]].tolist())) for lane in found.lanes)
