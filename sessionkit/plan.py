@@ -21,6 +21,7 @@ from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.exports.methods import Exports
 from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records
 from sessionkit.records.frames import FrameKind, checked_frame
+from sessionkit.records.keys import code_of_key
 from sessionkit.records.source import Source
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES, RULES, PlanStore, TaskStore
@@ -204,7 +205,10 @@ class Plan(Exports):
 
     def _read(self, data: Any, frame: FrameKind | None, keys: list[Any] | None) -> RecordBatch:
         batch = read_records(data, self.source, self.value_columns(), frame=frame)
-        return batch if keys is None else chosen_records(batch, keys, self.complete_windows)
+        if keys is None:
+            return batch
+        codes = [code_of_key(batch.keys, key) for key in keys]
+        return chosen_records(batch, codes, self.complete_windows)
 
     def run_batch(
         self,

@@ -51,7 +51,7 @@ def code_of_key(keys: pa.Array, key: object) -> int:
     Raises:
         UnknownRecord: it is none of them.
     """
-    code = _place_among(keys, key)
+    code = place_among(keys, key)
     if code < 0:
         some = ", ".join(repr(shorten(each, 30)) for each in keys[:3].to_pylist())
         want = f"one of {plural(len(keys), 'key')}, such as {some}" if len(keys) else "the run holds no records"
@@ -61,11 +61,11 @@ def code_of_key(keys: pa.Array, key: object) -> int:
 
 def codes_among(keys: pa.Array, wanted: Iterable[object]) -> npt.NDArray[np.intp]:
     """The codes of those of the wanted keys that are among these, rising."""
-    codes = {_place_among(keys, key) for key in wanted}
+    codes = {place_among(keys, key) for key in wanted}
     return np.array(sorted(codes - {-1}), np.intp)
 
 
-def _place_among(keys: pa.Array, key: object) -> int:
+def place_among(keys: pa.Array, key: object) -> int:
     """The code of a key among these, -1 if it is none of them."""
     try:
         return int(keys.index(pa.scalar(key, keys.type)).as_py())

@@ -20,7 +20,6 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.engine.processor_run import without_null_values
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.records.batch import ChosenFrom, RecordBatch, is_spark_frame
-from sessionkit.records.keys import code_of_key
 from sessionkit.records.source import Source
 from sessionkit.trace.loops import stream_times
 from sessionkit.trace.slots import NO_REJECTIONS
@@ -119,15 +118,11 @@ def named_keys(source: Source, keys: Iterable[Any]) -> list[Any]:
     return named
 
 
-def chosen_records(batch: RecordBatch, keys: Iterable[object], windows: WindowKind) -> RecordBatch:
-    """The records of these keys, and the ticks that they need.
-
-    Raises:
-        UnknownRecord: the batch holds no such key.
-    """
-    codes = np.unique([code_of_key(batch.keys, key) for key in keys]).astype(np.intp)
+def chosen_records(batch: RecordBatch, codes: Iterable[int], windows: WindowKind) -> RecordBatch:
+    """The records of the keys with these codes, and the ticks that they need."""
+    keys = np.unique(np.array([*codes], np.intp))
     batch = batch if windows.takes_null_values else without_null_values(batch)
-    return records_of_keys(batch, codes, rows_of_keys(batch, codes, windows))
+    return records_of_keys(batch, keys, rows_of_keys(batch, keys, windows))
 
 
 def rows_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], windows: WindowKind) -> Rows:
