@@ -255,6 +255,7 @@ class Lists:
         self._place[: self._base] = np.arange(self._base) - np.repeat(begin, self._length)
         self._values: list[npt.NDArray[np.int64]] | None = None  # places of the links' values, once there are touches
         self._links = self._base
+        self._has_long_ways = False  # some windows were absorbed since the ways were shortened
 
     def grow(self, windows: int) -> None:
         self._length = _enlarged(self._length, windows, 0)
@@ -275,10 +276,13 @@ class Lists:
     def _fold(self, window: Rows, merges: Merges, first: int) -> None:
         here = slice(first, first + len(window))
         self._window[here] = window
+        self._has_long_ways |= len(merges.at) > 0
         loops.fold_lists(self._window[here], merges, self._length, self._into, self._behind, self._place[here])
 
     def at(self, rows: Rows) -> pa.Array:
-        loops.shorten_ways(self._into, self._behind)
+        if self._has_long_ways:
+            loops.shorten_ways(self._into, self._behind)
+            self._has_long_ways = False
         ends, links = loops.listed(np.asarray(rows), self._length, self._into, self._behind, self._window, self._place)
         values = links if self._values is None else np.concatenate(self._values)[links]
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), self._pool.take(pa.array(values)))
