@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, TICK
+from sessionkit.base.columns.arrays import arrow_array, is_null, numpy_array
+from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VALUE, TICK
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import ResultForm
@@ -152,6 +153,23 @@ class RecordBatch:
         return implicit_offsets(self.partition, first.copy())
 
 
+def without_null_values(batch: RecordBatch) -> RecordBatch:
+    """The batch with the records marked that have no value in any of their columns, as sliding windows drop them."""
+    if not batch.values:
+        return batch
+    null = np.ones(len(batch), np.bool_)
+    for column in batch.values.values():
+        if isinstance(column, pa.Array):
+            null &= is_null(column)
+        else:
+            null &= np.array([value is None for value in column.to_pylist()], np.bool_)
+    if not null.any():
+        return batch
+    rejected = np.zeros(len(batch), np.uint8) if batch.rejected is None else batch.rejected.copy()
+    rejected[null & (rejected == 0)] = NULL_VALUE
+    return batch.replace(rejected=rejected)
+
+
 def is_spark_frame(data: Any) -> bool:
     """True for a DataFrame of Spark, told without loading it."""
     return type(data).__module__.startswith("pyspark.")
@@ -195,7 +213,7 @@ def batch_of(
 def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], frame: FrameKind) -> RecordBatch:
     table = plain_table(_with_coded_views(opened.table, source.keys))
     if source.sort is True:
-        table = table.take(pa.array(_by_offset(table, source)))
+        table = table.take(arrow_array(_by_offset(table, source)))
     (timestamp_ms, bad_time, named), (keys, key) = side_by_side(
         lambda: (
             *to_milliseconds(table[source.timestamp], source),
@@ -267,7 +285,7 @@ def arrival_order(table: pa.Table, source: Source, timestamp_ms: npt.NDArray[np.
 
 def _by_offset(table: pa.Table, source: Source) -> npt.NDArray[np.intp]:
     order = [(name, "ascending") for name in (source.partition, source.offset) if name is not None]
-    return np.asarray(pc.sort_indices(table, sort_keys=order), np.intp)
+    return numpy_array(pc.sort_indices(table, sort_keys=order)).astype(np.intp)
 
 
 def order_remarks(batch: RecordBatch, source: Source) -> list[str]:
@@ -294,7 +312,7 @@ def taken(column: pa.Array | PythonObjects, order: npt.NDArray[np.intp]) -> pa.A
     if isinstance(column, PythonObjects):
         objects = column.to_pylist()
         return PythonObjects([objects[row] for row in order.tolist()])
-    return column.take(pa.array(order))
+    return column.take(arrow_array(order))
 
 
 def _value_column(column: pa.ChunkedArray, name: str, objects: list[Any] | None) -> pa.Array | PythonObjects:
@@ -319,7 +337,7 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.i
             problem(f"{what} column {name!r} has missing values", f"{column.null_count} (rows {rows})", want)
         )
     try:
-        numbers: npt.NDArray[np.int64] = (column.cast(pa.int64()) if column.type == pa.uint64() else column).to_numpy()
+        numbers = numpy_array(column.cast(pa.int64()) if column.type == pa.uint64() else column)
     except pa.ArrowInvalid as error:
         got = shorten(error, 120)
         raise InvalidData(

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations.contract import Aggregation
+from sessionkit.base.columns.arrays import repeated
 from sessionkit.base.columns.named import Column, joined, taken
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import plural
@@ -116,7 +117,7 @@ class Suppressor:
         shown = taken(columns, row)
         shown["offset"] = np.asarray(columns["offset"])[after]
         if self._settings.is_final:
-            shown["what"] = pa.array(["final"] * len(row), pa.string())
+            shown["what"] = repeated("final", len(row))
         return shown
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.calls import not_offered
+from sessionkit.base.columns.arrays import repeated
 from sessionkit.base.columns.named import Column, joined, taken
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import key_name, plural
@@ -269,7 +270,7 @@ def _pending_columns(
     return {
         "offset": np.repeat(newest if len(newest) else np.array([-1]), len(rows)),
         "timestamp_ms": place.timestamp_ms[rows],
-        "what": pa.array(["pending"] * len(rows), pa.string()),
+        "what": repeated("pending", len(rows)),
     }
 
 

@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.columns.arrays import arrow_array
+
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 
 
 def taken(columns: Mapping[str, Column], rows: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
     """The columns with these rows."""
-    return {name: c[rows] if isinstance(c, np.ndarray) else c.take(pa.array(rows)) for name, c in columns.items()}
+    return {name: c[rows] if isinstance(c, np.ndarray) else c.take(arrow_array(rows)) for name, c in columns.items()}
 
 
 def joined(first: Mapping[str, Column], second: Mapping[str, Column]) -> dict[str, Column]:

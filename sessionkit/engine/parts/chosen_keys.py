@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 
 from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.engine.processor_run import without_null_values
 from sessionkit.errors import InvalidArgument, problem, shorten
-from sessionkit.records.batch import ChosenFrom, RecordBatch, is_spark_frame
+from sessionkit.records.batch import ChosenFrom, RecordBatch, is_spark_frame, without_null_values
 from sessionkit.records.source import Source
 from sessionkit.trace.loops import stream_times
 from sessionkit.trace.slots import NO_REJECTIONS
