@@ -67,10 +67,12 @@ class _Cache(caching.FunctionCache):
     """
 
     _impl_class = _Places
+    counts_references = True  # of the arrays that the loop makes
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            rtsys.initialize(target_context)  # the counts of references that arrays have
+            if self.counts_references:
+                rtsys.initialize(target_context)  # which compiles what counts them
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
         except Exception:  # a file that was cut off, or may not be read: numba raises whatever its decoder raises
@@ -93,7 +95,9 @@ class _Cache(caching.FunctionCache):
 
 def _kept(loop: Loop) -> Loop:
     if hasattr(loop, "enable_caching"):  # not where numba's compiler is switched off
-        loop._cache = _Cache(loop.py_func)  # type: ignore[attr-defined]
+        cache = _Cache(loop.py_func)  # type: ignore[attr-defined]
+        cache.counts_references = loop.targetoptions.get("_nrt", True)  # type: ignore[attr-defined]
+        loop._cache = cache  # type: ignore[attr-defined]
     return loop
 
 

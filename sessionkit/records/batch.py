@@ -367,8 +367,8 @@ def _partition_codes(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32],
     codes, seen = partition_codes(numbers, max(SMALL_PARTITION_NUMBER, len(numbers)))
     if len(codes):
         return codes, seen
-    seen, codes = np.unique(numbers, return_inverse=True)
-    return codes.astype(np.int32), seen.astype(np.int64)
+    seen, places = np.unique(numbers, return_inverse=True)
+    return places.astype(np.int32), seen.astype(np.int64)
 
 
 def _offsets(
