@@ -1,4 +1,4 @@
-"""`group_by_key`: the start of a plan."""
+"""`group_by_key`: the start of a plan; and what a function takes that asks for a plan and its records."""
 
 from __future__ import annotations
 
@@ -67,3 +67,17 @@ def group_by_key(
     idle: dict[str, Any] = {"arrival": arrival, "idle_after": idle_code(idle_after)}
     read: dict[str, Any] = {"unit": unit, "on_bad_time": on_bad_time, "types": pairs(types)}
     return Plan(Source(keys=keys, sep=sep, timestamp=timestamp, **clock, **place, **idle, **read))
+
+
+def plan_and_data(plan: Any, data: Any, call: str) -> tuple[Plan, Any]:
+    """The two that `sk.<call>(plan, data)` takes, also where they were given the other way round.
+
+    Raises:
+        InvalidArgument: neither is a plan, or both are.
+    """
+    if isinstance(data, Plan) and not isinstance(plan, Plan):
+        plan, data = data, plan
+    if not isinstance(plan, Plan) or isinstance(data, Plan):
+        got = f"{type(plan).__name__} and {type(data).__name__}"
+        raise InvalidArgument(problem(f"sk.{call} takes a plan and its records", got, f"sk.{call}(plan, data)"))
+    return plan, data

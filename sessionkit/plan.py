@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.aggregations.contract import Aggregation, columns_read
@@ -13,15 +13,13 @@ from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.durations import Duration, as_duration, show_duration
 from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
 from sessionkit.engine.commit import commit
-from sessionkit.engine.deployment import Caching, Clock, Deployment, deployment
 from sessionkit.engine.kernel_run import run_kernel
-from sessionkit.engine.parts.chosen_keys import checked_keys, chosen_records
 from sessionkit.engine.parts.idle_partitions import with_idle_ticks
-from sessionkit.engine.processor_run import memory_store, run_processor, without_null_values
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.exports.methods import Exports
-from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records
+from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records, without_null_values
 from sessionkit.records.frames import FrameKind, checked_frame
+from sessionkit.records.keys import code_of_key
 from sessionkit.records.source import Source, check_not_idle
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES, RULES, PlanStore, TaskStore
@@ -30,6 +28,9 @@ from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.registry import such_as
 from sessionkit.suppression.settings import Suppression, suppression
 from sessionkit.windows.contract import WINDOW_KINDS, WindowKind, changed_windows
+
+if TYPE_CHECKING:
+    from sessionkit.engine.deployment import Caching, Clock, Deployment
 
 
 @not_offered(
@@ -182,7 +183,7 @@ class Plan(Exports):
         options = (commit_every, emit_interval, wall_clock)
         only_kafka = bool(caching) or any(option is not None for option in options)
         self._check_run(data, parallelism, rules, store, only_kafka=only_kafka)
-        named = None if keys is None else checked_keys(self.source, keys, data, self._needs_all_keys(rules, store))
+        named = None if keys is None else self._checked_keys(keys, data, rules, store)
         frame = checked_frame(frame, on_spark=is_spark_frame(data))
         if is_spark_frame(data):
             from sessionkit.spark.batch_run import start
@@ -192,20 +193,31 @@ class Plan(Exports):
         batch = self._read(data, frame, named)
         if rules != "kafka":
             return self.run_batch(batch, store=store, retention_ms=retention_ms, trace=trace)
-        return self.run_deployed(batch, store, deployment(self.strategy, retention_ms, caching, *options, len(batch)))
+        return self.run_deployed(batch, store, self._deployment(retention_ms, caching, *options, len(batch)))
 
-    def _needs_all_keys(self, rules: str, store: object) -> list[str]:
-        """What was asked for that is the same for all keys."""
+    def _deployment(self, retention_ms: int, caching: Caching, *options: Any) -> Deployment:
+        from sessionkit.engine.deployment import deployment  # most runs need none
+
+        return deployment(self.strategy, retention_ms, caching, *options)
+
+    def _checked_keys(self, keys: Iterable[Any], data: Any, rules: str, store: object) -> list[Any]:
+        from sessionkit.engine.parts.chosen_keys import checked_keys
+
         asked = {
             "store=": store is not None,
             'rules="kafka"': rules == "kafka",
             "suppress": self.suppression is not None,
         }
-        return [name for name, is_given in asked.items() if is_given]
+        return checked_keys(self.source, keys, data, [name for name, is_given in asked.items() if is_given])
 
     def _read(self, data: Any, frame: FrameKind | None, keys: list[Any] | None) -> RecordBatch:
         batch = read_records(data, self.source, self.value_columns(), frame=frame)
-        return batch if keys is None else chosen_records(batch, keys, self.complete_windows)
+        if keys is None:
+            return batch
+        from sessionkit.engine.parts.chosen_keys import chosen_records
+
+        codes = [code_of_key(batch.keys, key) for key in keys]
+        return chosen_records(batch, codes, self.complete_windows)
 
     def run_batch(
         self,
@@ -219,6 +231,8 @@ class Plan(Exports):
         windows = self.complete_windows
         retention_ms = windows.retention_ms(None) if retention_ms is None else retention_ms
         if self.suppression is not None and self.suppression.most_bytes is not None:  # bytes count result by result
+            from sessionkit.engine.deployment import Deployment
+
             how = Deployment(retention_ms=retention_ms, emit=self.strategy, kafka=False)
             return self.run_deployed(batch, None, how)
         batch = batch if windows.takes_null_values else without_null_values(batch)
@@ -236,6 +250,8 @@ class Plan(Exports):
 
     def run_deployed(self, batch: RecordBatch, store: TaskStore | None, how: Deployment) -> Run:
         """What `run` does with records that have already been read, under Kafka's rules."""
+        from sessionkit.engine.processor_run import memory_store, run_processor
+
         windows, named = self.complete_windows, dict(self.aggregations)
         batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
@@ -366,20 +382,6 @@ class Plan(Exports):
 
     def _repr_html_(self) -> str:
         return html_block(f"<pre>{escape_html(self)}</pre>")
-
-
-def plan_and_data(plan: Any, data: Any, call: str) -> tuple[Plan, Any]:
-    """The two that `sk.<call>(plan, data)` takes, also where they were given the other way round.
-
-    Raises:
-        InvalidArgument: neither is a plan, or both are.
-    """
-    if isinstance(data, Plan) and not isinstance(plan, Plan):
-        plan, data = data, plan
-    if not isinstance(plan, Plan) or isinstance(data, Plan):
-        got = f"{type(plan).__name__} and {type(data).__name__}"
-        raise InvalidArgument(problem(f"sk.{call} takes a plan and its records", got, f"sk.{call}(plan, data)"))
-    return plan, data
 
 
 def _check_parallelism(parallelism: str, data: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,25 +16,21 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import Moment, Timezone, moment_ms
 from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
-from sessionkit.engine.processor_run import Deployed
 from sessionkit.errors import InvalidArgument, NotKept, problem, shorten
 from sessionkit.records.batch import order_remarks
 from sessionkit.stores.contract import Store
 from sessionkit.views import tables
 from sessionkit.views.charts.methods import Pictures
-from sessionkit.views.comparison import Comparison, compare
 from sessionkit.views.downstream import Downstream
-from sessionkit.views.dropped import dropped_table
-from sessionkit.views.explain.decision import explain_decision
-from sessionkit.views.explain.life import explain_life
-from sessionkit.views.explain.record import MANY_LATE, Explanation, far_ahead
-from sessionkit.views.kafka_metrics import kafka_metrics
-from sessionkit.views.membership.assignment import assign
-from sessionkit.views.membership.lineage import Lineage, lineage_of
-from sessionkit.views.membership.merges import TIMES_OF_MERGES, merges_table
-from sessionkit.views.over_time import Latency, OpenWindows
-from sessionkit.views.words import idle_remarks
 from sessionkit.windows.contract import WindowKind
+
+# each view is loaded when it is first asked for: most runs are asked for their table alone
+if TYPE_CHECKING:
+    from sessionkit.engine.processor_run import Deployed
+    from sessionkit.views.comparison import Comparison
+    from sessionkit.views.explain.record import Explanation
+    from sessionkit.views.membership.lineage import Lineage
+    from sessionkit.views.over_time import Latency, OpenWindows
 
 
 @not_offered("all_lanes", "changelog_columns", "deployed", "outcome", "store", "table_columns")
@@ -107,6 +103,8 @@ class Run(Downstream, Pictures):
             >>> waves.run(flights).dropped(missing_grace=False)["reason"].value_counts().to_dict()
             {'late': 955}
         """
+        from sessionkit.views.dropped import dropped_table
+
         table = dropped_table(self.trace, self._windows, missing_grace=missing_grace)
         return tables.frame_of(table, self.outcome.batch)
 
@@ -137,6 +135,8 @@ class Run(Downstream, Pictures):
             >>> plan.run(monday).assign(monday)["session_id"].tolist()
             [0, 0, 1]
         """
+        from sessionkit.views.membership.assignment import assign
+
         return assign(data, self.trace, self._windows, self.plan.source)
 
     def merges(self) -> Any:
@@ -153,6 +153,8 @@ class Run(Downstream, Pictures):
             >>> merge["key"], int(merge["window_start_ms"])
             ('EV@EWR', 1372668720000)
         """
+        from sessionkit.views.membership.merges import TIMES_OF_MERGES, merges_table
+
         return tables.frame_of(merges_table(self.trace), self.outcome.batch, TIMES_OF_MERGES)
 
     def metrics(self) -> dict[str, int]:
@@ -184,6 +186,8 @@ class Run(Downstream, Pictures):
             >>> plan.run(monday).kafka_metrics()["name"].tolist()
             ['dropped-records-total', 'dropped-records-rate']
         """
+        from sessionkit.views.kafka_metrics import kafka_metrics
+
         finals = np.asarray(self._changelog["partition"] if self.plan.strategy == "on_window_close" else [])
         return tables.frame_of(kafka_metrics(self.trace, finals, self.deployed, level), self.outcome.batch)
 
@@ -238,7 +242,11 @@ class Run(Downstream, Pictures):
             want = "offset= alone, or key= and window_start="
             raise InvalidArgument(problem("explain takes a record or a window", got, want))
         if offset is None:
+            from sessionkit.views.explain.life import explain_life
+
             return explain_life(trace, self._windows, self._key(key), int(start_ms or 0), partition)
+        from sessionkit.views.explain.decision import explain_decision
+
         return explain_decision(trace, self._windows, trace.index_of(offset, partition))
 
     @called_as('run.lineage("ada", "2024-07-01 00:10")')
@@ -263,6 +271,8 @@ class Run(Downstream, Pictures):
             >>> print(str(run.lineage(merge["key"], merge["window_start_ms"])).splitlines()[0])
             Session of key EV@EWR, 2013-07-01 08:52:00 to 2013-07-01 13:18:00: 28 records
         """
+        from sessionkit.views.membership.lineage import lineage_of
+
         start_ms = self._moment_ms("lineage", "window_start", window_start, "window_start_ms", window_start_ms)
         if start_ms is None:
             want = 'run.lineage("ada", "2024-07-01 00:10")'
@@ -276,6 +286,8 @@ class Run(Downstream, Pictures):
             >>> print(waves.run(flights).latency().words()[1])
             7 sessions are still open: nothing has closed them.
         """
+        from sessionkit.views.over_time import Latency
+
         return Latency(self.trace, self._windows)
 
     def open_windows(self) -> OpenWindows:
@@ -285,6 +297,8 @@ class Run(Downstream, Pictures):
             >>> plan.run(monday).open_windows().most
             2
         """
+        from sessionkit.views.over_time import OpenWindows
+
         return OpenWindows(self.trace, self._windows)
 
     @called_as("run.compare(other_run)")
@@ -297,6 +311,8 @@ class Run(Downstream, Pictures):
             >>> print(*waves.run(flights).compare(waves.with_windows(grace="1h").run(flights)).words()[:1])
             From gap 1 h, grace 30 min to gap 1 h, grace 1 h: 391 records gained, 0 lost.
         """
+        from sessionkit.views.comparison import compare
+
         return compare(self, other)
 
     @property
@@ -323,6 +339,9 @@ class Run(Downstream, Pictures):
 
         Also which partitions were idle, and that the rule that moved them on is none of Kafka's.
         """
+        from sessionkit.views.explain.record import MANY_LATE, far_ahead
+        from sessionkit.views.words import idle_remarks
+
         batch = self.outcome.batch
         types = {name: column.type for name, column in batch.values.items()}
         floats = decimal_remarks(self.plan.aggregations, types)

@@ -9,9 +9,8 @@ from sessionkit.base.decisions import LATE
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
 from sessionkit.engine.parts.idle_partitions import with_idle_ticks
-from sessionkit.engine.processor_run import without_null_values
 from sessionkit.plan import Plan
-from sessionkit.records.batch import RecordBatch, read_records
+from sessionkit.records.batch import RecordBatch, read_records, without_null_values
 from sessionkit.windows.contract import WindowKind
 
 

@@ -15,7 +15,8 @@ from sessionkit.base.calls import called_as
 from sessionkit.base.durations import MAX_DURATION_MS, show_duration
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.plan import Plan, plan_and_data
+from sessionkit.grouping import plan_and_data
+from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.views.html import picture_bundle
 from sessionkit.views.loops import decades

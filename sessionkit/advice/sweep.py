@@ -17,7 +17,8 @@ from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration, length_ms, show_duration
 from sessionkit.base.text import percent
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.plan import Plan, plan_and_data
+from sessionkit.grouping import plan_and_data
+from sessionkit.plan import Plan
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.frames import FrameKind, to_frame
 from sessionkit.views.html import picture_bundle

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from sessionkit.aggregations import fold_loops as loops
 from sessionkit.aggregations import touch_loops
+from sessionkit.base.columns.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.compiled import NOTHING
 from sessionkit.errors import NumberOverflow, problem
 from sessionkit.trace.trace import Merges
@@ -67,13 +68,13 @@ class Accumulator(Protocol):
 
 
 def _valid(column: pa.Array) -> npt.NDArray[np.bool_]:
-    return np.asarray(column.is_valid()) if column.null_count else EVERY
+    return ~is_null(column) if column.null_count else EVERY
 
 
 def _numbers(column: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
     # a float takes the nearest of a large integer, as Python's addition does; an integer must fit
     column = column if column.type == kind else column.cast(kind, safe=not pa.types.is_floating(kind))
-    return column.fill_null(0).to_numpy(zero_copy_only=False) if column.null_count else column.to_numpy()
+    return numpy_array(column)
 
 
 def _enlarged(old: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
@@ -138,13 +139,13 @@ class Total:
 
     def running_touches(self, touches: Touches) -> pa.Array:
         if self._values is None:
-            return pa.array(running_count(touches, self._valid, self._loaded))
+            return arrow_array(running_count(touches, self._valid, self._loaded))
         if self._loop is loops.fold_float_sum:
-            return pa.array(running_float_sum(touches, self._values, self._valid, self._loaded))
+            return arrow_array(running_float_sum(touches, self._values, self._valid, self._loaded))
         out, failed = running_int_sum(touches, self._values, self._valid, self._loaded)
         if failed >= 0:
             self._refuse(failed)
-        return pa.array(out)
+        return arrow_array(out)
 
     @staticmethod
     def _refuse(record: int) -> None:
@@ -152,13 +153,13 @@ class Total:
         raise NumberOverflow(problem("an integer sum does not fit into 64 bits", f"record {record}", want))
 
     def at(self, rows: Rows) -> pa.Array:
-        return pa.array(self._total[rows])
+        return arrow_array(self._total[rows])
 
     def running(self, window: Rows, merges: Merges) -> pa.Array:
         total = _enlarged(self._loaded.copy(), len(self._total), 0)
         out = np.zeros(len(window), total.dtype)
         self._fold(window, merges, 0, total, out)
-        return pa.array(out)
+        return arrow_array(out)
 
 
 class Position:
@@ -170,7 +171,7 @@ class Position:
         self._word = loop
         self._values = _comparable(self._pool) if loop in ("min", "max") else None
         self._valid = _valid(self._pool)
-        self._loaded = np.where(np.asarray(loaded.is_valid()), np.arange(len(loaded)), NOTHING)
+        self._loaded = np.where(is_null(loaded), NOTHING, np.arange(len(loaded)))
         self._best = self._loaded.copy()
 
     def grow(self, windows: int) -> None:
@@ -213,7 +214,7 @@ class Position:
         return self._take(running_position(touches, self._base, self._valid, self._word == "last", self._loaded))
 
     def _take(self, positions: npt.NDArray[np.int64]) -> pa.Array:
-        return self._pool.take(pa.array(positions, mask=positions == NOTHING))
+        return self._pool.take(arrow_array(positions, positions == NOTHING))
 
     def at(self, rows: Rows) -> pa.Array:
         return self._take(self._best[rows])
@@ -229,7 +230,7 @@ def _comparable(pool: pa.Array) -> npt.NDArray[Any]:
     if pa.types.is_floating(pool.type):
         return _numbers(pool, pa.float64())
     if pa.types.is_decimal(pool.type):  # as exact as they are: their places in order
-        return pc.rank(pool, tiebreaker="dense").to_numpy().astype(np.int64)
+        return numpy_array(pc.rank(pool, tiebreaker="dense")).astype(np.int64)
     if pa.types.is_temporal(pool.type):
         pool = pool.view(pa.int32() if pool.type.bit_width == 32 else pa.int64())
     return _numbers(pool, pa.int64())
@@ -246,7 +247,7 @@ class Lists:
         flat = loaded.flatten() if len(loaded) else column.slice(0, 0)
         self._pool = pa.concat_arrays([flat.cast(column.type), column])
         self._base = len(flat)
-        self._length = np.asarray(pc.list_value_length(loaded).fill_null(0), np.int64)
+        self._length = numpy_array(pc.list_value_length(loaded)).astype(np.int64)
         self._into, self._behind = np.full(len(loaded), NOTHING, np.int64), np.zeros(len(loaded), np.int64)
         begin = np.cumsum(self._length) - self._length
         self._window = np.full(len(self._pool), NOTHING, np.int32)
@@ -255,6 +256,7 @@ class Lists:
         self._place[: self._base] = np.arange(self._base) - np.repeat(begin, self._length)
         self._values: list[npt.NDArray[np.int64]] | None = None  # places of the links' values, once there are touches
         self._links = self._base
+        self._has_long_ways = False  # some windows were absorbed since the ways were shortened
 
     def grow(self, windows: int) -> None:
         self._length = _enlarged(self._length, windows, 0)
@@ -275,13 +277,16 @@ class Lists:
     def _fold(self, window: Rows, merges: Merges, first: int) -> None:
         here = slice(first, first + len(window))
         self._window[here] = window
+        self._has_long_ways |= len(merges.at) > 0
         loops.fold_lists(self._window[here], merges, self._length, self._into, self._behind, self._place[here])
 
     def at(self, rows: Rows) -> pa.Array:
-        loops.shorten_ways(self._into, self._behind)
+        if self._has_long_ways:
+            loops.shorten_ways(self._into, self._behind)
+            self._has_long_ways = False
         ends, links = loops.listed(np.asarray(rows), self._length, self._into, self._behind, self._window, self._place)
         values = links if self._values is None else np.concatenate(self._values)[links]
-        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), self._pool.take(pa.array(values)))
+        return pa.ListArray.from_arrays(arrow_array(ends).cast(pa.int32()), self._pool.take(arrow_array(values)))
 
     def feed_spans(self, spans: Spans) -> None:
         raise AssertionError("a list is made of touches, see CompiledFold.takes_spans")

@@ -8,12 +8,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from sessionkit.aggregations.accumulators import LoopName
 from sessionkit.aggregations.contract import Aggregation, Aggregator, Initializer, Merger, Part, built_in
 from sessionkit.base.calls import called_as
+from sessionkit.base.columns.arrays import arrow_array, numpy_array
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import is_text
 from sessionkit.errors import InvalidArgument, NumberOverflow, problem, shorten
@@ -160,12 +162,14 @@ def mean(column: str) -> Aggregation:
         result=lambda aggregate: aggregate["sum"] / aggregate["count"] if aggregate["count"] else None,
         built_in="mean",
         parts=(Part("sum", "sum", _as_floats), Part("count", "count_values")),
-        result_column=lambda parts: pc.if_else(
-            pc.equal(parts[1], 0), pa.scalar(None, pa.float64()), pc.divide(parts[0], parts[1].cast(pa.float64()))
-        ),
+        result_column=lambda parts: _means(*map(numpy_array, parts)),
         takes=_is_number,
         wants="a column of numbers",
     )
+
+
+def _means(total: npt.NDArray[np.float64], count: npt.NDArray[np.int64]) -> pa.Array:
+    return arrow_array(np.divide(total, count, out=np.zeros(len(total)), where=count > 0), count == 0)
 
 
 def _without_decimals(column: pa.Array) -> pa.Array:

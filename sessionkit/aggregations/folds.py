@@ -280,7 +280,7 @@ def typed_column(values: list[Any], kind: pa.DataType) -> pa.Array:
         UnsupportedData: a value does not come back from Python as it was.
     """
     try:
-        return pa.array(values, kind)
+        return pa.array(values, kind) if values else pa.nulls(0, kind)
     except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
         want = 'values that survive the way through Python, or rules="sessionkit", which keeps them in Arrow'
         raise UnsupportedData(

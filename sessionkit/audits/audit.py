@@ -25,6 +25,7 @@ from sessionkit.audits.verdicts import (
     Sent,
     WindowId,
     ids_of,
+    result_columns,
     results_of,
     verdict_on,
 )
@@ -34,7 +35,8 @@ from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.process import without_collections
 from sessionkit.engine.deployment import Caching, Deployment, deployment, starts_of, times_of_clock
 from sessionkit.engine.parts.independent_parts import Parts
-from sessionkit.plan import Plan, plan_and_data
+from sessionkit.grouping import plan_and_data
+from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.keys import key_bytes
@@ -94,12 +96,12 @@ class Audit:
 
     def table(self) -> Any:
         """One row per window: bounds, verdict, how often it was sent, how late, the right value, Kafka's value."""
-        return tables.frame_of(self._columns(list(self._verdicts)), self.expected.outcome.batch)
+        return self._frame(list(self._verdicts))
 
     def differences(self) -> Any:
         """The rows of `table()` that are not as they should be."""
         wrong = [id for id, verdict in self._verdicts.items() if verdict != AS_IT_SHOULD]
-        return tables.frame_of(self._columns(wrong), self.expected.outcome.batch)
+        return self._frame(wrong)
 
     @property
     def frame(self) -> FrameKind:
@@ -225,23 +227,10 @@ class Audit:
             return set()
         return ids_of(self.expected, trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
 
-    def _columns(self, ids: list[WindowId]) -> dict[str, Any]:
-        names = list(self.expected.outcome.folds)
-        nothing = (None,) * len(names)
-        expected = [self._expected_results.get(id) for id in ids]
-        kafka = [self._kafka_results.get(id) for id in ids]
-        columns: dict[str, Any] = {
-            "key": [id.key for id in ids],
-            "window_start_ms": np.array([id.start_ms for id in ids], np.int64),
-            "window_end_ms": np.array([id.end_ms for id in ids], np.int64),
-            "verdict": [self._verdicts[id] for id in ids],
-            "sent_count": np.array([0 if sent is None else sent.times for sent in kafka], np.int64),
-            "partition": np.array([id.partition for id in ids], np.int64),
-        }
-        for place, name in enumerate(names):
-            columns[name] = [(nothing if sent is None else sent.value)[place] for sent in expected]
-            columns[f"kafka_{name}"] = [(nothing if sent is None else sent.value)[place] for sent in kafka]
-        return columns
+    def _frame(self, ids: list[WindowId]) -> Any:
+        names, verdicts = list(self.expected.outcome.folds), ("verdict", self._verdicts)
+        columns = result_columns(ids, names, verdicts, self._expected_results, self._kafka_results, "kafka")
+        return tables.frame_of(columns, self.expected.outcome.batch)
 
     @property
     def _waiting_count(self) -> int:

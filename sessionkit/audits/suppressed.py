@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from sessionkit.audits.verdicts import Sent, WindowId, python_list, results_of
+from sessionkit.audits.verdicts import Sent, WindowId, python_list, result_columns, results_of
 from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import BufferFull, InvalidArgument, problem
-from sessionkit.plan import Plan, plan_and_data
+from sessionkit.grouping import plan_and_data
+from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.run import Run
 from sessionkit.views import tables
@@ -117,20 +116,8 @@ class SuppressAudit:
         return TWICE if sent.times > 1 else SAME
 
     def _frame(self, ids: list[WindowId]) -> Any:
-        names = list(self.finals.outcome.folds)
-        nothing = (None,) * len(names)
-        closed, sent = ([each.get(id) for id in ids] for each in (self._closed, self._sent))
-        columns: dict[str, Any] = {
-            "key": [id.key for id in ids],
-            "window_start_ms": np.array([id.start_ms for id in ids], np.int64),
-            "window_end_ms": np.array([id.end_ms for id in ids], np.int64),
-            "reason": [self._reasons[id] for id in ids],
-            "sent_count": np.array([0 if each is None else each.times for each in sent], np.int64),
-            "partition": np.array([id.partition for id in ids], np.int64),
-        }
-        for place, name in enumerate(names):
-            columns[name] = [(nothing if each is None else each.value)[place] for each in closed]
-            columns[f"suppress_{name}"] = [(nothing if each is None else each.value)[place] for each in sent]
+        names, reasons = list(self.finals.outcome.folds), ("reason", self._reasons)
+        columns = result_columns(ids, names, reasons, self._closed, self._sent, "suppress")
         return tables.frame_of(columns, self.finals.outcome.batch)
 
 

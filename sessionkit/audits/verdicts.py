@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -72,6 +73,37 @@ def _take_in(run: Run, results: dict[WindowId, Sent]) -> None:
             before = results.get(id)
             count = before.times + 1 if before is not None and what == "final" else 1
             results[id] = Sent(count, tuple(value), offset)
+
+
+def result_columns(
+    ids: list[WindowId],
+    names: Sequence[str],
+    word: tuple[str, Mapping[WindowId, str]],
+    expected: Mapping[WindowId, Sent],
+    sent: Mapping[WindowId, Sent],
+    prefix: str,
+) -> dict[str, Any]:
+    """A row a window: its bounds, a word on it, how often it was sent, and each result as expected and as sent.
+
+    Args:
+        names: of the results.
+        word: the name of its column, and the word on each window.
+        prefix: stands before the names of the results that were sent.
+    """
+    nothing = (None,) * len(names)
+    wanted, came = ([each.get(id) for id in ids] for each in (expected, sent))
+    columns: dict[str, Any] = {
+        "key": [id.key for id in ids],
+        "window_start_ms": np.array([id.start_ms for id in ids], np.int64),
+        "window_end_ms": np.array([id.end_ms for id in ids], np.int64),
+        word[0]: [word[1][id] for id in ids],
+        "sent_count": np.array([0 if each is None else each.times for each in came], np.int64),
+        "partition": np.array([id.partition for id in ids], np.int64),
+    }
+    for place, name in enumerate(names):
+        columns[name] = [(nothing if each is None else each.value)[place] for each in wanted]
+        columns[f"{prefix}_{name}"] = [(nothing if each is None else each.value)[place] for each in came]
+    return columns
 
 
 def python_list(column: Any) -> list[Any]:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from numba import njit
@@ -68,10 +67,12 @@ class _Cache(caching.FunctionCache):
     """
 
     _impl_class = _Places
+    counts_references = True  # of the arrays that the loop makes
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
-            rtsys.initialize(target_context)  # the counts of references that arrays have
+            if self.counts_references:
+                rtsys.initialize(target_context)  # which compiles what counts them
             with self._guard_against_spurious_io_errors():
                 return self._load_overload(sig, target_context)
         except Exception:  # a file that was cut off, or may not be read: numba raises whatever its decoder raises
@@ -94,26 +95,41 @@ class _Cache(caching.FunctionCache):
 
 def _kept(loop: Loop) -> Loop:
     if hasattr(loop, "enable_caching"):  # not where numba's compiler is switched off
-        loop._cache = _Cache(loop.py_func)  # type: ignore[attr-defined]
+        cache = _Cache(loop.py_func)  # type: ignore[attr-defined]
+        cache.counts_references = loop.targetoptions.get("_nrt", True)  # type: ignore[attr-defined]
+        loop._cache = cache  # type: ignore[attr-defined]
     return loop
 
 
 @cache
 def _tell_not_kept(reason: str) -> None:
     said = (
-        f"sessionkit cannot keep its compiled loops ({reason}): each process compiles them again, about 10 seconds for "
-        "each kind of window; set NUMBA_CACHE_DIR to a folder that can be written to"
+        f"sessionkit cannot keep its compiled loops ({reason}): each process compiles them again, which takes several "
+        "seconds for each kind of window; set NUMBA_CACHE_DIR to a folder that can be written to"
     )
     print(said, file=sys.stderr, flush=True)
 
 
 @cache
-def announce_compiling(function: Loop) -> None:
-    """Says so once, on stderr, when `function` has never been compiled on this machine and the first run will do it."""
-    stats = getattr(function, "stats", None)  # none where numba's compiler is switched off
-    if stats is not None and not any(Path(stats.cache_path).glob(f"*.{function.__name__}-*.nbi")):
-        once = "" if _tell_not_kept.cache_info().currsize else " (only this once)"
-        print(f"sessionkit compiles its loops{once}: about 10 seconds …", file=sys.stderr, flush=True)
+def announce_compiling(function: Loop, windows: str) -> None:
+    """Says so on stderr, once, if `function` is not compiled yet: then a first run over these windows compiles it.
+
+    It names no number of seconds: where it was measured, sessions and time windows took 3 to 4 s of processor time and
+    sliding windows 10 to 13 s, and a machine that is busy takes several times as long.
+    """
+    if not hasattr(function, "_cache") or function.signatures or _is_kept(function):  # type: ignore[attr-defined]
+        return
+    once = "" if _tell_not_kept.cache_info().currsize else ", once on this machine"
+    said = f"sessionkit compiles its loops for {windows}{once}: this takes several seconds …"
+    print(said, file=sys.stderr, flush=True)
+
+
+def _is_kept(function: Any) -> bool:
+    """True if a file holds the compiled loop, as it is now: of another version it is compiled anew."""
+    try:
+        return bool(function._cache._cache_file._load_index())
+    except Exception:  # a file that was cut off, or may not be read, as in `load_overload`
+        return False
 
 
 NOTHING = -1  # no position: the window has no value yet

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.columns.arrays import as_arrow, texts
 from sessionkit.base.moments import zone_of
 from sessionkit.errors import NumberOverflow, UnsupportedData, problem, shorten
 
@@ -78,9 +79,9 @@ class ResultForm:
         found: dict[str, Any] = {}
         for name, column in columns.items():
             if name == "key":
-                found.update(self._key_columns(_arrow(column)))
+                found.update(self._key_columns(as_arrow(column)))
             elif name in times:
-                found[times[name]] = timestamps(_arrow(column), times[name], self.timezone)
+                found[times[name]] = timestamps(as_arrow(column), times[name], self.timezone)
             else:
                 found[name] = column
         return found
@@ -103,13 +104,9 @@ class ResultForm:
         parts = [text.split(str(self.sep), len(self.keys) - 1) for text in coded.dictionary.to_pylist()]
         found = {}
         for place, (name, kind) in enumerate(self.keys):
-            part = pa.array([each[place] if place < len(each) else None for each in parts], pa.large_string())
+            part = texts([each[place] if place < len(each) else None for each in parts], large=True)
             found[shown_key(name)] = _typed(part, kind, name).take(coded.indices)
         return found
-
-
-def _arrow(column: Any) -> pa.Array | pa.ChunkedArray:
-    return column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
 
 
 def _typed(column: pa.Array | pa.ChunkedArray, kind: pa.DataType, name: str) -> pa.Array | pa.ChunkedArray:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import function_failed, record_values, typed_column, value_column
-from sessionkit.base.decisions import NULL_VALUE, TICK
+from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import as_duration, check_reach
 from sessionkit.base.process import without_collections
 from sessionkit.engine.deployment import Deployment
@@ -372,20 +372,3 @@ def _folds(run: _ProcessorRun, recorder: SessionRecorder | WindowRecorder, loade
 
 def _named(aggregate: Any, name: str) -> Any:
     return None if aggregate is None else aggregate[name]
-
-
-def without_null_values(batch: RecordBatch) -> RecordBatch:
-    """The batch with the records marked that have no value in any of their columns, as sliding windows drop them."""
-    if not batch.values:
-        return batch
-    null = np.ones(len(batch), np.bool_)
-    for column in batch.values.values():
-        if isinstance(column, pa.Array):
-            null &= ~np.asarray(column.is_valid())
-        else:
-            null &= np.array([value is None for value in column.to_pylist()], np.bool_)
-    if not null.any():
-        return batch
-    rejected = np.zeros(len(batch), np.uint8) if batch.rejected is None else batch.rejected.copy()
-    rejected[null & (rejected == 0)] = NULL_VALUE
-    return batch.replace(rejected=rejected)

@@ -27,7 +27,7 @@ class WindowRun:
         """No windows, as columns."""
         none = np.empty(0, np.int64)
         aggregates = {name: np.empty(0, object) for name in names}
-        return FixedColumns(pa.array([], key_type), none, none, none, none, none, aggregates)
+        return FixedColumns(pa.nulls(0, key_type), none, none, none, none, none, aggregates)
 
     def loads_before_ms(self, stream_time_ms: Times) -> Times:
         """The start before which all windows are loaded, as they become final at this stream time."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from sessionkit.base.durations import Duration
-from sessionkit.exports.export import Export
-from sessionkit.exports.flink import FLINK, to_flink_sql
-from sessionkit.exports.java import JAVA, to_java
-from sessionkit.exports.ksql import KSQL, to_ksql
-from sessionkit.exports.request import Exportable, request_of
-from sessionkit.exports.spark_code import SPARK, to_spark
+# each language is loaded when it is first asked for: few plans are ever written for another system
+if TYPE_CHECKING:
+    from sessionkit.base.durations import Duration
+    from sessionkit.exports.export import Export
+    from sessionkit.exports.request import Exportable
 
 
 class Exports:
@@ -46,6 +45,9 @@ class Exports:
             >>> print(plan.to_java().code.partition("windowedBy(")[2].splitlines()[0])
             SessionWindows.ofInactivityGapAndGrace(Duration.ofSeconds(30), Duration.ofSeconds(10)))
         """
+        from sessionkit.exports.java import JAVA, to_java
+        from sessionkit.exports.request import request_of
+
         request = request_of(JAVA, self, types, key_type, timestamp, input_topic, output_topic)
         return to_java(request, class_name=class_name, store=store, retention=retention)
 
@@ -65,6 +67,9 @@ class Exports:
             >>> print(plan.to_ksql().code.partition("WINDOW ")[2].splitlines()[0])
             SESSION (30 SECONDS, RETENTION 40001 MILLISECONDS, GRACE PERIOD 10 SECONDS)
         """
+        from sessionkit.exports.ksql import KSQL, to_ksql
+        from sessionkit.exports.request import request_of
+
         return to_ksql(
             request_of(KSQL, self, types, key_type, timestamp, input_topic, output_topic), retention=retention
         )
@@ -84,6 +89,9 @@ class Exports:
             >>> "SESSION(TABLE `records` PARTITION BY `key`" in plan.to_flink_sql().code
             True
         """
+        from sessionkit.exports.flink import FLINK, to_flink_sql
+        from sessionkit.exports.request import request_of
+
         return to_flink_sql(request_of(FLINK, self, types, key_type, timestamp, input_topic, output_topic))
 
     def to_spark(
@@ -101,4 +109,7 @@ class Exports:
             >>> 'F.session_window("event_time", "30 seconds")' in plan.to_spark().code
             True
         """
+        from sessionkit.exports.request import request_of
+        from sessionkit.exports.spark_code import SPARK, to_spark
+
         return to_spark(request_of(SPARK, self, types, key_type, timestamp, input_topic, output_topic))

@@ -14,7 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, TICK
+from sessionkit.base.columns.arrays import arrow_array, is_null, numpy_array
+from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VALUE, TICK
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import ResultForm
@@ -175,6 +176,23 @@ class RecordBatch:
         return implicit_offsets(self.partition, first.copy())
 
 
+def without_null_values(batch: RecordBatch) -> RecordBatch:
+    """The batch with the records marked that have no value in any of their columns, as sliding windows drop them."""
+    if not batch.values:
+        return batch
+    null = np.ones(len(batch), np.bool_)
+    for column in batch.values.values():
+        if isinstance(column, pa.Array):
+            null &= is_null(column)
+        else:
+            null &= np.array([value is None for value in column.to_pylist()], np.bool_)
+    if not null.any():
+        return batch
+    rejected = np.zeros(len(batch), np.uint8) if batch.rejected is None else batch.rejected.copy()
+    rejected[null & (rejected == 0)] = NULL_VALUE
+    return batch.replace(rejected=rejected)
+
+
 def is_spark_frame(data: Any) -> bool:
     """True for a DataFrame of Spark, told without loading it."""
     return type(data).__module__.startswith("pyspark.")
@@ -220,7 +238,7 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
     only_keys = set() if source.sort else {*source.keys} - {source.timestamp, *value_columns}
     table = plain_table(_with_coded_views(opened.table, source.keys), joined_later=only_keys)
     if source.sort is True:
-        table = table.take(pa.array(_by_offset(table, source)))
+        table = table.take(arrow_array(_by_offset(table, source)))
     (timestamp_ms, bad_time, named, values), (keys, key) = side_by_side(
         lambda: (
             *to_milliseconds(table[source.timestamp], source),
@@ -300,7 +318,7 @@ def arrival_order(table: pa.Table, source: Source, timestamp_ms: npt.NDArray[np.
 
 def _by_offset(table: pa.Table, source: Source) -> npt.NDArray[np.intp]:
     order = [(name, "ascending") for name in (source.partition, source.offset) if name is not None]
-    return np.asarray(pc.sort_indices(table, sort_keys=order), np.intp)
+    return numpy_array(pc.sort_indices(table, sort_keys=order)).astype(np.intp)
 
 
 def order_remarks(batch: RecordBatch, source: Source) -> list[str]:
@@ -327,7 +345,7 @@ def taken(column: pa.Array | PythonObjects, order: npt.NDArray[np.intp]) -> pa.A
     if isinstance(column, PythonObjects):
         objects = column.to_pylist()
         return PythonObjects([objects[row] for row in order.tolist()])
-    return column.take(pa.array(order))
+    return column.take(arrow_array(order))
 
 
 def _value_column(column: pa.ChunkedArray, name: str, objects: list[Any] | None) -> pa.Array | PythonObjects:
@@ -352,7 +370,7 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.i
             problem(f"{what} column {name!r} has missing values", f"{column.null_count} (rows {rows})", want)
         )
     try:
-        numbers: npt.NDArray[np.int64] = (column.cast(pa.int64()) if column.type == pa.uint64() else column).to_numpy()
+        numbers = numpy_array(column.cast(pa.int64()) if column.type == pa.uint64() else column)
     except pa.ArrowInvalid as error:
         got = shorten(error, 120)
         raise InvalidData(
@@ -382,8 +400,8 @@ def _partition_codes(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32],
     codes, seen = partition_codes(numbers, max(SMALL_PARTITION_NUMBER, len(numbers)))
     if len(codes):
         return codes, seen
-    seen, codes = np.unique(numbers, return_inverse=True)
-    return codes.astype(np.int32), seen.astype(np.int64)
+    seen, places = np.unique(numbers, return_inverse=True)
+    return places.astype(np.int32), seen.astype(np.int64)
 
 
 def _offsets(

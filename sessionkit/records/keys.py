@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.columns.arrays import arrow_array, numpy_array, texts
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, problem, shorten
 from sessionkit.records.inputs.plain_columns import with_one_dictionary
@@ -51,7 +52,7 @@ def code_of_key(keys: pa.Array, key: object) -> int:
     Raises:
         UnknownRecord: it is none of them.
     """
-    code = _place_among(keys, key)
+    code = place_among(keys, key)
     if code < 0:
         some = ", ".join(repr(shorten(each, 30)) for each in keys[:3].to_pylist())
         want = f"one of {plural(len(keys), 'key')}, such as {some}" if len(keys) else "the run holds no records"
@@ -61,11 +62,11 @@ def code_of_key(keys: pa.Array, key: object) -> int:
 
 def codes_among(keys: pa.Array, wanted: Iterable[object]) -> npt.NDArray[np.intp]:
     """The codes of those of the wanted keys that are among these, rising."""
-    codes = {_place_among(keys, key) for key in wanted}
+    codes = {place_among(keys, key) for key in wanted}
     return np.array(sorted(codes - {-1}), np.intp)
 
 
-def _place_among(keys: pa.Array, key: object) -> int:
+def place_among(keys: pa.Array, key: object) -> int:
     """The code of a key among these, -1 if it is none of them."""
     try:
         return int(keys.index(pa.scalar(key, keys.type)).as_py())
@@ -86,7 +87,7 @@ def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[n
         column = column.dictionary_encode()
     column = with_one_dictionary(column)
     if column.num_chunks == 0:
-        return pa.array([], plain), np.empty(0, np.int32)
+        return pa.nulls(0, plain), np.empty(0, np.int32)
     codes = [_codes(chunk) for chunk in column.chunks]
     keys = column.chunk(0).dictionary
     joined = codes[0] if len(codes) == 1 else np.concatenate(codes)
@@ -102,8 +103,8 @@ def _by_span(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]] 
     lowest, highest = pc.min_max(column).as_py().values()
     if highest - lowest >= SPAN_A_RECORD * len(column):
         return None
-    codes, distinct = codes_by_span(column.to_numpy(), lowest, highest - lowest + 1)
-    return pa.array(distinct), codes
+    codes, distinct = codes_by_span(numpy_array(column), lowest, highest - lowest + 1)
+    return arrow_array(distinct), codes
 
 
 def _whole(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
@@ -145,8 +146,8 @@ def _cast(column: pa.Array | pa.ChunkedArray, plain: pa.DataType, name: str) -> 
 def _codes(chunk: pa.DictionaryArray) -> npt.NDArray[np.int32]:
     indices = chunk.indices
     if indices.null_count:  # unsigned codes have no -1
-        indices = indices.cast(pa.int64()).fill_null(-1)
-    return indices.to_numpy(zero_copy_only=False).astype(np.int32, copy=False)
+        indices = indices.cast(pa.int64())
+    return numpy_array(indices, absent=-1).astype(np.int32, copy=False)
 
 
 def _distinct(keys: pa.Array, codes: npt.NDArray[np.int32]) -> tuple[pa.Array, npt.NDArray[np.int32]]:
@@ -183,7 +184,7 @@ def _check_separator(keys: pa.Array, sep: str, name: str) -> None:
     So "a" + "aa" + "b" and "" + "aa" + "ab", though neither first value holds the separator "aa".
     """
     keys = _as_text(keys)
-    ends = pc.binary_join_element_wise(keys, pa.scalar(sep, keys.type), pa.scalar("", keys.type))
+    ends = pc.binary_join_element_wise(keys, *texts([sep, ""], large=True))
     early = pc.less(pc.find_substring(ends, sep), pc.binary_length(keys))
     if pc.any(early).as_py():
         value = keys[early.index(True).as_py()].as_py()
@@ -198,9 +199,10 @@ def _join(
     keys, more_keys = _as_text(keys), _as_text(more_keys)
     pair = codes.astype(np.int64) * max(len(more_keys), 1) + more_codes
     pair[(codes < 0) | (more_codes < 0)] = -1
-    coded = pa.array(pair, mask=pair < 0).dictionary_encode()
-    left, right = (pa.array(part) for part in np.divmod(coded.dictionary.to_numpy(), max(len(more_keys), 1)))
-    joined = pc.binary_join_element_wise(keys.take(left), more_keys.take(right), pa.scalar(sep, pa.large_string()))
+    coded = arrow_array(pair, pair < 0).dictionary_encode()
+    left, right = (arrow_array(part) for part in np.divmod(numpy_array(coded.dictionary), max(len(more_keys), 1)))
+    separator = texts([sep], large=True)[0]
+    joined = pc.binary_join_element_wise(keys.take(left), more_keys.take(right), separator)
     return joined, _codes(coded)
 
 
@@ -210,10 +212,10 @@ def _numbered(
     """The pairs that occur, numbered by the bytes of the first value and then of the second, and codes of them."""
     first, second = np.append(key_ranks(keys), -1)[codes], np.append(key_ranks(more_keys), -1)[more_codes]
     pair = first * max(len(more_keys), 1) + second
-    coded = pa.array(pair, mask=(codes < 0) | (more_codes < 0)).dictionary_encode()
+    coded = arrow_array(pair, (codes < 0) | (more_codes < 0)).dictionary_encode()
     number = np.empty(len(coded.dictionary), np.int32)
-    number[np.argsort(coded.dictionary.to_numpy())] = np.arange(len(number))
-    return pa.array(np.arange(len(number))), np.append(number, np.int32(-1))[_codes(coded)]
+    number[np.argsort(numpy_array(coded.dictionary))] = np.arange(len(number))
+    return arrow_array(np.arange(len(number))), np.append(number, np.int32(-1))[_codes(coded)]
 
 
 def _as_text(keys: pa.Array) -> pa.Array:
@@ -266,9 +268,9 @@ def key_bytes(key: Any) -> bytes:
 def key_ranks(keys: pa.Array) -> npt.NDArray[np.int64]:
     """Place of each key in the order of its bytes, unsigned, as Kafka's stores sort (negative integers come last)."""
     if pa.types.is_integer(keys.type):
-        order = np.argsort(keys.to_numpy().view(np.uint64))
+        order = np.argsort(numpy_array(keys).view(np.uint64))
     else:
-        order = np.asarray(pc.sort_indices(keys.cast(pa.large_binary())))
+        order = numpy_array(pc.sort_indices(keys.cast(pa.large_binary())))
     ranks = np.empty(len(keys), np.int64)
     ranks[order] = np.arange(len(keys))
     return ranks
@@ -280,5 +282,5 @@ def ranks_of(keys: pa.Array, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int
     used[codes] = True
     some = np.flatnonzero(used)
     ranks = np.empty(len(keys), np.int64)
-    ranks[some] = key_ranks(keys.take(pa.array(some)))
+    ranks[some] = key_ranks(keys.take(arrow_array(some)))
     return ranks[codes]

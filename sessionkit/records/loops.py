@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
-from sessionkit.base.compiled import compiled
+from sessionkit.base.compiled import compiled, compiled_loop
 
 
-@compiled
-def implicit_offsets(partition, following):  # type: ignore[no-untyped-def]
+def implicit_offsets(partition: npt.NDArray[np.int32], following: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Running number of each record within its partition, from `following[partition]` on, which is moved along."""
-    offset = np.empty(partition.shape[0], np.int64)
+    offset = np.empty(len(partition), np.int64)
+    _count_on(partition, following, offset)
+    return offset
+
+
+@compiled_loop
+def _count_on(partition, following, offset):  # type: ignore[no-untyped-def]
     for i in range(partition.shape[0]):
         offset[i] = following[partition[i]]
         following[partition[i]] += 1
-    return offset
 
 
 @compiled
@@ -30,10 +37,16 @@ def steps_back(partition, timestamp_ms, partition_count):  # type: ignore[no-unt
     return found
 
 
-@compiled
-def offsets_rise(partition, offset, partition_count):  # type: ignore[no-untyped-def]
+def offsets_rise(
+    partition: npt.NDArray[np.int32], offset: npt.NDArray[np.int64], partition_count: int
+) -> tuple[int, int]:
     """(row, offset before it) of the first offset that does not rise within its partition; (-1, -1) if all do."""
-    last = np.full(partition_count, -1, np.int64)
+    row, before = _first_not_rising(partition, offset, np.full(partition_count, -1, np.int64))
+    return int(row), int(before)
+
+
+@compiled_loop
+def _first_not_rising(partition, offset, last):  # type: ignore[no-untyped-def]
     for i in range(offset.shape[0]):
         if offset[i] <= last[partition[i]]:
             return i, last[partition[i]]
@@ -41,24 +54,30 @@ def offsets_rise(partition, offset, partition_count):  # type: ignore[no-untyped
     return -1, np.int64(-1)
 
 
-@compiled
-def partition_codes(numbers, most):  # type: ignore[no-untyped-def]
+def partition_codes(
+    numbers: npt.NDArray[np.integer[Any]], most: int
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """(codes, distinct numbers, rising) of small partition numbers; nothing where one is negative or too large."""
-    code_of = np.full(most, -1, np.int32)
+    code_of, seen, codes = np.full(most, -1, np.int32), np.empty(most, np.int64), np.empty(len(numbers), np.int32)
+    known = _code(numbers, most, code_of, seen, codes)
+    return (codes, seen[:known].copy()) if known >= 0 else (codes[:0], seen[:0])
+
+
+@compiled_loop
+def _code(numbers, most, code_of, seen, codes):  # type: ignore[no-untyped-def]
     for i in range(numbers.shape[0]):
         if numbers[i] < 0 or numbers[i] >= most:
-            return np.empty(0, np.int32), np.empty(0, np.int64)
+            return -1
         code_of[numbers[i]] = 0
-    seen, known = np.empty(most, np.int64), 0
+    known = 0
     for number in range(most):
         if code_of[number] == 0:
             seen[known] = number
             code_of[number] = known
             known += 1
-    codes = np.empty(numbers.shape[0], np.int32)
     for i in range(numbers.shape[0]):
         codes[i] = code_of[numbers[i]]
-    return codes, seen[:known].copy()
+    return known
 
 
 @compiled

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.calls import level_of_user
+from sessionkit.base.columns.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import no_such_zone
 from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
@@ -52,11 +53,11 @@ def to_milliseconds(
     else:
         want = "a column of timestamps, dates or ISO 8601 text, or of integers with unit="
         raise UnsupportedData(problem(f"column {name!r} must hold times", column.type, want))
-    missing = np.asarray(column.is_null()) if column.null_count else None
+    missing = is_null(column) if column.null_count else None
     numbers = _as_int64(column, name)
     if missing is None and unit in _FINER and (scaled := _scaled_in_parts(numbers, _FINER[unit])) is not None:
         return scaled, None
-    raw: npt.NDArray[np.int64] = numbers.fill_null(-1).to_numpy() if missing is not None else numbers.to_numpy()
+    raw: npt.NDArray[np.int64] = numpy_array(numbers, absent=-1)
     _refuse_bad(raw, missing, source)
     return _scale(raw, unit), missing if missing is not None else _negative_mask(raw)
 
@@ -130,7 +131,12 @@ def _aware(column: pa.ChunkedArray, source: Source, given: pa.DataType) -> pa.Ch
 
 def _is_known(timezone: str) -> bool:
     try:
-        pc.assume_timezone(pa.array([0], pa.timestamp("s")), timezone, ambiguous="earliest", nonexistent="earliest")
+        pc.assume_timezone(
+            arrow_array(np.zeros(1, np.int64)).cast(pa.timestamp("s")),
+            timezone,
+            ambiguous="earliest",
+            nonexistent="earliest",
+        )
     except pa.ArrowInvalid:
         return False
     return True
@@ -192,7 +198,7 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     if source.unit is None:
         want = 'pass unit="s", "ms", "us" or "ns"'
         raise UnsupportedData(problem(f"column {source.timestamp!r} has plain numbers as times", column.type, want))
-    rows = pa.array(range(0, len(column), max(1, len(column) // _SAMPLE)), pa.int64())
+    rows = arrow_array(np.arange(0, len(column), max(1, len(column) // _SAMPLE)))
     typical = pc.approximate_median(pc.cast(column.take(rows), pa.float64(), safe=False)).as_py()
     fits = [] if typical is None else [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
     if fits and source.unit not in fits:
@@ -230,7 +236,7 @@ def _scaled_in_parts(numbers: pa.ChunkedArray, finer: int) -> npt.NDArray[np.int
     for chunk in numbers.chunks:
         part = scaled[at : at + len(chunk)]
         at += len(chunk)
-        np.floor_divide(chunk.to_numpy(), finer, out=part)
+        np.floor_divide(numpy_array(chunk), finer, out=part)
         if len(part) and part.min() < 0:
             return None
     return scaled

@@ -151,7 +151,8 @@ def _draw(report: Report, run: SparkRun, results: Results) -> dict[str, int]:
 
 def _warm_up(plan: Plan, schema: pa.Schema) -> None:
     """Loads what the job will need: the compiled loops and the charts."""
-    import sessionkit.views.charts  # noqa: F401
+    import sessionkit.views.charts.lanes.lanes
+    import sessionkit.views.charts.plane.plane  # noqa: F401
 
     plan.run(schema.empty_table())
 

@@ -16,7 +16,7 @@ from sessionkit.engine.parts.chosen_keys import chosen_records, named_keys
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.records.batch import ChosenFrom, read_records
-from sessionkit.records.keys import codes_among
+from sessionkit.records.keys import place_among
 from sessionkit.records.source import check_not_idle
 from sessionkit.run import Run
 from sessionkit.spark.environment.worker_python import settle_worker_python
@@ -232,12 +232,13 @@ class SparkRun(SparkReading):
         place = rows[PLACE].to_numpy()
         records = rows.drop_columns(PLACE).rename_columns(list(self.columns))
         batch = read_records(records, self.zoned_plan.source, self.plan.value_columns())
-        for key in named:
-            if not len(codes_among(batch.keys, [key])):
+        codes = [place_among(batch.keys, key) for key in named]
+        for key, code in zip(named, codes, strict=True):
+            if code < 0:
                 where = f"partition {partition}" if partition is not None else "this DataFrame"
                 raise UnknownRecord(problem(f"{where} has no record of this key", shorten(repr(key)), "another key"))
         ticks = pa.nulls(len(batch), batch.keys.type)
-        chosen = chosen_records(batch.replace(chosen_from=ChosenFrom(place, ticks)), named, self.plan.complete_windows)
+        chosen = chosen_records(batch.replace(chosen_from=ChosenFrom(place, ticks)), codes, self.plan.complete_windows)
         return self.zoned_plan.run_batch(chosen, retention_ms=self.retention_ms)
 
     def _chosen(self, keys: list[Any], partition: int | None) -> pa.Table:

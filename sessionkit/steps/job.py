@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation, columns_read
-from sessionkit.engine.processor_run import without_null_values
-from sessionkit.records.batch import RecordBatch, read_records
+from sessionkit.records.batch import RecordBatch, read_records, without_null_values
 from sessionkit.records.source import Source
 from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind

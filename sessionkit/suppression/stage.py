@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.aggregations.contract import Aggregation
+from sessionkit.base.columns.arrays import repeated
+from sessionkit.base.columns.named import Column, joined, taken
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import plural
 from sessionkit.errors import BufferFull, problem
@@ -20,7 +22,6 @@ from sessionkit.suppression.settings import Suppression
 from sessionkit.trace.loops import grouped
 from sessionkit.windows.contract import WindowKind
 
-Column = Any  # an Arrow array, a NumPy one, or one of Python objects
 Numbers = npt.NDArray[np.int64]
 NOT_RESULTS = ("partition", "offset", "what", "key", "window_start_ms", "window_end_ms", "timestamp_ms")
 
@@ -57,7 +58,7 @@ class Suppressor:
             BufferFull: more has to wait than may.
         """
         carried = 0 if self.waiting is None else len(self.waiting.place_ms)
-        columns = dict(sent) if self.waiting is None else _joined(self.waiting.columns, sent)
+        columns = dict(sent) if self.waiting is None else joined(self.waiting.columns, sent)
         results = {name: column for name, column in columns.items() if name not in NOT_RESULTS}
         silent = np.asarray(pc.equal(columns["what"], "tombstone"))
         if self._can_be_null:
@@ -108,15 +109,15 @@ class Suppressor:
     def _wait(self, columns: Mapping[str, Column], held: Numbers, place: Numbers, rank: Numbers) -> None:
         keys = np.flatnonzero(held != NOT_HELD)
         keys = keys[np.lexsort((rank[keys], place[keys], np.asarray(columns["partition"])[held[keys]]))]
-        self.waiting = Waiting(_taken(columns, held[keys]), place[keys])
+        self.waiting = Waiting(taken(columns, held[keys]), place[keys])
 
     def _out(self, columns: Mapping[str, Column], row: Numbers, after: Numbers) -> dict[str, Column]:
         order = np.argsort(after, kind="stable")
         row, after = row[order], after[order]
-        shown = _taken(columns, row)
+        shown = taken(columns, row)
         shown["offset"] = np.asarray(columns["offset"])[after]
         if self._settings.is_final:
-            shown["what"] = pa.array(["final"] * len(row), pa.string())
+            shown["what"] = repeated("final", len(row))
         return shown
 
 
@@ -170,19 +171,6 @@ def _is_null(column: Column) -> npt.NDArray[np.bool_]:
 
 def _whole(parts: list[Numbers]) -> Numbers:
     return np.concatenate([np.empty(0, np.int64), *parts])
-
-
-def _taken(columns: Mapping[str, Column], rows: Numbers) -> dict[str, Column]:
-    return {name: c[rows] if isinstance(c, np.ndarray) else c.take(pa.array(rows)) for name, c in columns.items()}
-
-
-def _joined(first: Mapping[str, Column], second: Mapping[str, Column]) -> dict[str, Column]:
-    return {
-        name: np.concatenate([column, second[name]])
-        if isinstance(column, np.ndarray)
-        else pa.concat_arrays([column, second[name].cast(column.type)])
-        for name, column in first.items()
-    }
 
 
 def buffer_full(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -27,32 +29,44 @@ def stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # typ
         out[i] = stream_time_ms[p]
 
 
-@compiled
-def grouped(codes, size):  # type: ignore[no-untyped-def]
+def grouped(codes: npt.NDArray[Any], size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """(first, rows): the rows with code c, in order, are rows[first[c]:first[c + 1]]; codes below 0 are left out."""
-    first = np.zeros(size + 1, np.int64)
-    for code in codes:
-        if code >= 0:
-            first[code + 1] += 1
+    first, following, rows = np.zeros(size + 1, np.int64), np.empty(size, np.int64), np.empty(len(codes), np.int64)
+    _group(codes, size, first, following, rows)
+    return first, rows[: first[size]]
+
+
+@compiled_loop
+def _group(codes, size, first, following, rows):  # type: ignore[no-untyped-def]
+    for i in range(codes.shape[0]):
+        if codes[i] >= 0:
+            first[codes[i] + 1] += 1
     for c in range(size):
         first[c + 1] += first[c]
-    following = first[:size].copy()
-    rows = np.empty(first[size], np.int64)
+        following[c] = first[c]
     for i in range(codes.shape[0]):
         code = codes[i]
         if code >= 0:
             rows[following[code]] = i
             following[code] += 1
-    return first, rows
 
 
-@compiled
-def closed_windows(end_ms, partition, merged_into, close_time_ms):  # type: ignore[no-untyped-def]
+def closed_windows(
+    end_ms: npt.NDArray[np.int64],
+    partition: npt.NDArray[np.int32],
+    merged_into: npt.NDArray[np.int32],
+    close_time_ms: npt.NDArray[np.int64],
+) -> npt.NDArray[np.bool_]:
     """True for each window that ends before the close time of its partition and that no other absorbed."""
-    closed = np.empty(end_ms.shape[0], np.bool_)
+    closed = np.empty(len(end_ms), np.bool_)
+    _find_closed(end_ms, partition, merged_into, close_time_ms, closed)
+    return closed
+
+
+@compiled_loop
+def _find_closed(end_ms, partition, merged_into, close_time_ms, closed):  # type: ignore[no-untyped-def]
     for i in range(end_ms.shape[0]):
         closed[i] = merged_into[i] < 0 and end_ms[i] < close_time_ms[partition[i]]
-    return closed
 
 
 @compiled
@@ -160,29 +174,31 @@ def sizes_of_touches(record, window, effect, source, opened, copied, held, size)
         low = high
 
 
-@compiled
-def order_within(place, places, time):  # type: ignore[no-untyped-def]
-    """(order by place, 0 to `places` - 1, and then time; ends of the places that are left to be sorted by time).
+@compiled_loop
+def order_within(place, places, time, ends, filled, order, unsorted):  # type: ignore[no-untyped-def]
+    """Fills `order` by place, 0 to `places` - 1, and then time; returns how many places are left to be sorted by time.
 
-    A counting sort by place. Times come nearly sorted, so small places are sorted by insertion.
+    A counting sort by place. Times come nearly sorted, so small places are sorted by insertion. `place`, `time`,
+    `order` int64 (n,), `ends` int64 (places + 1,) of zeros, `filled` int64 (places,); `unsorted` int64 (m, 2) receives
+    where those that are left begin and end.
     """
-    ends = np.zeros(places + 1, np.int64)
     for i in range(place.shape[0]):
         ends[place[i] + 1] += 1
     for p in range(places):
         ends[p + 1] += ends[p]
-    order = np.empty(place.shape[0], np.int64)
-    filled = ends[:-1].copy()
+        filled[p] = ends[p]
     for i in range(place.shape[0]):
         order[filled[place[i]]] = i
         filled[place[i]] += 1
-    unsorted = [(np.int64(0), np.int64(0)) for _ in range(0)]
+    left = 0
     for p in range(places):
         for at in range(ends[p] + 1, ends[p + 1]):
             if time[order[at - 1]] <= time[order[at]]:
                 continue
             if ends[p + 1] - ends[p] > SMALL_PLACE:
-                unsorted.append((ends[p], ends[p + 1]))
+                unsorted[left, 0] = ends[p]
+                unsorted[left, 1] = ends[p + 1]
+                left += 1
                 break
             row = order[at]
             to = at
@@ -190,7 +206,7 @@ def order_within(place, places, time):  # type: ignore[no-untyped-def]
                 order[to] = order[to - 1]
                 to -= 1
             order[to] = row
-    return order, unsorted
+    return left
 
 
 def are_few_places(places: int, rows: int) -> bool:
@@ -200,9 +216,10 @@ def are_few_places(places: int, rows: int) -> bool:
 
 def order_by_place(places_of: npt.NDArray[np.int64], places: int, time: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Order by place (0 to `places` - 1), then time; faster than a general sort, as there are few places to go to."""
-    order: npt.NDArray[np.int64]
-    order, unsorted = order_within(places_of, places, time)
-    for begin, end in unsorted:
+    order, unsorted = np.empty(len(time), np.int64), np.empty((len(time) // SMALL_PLACE, 2), np.int64)
+    room = (np.zeros(places + 1, np.int64), np.empty(places, np.int64))
+    left = order_within(places_of, places, time, *room, order, unsorted)
+    for begin, end in unsorted[:left].tolist():
         mine = order[begin:end]
         mine[:] = mine[_by_time(time[mine])]
     return order

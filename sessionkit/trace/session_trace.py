@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.columns.arrays import arrow_array, arrow_table
 from sessionkit.base.decisions import DECISIONS, IDLE, LATE, MERGED, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
@@ -169,7 +170,7 @@ class SessionTrace(Trace):
         merged_count = np.zeros(len(self), np.int32)
         np.add.at(merged_count, self.merges.at, 1)
         window_id = np.append(self.window_columns.opened_by, NOT_YET)[self.window]
-        return {"window_id": pa.array(window_id, mask=self.window < 0), "merged_count": merged_count}
+        return {"window_id": arrow_array(window_id, self.window < 0), "merged_count": merged_count}
 
     def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
         """One row a window: window_id, partition, key, bounds, opened_by, closed_by, merged_into, parents, status."""
@@ -177,16 +178,16 @@ class SessionTrace(Trace):
         rows = np.arange(len(windows.key)) if rows is None else rows
         into, closed_by = windows.merged_into[rows], self.closed_by[rows]
         opened_by = np.append(windows.opened_by, NOT_YET)
-        return pa.table(
+        return arrow_table(
             {
                 "window_id": windows.opened_by[rows],
                 "partition": self.batch.partitions[windows.partition[rows]],
-                "key": self.keys.take(pa.array(windows.key[rows])),
+                "key": self.keys.take(arrow_array(windows.key[rows])),
                 "window_start_ms": windows.start_ms[rows],
                 "window_end_ms": windows.end_ms[rows],
                 "opened_by": windows.opened_by[rows],
-                "closed_by": pa.array(closed_by, mask=(closed_by < 0) | (into >= 0)),
-                "merged_into": pa.array(opened_by[into], mask=into < 0),
+                "closed_by": arrow_array(closed_by, (closed_by < 0) | (into >= 0)),
+                "merged_into": arrow_array(opened_by[into], into < 0),
                 "parents": self._parents(rows),
                 "status": status_words(into >= 0, closed_by >= 0),
             }
@@ -198,8 +199,8 @@ class SessionTrace(Trace):
         count = np.bincount(self.merges.into, minlength=len(self.window_columns.key))
         ends = np.cumsum(count)
         ids = self.window_columns.opened_by[self.merges.absorbed[order]]
-        lists = pa.ListArray.from_arrays(pa.array(np.append(0, ends), pa.int32()), pa.array(ids))
-        return lists.take(pa.array(rows))
+        lists = pa.ListArray.from_arrays(arrow_array(np.append(0, ends).astype(np.int32)), arrow_array(ids))
+        return lists.take(arrow_array(rows))
 
     def _laws(self) -> Iterator[tuple[str, bool]]:
         """Each law with whether it holds. A law may rely on those before it."""

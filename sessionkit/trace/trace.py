@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from sessionkit.base.columns.arrays import arrow_array, arrow_table, numpy_array, texts
 from sessionkit.base.decisions import BAD_TIME, DECISIONS, IDLE, LATE, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import escape_html, html_block, plural
@@ -208,9 +210,9 @@ class Trace:
 
         That is window_id and merged_count (how many sessions it ended) of sessions, else window_count and missed_count.
         """
-        rows = pa.table({**self.as_they_came(), **self._in_windows()})
+        rows = arrow_table({**self.as_they_came(), **self._in_windows()})
         is_record = self.is_record
-        return rows if is_record.all() else rows.filter(pa.array(is_record))
+        return rows if is_record.all() else rows.filter(arrow_array(is_record))
 
     @abstractmethod
     def _in_windows(self) -> dict[str, Any]:
@@ -233,8 +235,8 @@ class Trace:
         return {
             "partition": batch.partitions[batch.partition[chosen]],
             "offset": batch.offset[chosen],
-            "key": self.keys.take(pa.array(key, mask=key < 0)),
-            "timestamp_ms": pa.array(batch.timestamp_ms[chosen], mask=decision == BAD_TIME),
+            "key": self.keys.take(arrow_array(key, key < 0)),
+            "timestamp_ms": arrow_array(batch.timestamp_ms[chosen], decision == BAD_TIME),
             "stream_time_ms": self.stream_time_ms[chosen],
             "decision": words(np.minimum(decision, LATE), {**DECISIONS, LATE: "dropped"}),
             "reason": words(decision, REASONS),
@@ -298,8 +300,8 @@ class Trace:
         mask = np.ones(len(table), np.bool_)
         for name, wanted in (("decision", decision), ("reason", reason)):
             if wanted is not None:
-                mask &= np.asarray(table[name].to_pandas() == wanted)
-        return table.filter(pa.array(mask))
+                mask &= numpy_array(pc.equal(table[name], texts([wanted])[0]))
+        return table.filter(arrow_array(mask))
 
     def counts(self) -> dict[str, int]:
         """How many records did what, by decision and by reason; only what happened."""
@@ -346,7 +348,7 @@ class Trace:
 def status_words(absorbed: npt.NDArray[np.bool_], closed: npt.NDArray[np.bool_]) -> pa.Array:
     """ "merged", "closed" or "open" for each window."""
     code = np.where(absorbed, 2, np.where(closed, 1, 0)).astype(np.int8)
-    return pa.DictionaryArray.from_arrays(pa.array(code), pa.array(["open", "closed", "merged"])).cast(pa.string())
+    return pa.DictionaryArray.from_arrays(arrow_array(code), texts(["open", "closed", "merged"])).cast(pa.string())
 
 
 def words(codes: npt.NDArray[np.uint8], names: dict[int, str]) -> pa.Array:
@@ -355,6 +357,4 @@ def words(codes: npt.NDArray[np.uint8], names: dict[int, str]) -> pa.Array:
     for number, code in enumerate(names):
         place[code] = number
     index = place[codes]
-    return pa.DictionaryArray.from_arrays(pa.array(index, mask=index < 0), pa.array(list(names.values()))).cast(
-        pa.string()
-    )
+    return pa.DictionaryArray.from_arrays(arrow_array(index, index < 0), texts(list(names.values()))).cast(pa.string())

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.columns.arrays import arrow_array, arrow_table
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, IDLE, LATE, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
@@ -220,15 +221,15 @@ class WindowTrace(Trace):
         windows = self.window_columns
         rows = np.arange(len(windows.key)) if rows is None else rows
         closed_by = self.closed_by[rows]
-        return pa.table(
+        return arrow_table(
             {
                 "partition": self.batch.partitions[windows.partition[rows]],
-                "key": self.keys.take(pa.array(windows.key[rows])),
+                "key": self.keys.take(arrow_array(windows.key[rows])),
                 "window_start_ms": windows.start_ms[rows],
                 "window_end_ms": windows.end_ms[rows],
                 "timestamp_ms": windows.timestamp_ms[rows],
                 "opened_by": windows.opened_by[rows],
-                "closed_by": pa.array(closed_by, mask=closed_by < 0),
+                "closed_by": arrow_array(closed_by, closed_by < 0),
                 "status": status_words(np.zeros(len(rows), np.bool_), closed_by >= 0),
             }
         )
@@ -238,16 +239,16 @@ class WindowTrace(Trace):
         batch, touches = self.batch, self.touches
         at, source = touches.record, touches.source
         source_start_ms = np.append(self.window_columns.start_ms, -1)[source]
-        return pa.table(
+        return arrow_table(
             {
                 "partition": batch.partitions[batch.partition[at]],
                 "offset": batch.offset[at],
-                "key": self.keys.take(pa.array(batch.key[at])),
+                "key": self.keys.take(arrow_array(batch.key[at])),
                 "timestamp_ms": batch.timestamp_ms[at],
                 "window_start_ms": touches.start_ms,
                 "window_end_ms": self.ends_ms(touches.start_ms),
                 "effect": words(touches.effect, EFFECTS),
-                "copied_from_start_ms": pa.array(source_start_ms, mask=source < 0),
+                "copied_from_start_ms": arrow_array(source_start_ms, source < 0),
             }
         )
 

@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sessionkit.base.calls import called_as
 from sessionkit.base.text import escape_html, html_block, plural
-from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.suppression.stage import Suppressor
 from sessionkit.views import tables
-from sessionkit.views.emissions import Emissions, emissions_of
 
 if TYPE_CHECKING:
     from sessionkit.engine.processor_run import Deployed
+    from sessionkit.suppression.stage import Suppressor
+    from sessionkit.views.emissions import Emissions
 
 
 class Suppressed(NamedTuple):
@@ -50,6 +49,8 @@ class SuppressBuffer:
         An entry weighs its windowed key, its value, the ones that it replaces, as Kafka's serializers write them
         (several results as JSON), and 33 bytes. They are counted result by result, so that this takes a while.
         """
+        from sessionkit.engine.deployment import Deployment
+
         run = self._run
         if run.deployed is None:
             how = Deployment(retention_ms=run.outcome.retention_ms, emit=run.plan.strategy, kafka=False)
@@ -137,6 +138,8 @@ class Downstream:
 
     @cached_property
     def _suppressed(self: _Sends) -> Suppressed:
+        from sessionkit.suppression.stage import Suppressor
+
         self._check_trace()
         plan: Any = self.plan
         stage = Suppressor(plan.suppression, plan.complete_windows, dict(plan.aggregations))
@@ -182,5 +185,7 @@ class Downstream:
             >>> run.emissions("ada").table()["what"].tolist()
             ['update', 'tombstone', 'update', 'pending']
         """
+        from sessionkit.views.emissions import emissions_of
+
         chosen = self.most_eventful_key() if key is None else self._key(key)
         return emissions_of(self, chosen, partition, chosen=key is None)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.columns.arrays import arrow_array, arrow_table, texts
 from sessionkit.base.decisions import LATE, REASONS
 from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.trace.session_trace import SessionTrace
@@ -37,7 +38,7 @@ def dropped_table(trace: Trace, windows: WindowKind, *, missing_grace: bool = Tr
 
 def _of_sessions(trace: SessionTrace, windows: SessionWindows, *, missing_grace: bool) -> pa.Table:
     at = trace.dropped_at
-    records = pa.table(trace.as_they_came(at))
+    records = arrow_table(trace.as_they_came(at))
     if not missing_grace:
         return dropped_rows(records)
     late = trace.decision[at] == LATE
@@ -67,15 +68,16 @@ def dropped_rows(
 def _of_windows(trace: WindowTrace, windows: WindowKind, *, missing_grace: bool) -> pa.Table:
     """First the records that missed a window, once for each, then all that were dropped else: as in `dropped_at`."""
     at, missed = trace.dropped_at, trace.missed
-    records = pa.table(trace.as_they_came(at))
+    records = arrow_table(trace.as_they_came(at))
     late, nothing = np.arange(len(at)) < len(missed.record), np.zeros(len(at) - len(missed.record), np.int64)
     start_ms = np.concatenate([missed.start_ms, nothing])
-    reason = pc.if_else(pa.array(late), REASONS[LATE], records["reason"])  # it may count in other windows
+    # it may count in other windows
+    reason = pc.if_else(arrow_array(late), texts([REASONS[LATE]])[0], records["reason"])
     rows = records.set_column(records.column_names.index("reason"), "reason", reason).select(OF_A_RECORD)
-    rows = rows.append_column("window_start_ms", pa.array(start_ms, mask=~late))
-    rows = rows.append_column("window_end_ms", pa.array(trace.ends_ms(start_ms), mask=~late))
+    rows = rows.append_column("window_start_ms", arrow_array(start_ms, ~late))
+    rows = rows.append_column("window_end_ms", arrow_array(trace.ends_ms(start_ms), ~late))
     rows = _with_grace(rows, late, np.concatenate([trace.missing_ms, nothing]), trace.close_lag_ms)
-    rows = rows.take(pa.array(np.argsort(at, kind="stable")))
+    rows = rows.take(arrow_array(np.argsort(at, kind="stable")))
     return rows.filter(pc.is_valid(rows["reason"]))
 
 
@@ -84,7 +86,7 @@ def _with_grace(
 ) -> pa.Table:
     """Two columns more: the grace that the late ones lacked, and one that is enough for them."""
     for name, column in (("missing_grace_ms", missing_ms), ("enough_grace_ms", missing_ms + grace_ms)):
-        rows = rows.append_column(name, pa.array(column, mask=~late))
+        rows = rows.append_column(name, arrow_array(column, ~late))
     return rows
 
 

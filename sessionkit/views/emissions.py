@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.calls import not_offered
+from sessionkit.base.columns.arrays import repeated
+from sessionkit.base.columns.named import Column, joined, taken
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import key_name, plural
 from sessionkit.engine.outcome import Outcome
@@ -25,7 +27,7 @@ from sessionkit.trace.window_columns import WindowColumns
 from sessionkit.views.charts.scenes.key_rows import key_code, partition_code, partition_counts
 from sessionkit.views.explain.life import closing_time_ms
 from sessionkit.views.html import picture_bundle
-from sessionkit.views.tables import Column, frame_of, table_rows, window_table
+from sessionkit.views.tables import frame_of, table_rows, window_table
 from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind
 
@@ -219,7 +221,7 @@ def emissions_of(run: Any, key: Any, partition: int | None, *, chosen: bool) -> 
 def _of_key_alone(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     """The same from a run of the key's records alone: the others are ticks in it."""
     trace, only = run.trace, np.array(codes[:1])
-    rows = rows_of_keys(trace.batch, only, trace.stream_time_ms, run.plan.complete_windows)
+    rows = rows_of_keys(trace.batch, only, run.plan.complete_windows)
     batch = records_of_keys(trace.batch, only, rows)
     found = _of_run(run.plan.run_batch(batch, retention_ms=run.outcome.retention_ms), key, (0, codes[1]))
     lanes = tuple(lane._replace(closed_at=tuple(rows.at[[*lane.closed_at]].tolist())) for lane in found.lanes)
@@ -233,7 +235,8 @@ def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     rows = table_rows(outcome)
     place = outcome.window_columns
     rows = rows[(place.key[rows] == code) & (place.partition[rows] == codes[1]) & ~outcome.closed[rows]]
-    columns = _joined(trace, codes[1], _taken(changelog, sent), {**window_table(outcome, rows), **_of(place, rows)})
+    pending = {**window_table(outcome, rows), **_pending_columns(trace, codes[1], place, rows)}
+    columns = joined(taken(changelog, sent), pending)
     at = _records(trace, codes[1], np.asarray(columns["offset"]))
     lane, lanes = _lanes(outcome, trace, codes, columns, at, rows)
     strategy = _strategy(run.plan)
@@ -259,26 +262,16 @@ def _is_key(column: Column, keys: pa.Array, code: int) -> npt.NDArray[np.bool_]:
     return mine
 
 
-def _taken(columns: Mapping[str, Column], rows: npt.NDArray[np.intp]) -> dict[str, Column]:
-    return {name: c[rows] if isinstance(c, np.ndarray) else c.take(pa.array(rows)) for name, c in columns.items()}
-
-
-def _of(place: WindowColumns, rows: npt.NDArray[np.intp]) -> dict[str, Column]:
-    return {"timestamp_ms": place.timestamp_ms[rows], "what": pa.array(["pending"] * len(rows), pa.string())}
-
-
-def _joined(trace: Trace, partition: int, sent: dict[str, Column], pending: dict[str, Column]) -> dict[str, Column]:
-    """The rows that were sent, and those that are pending as of the newest record of their partition."""
+def _pending_columns(
+    trace: Trace, partition: int, place: WindowColumns, rows: npt.NDArray[np.intp]
+) -> dict[str, Column]:
+    """What the changelog says of a row, for windows that are pending as of the newest record of their partition."""
     newest = trace.batch.offset[trace.batch.partition == partition][-1:]
-    pending["offset"] = np.repeat(newest if len(newest) else np.array([-1]), len(pending["partition"]))
-    joined = {}
-    for name, column in sent.items():
-        more = pending[name]
-        if isinstance(column, np.ndarray):
-            joined[name] = np.concatenate([column, more])
-        else:
-            joined[name] = pa.concat_arrays([column, more.cast(column.type)])
-    return joined
+    return {
+        "offset": np.repeat(newest if len(newest) else np.array([-1]), len(rows)),
+        "timestamp_ms": place.timestamp_ms[rows],
+        "what": repeated("pending", len(rows)),
+    }
 
 
 def _records(trace: Trace, partition: int, offsets: Rows) -> Rows:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.columns.arrays import arrow_array, arrow_table, repeated, texts
 from sessionkit.base.decisions import ADDED, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import in_threads
@@ -44,7 +45,7 @@ def frame_of(columns: Mapping[str, Column] | pa.Table, batch: RecordBatch, times
 def _framed(columns: Mapping[str, Column], frame: FrameKind) -> Any:
     """The columns as the kind of frame that the user gave; Python objects stay objects in pandas."""
     objects = {name: c for name, c in columns.items() if isinstance(c, np.ndarray) and c.dtype == object}
-    table = pa.table({name: c if name not in objects else pa.nulls(len(c)) for name, c in columns.items()})
+    table = arrow_table({name: c if name not in objects else pa.nulls(len(c)) for name, c in columns.items()})
     if frame == "pandas":
         result = to_frame(table, frame)
         for name, column in objects.items():
@@ -93,7 +94,7 @@ def sent_count(outcome: Outcome, strategy: str) -> int:
 
 def _keys(outcome: Outcome, codes: npt.NDArray[np.int32]) -> pa.Array:
     """The keys of these codes, in the type that they are shown in where that is known now: of fewer keys than rows."""
-    return _shown_keys(outcome, len(codes)).take(pa.array(codes))
+    return _shown_keys(outcome, len(codes)).take(arrow_array(codes))
 
 
 def _shown_keys(outcome: Outcome, rows: int) -> pa.Array:
@@ -110,18 +111,18 @@ def whole_table(outcome: Outcome) -> dict[str, Column]:
 
     @cache
     def same(code: int) -> pa.Array:
-        return pa.array(np.full(longest, numbers[code]))
+        return arrow_array(np.full(longest, numbers[code]))
 
     def partition(codes: npt.NDArray[np.int32]) -> pa.Array:
         """Bands are ordered by partition, so that nearly all are in one: their columns share their memory."""
         is_one = len(codes) > 0 and codes[0] == codes[-1]
-        return same(int(codes[0])).slice(0, len(codes)) if is_one else pa.array(numbers[codes])
+        return same(int(codes[0])).slice(0, len(codes)) if is_one else arrow_array(numbers[codes])
 
     def columns(band: FinishedWindows) -> dict[str, Column]:
         return {
-            "key": keys.take(pa.array(band.key)),
-            "window_start_ms": pa.array(band.start_ms),
-            "window_end_ms": pa.array(band.end_ms),
+            "key": keys.take(arrow_array(band.key)),
+            "window_start_ms": arrow_array(band.start_ms),
+            "window_end_ms": arrow_array(band.end_ms),
             **band.results,
             "status": status_words(np.zeros(len(band.key), np.bool_), band.closed),
             "partition": partition(band.partition),
@@ -160,7 +161,7 @@ def session_updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool =
     at, row, start_ms, end_ms, tombstone = update_rows(
         *touched, trace.merges, start_after, end_after, start, end, trace.sent_on_update
     )
-    what = pa.DictionaryArray.from_arrays(pa.array(tombstone.astype(np.int8)), pa.array(["update", "tombstone"]))
+    what = pa.DictionaryArray.from_arrays(arrow_array(tombstone.astype(np.int8)), texts(["update", "tombstone"]))
     running = {name: _running(fold, trace) for name, fold in outcome.folds.items()}
     old: dict[str, Column] = {}
     if old_values:
@@ -191,7 +192,7 @@ def _replaced(
         first: Any = outcome.folds[name].loaded_results()
         if isinstance(column, pa.Array):
             pool = pa.concat_arrays([first.cast(column.type), column])
-            found[f"old_{name}"] = pool.take(pa.array(place, mask=place == NO_VALUE))
+            found[f"old_{name}"] = pool.take(arrow_array(place, place == NO_VALUE))
         else:
             objects = np.concatenate([first, column, np.full(1, None)])
             found[f"old_{name}"] = objects[np.where(place == NO_VALUE, len(objects) - 1, place)]
@@ -218,11 +219,11 @@ def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = F
         before = np.where(touches.effect == ADDED, _touch_before(touches.window), NO_VALUE)
         old = _replaced(outcome, running, before[live], touches.window[live])
     return {
-        **_where(trace, at, pa.array(["update"] * len(at), pa.string())),
+        **_where(trace, at, repeated("update", len(at))),
         "key": _keys(outcome, trace.batch.key[at]),
         "window_start_ms": start_ms,
         "window_end_ms": trace.ends_ms(start_ms),
-        **{n: c.take(pa.array(live)) if isinstance(c, pa.Array) else c[live] for n, c in running.items()},
+        **{n: c.take(arrow_array(live)) if isinstance(c, pa.Array) else c[live] for n, c in running.items()},
         **old,
         "timestamp_ms": trace.newest_ms[live],
     }
@@ -243,7 +244,7 @@ def window_finals(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
     shown = outcome.is_result[closes.window]
     at, row = closes.at[shown], closes.window[shown]
     return {
-        **_where(trace, at, pa.array(["final"] * len(at), pa.string())),
+        **_where(trace, at, repeated("final", len(at))),
         "key": _keys(outcome, windows.key[row]),
         "window_start_ms": windows.start_ms[row],
         "window_end_ms": windows.end_ms[row],
@@ -257,7 +258,7 @@ def session_finals(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
     closes = trace.closes
     reopened = np.flatnonzero(closes.until != INT64_MAX)
     columns: dict[str, Column] = {
-        **_where(trace, closes.at, pa.array(["final"] * len(closes.at), pa.string())),
+        **_where(trace, closes.at, repeated("final", len(closes.at))),
         "key": _keys(outcome, trace.window_columns.key[closes.window]),
         "window_start_ms": closes.start_ms,
         "window_end_ms": closes.end_ms,
@@ -295,7 +296,7 @@ def _blanked(
     values: pa.Array | npt.NDArray[np.object_], at: npt.NDArray[np.int64], tombstone: npt.NDArray[np.bool_]
 ) -> pa.Array | npt.NDArray[np.object_]:
     if isinstance(values, pa.Array):
-        return values.take(pa.array(at, mask=tombstone))
+        return values.take(arrow_array(at, tombstone))
     out = values[at]
     out[tombstone] = None
     return out
@@ -367,7 +368,8 @@ def losses(trace: Trace, most: int | None = None) -> pa.Table:
     order = np.lexsort((np.arange(size), -records, -lost))[:most]
     share = np.divide(lost, records, out=np.zeros(size), where=records > 0)
     columns = {"records": records, "late": lost, "share": share, "merges": merges}
-    return pa.table({"key": trace.keys.take(pa.array(order)), **{name: each[order] for name, each in columns.items()}})
+    chosen = {name: each[order] for name, each in columns.items()}
+    return arrow_table({"key": trace.keys.take(arrow_array(order)), **chosen})
 
 
 def metrics(outcome: Outcome, final_count: int, refused_count: int, *, null_values: bool = False) -> dict[str, int]:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration
 from sessionkit.errors import InvalidArgument, WidgetsUnavailable, install, problem, shorten
-from sessionkit.plan import Plan, plan_and_data
+from sessionkit.grouping import plan_and_data
+from sessionkit.plan import Plan
 from sessionkit.stores.registry import such_as
 
 if TYPE_CHECKING:

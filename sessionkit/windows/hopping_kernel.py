@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.compiled import compiled_loop, inlined
+from sessionkit.base.compiled import announce_compiling, compiled_loop, inlined
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.cells import EMPTY, SMALLEST, empty_cells, find_cell, set_cell
@@ -282,6 +282,7 @@ class TimeKernel:
     def run(self, feed: Feed, folds: Mapping[str, Any]) -> Decided:
         """Decides every record and folds it into its windows."""
         state = TimeState(*self._limits)
+        announce_compiling(run_time_windows, "tumbling and hopping windows")
         for lo, step in self._steps(state, feed):
             for fold in folds.values():
                 fold.grow(len(state.windows))

@@ -27,7 +27,7 @@ def drive_sessions(kernel: SessionKernel, feed: Feed, folds: Mapping[str, Any]) 
         loaded.slot, loaded.start_ms, loaded.timestamp_ms, loaded.is_closed, feed.slots.count, expected=len(feed)
     )
     drive = _Drive(kernel, feed, folds)
-    announce_compiling(run_sessions)
+    announce_compiling(run_sessions, "session windows")
     for lo in range(0, len(feed), CHUNK):
         drive.take(lo, min(lo + CHUNK, len(feed)))
     return drive.decided()

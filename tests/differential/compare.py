@@ -20,7 +20,7 @@ class Difference(NamedTuple):
 
 
 def fault_of(case: dict[str, Any], kafka: dict[str, Any]) -> str | None:
-    """The fault of its own by which Kafka 4.3.1 failed; None if it did not, or rightly.
+    """The fault of its own by which Kafka 4.3.1 or 3.9.2 failed; None if it did not, or rightly.
 
     sessionkit may fail at the same record or go on.
     """
@@ -33,11 +33,16 @@ def fault_of(case: dict[str, Any], kafka: dict[str, Any]) -> str | None:
     meets_null = is_cached and window["kind"] == "sliding" and case["aggregation"] in MAY_BE_NULL
     if looks_before_0 and failed[0] == "IllegalStateException" and "segment interval has changed" in failed[1]:
         return "cached RocksDB looks before time 0"
-    if meets_null and failed[0] == "NullPointerException" and '"next.value" is null' in failed[1]:
+    is_null = any(f'"{variable}.value" is null' in failed[1] for variable in HOLD_A_WINDOW)
+    if meets_null and failed[0] == "NullPointerException" and is_null:
         return "cached sliding windows meet a deleted one"
+    if window.get("gap_ms") == 0 and failed == ("IllegalArgumentException", "Gap time cannot be zero or negative."):
+        return "3.9 refuses a gap of 0"
     return None
 
 
+# the window that is looked at: in 4.3 the iterator of a store fails at it, in 3.9 the processor that it was given to
+HOLD_A_WINDOW = ("next", "windowBeingProcessed")
 MAY_BE_NULL = ("min", "max", "reduce", "fading")
 
 

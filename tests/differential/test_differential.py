@@ -162,6 +162,29 @@ def test_faults_of_kafka_are_no_differences() -> None:
         assert first_difference({**CACHED, **other}, ours, failed) is not None
 
 
+@pytest.mark.parametrize("variable", ["next", "windowBeingProcessed"], ids=["4.3", "3.9"])
+def test_a_deleted_sliding_window_in_a_cache_is_a_fault_of_kafka(variable: str) -> None:
+    steps = [{"outputs": [], "dropped_total": 0}] * 3
+    ours = {"per_record": steps, "final_store": [], "metrics": {}}
+    said = f'Cannot invoke "ValueAndTimestamp.value()" because "{variable}.value" is null'
+    failed = {"per_record": steps[:2], "error": {"after_record": 2, "class": "NullPointerException", "message": said}}
+    case = {**CACHED, "window": {"kind": "sliding"}, "aggregation": "fading"}
+    assert fault_of(case, failed) == "cached sliding windows meet a deleted one"
+    assert first_difference(case, ours, failed) is None
+    for other in ({"caching": False}, {"aggregation": "count"}, {"window": {"kind": "hopping"}}):
+        assert first_difference({**case, **other}, ours, failed) is not None
+    other_null = {**failed, "error": {**failed["error"], "message": 'because "other.value" is null'}}
+    assert first_difference(case, ours, other_null) is not None
+
+
+def test_a_gap_of_0_is_refused_by_3_9_alone() -> None:
+    ours = {"per_record": [{"outputs": [], "dropped_total": 0}], "final_store": [], "metrics": {}}
+    error = {"after_record": 0, "class": "IllegalArgumentException", "message": "Gap time cannot be zero or negative."}
+    refused, case = {"per_record": [], "error": error}, {**CACHED, "window": {"kind": "session", "gap_ms": 0}}
+    assert first_difference(case, ours, refused) is None
+    assert first_difference({**case, "window": {"kind": "session", "gap_ms": 1}}, ours, refused) is not None
+
+
 ROW = {"key": "a", "window_start": 6, "window_end": 6, "value": 1}
 
 

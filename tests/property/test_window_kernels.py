@@ -15,8 +15,8 @@ from sessionkit.engine.commit import commit
 from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
-from sessionkit.engine.processor_run import memory_store, run_processor, without_null_values
-from sessionkit.records.batch import RecordBatch
+from sessionkit.engine.processor_run import memory_store, run_processor
+from sessionkit.records.batch import RecordBatch, without_null_values
 from sessionkit.stores.state.column_state import ColumnState
 from sessionkit.views import tables
 from sessionkit.views.dropped import dropped_table

@@ -7,7 +7,7 @@ apart: the last one before each of them, and the first one that closes a window 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,10 +18,8 @@ import pyarrow.compute as pc
 from sessionkit.base.decisions import IDLE, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.engine.parts.idle_partitions import with_idle_ticks
-from sessionkit.engine.processor_run import without_null_values
 from sessionkit.errors import InvalidArgument, problem, shorten
-from sessionkit.records.batch import ChosenFrom, RecordBatch, is_spark_frame
-from sessionkit.records.keys import code_of_key
+from sessionkit.records.batch import ChosenFrom, RecordBatch, is_spark_frame, without_null_values
 from sessionkit.records.source import Source
 from sessionkit.trace.loops import stream_times
 from sessionkit.trace.slots import NO_REJECTIONS
@@ -29,7 +27,6 @@ from sessionkit.windows.contract import WindowKind
 
 Numbers = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-NONE_WAITING: Numbers = np.empty(0, np.int64)
 
 
 class Rows(NamedTuple):
@@ -39,50 +36,57 @@ class Rows(NamedTuple):
     place: npt.NDArray[np.intp]
 
 
-class Needed(NamedTuple):
-    """The rows that some keys need of a partition, and the instants that no record has passed yet."""
+class PartitionSoFar:
+    """How far the records of a partition have been read, part by part, for some sets of keys.
 
-    rows: npt.NDArray[np.intp]
-    waiting_ms: Numbers  # their windows close when stream time is larger
+    It keeps the stream time, and of each set the instants that no record has passed yet.
+    """
+
+    def __init__(self, windows: WindowKind, sets: int = 1) -> None:
+        self._windows = windows
+        self._stream_time_ms = np.full(1, -1, np.int64)
+        self._waiting_ms = [np.empty(0, np.int64)] * sets  # their windows close when stream time is larger
+
+    def needed_rows(
+        self, timestamp_ms: Numbers, rejected: npt.NDArray[np.uint8] | None, mine: Iterable[Mask]
+    ) -> Iterator[npt.NDArray[np.intp]]:
+        """The rows of the next part that each set of keys needs, rising: its records and their ticks.
+
+        Args:
+            rejected: why each record is none that windows look at, 0 if it is one; None if all are.
+            mine: for each set which of these records have one of its keys.
+        """
+        before_ms, stair = int(self._stream_time_ms[0]), np.empty(len(timestamp_ms), np.int64)
+        reasons = NO_REJECTIONS if rejected is None else rejected
+        stream_times(np.zeros(len(stair), np.int32), timestamp_ms, reasons, self._stream_time_ms, stair)
+        rises = _last_rises(stair, before_ms)
+        for number, own in enumerate(mine):
+            closing = np.empty(0, np.intp)
+            if self._windows.is_ever_closed:
+                times_ms = timestamp_ms[own if rejected is None else own & (rejected == 0)]
+                closing = self._closing(number, times_ms, stair, before_ms)
+            ticks = np.append(rises[own], rises[-1])
+            wanted = own.copy()
+            wanted[ticks[ticks >= 0]] = True
+            wanted[closing] = True
+            yield np.flatnonzero(wanted)
+
+    def _closing(self, number: int, times_ms: Numbers, stair: Numbers, before_ms: int) -> npt.NDArray[np.intp]:
+        """The first row that passes each instant of a set, whose newest records have these times."""
+        last_ms = self._windows.last_instants_ms(times_ms)
+        limit_ms = last_ms + np.minimum(self._windows.close_lag_ms, INT64_MAX - last_ms)  # must not wrap
+        waiting_ms = np.union1d(self._waiting_ms[number], limit_ms[limit_ms >= before_ms])
+        at = np.searchsorted(stair, waiting_ms, side="right")
+        is_passed = at < len(stair)
+        self._waiting_ms[number] = waiting_ms[~is_passed]
+        return at[is_passed]
 
 
-def last_rises(stream_time_ms: Numbers, before_ms: int) -> npt.NDArray[np.intp]:
+def _last_rises(stream_time_ms: Numbers, before_ms: int) -> npt.NDArray[np.intp]:
     """For each record of a partition the last one up to it that moved stream time, which was `before_ms`; -1: none."""
     rises = np.diff(stream_time_ms, prepend=before_ms) > 0
     found: npt.NDArray[np.intp] = np.maximum.accumulate(np.where(rises, np.arange(len(rises)), -1))
     return found
-
-
-def needed_rows(
-    windows: WindowKind,
-    mine: Mask,
-    times_ms: Numbers,
-    rises: npt.NDArray[np.intp],
-    stream_time_ms: Numbers,
-    before_ms: int,
-    waiting_ms: Numbers = NONE_WAITING,
-) -> Needed:
-    """The rows of a partition that some keys need.
-
-    Args:
-        mine: their own records.
-        times_ms: of those of them that windows look at.
-        rises, stream_time_ms: of all records; `before_ms` before them.
-        waiting_ms: what no earlier record has passed.
-    """
-    ticks = np.append(rises[mine], rises[-1])
-    closing = np.empty(0, np.intp)
-    if windows.is_ever_closed:
-        last = windows.last_instants_ms(times_ms)
-        limit = last + np.minimum(windows.close_lag_ms, INT64_MAX - last)  # must not wrap
-        waiting_ms = np.union1d(waiting_ms, limit[limit >= before_ms])
-        at = np.searchsorted(stream_time_ms, waiting_ms, side="right")
-        is_passed = at < len(stream_time_ms)
-        closing, waiting_ms = at[is_passed], waiting_ms[~is_passed]
-    wanted = mine.copy()
-    wanted[ticks[ticks >= 0]] = True
-    wanted[closing] = True
-    return Needed(np.flatnonzero(wanted), waiting_ms)
 
 
 def checked_keys(source: Source, keys: Any, data: Any, of_all_keys: list[str]) -> list[Any]:
@@ -114,32 +118,24 @@ def named_keys(source: Source, keys: Iterable[Any]) -> list[Any]:
     return named
 
 
-def chosen_records(batch: RecordBatch, keys: Iterable[object], windows: WindowKind) -> RecordBatch:
-    """The records of these keys, and the ticks that they need.
-
-    Raises:
-        UnknownRecord: the batch holds no such key.
-    """
-    codes = np.unique([code_of_key(batch.keys, key) for key in keys]).astype(np.intp)
+def chosen_records(batch: RecordBatch, codes: Iterable[int], windows: WindowKind) -> RecordBatch:
+    """The records of the keys with these codes, and the ticks that they need."""
+    keys = np.unique(np.array([*codes], np.intp))
     batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))
-    stair = np.empty(len(batch), np.int64)
-    rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected
-    stream_times(batch.partition, batch.timestamp_ms, rejected, np.full(len(batch.partitions), -1, np.int64), stair)
-    return records_of_keys(batch, codes, rows_of_keys(batch, codes, stair, windows))
+    return records_of_keys(batch, keys, rows_of_keys(batch, keys, windows))
 
 
-def rows_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], stream_time_ms: Numbers, windows: WindowKind) -> Rows:
+def rows_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], windows: WindowKind) -> Rows:
     """The records of these keys, by their codes, and the ticks that they need; nothing came before the batch.
 
-    The newest record of each of their partitions is among them. `stream_time_ms` is that after each record.
+    The newest record of each of their partitions is among them.
     """
     mine, is_record = np.isin(batch.key, keys), batch.is_record
     found, places = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
     for code in np.unique(batch.partition[mine]).tolist():
         rows = np.flatnonzero(batch.partition == code)
-        own, stair = mine[rows], stream_time_ms[rows]
-        times_ms = batch.timestamp_ms[rows[own & batch.usable[rows]]]
-        needed = needed_rows(windows, own, times_ms, last_rises(stair, -1), stair, -1).rows
+        rejected = None if batch.rejected is None else batch.rejected[rows]
+        (needed,) = PartitionSoFar(windows).needed_rows(batch.timestamp_ms[rows], rejected, [mine[rows]])
         needed = np.union1d(needed, [len(rows) - 1])
         found.append(rows[needed])
         places.append((np.cumsum(is_record[rows]) - 1)[needed])  # of a row that is no record: of the last one before

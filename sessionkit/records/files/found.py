@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import unquote, urlsplit
-from urllib.request import url2pathname
 
 from sessionkit.base.text import literal
 from sessionkit.errors import InvalidArgument, problem, shorten
@@ -53,6 +52,8 @@ def _find_one(path: str) -> Found:
     if _URL.match(path):
         if not path.lower().startswith("file://"):
             return _find_remote(path)
+        from urllib.request import url2pathname  # loads what talks to servers
+
         path = url2pathname(urlsplit(path.replace("?", "%3F").replace("#", "%23")).path)
     path = os.path.expanduser(path)
     if os.path.isfile(path):  # Path.is_file raises where a name is too long, such as the text of a whole file

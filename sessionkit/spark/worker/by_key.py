@@ -16,14 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.decisions import TICK
-from sessionkit.engine.parts.chosen_keys import NONE_WAITING, last_rises, needed_rows
+from sessionkit.engine.parts.chosen_keys import PartitionSoFar
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.keys import key_bytes
 from sessionkit.spark.worker.shuffle import Piece, pieces_in, slices_of, spark_hash
 from sessionkit.steps.job import Job
 from sessionkit.steps.partition_run import PartitionRun, cut
-from sessionkit.trace.loops import stream_times
-from sessionkit.trace.slots import NO_REJECTIONS
 
 _OWN = ("offset", "timestamp_ms", "rejected", "key")
 
@@ -51,36 +49,12 @@ def deal(
     named = (batch.rename_columns(list(job.columns)) for batch in batches)
     steps = cut(named, str(job.source.partition), job.step_records)
     for number, tables in groupby(steps, key=lambda step: step[0]):
-        partition = _Dealer(job, shares)
+        so_far = PartitionSoFar(job.windows, shares)
         place = (int(number) - first) // width * shares
         for turn, (_, table) in enumerate(tables):
-            for share, part in enumerate(partition.deal(job.read(table))):
+            for share, part in enumerate(_parts(so_far, job.read(table), shares)):
                 if part.num_rows:
                     yield slices_of(place + share, int(number), turn, 0, part)
-
-
-class _Dealer:
-    """One partition: how far its stream time has come, and which instants have yet to be passed for each share."""
-
-    def __init__(self, job: Job, shares: int) -> None:
-        self._windows, self._shares = job.windows, shares
-        self._stream_time_ms = np.full(1, -1, np.int64)
-        self._waiting = [NONE_WAITING] * shares  # close when stream time is larger
-
-    def deal(self, batch: RecordBatch) -> Iterator[pa.Table]:
-        """The next records: what each share gets of them."""
-        before, stair = int(self._stream_time_ms[0]), np.empty(len(batch), np.int64)
-        rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected
-        stream_times(batch.partition, batch.timestamp_ms, rejected, self._stream_time_ms, stair)
-        rises = last_rises(stair, before)
-        share = np.append(shares_of(batch.keys, self._shares), 0)[batch.key]  # a null key, code -1, takes the last
-        counts = batch.usable
-        for number in range(self._shares):
-            mine = share == number
-            times_ms = batch.timestamp_ms[mine & counts]
-            needed = needed_rows(self._windows, mine, times_ms, rises, stair, before, self._waiting[number])
-            self._waiting[number] = needed.waiting_ms
-            yield _part(batch, needed.rows, ~mine[needed.rows])
 
 
 def shares_of(keys: pa.Array, shares: int) -> npt.NDArray[np.int64]:
@@ -90,6 +64,14 @@ def shares_of(keys: pa.Array, shares: int) -> npt.NDArray[np.int64]:
         return spark_hash(spark_hash(numbers >> 32) ^ (numbers & 0xFFFFFFFF)) % shares
     checksums = [zlib.crc32(key_bytes(key)) for key in keys.to_pylist()]
     return spark_hash(np.array(checksums, np.int64)) % shares
+
+
+def _parts(so_far: PartitionSoFar, batch: RecordBatch, shares: int) -> Iterator[pa.Table]:
+    """The next records of a partition: what each share gets of them."""
+    share = np.append(shares_of(batch.keys, shares), 0)[batch.key]  # a null key, code -1, takes the last
+    mine = (share == number for number in range(shares))
+    for number, rows in enumerate(so_far.needed_rows(batch.timestamp_ms, batch.rejected, mine)):
+        yield _part(batch, rows, share[rows] != number)
 
 
 def _part(batch: RecordBatch, rows: npt.NDArray[np.intp], tick: npt.NDArray[np.bool_]) -> pa.Table:

@@ -9,13 +9,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.engine.parts.chosen_keys import NONE_WAITING, last_rises, needed_rows
-from sessionkit.records.batch import RecordBatch
+from sessionkit.engine.parts.chosen_keys import PartitionSoFar
 from sessionkit.records.keys import codes_among
 from sessionkit.steps.job import Job
 from sessionkit.steps.partition_run import cut
-from sessionkit.trace.loops import stream_times
-from sessionkit.trace.slots import NO_REJECTIONS
 
 PLACE = "place"  # how many records of its partition came before a row
 
@@ -45,33 +42,24 @@ def _rows(table: pa.Table, schema: pa.Schema) -> list[pa.RecordBatch]:
 
 
 class _Chooser:
-    """One partition: how far it has come, and which instants have yet to be passed."""
+    """One partition: how far it has been read."""
 
     def __init__(self, job: Job, keys: list[Any]) -> None:
         self._job, self._keys = job, keys
-        self._stream_time_ms = np.full(1, -1, np.int64)
-        self._waiting = NONE_WAITING
+        self._so_far = PartitionSoFar(job.windows)
         self._count = 0
         self._newest: pa.Table | None = None  # the last row, unless it was chosen
 
     def choose(self, table: pa.Table) -> pa.Table:
         """What is needed of the next rows."""
         batch = self._job.read(table)
-        before, stair = int(self._stream_time_ms[0]), np.empty(len(batch), np.int64)
-        rejected = NO_REJECTIONS if batch.rejected is None else batch.rejected
-        stream_times(batch.partition, batch.timestamp_ms, rejected, self._stream_time_ms, stair)
-        mine = self._mine(batch)
-        times_ms = batch.timestamp_ms[mine & batch.usable]
-        rises = last_rises(stair, before)
-        needed = needed_rows(self._job.windows, mine, times_ms, rises, stair, before, self._waiting)
+        mine = np.isin(batch.key, codes_among(batch.keys, self._keys))
+        (rows,) = self._so_far.needed_rows(batch.timestamp_ms, batch.rejected, [mine])
         placed = table.append_column(PLACE, pa.array(np.arange(self._count, self._count + len(batch))))
-        self._waiting, self._count = needed.waiting_ms, self._count + len(batch)
-        is_chosen = bool(len(needed.rows)) and needed.rows[-1] == len(batch) - 1
+        self._count += len(batch)
+        is_chosen = bool(len(rows)) and rows[-1] == len(batch) - 1
         self._newest = placed.slice(len(batch) - 1, 0 if is_chosen else 1)
-        return placed.take(pa.array(needed.rows))
-
-    def _mine(self, batch: RecordBatch) -> Any:
-        return np.isin(batch.key, codes_among(batch.keys, self._keys))
+        return placed.take(pa.array(rows))
 
     def newest(self) -> pa.Table:
         """The last row of all, if it has not been chosen: up to it the partition was read."""

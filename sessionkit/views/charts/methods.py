@@ -12,14 +12,14 @@ import numpy as np
 from sessionkit.base.calls import called_as
 from sessionkit.base.moments import Moment
 from sessionkit.errors import UnknownRecord, problem
-from sessionkit.views.clocks.drop_calendar import DropCalendar
-from sessionkit.views.clocks.partition_times import PartitionTimes
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from sessionkit.views.charts.drawing.palettes import Theme
+    from sessionkit.views.clocks.drop_calendar import DropCalendar
+    from sessionkit.views.clocks.partition_times import PartitionTimes
 
 
 class _Drawn(Protocol):
@@ -106,6 +106,8 @@ class Pictures:
             >>> print(waves.run(flights).drop_calendar().words()[0])
             955 of 28,491 records (3.35%) were dropped.
         """
+        from sessionkit.views.clocks.drop_calendar import DropCalendar
+
         return DropCalendar(self.trace, self._windows)
 
     def partition_times(self: _Drawn) -> PartitionTimes:
@@ -118,6 +120,8 @@ class Pictures:
             >>> plan.run(monday).partition_times()
             There is one partition: nothing is ahead of it or behind it.
         """
+        from sessionkit.views.clocks.partition_times import PartitionTimes
+
         self.trace.check_all_keys("partition_times")
         return PartitionTimes(self.trace, self._windows)
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.columns.arrays import arrow_array, arrow_table
 from sessionkit.base.result_columns import TIMES
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
@@ -29,11 +30,11 @@ def merges_table(any_trace: Trace) -> pa.Table:
     merges, batch, columns = trace.merges, trace.batch, trace.window_columns
     at, end = merges.at, trace.ended_in[merges.into]
     earlier, later = _before(trace, at, merges.into), _before(trace, at, merges.absorbed)
-    return pa.table(
+    return arrow_table(
         {
             "partition": batch.partitions[batch.partition[at]],
             "offset": batch.offset[at],
-            "key": trace.keys.take(pa.array(batch.key[at])),
+            "key": trace.keys.take(arrow_array(batch.key[at])),
             "timestamp_ms": batch.timestamp_ms[at],
             **dict(zip(_BOUNDS, (*earlier, *later), strict=True)),
             "window_start_ms": columns.start_ms[end],

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from sessionkit.base.compiled import announce_compiling
 from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.feed import Decided, Feed
+from sessionkit.windows.sliding.steps import run_slots
 from sessionkit.windows.sliding.structure import SlidingStructure, sliding_structure
 from sessionkit.windows.sliding.touches import sliding_touches
 
@@ -19,6 +21,7 @@ class SlidingKernel:
 
     def run(self, feed: Feed, folds: Mapping[str, Any]) -> Decided:
         """Decides every record and folds it into its windows."""
+        announce_compiling(run_slots, "sliding windows")
         structure = self._structure(feed)
         for fold in folds.values():
             fold.feed_sliding(structure, lambda: sliding_touches(structure))

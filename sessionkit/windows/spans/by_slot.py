@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.compiled import compiled_loop
+from sessionkit.base.compiled import announce_compiling, compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.windows.feed import Decided, Feed
 from sessionkit.windows.hopping_kernel import MANY_WINDOWS, window_is_late
@@ -153,6 +153,7 @@ def run_by_slot(feed: Feed, size_ms: int, advance_ms: int, grace_ms: int) -> tup
 
     Nothing was loaded, and few windows of a slot are open at once.
     """
+    announce_compiling(run_slots, "tumbling and hopping windows")
     columns, counters = feed.whole(), np.zeros(3, np.int64)
     filled = np.zeros(feed.slots.count + 2, np.int64)
     spans = np.empty(len(feed), SPAN)

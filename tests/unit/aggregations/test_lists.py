@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from sessionkit.aggregations import fold_loops
 from sessionkit.aggregations.accumulators import Lists
 from sessionkit.trace.trace import Merges
 from tests.interpreted import fewer
@@ -65,3 +66,30 @@ def test_it_is_what_lists_of_python_hold(seed: int) -> None:
         rows = rng.integers(0, len(held), count)
         assert lists.at(rows).to_pylist() == [held[row] for row in rows]
     assert lists.at(np.array(alive)).to_pylist() == [held[row] for row in alive]
+
+
+def test_lists_are_asked_for_between_merges() -> None:
+    lists = Lists(pa.array([10, 11, 12, 13, 14]), pa.array([], pa.list_(pa.int64())))
+    lists.grow(3)
+    lists.feed(np.array([0, 1, 2, 1], np.int32), merges_of([(3, 1, 2)]), 0)
+    assert lists.at(np.array([1, 2])).to_pylist() == [[11, 12, 13], [12]]
+    lists.feed(np.array([0], np.int32), merges_of([(0, 0, 1)]), 4)
+    assert lists.at(np.array([0, 1, 2])).to_pylist() == [[10, 11, 12, 13, 14], [11, 12, 13], [12]]
+
+
+def test_ways_are_shortened_only_after_merges(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few rows are asked for again and again; going through all windows each time would cost more than they do."""
+    shortened: list[int] = []
+    monkeypatch.setattr(fold_loops, "shorten_ways", lambda into, behind: shortened.append(len(into)))
+    lists = Lists(pa.array([10, 11, 12]), pa.array([], pa.list_(pa.int64())))
+    lists.grow(3)
+    lists.feed(np.array([0, 1, 2], np.int32), merges_of([]), 0)
+    for row in range(3):
+        assert lists.at(np.array([row])).to_pylist() == [[10 + row]]
+    assert not shortened
+    absorbing = Lists(pa.array([10, 11, 12]), pa.array([], pa.list_(pa.int64())))
+    absorbing.grow(2)
+    absorbing.feed(np.array([0, 1, 0], np.int32), merges_of([(2, 0, 1)]), 0)
+    absorbing.at(np.array([0]))
+    absorbing.at(np.array([0]))
+    assert shortened == [2]

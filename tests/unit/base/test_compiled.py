@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -35,7 +38,7 @@ def test_where_nothing_can_be_written_it_is_compiled_and_said_once(package: Path
     assert (ended.returncode, ended.stdout) == (0, ANSWERS), ended.stderr
     (said,) = ended.stderr.splitlines()
     assert said.startswith("sessionkit cannot keep its compiled loops (Permission denied)")
-    assert "seconds" in said and "NUMBA_CACHE_DIR" in said
+    assert "several seconds for each kind of window" in said and "NUMBA_CACHE_DIR" in said
 
 
 def test_no_folder_named_like_a_home_that_is_not_known(package: Path, tmp_path: Path) -> None:
@@ -60,6 +63,68 @@ def test_a_disk_that_is_full_costs_the_cache_alone(package: Path, tmp_path: Path
     assert ended.stdout == ANSWERS, ended.stderr
     assert ended.stderr.startswith("sessionkit cannot keep its compiled loops (File too large)")
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
+
+
+LOOP = """
+from sessionkit.base.compiled import announce_compiling, compiled_loop
+
+@compiled_loop
+def count_up(numbers):
+    numbers[0] += {step}
+"""
+CALL = """
+import numpy as np
+from loops import announce_compiling, count_up
+
+for _ in range(2):
+    announce_compiling(count_up, "such windows")
+numbers = np.zeros(1, np.int64)
+count_up(numbers)
+announce_compiling(count_up, "other windows")
+print(numbers[0])
+"""
+
+
+def called(folder: Path, step: int) -> tuple[str, str]:
+    """What a process prints that calls a loop: on stdout, and on stderr."""
+    (folder / "loops.py").write_text(LOOP.format(step=step))
+    os.utime(folder / "loops.py", (step, step))  # numba goes by the time and the size
+    done = subprocess.run([sys.executable, "-B", "-c", CALL], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout, done.stderr
+
+
+def test_that_loops_are_compiled_is_said_once_if_it_is_true(tmp_path: Path) -> None:
+    said = "sessionkit compiles its loops for such windows, once on this machine: this takes several seconds …\n"
+    assert called(tmp_path, 1) == ("1\n", said)
+    assert called(tmp_path, 1) == ("1\n", "")
+    assert called(tmp_path, 2) == ("2\n", said)  # as after an upgrade: what is kept is that of another version
+    (index,) = tmp_path.rglob("*.nbi")
+    index.write_bytes(b"")
+    assert called(tmp_path, 2) == ("2\n", said)
+
+
+EACH_KIND = """
+import numpy as np
+import pyarrow as pa
+import sessionkit as sk
+from sessionkit.base import compiled
+
+compiled._is_kept = lambda function: False  # as on a machine where nothing was compiled
+table = pa.table({"key": np.arange(50) % 3, "at": np.arange(50)})
+for windows in (
+    sk.SessionWindows(inactivity_gap_ms=1, grace_ms=1),
+    sk.TimeWindows(size_ms=3, grace_ms=1),
+    sk.SlidingWindows(time_difference_ms=3, grace_ms=1),
+    sk.TimeWindows(size_ms=12, advance_ms=1, grace_ms=1),  # another loop, where there is no trace
+):
+    sk.group_by_key("key", timestamp="at", unit="ms").windowed_by(windows).count().run(table, trace=False)
+"""
+
+
+def test_each_kind_of_window_says_that_its_loops_are_compiled() -> None:
+    done = subprocess.run([sys.executable, "-c", EACH_KIND], capture_output=True, text=True, check=True)
+    kinds = ("session windows", "tumbling and hopping windows", "sliding windows", "tumbling and hopping windows")
+    assert [line.partition(" for ")[2].partition(",")[0] for line in done.stderr.splitlines()] == [*kinds]
 
 
 @pytest.mark.slow

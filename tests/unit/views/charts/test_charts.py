@@ -21,9 +21,10 @@ from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.errors import InvalidArgument, UnknownRecord
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.views import charts
 from sessionkit.views.charts.drawing.measured_text import flow, text_size, text_width
 from sessionkit.views.charts.drawing.palettes import PALETTES
+from sessionkit.views.charts.lanes.lanes import lanes as draw_lanes
+from sessionkit.views.charts.plane.plane import plane as draw_plane
 from sessionkit.views.charts.scenes.key_rows import MOST_ROWS
 from sessionkit.views.charts.scenes.session_history import SessionHistory
 from tests.headings import heading
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 # of one width, so that places can be worked out in pixels
-plane, lanes = partial(charts.plane, width=1_120), partial(charts.lanes, width=1_120)
+plane, lanes = partial(draw_plane, width=1_120), partial(draw_lanes, width=1_120)
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 TOY = [
     ("ana", 2), ("bo", 4), ("ana", 7), ("ana", 11), ("bo", 13), ("ana", 24), ("ana", 17), ("bo", 27), ("ana", 30),
@@ -689,13 +690,13 @@ def test_a_change_to_one_trace_of_a_figure_changes_no_other(toy: SessionTrace) -
 
 
 def test_a_picture_without_a_width_is_as_wide_as_its_room_and_its_labels_suit_any(toy: SessionTrace) -> None:
-    figure = charts.plane(toy, WINDOWS, "ana")
+    figure = draw_plane(toy, WINDOWS, "ana")
     assert figure.layout.width is None and figure.layout.autosize
     assert len(figure.layout.annotations) >= 6
     for width in (600, 700, 1_120, 1_600, 2_400):
         found = boxes(figure.update_layout(width=width))
         wide = width - figure.layout.margin.l - figure.layout.margin.r
         assert_apart(found, wide, figure.layout.height - figure.layout.margin.t - figure.layout.margin.b)
-    assert charts.plane(toy, WINDOWS, "ana", width=900).layout.width == 900
+    assert draw_plane(toy, WINDOWS, "ana", width=900).layout.width == 900
     with pytest.raises(InvalidArgument, match="a chart needs room for its labels; got 599; 600 pixels or more"):
-        charts.plane(toy, WINDOWS, "ana", width=599)
+        draw_plane(toy, WINDOWS, "ana", width=599)

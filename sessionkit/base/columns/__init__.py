@@ -1,0 +1,1 @@
+"""Columns of numbers and words, as NumPy and Arrow hold them."""
