@@ -10,7 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import NotBuilt, StoreMismatch
-from sessionkit.records.offsets import FROM_A_SOURCE, not_after
+from sessionkit.records.places import FROM_A_SOURCE, not_after
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
 VISITS = (

@@ -20,19 +20,17 @@ from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import ResultForm
 from sessionkit.base.text import percent
-from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
+from sessionkit.errors import InvalidArgument, UnsupportedData, problem
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.inputs.plain_columns import check_text, plain_table
 from sessionkit.records.keys import encode_keys
-from sessionkit.records.loops import implicit_offsets, offsets_rise, partition_codes, steps_back
-from sessionkit.records.offsets import not_after
-from sessionkit.records.partitioner import partition_of_keys
+from sessionkit.records.loops import implicit_offsets, steps_back
+from sessionkit.records.places import offsets_in, partitions_in, placed_by_key
 from sessionkit.records.source import Source
 from sessionkit.records.times import to_arrivals, to_milliseconds
 
 MOSTLY = 0.5  # of the rows
-SMALL_PARTITION_NUMBER = 4096  # smaller ones, or smaller than there are records, are coded without a sort
 
 
 class PythonObjects:
@@ -242,13 +240,13 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
     (timestamp_ms, bad_time, named, values), (keys, key) = side_by_side(
         lambda: (
             *to_milliseconds(table[source.timestamp], source),
-            None if source.partition is None else _partition_codes(table, source.partition),
+            None if source.partition is None else partitions_in(table, source.partition),
             {name: _value_column(table[name], name, opened.objects.get(name)) for name in value_columns},
         ),
         lambda: encode_keys([table[name] for name in source.keys], source.keys, source.sep),
     )
-    partition, partitions = _placed(source, keys, key) if named is None else named
-    offset = _offsets(table, source, partition, partitions)
+    partition, partitions = placed_by_key(source, keys, key) if named is None else named
+    offset = offsets_in(table, source, partition, partitions)
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
     form = ResultForm(tuple(zip(source.keys, key_types, strict=True)), source.sep, zone)
@@ -358,59 +356,3 @@ def _value_column(column: pa.ChunkedArray, name: str, objects: list[Any] | None)
     except pa.ArrowNotImplementedError as error:  # unions
         want = "a column of one chunk, or another type"
         raise UnsupportedData(problem(f"column {name!r} cannot be joined", column.type, want)) from error
-
-
-def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.int64]:
-    if not pa.types.is_integer(column.type):
-        raise UnsupportedData(problem(f"{what} column {name!r} must hold integers", column.type, "cast it"))
-    if column.null_count:
-        rows = [int(row) for row in np.flatnonzero(np.asarray(column.is_null()))[:3]]
-        want = "a partition and an offset for every record"
-        raise InvalidData(
-            problem(f"{what} column {name!r} has missing values", f"{column.null_count} (rows {rows})", want)
-        )
-    try:
-        numbers = numpy_array(column.cast(pa.int64()) if column.type == pa.uint64() else column)
-    except pa.ArrowInvalid as error:
-        got = shorten(error, 120)
-        raise InvalidData(
-            problem(f"{what} column {name!r} has a number that is too large", got, "numbers within 64 bits")
-        ) from error
-    if len(numbers) and numbers.min() < 0:
-        got = f"{numbers.min()} in row {int(np.argmin(numbers))}"
-        raise InvalidData(problem(f"{what} column {name!r} has a negative number", got, "Kafka counts from 0"))
-    return numbers
-
-
-def _placed(
-    source: Source, keys: pa.Array, key: npt.NDArray[np.int32]
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Codes of partitions, and their numbers, where no column names them."""
-    if source.partitions is None:
-        return np.zeros(len(key), np.int32), np.zeros(1, np.int64)
-    by_key = np.append(partition_of_keys(keys, source.partitions), 0).astype(np.int32)
-    return by_key[key], np.arange(source.partitions)  # code -1 (a null key) takes the last one, partition 0
-
-
-def _partition_codes(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """Codes of the partitions in the column `name`, and their numbers."""
-    numbers = _integers(table[name], name, "partition")
-    if not len(numbers):
-        return np.zeros(0, np.int32), np.zeros(0, np.int64)
-    codes, seen = partition_codes(numbers, max(SMALL_PARTITION_NUMBER, len(numbers)))
-    if len(codes):
-        return codes, seen
-    seen, places = np.unique(numbers, return_inverse=True)
-    return places.astype(np.int32), seen.astype(np.int64)
-
-
-def _offsets(
-    table: pa.Table, source: Source, partition: npt.NDArray[np.int32], partitions: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64] | None:
-    if source.offset is None:
-        return None
-    offset = _integers(table[source.offset], source.offset, "offset").astype(np.int64, copy=False)
-    row, before = offsets_rise(partition, offset, len(partitions))
-    if row >= 0:
-        raise not_after(int(partitions[partition[row]]), int(offset[row]), int(before), row=int(row))
-    return offset

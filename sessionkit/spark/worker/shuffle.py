@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.errors import InvalidData, problem
-from sessionkit.records.offsets import not_after
+from sessionkit.records.places import not_after
 
 SLICE_BYTES = 16_384  # times the 50,000 rows that Spark may hand over at once: less than the 2 GiB where bytes end
 MOST_RECORDS = 500_000  # in one row, which its task holds in memory as a whole

@@ -1,0 +1,92 @@
+"""Where records stood: in which partition, and at which offset, which rises within it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.base.columns.arrays import numpy_array
+from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
+from sessionkit.records.loops import offsets_rise, partition_codes
+from sessionkit.records.partitioner import partition_of_keys
+from sessionkit.records.source import Source
+
+SMALL_PARTITION_NUMBER = 4096  # smaller ones, or smaller than there are records, are coded without a sort
+
+IN_ORDER = "give the records in offset order, or pass sort=True in the plan"
+ONCE = "remove the duplicate"
+FROM_A_SOURCE = (
+    "a source that delivers each partition in increasing order of offsets, such as Kafka; with files, one range of "
+    "offsets each"
+)
+
+
+def not_after(partition: int, offset: int, before: int, *, row: int | None = None, want: str = "") -> InvalidData:
+    """The error for an offset that does not come after the one before it in its partition.
+
+    Args:
+        row: of the record, where it has one that the user knows.
+        want: what would be right, where neither sorting nor removing it would do.
+    """
+    place = f"partition {partition}" if row is None else f"partition {partition}, row {row}"
+    got = f"{place}: offset {offset} after {before}"
+    if offset == before:
+        return InvalidData(problem("an offset appears twice", got, want or ONCE))
+    return InvalidData(problem("offsets must increase within a partition", got, want or IN_ORDER))
+
+
+def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.int64]:
+    if not pa.types.is_integer(column.type):
+        raise UnsupportedData(problem(f"{what} column {name!r} must hold integers", column.type, "cast it"))
+    if column.null_count:
+        rows = [int(row) for row in np.flatnonzero(np.asarray(column.is_null()))[:3]]
+        want = "a partition and an offset for every record"
+        raise InvalidData(
+            problem(f"{what} column {name!r} has missing values", f"{column.null_count} (rows {rows})", want)
+        )
+    try:
+        numbers = numpy_array(column.cast(pa.int64()) if column.type == pa.uint64() else column)
+    except pa.ArrowInvalid as error:
+        got = shorten(error, 120)
+        raise InvalidData(
+            problem(f"{what} column {name!r} has a number that is too large", got, "numbers within 64 bits")
+        ) from error
+    if len(numbers) and numbers.min() < 0:
+        got = f"{numbers.min()} in row {int(np.argmin(numbers))}"
+        raise InvalidData(problem(f"{what} column {name!r} has a negative number", got, "Kafka counts from 0"))
+    return numbers
+
+
+def placed_by_key(
+    source: Source, keys: pa.Array, key: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Codes of partitions, and their numbers, where no column names them."""
+    if source.partitions is None:
+        return np.zeros(len(key), np.int32), np.zeros(1, np.int64)
+    by_key = np.append(partition_of_keys(keys, source.partitions), 0).astype(np.int32)
+    return by_key[key], np.arange(source.partitions)  # code -1 (a null key) takes the last one, partition 0
+
+
+def partitions_in(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+    """Codes of the partitions in the column `name`, and their numbers."""
+    numbers = _integers(table[name], name, "partition")
+    if not len(numbers):
+        return np.zeros(0, np.int32), np.zeros(0, np.int64)
+    codes, seen = partition_codes(numbers, max(SMALL_PARTITION_NUMBER, len(numbers)))
+    if len(codes):
+        return codes, seen
+    seen, places = np.unique(numbers, return_inverse=True)
+    return places.astype(np.int32), seen.astype(np.int64)
+
+
+def offsets_in(
+    table: pa.Table, source: Source, partition: npt.NDArray[np.int32], partitions: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64] | None:
+    if source.offset is None:
+        return None
+    offset = _integers(table[source.offset], source.offset, "offset").astype(np.int64, copy=False)
+    row, before = offsets_rise(partition, offset, len(partitions))
+    if row >= 0:
+        raise not_after(int(partitions[partition[row]]), int(offset[row]), int(before), row=int(row))
+    return offset
