@@ -83,6 +83,11 @@ def partitions_in(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], np
 def offsets_in(
     table: pa.Table, source: Source, partition: npt.NDArray[np.int32], partitions: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64] | None:
+    """The offsets in the plan's column, which rise within each partition; None where it names none.
+
+    Raises:
+        InvalidData: they do not.
+    """
     if source.offset is None:
         return None
     offset = _integers(table[source.offset], source.offset, "offset").astype(np.int64, copy=False)
