@@ -31,6 +31,7 @@ class Deployment:
         commits: rows of the records after which the task commits; None: once, at the end.
         emit_interval_ms: final results are looked for at most this often, by `wall_clock`.
         wall_clock: the wall clock in ms, at each record or as a function that tells it; None: it stands still.
+        is_killed: the life ends without a last commit; what the cache holds is lost.
     """
 
     retention_ms: int
@@ -40,6 +41,7 @@ class Deployment:
     commits: frozenset[int] | None = None
     emit_interval_ms: int = 0
     wall_clock: Clock | None = None
+    is_killed: bool = False
 
     def part(self, start: int, stop: int) -> Deployment:
         """This deployment for a part of its records: those from row `start` up to row `stop`."""

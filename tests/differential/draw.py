@@ -71,6 +71,7 @@ def draw(seed: int, index: int) -> Case:
         case["queries"] = draw_queries(rng, times, case)
     if cell.caching == "limited" and case["aggregation"] != "all_built_ins":
         _draw_bytes(Random(f"{seed}/{index}/bytes"), case)
+    _draw_restarts(Random(f"{seed}/{index}/restarts"), case)
     if cell.emit == "on_update":
         _draw_suppress(Random(f"{seed}/{index}/suppress"), case)  # of its own: the rest stays what it was
     return with_last_commit(case)
@@ -117,6 +118,21 @@ def _draw_deployment(rng: Random, case: Case) -> None:
             record["partition"] = rng.randrange(case["partitions"])
     if case["store"] == "rocksdb" and count > 1 and rng.random() < 0.08:
         case["restarts"] = sorted(rng.sample(range(count - 1), min(count - 1, rng.choice((1, 1, 2, 4)))))
+
+
+def _draw_restarts(rng: Random, case: Case) -> None:
+    """Restarts of a store in memory, too, and of all kinds: their own draws, so that the rest stays what it was."""
+    count = len(case["records"])
+    if case["store"] == "in_memory" and count > 1 and rng.random() < 0.08:
+        case["restarts"] = sorted(rng.sample(range(count - 1), min(count - 1, rng.choice((1, 1, 2, 4)))))
+    if "restarts" not in case or rng.random() < 0.25:
+        return
+    # a long life would write some of its segments to the disk, and a kill then find a part of it there
+    is_killed = count <= MANY and case.get("negative_timestamps") != "fail"
+    kinds = ("disk", "changelog", "killed", "killed") if is_killed else ("disk", "changelog")
+    case["restarts"] = [[record, rng.choice(kinds)] for record in case["restarts"]]
+    if any(kind == "killed" for _, kind in case["restarts"]) and rng.random() < 0.9:
+        case["commit_after"] = [i for i in range(count) if rng.random() < rng.choice((0.05, 0.2, 0.5))]
 
 
 def with_last_commit(case: Case) -> Case:

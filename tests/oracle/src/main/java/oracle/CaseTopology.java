@@ -141,9 +141,12 @@ final class CaseTopology {
 
     private <A, S extends StateStore> Materialized<String, A, S> materialized(final Serde<A> serde) {
         final Materialized<String, A, S> m = Materialized.<String, A, S>as(STORE)
-                .withKeySerde(keys(spec)).withValueSerde(serde).withLoggingDisabled()
+                .withKeySerde(keys(spec)).withValueSerde(serde)
                 .withStoreType(spec.get("store").asText().equals("rocksdb")
                         ? BuiltInDslStoreSuppliers.ROCKS_DB : BuiltInDslStoreSuppliers.IN_MEMORY);
+        if (!Restarts.needChangelog(spec)) {
+            m.withLoggingDisabled();
+        }
         if (window.hasNonNull("retention_ms")) {
             m.withRetention(ofMillis(ms("retention_ms", -1)));
         }
