@@ -13,8 +13,8 @@ from sessionkit.base.calls import not_offered
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.parts.restarts import Restart, Restarts, check_processing, checked_restarts
-from sessionkit.engine.processor_run import memory_store
-from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
+from sessionkit.engine.processor_run import Deployed, memory_store
+from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run
 from sessionkit.stores.contract import PlanStore
@@ -43,6 +43,9 @@ class RestartedRun:
     - "killed": the application crashes right after the record, with `processing="at_least_once"`. Its cache is lost,
       and the records since the last commit (see `commit_every`) are read again and count again. All that the store and
       the task had written is taken to have reached the broker; of a real crash the last of it may be missing.
+
+    What suppress holds back waits in the next life, too, after a kill as it was at the last commit; its clock starts
+    anew.
 
     What a broker deletes from a changelog by its wall clock, and transactions ("exactly_once_v2"), are not modelled.
 
@@ -123,39 +126,38 @@ def run_lives(
     A life that is killed commits nothing at its end: the next one begins behind the last record that was committed.
 
     Raises:
-        NotBuilt: the plan holds results back by suppress, or the processing guarantee is not modelled.
+        NotBuilt: the processing guarantee is not modelled.
         InvalidArgument: the restarts are not rows, rising, or a used store is to be rebuilt from its changelog.
     """
     check_processing(processing)
     restarts = () if told is None else checked_restarts(told, len(batch))
     if not restarts:
         return plan.run_deployed(batch, store, how)
-    _check(plan, store, restarts)
+    _check(store, restarts)
     windows = plan.complete_windows
     state = memory_store(windows, how.retention_ms) if store is None else store
     lives: list[Run] = []
-    first = 0
+    first, buffers = 0, how.buffers
     with alone_with(store):
         for restart in [*restarts, None]:
             stop = len(batch) if restart is None else restart.row + 1
-            part = dataclasses.replace(how.part(first, stop), is_killed=restart is not None and restart.is_kill)
+            kind = None if restart is None else restart.kind
+            part = dataclasses.replace(how.part(first, stop), restart=kind, buffers=buffers)
             run = plan.run_deployed(batch.slice(first, stop), state, part)
             lives.append(run)
-            first += _committed(run)
-            if restart is not None:
-                state.restart_task(restart.kind)
+            done = _deployed(run)
+            first, buffers = first + done.committed_count, done.buffers_left
+            if kind is not None:
+                state.restart_task(kind)
     return RestartedRun(tuple(lives), restarts)
 
 
-def _committed(run: Run) -> int:
+def _deployed(run: Run) -> Deployed:
     assert run.deployed is not None, "a run under Kafka's rules has one"
-    return run.deployed.committed_count
+    return run.deployed
 
 
-def _check(plan: Plan, store: PlanStore | None, restarts: tuple[Restart, ...]) -> None:
-    if plan.suppression is not None:
-        want = "a plan without suppress, or a run without restarts="
-        raise NotBuilt(problem("the buffer of suppress is not carried over a restart", plan.suppression.code(), want))
+def _check(store: PlanStore | None, restarts: tuple[Restart, ...]) -> None:
     if store is None or all(restart.kind != "changelog" for restart in restarts):
         return
     if len(store):

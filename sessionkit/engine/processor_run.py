@@ -63,6 +63,7 @@ class Deployed:
     clock_ms: Sequence[int] | None  # the wall clock at each record; None: it stood still
     buffers: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # of suppress, one a partition; none without it
     committed_count: int = 0  # how many of the records the last commit covers: all, unless the task was killed
+    buffers_left: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # as the last commit before a restart has them
 
 
 class Processed(NamedTuple):
@@ -141,7 +142,9 @@ class _ProcessorRun:
         suppression: Suppression | None,
     ) -> None:
         self.windows, self.aggregations, self.batch, self.how = windows, aggregations, batch, how
-        self._results = None if suppression is None else SuppressedResults(suppression, windows, aggregations, batch)
+        told = (windows, aggregations, batch, how.buffers)
+        self._results = None if suppression is None else SuppressedResults(suppression, *told)
+        self._buffers_left = [] if self._results is None else self._results.committed()
         self._store = store
         self.forwarded: list[Forwarded] = []
         self.refused: list[int] = []
@@ -217,7 +220,7 @@ class _ProcessorRun:
                 self._note_refused()  # by the store, when something was evicted
             if self.how.commits is not None and i in self.how.commits:
                 self._commit()
-        if not self.how.is_killed:
+        if self.how.restart != "killed":
             self._commit()
 
     def processed(self, outcome: Outcome) -> Processed:
@@ -225,7 +228,7 @@ class _ProcessorRun:
         clock_ms = None if self.how.wall_clock is None else self.clock_ms
         asked = self._store if self.cache is None else self.cache
         buffers = () if self._results is None else tuple(self._results.buffers)
-        told = (tuple(self.refused), self.looks, clock_ms, buffers, self.committed_count)
+        told = (tuple(self.refused), self.looks, clock_ms, buffers, self.committed_count, self._buffers_left)
         deployed = Deployed(self.how, self.forwarded, *told)
         return Processed(outcome, deployed, asked)
 
@@ -258,6 +261,8 @@ class _ProcessorRun:
         if self.cache is not None:
             self.cache.flush()
             self._note_refused()
+        if self._results is not None and self.how.restart is not None:
+            self._buffers_left = self._results.committed()
         self.committed_count = self._at + 1
         self.committed_close_times = [schedule.last_close_time_ms for schedule in self.schedules]
 

@@ -21,6 +21,7 @@ from sessionkit.engine.deployment import deployment
 from sessionkit.engine.processor_run import memory_store
 from sessionkit.errors import BufferFull, InvalidArgument, NotBuilt, SessionkitError
 from sessionkit.records.batch import read_records
+from sessionkit.restarted_run import run_lives
 from sessionkit.stores import store_class
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.trace.window_trace import WindowTrace
@@ -275,10 +276,12 @@ def _runs_as_kafka(
             WALL_CLOCK_START_MS + ms for ms in accumulate(r.get("wall_advance_ms", 0) for r in case["records"])
         ],
     }
-    if plan.suppression is not None:  # without a restart: see `draw`
+    if plan.suppression is None:
+        run = plan.run(frame_of(case), rules="kafka", store=store, restarts=restarts_of(case), **how)
+    else:  # which Plan.run does not take with a store of the caller's
         batch = read_records(frame_of(case), plan.source, plan.value_columns())
-        return [plan.run_deployed(batch, store, deployment(plan.strategy, retention_ms, count=count, **how))], store
-    run = plan.run(frame_of(case), rules="kafka", store=store, restarts=restarts_of(case), **how)
+        deployed = deployment(plan.strategy, retention_ms, count=count, **how)
+        run = run_lives(plan, batch, store, deployed, restarts_of(case), "at_least_once")
     return list(getattr(run, "lives", (run,))), store
 
 

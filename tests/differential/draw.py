@@ -86,15 +86,16 @@ def _draw_bytes(rng: Random, case: Case) -> None:
 
 def _draw_suppress(rng: Random, case: Case) -> None:
     """A buffer behind every third case, and more than fits into every third of them."""
-    if rng.random() > 0.33 or "restarts" in case:
+    if rng.random() > 0.33:
         return
+    is_killed = any(each[1] == "killed" for each in case.get("restarts", ()) if not isinstance(each, int))
     told: dict[str, Any] = {}
     if rng.random() < 0.4:
         told["wait_ms"] = rng.choice((0, 0, 1, 3, 10, 100, 60_000, case["window"].get("grace_ms", 0)))
         told |= rng.choice(({}, {"when_full": "emit_early"}, {"when_full": "shut_down"}))
     stops = "wait_ms" not in told or told.get("when_full") == "shut_down"
     # what a commit sent before it met a full buffer is not told, so then each record has a commit of its own
-    if rng.random() < 0.4 and not (stops and case["caching"] and case.get("partitions", 1) > 1):
+    if rng.random() < 0.4 and not (stops and (is_killed or (case["caching"] and case.get("partitions", 1) > 1))):
         told |= {"max_records": rng.choice((0, 1, 2, 3, 5, 8, 20))} if rng.random() < 0.7 else {}
         is_one = case["aggregation"] != "all_built_ins"
         told |= {"max_bytes": rng.choice((0, 40, 60, 100, 150, 300, 700))} if is_one and rng.random() < 0.5 else {}

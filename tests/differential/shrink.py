@@ -161,7 +161,7 @@ def _without_partitions(case: Case) -> Case:
 
 
 def _smaller(number: int) -> list[int]:
-    return sorted({0, 1, 10, number // 2, number - 1} & set(range(max(0, number))))
+    return sorted({each for each in (0, 1, 10, number // 2, number - 1) if 0 <= each < number})
 
 
 def _scaled(case: Case, divisor: int) -> Case:

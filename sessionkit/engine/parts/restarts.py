@@ -19,11 +19,6 @@ class Restart(NamedTuple):
     row: int
     kind: str = "disk"
 
-    @property
-    def is_kill(self) -> bool:
-        """True if the task ends without a last commit."""
-        return self.kind == "killed"
-
 
 def checked_restarts(restarts: object, count: int) -> tuple[Restart, ...]:
     """The restarts of a run over `count` records; a row alone means "disk".

@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -36,7 +37,7 @@ final class CaseRunner {
     private final List<StepDriver> drivers = new ArrayList<>(); // of the partitions
     private final AtomicLong cached = new AtomicLong();
     private long droppedBefore = 0; // by tasks that were stopped
-    private final List<Restarts.Changelog> changelogs = new ArrayList<>(); // of the partitions
+    private final List<Map<String, Restarts.Changelog>> changelogs = new ArrayList<>(); // of each partition's stores
     private Restarts restarts;
     private int folders = 0;
 
@@ -49,7 +50,10 @@ final class CaseRunner {
             restarts = new Restarts(spec);
             for (int p = 0; p < spec.path("partitions").asInt(1); p++) {
                 drivers.add(started(spec, stateDir, p));
-                changelogs.add(new Restarts.Changelog());
+                changelogs.add(new HashMap<>());
+                for (final String store : drivers.get(p).storeNames()) {
+                    changelogs.get(p).put(store, new Restarts.Changelog());
+                }
             }
             drive(spec, stateDir, steps);
             result.set("final_store", contents(spec));
@@ -153,7 +157,7 @@ final class CaseRunner {
         final StepDriver now = started(spec, stateDir, partition);
         drivers.set(partition, now);
         if (Restarts.needChangelog(spec)) {
-            changelogs.get(partition).add(before.logged(), end);
+            before.addTo(changelogs.get(partition), end);
             now.restore(changelogs.get(partition));
             droppedBefore -= now.droppedTotal(); // what a store in memory refuses again
         }

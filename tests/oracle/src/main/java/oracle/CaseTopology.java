@@ -94,8 +94,9 @@ final class CaseTopology {
         if (told.isMissingNode()) {
             return table;
         }
-        final EagerBufferConfig room = BufferConfig.maxRecords(told.path("max_records").asLong(Long.MAX_VALUE))
-                .withMaxBytes(told.path("max_bytes").asLong(Long.MAX_VALUE)).withLoggingDisabled();
+        final EagerBufferConfig wide = BufferConfig.maxRecords(told.path("max_records").asLong(Long.MAX_VALUE))
+                .withMaxBytes(told.path("max_bytes").asLong(Long.MAX_VALUE));
+        final EagerBufferConfig room = Restarts.needChangelog(spec) ? wide : wide.withLoggingDisabled();
         if (!told.has("wait_ms")) {
             return table.suppress(Suppressed.untilWindowCloses(room.shutDownWhenFull()));
         }

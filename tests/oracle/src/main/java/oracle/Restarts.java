@@ -25,7 +25,7 @@ final class Restarts {
     static boolean needChangelog(final JsonNode spec) {
         final Restarts restarts = new Restarts(spec);
         final boolean inMemory = !spec.get("store").asText().equals("rocksdb");
-        return !restarts.kinds.isEmpty() && (inMemory || restarts.kinds.values().stream().anyMatch(kind -> !kind.equals(DISK)));
+        return !restarts.kinds.isEmpty() && (inMemory || spec.has("suppress") || restarts.kinds.values().stream().anyMatch(kind -> !kind.equals(DISK)));
     }
 
     /** How the life ends that lasts now; null if the tasks run to the end of the case. */

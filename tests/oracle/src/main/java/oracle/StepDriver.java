@@ -14,6 +14,7 @@ import java.util.Map;
 import java.util.Optional;
 import java.util.OptionalLong;
 import java.util.Properties;
+import java.util.Set;
 import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.producer.MockProducer;
@@ -149,40 +150,66 @@ final class StepDriver implements AutoCloseable {
         task.closeDirty();
     }
 
-    /** What the store has written to its changelog. */
-    @SuppressWarnings("unchecked")
-    List<ProducerRecord<byte[], byte[]>> logged() {
+    /** The names of the task's stores. */
+    Set<String> storeNames() {
         try {
-            return ((MockProducer<?, ?>) hidden(driver, "producer")).history().stream()
-                    .filter(record -> record.topic().endsWith(CaseTopology.STORE + "-changelog"))
-                    .map(record -> (ProducerRecord<byte[], byte[]>) (ProducerRecord<?, ?>) record).toList();
+            return stores().keySet();
         } catch (final ReflectiveOperationException e) {
             throw new IllegalStateException("this Kafka version is another inside", e);
         }
     }
 
-    /** Gives the store what it lacks of its changelog, as Kafka does while it restores a task. */
-    void restore(final Restarts.Changelog changelog) {
+    /** Adds what the stores have written to their changelogs in this life, which ends so. */
+    void addTo(final Map<String, Restarts.Changelog> changelogs, final String end) {
         try {
-            final Object manager = hidden(task, "stateMgr");
-            final Object store = ((Map<?, ?>) hidden(manager, "stores")).get(CaseTopology.STORE);
-            final boolean persistent = ((StateStore) hidden(store, "stateStore")).persistent();
-            final List<ProducerRecord<byte[], byte[]>> lacking =
-                    changelog.after(new AbstractMap.SimpleEntry<>(persistent, (Long) hidden(store, "offset")));
-            final List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
-            for (final ProducerRecord<byte[], byte[]> each : lacking) {
-                records.add(new ConsumerRecord<>(each.topic(), 0, records.size(), each.timestamp(), TimestampType.CREATE_TIME,
-                        each.key().length, each.value() == null ? -1 : each.value().length, each.key(), each.value(),
-                        new RecordHeaders(), Optional.empty()));
-            }
-            for (final Method method : manager.getClass().getDeclaredMethods()) {
-                if (method.getName().equals("restore")) {
-                    method.setAccessible(true);
-                    method.invoke(manager, store, records, OptionalLong.empty());
-                }
+            final List<ProducerRecord<byte[], byte[]>> written = history();
+            for (final Map.Entry<String, Restarts.Changelog> each : changelogs.entrySet()) {
+                final String topic = "oracle-" + each.getKey() + "-changelog";
+                each.getValue().add(written.stream().filter(record -> record.topic().equals(topic)).toList(), end);
             }
         } catch (final ReflectiveOperationException e) {
             throw new IllegalStateException("this Kafka version is another inside", e);
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    private List<ProducerRecord<byte[], byte[]>> history() throws ReflectiveOperationException {
+        return ((MockProducer<byte[], byte[]>) hidden(driver, "producer")).history();
+    }
+
+    @SuppressWarnings("unchecked")
+    private Map<String, Object> stores() throws ReflectiveOperationException {
+        return (Map<String, Object>) hidden(hidden(task, "stateMgr"), "stores");
+    }
+
+    /** Gives the stores what they lack of their changelogs, as Kafka does while it restores a task. */
+    void restore(final Map<String, Restarts.Changelog> changelogs) {
+        try {
+            for (final Map.Entry<String, Object> each : stores().entrySet()) {
+                restore(each.getValue(), changelogs.get(each.getKey()));
+            }
+        } catch (final ReflectiveOperationException e) {
+            throw new IllegalStateException("this Kafka version is another inside", e);
+        }
+    }
+
+    private void restore(final Object store, final Restarts.Changelog changelog) throws ReflectiveOperationException {
+        final boolean persistent = ((StateStore) hidden(store, "stateStore")).persistent();
+        final List<ProducerRecord<byte[], byte[]>> lacking =
+                changelog.after(new AbstractMap.SimpleEntry<>(persistent, (Long) hidden(store, "offset")));
+        final List<ConsumerRecord<byte[], byte[]>> records = new ArrayList<>();
+        for (final ProducerRecord<byte[], byte[]> each : lacking) {
+            final long timestamp = each.timestamp() == null ? 0 : each.timestamp(); // the buffer of suppress gives none
+            records.add(new ConsumerRecord<>(each.topic(), 0, records.size(), timestamp, TimestampType.CREATE_TIME,
+                    each.key().length, each.value() == null ? -1 : each.value().length, each.key(), each.value(),
+                    each.headers(), Optional.empty()));
+        }
+        final Object manager = hidden(task, "stateMgr");
+        for (final Method method : manager.getClass().getDeclaredMethods()) {
+            if (method.getName().equals("restore")) {
+                method.setAccessible(true);
+                method.invoke(manager, store, records, OptionalLong.empty());
+            }
         }
     }
 
