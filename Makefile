@@ -117,6 +117,7 @@ random: $(READY) ## all random cases of the tests, of which `make test` draws an
 	SESSIONKIT_CASES=all $(PYTEST) -n 2 tests/page/test_engine.py
 
 KILLS := 30
+RESTARTS := 20
 SAMPLE := 400
 
 .PHONY: fault
@@ -127,6 +128,10 @@ fault: $(READY) ## a stream on Spark that is killed, and whose disk is full, aga
 .PHONY: kafka
 kafka: $(READY) ## a Kafka broker on this machine until Ctrl-C (needs a JDK and Maven)
 	@$(PYTHON) -m examples.kafka.broker
+
+.PHONY: restarts
+restarts: $(READY) ## Kafka Streams on a broker: 20 times each it is stopped, killed, and its folder is removed: RESTARTS=20
+	SESSIONKIT_RESTARTS=$(RESTARTS) $(PYTEST) tests/kafka/test_restarts.py
 
 .PHONY: kafka-demo
 kafka-demo: $(READY) ## flights through a topic, Spark and back: live sessions (needs a JDK and Maven)

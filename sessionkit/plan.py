@@ -31,6 +31,7 @@ from sessionkit.windows.contract import WINDOW_KINDS, WindowKind, changed_window
 
 if TYPE_CHECKING:
     from sessionkit.engine.deployment import Caching, Clock, Deployment
+    from sessionkit.engine.parts.restarts import Restarts
 
 
 @not_offered(
@@ -147,6 +148,8 @@ class Plan(Exports):
         commit_every: int | Sequence[int] | None = None,
         emit_interval: Duration | None = None,
         wall_clock: Clock | None = None,
+        restarts: Restarts | None = None,
+        processing: str = "at_least_once",
         parallelism: Literal["partition", "key"] = "partition",
         frame: FrameKind | None = None,
     ) -> Any:
@@ -155,12 +158,9 @@ class Plan(Exports):
         Args:
             data: a frame of pandas, polars (also lazy), pyarrow (also a Dataset or ParquetFile) or any with the Arrow
                 stream protocol; a path or URL of a file, folder or glob, or a list of them (Parquet, CSV, TSV, JSON,
-                Feather); an open binary file; a list of dicts; a dict of columns; or a Spark DataFrame (then so are
-                all views of the run).
-            rules: "sessionkit" loses nothing to a store; "kafka" does what Kafka Streams 4.3.1 does with a store of
-                this kind and retention, also where that forgets results.
-            store: keeps the state for the next run; without it a run starts and ends by itself. A run in another
-                thread over the same store waits until this one has ended.
+                Feather); an open binary file; a list of dicts; a dict of columns; or a Spark DataFrame.
+            rules: "sessionkit" loses nothing; "kafka" does what Kafka Streams 4.3.1 does, also where its store forgets.
+            store: keeps the state for the next run. A run in another thread waits until the one that has it has ended.
             retention: how long a window can be found again; the smallest allowed if not given.
             trace: False keeps only the windows, to save memory; then there is nothing to explain or draw.
             keys: only the records of these keys (of several columns tuples, or the joined text), with the results that
@@ -170,6 +170,8 @@ class Plan(Exports):
             commit_every: the task commits and flushes its cache after this many records or after these rows; else once.
             emit_interval: the task looks for final results at most this often, by `wall_clock`.
             wall_clock: the wall clock (ms) at each record, or a function that returns it, for the throttle and metrics.
+            restarts, processing: the rows after which the application is started again, as `[17, (40, "changelog"),
+                (90, "killed")]`, and Kafka's guarantee, "at_least_once"; gives a `RestartedRun`, which explains both.
             parallelism: for a Spark DataFrame that is not a stream: a task for each source partition, or, for the same
                 results, "key": the records are distributed by key over spark.sql.shuffle.partitions tasks, which helps
                 when Python functions aggregate and there are more cores than partitions.
@@ -181,24 +183,28 @@ class Plan(Exports):
             Run: 1,317 records in 52 sessions (52 closed, 0 open) · 7 merges · 18 dropped · gap 1 h, grace 30 min
         """
         options = (commit_every, emit_interval, wall_clock)
-        only_kafka = bool(caching) or any(option is not None for option in options)
-        self._check_run(data, parallelism, rules, store, only_kafka=only_kafka)
+        asked = bool(caching) or processing != "at_least_once" or any(o is not None for o in (*options, restarts))
+        self._check_run(data, parallelism, rules, store, only_kafka=asked)
         named = None if keys is None else self._checked_keys(keys, data, rules, store)
         frame = checked_frame(frame, on_spark=is_spark_frame(data))
         if is_spark_frame(data):
-            from sessionkit.spark.batch_run import start
-
-            return start(self, data, rules=rules, store=store, retention=retention, parallelism=parallelism)
+            return self._on_spark(data, rules=rules, store=store, retention=retention, parallelism=parallelism)
         retention_ms = self._retention_ms(rules, store, retention)
         batch = self._read(data, frame, named)
         if rules != "kafka":
             return self.run_batch(batch, store=store, retention_ms=retention_ms, trace=trace)
-        return self.run_deployed(batch, store, self._deployment(retention_ms, caching, *options, len(batch)))
+        return self._run_lives(batch, store, (retention_ms, caching, *options), restarts, processing)
 
-    def _deployment(self, retention_ms: int, caching: Caching, *options: Any) -> Deployment:
-        from sessionkit.engine.deployment import deployment  # most runs need none
+    def _on_spark(self, df: Any, **options: Any) -> Any:
+        from sessionkit.spark.batch_run import start
 
-        return deployment(self.strategy, retention_ms, caching, *options)
+        return start(self, df, **options)
+
+    def _run_lives(self, batch: RecordBatch, store: Any, settings: tuple[Any, ...], *restarts: Any) -> Any:
+        from sessionkit.engine.deployment import deployment  # most runs need none of this
+        from sessionkit.restarted_run import run_lives
+
+        return run_lives(self, batch, store, deployment(self.strategy, *settings, len(batch)), *restarts)
 
     def _checked_keys(self, keys: Iterable[Any], data: Any, rules: str, store: object) -> list[Any]:
         from sessionkit.engine.parts.chosen_keys import checked_keys
@@ -278,9 +284,10 @@ class Plan(Exports):
         if rules == "kafka":
             check_not_idle(self.source, "Kafka Streams moves stream time by records alone")
         if rules != "kafka" and only_kafka:
-            got = "caching, commit_every, emit_interval or wall_clock"
+            got = "caching, commit_every, emit_interval, wall_clock, restarts or processing"
             want = 'rules="kafka", or leave these options out'
-            raise InvalidArgument(problem('only rules="kafka" has a cache, commits and a throttle', got, want))
+            what = 'only rules="kafka" has a cache, commits, a throttle and restarts'
+            raise InvalidArgument(problem(what, got, want))
 
     def _check_store(self, store: PlanStore | None) -> None:
         if store is None:

@@ -31,6 +31,9 @@ class Deployment:
         commits: rows of the records after which the task commits; None: once, at the end.
         emit_interval_ms: final results are looked for at most this often, by `wall_clock`.
         wall_clock: the wall clock in ms, at each record or as a function that tells it; None: it stands still.
+        restart: one of `RESTARTS`, by which the task is started again afterwards. One that is "killed" ends without a
+            last commit, and loses what its cache holds.
+        buffers: what suppress holds back from the life before, a buffer a partition; none at the first start.
     """
 
     retention_ms: int
@@ -40,6 +43,8 @@ class Deployment:
     commits: frozenset[int] | None = None
     emit_interval_ms: int = 0
     wall_clock: Clock | None = None
+    restart: str | None = None
+    buffers: Sequence[Any] = ()
 
     def part(self, start: int, stop: int) -> Deployment:
         """This deployment for a part of its records: those from row `start` up to row `stop`."""

@@ -134,6 +134,16 @@ def without_replayed(
     return batch.replace(rejected=rejected), position
 
 
+def position_after(batch: RecordBatch, before: Mapping[int, Snapshot], count: int) -> npt.NDArray[np.int64]:
+    """How far each partition has been read with the first `count` records of the batch."""
+    position = np.array([before[p].position for p in batch.partitions.tolist()], np.int64)
+    partition = batch.partition[:count]
+    if batch.given_offset is None:
+        return position + np.bincount(partition, minlength=len(position))
+    np.maximum.at(position, partition, batch.given_offset[:count])
+    return position
+
+
 def newest_times(batch: RecordBatch, stream_time_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Stream time of each partition at the end of the batch, from what it was before."""
     newest = stream_time_ms.copy()

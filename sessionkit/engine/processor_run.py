@@ -21,6 +21,7 @@ from sessionkit.engine.outcome import (
     RecordsInWords,
     decision_counts,
     newest_times,
+    position_after,
     snapshots_after,
     without_replayed,
 )
@@ -69,6 +70,8 @@ class Deployed:
     looks: Sequence[Look]  # each look for final results
     clock_ms: Sequence[int] | None  # the wall clock at each record; None: it stood still
     buffers: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # of suppress, one a partition; none without it
+    committed_count: int = 0  # how many of the records the last commit covers: all, unless the task was killed
+    buffers_left: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # as the last commit before a restart has them
 
 
 class Processed(NamedTuple):
@@ -147,17 +150,21 @@ class _ProcessorRun:
         suppression: Suppression | None,
     ) -> None:
         self.windows, self.aggregations, self.batch, self.how = windows, aggregations, batch, how
-        self._results = None if suppression is None else SuppressedResults(suppression, windows, aggregations, batch)
+        told = (windows, aggregations, batch, how.buffers)
+        self._results = None if suppression is None else SuppressedResults(suppression, *told)
+        self._buffers_left = [] if self._results is None else self._results.committed()
         self._store = store
         self.forwarded: list[Forwarded] = []
         self.refused: list[int] = []
         self.looks: list[Look] = []
         self.clock_ms: list[int] = []
         self._at = -1
+        self.committed_count = 0
         self._last_of = dict.fromkeys(range(len(batch.partitions)), 0)  # the last record of each partition
         self._code_of = {number: code for code, number in enumerate(batch.partitions.tolist())}
         self.cache = self._cache(store)
         self.schedules = [self._schedule(before[p]) for p in batch.partitions.tolist()]
+        self.committed_close_times = [schedule.last_close_time_ms for schedule in self.schedules]
         asked: Store = store if self.cache is None else self.cache
         self.processors = [
             windows.processor(
@@ -223,14 +230,16 @@ class _ProcessorRun:
                 self._note_refused()  # by the store, when something was evicted
             if self.how.commits is not None and i in self.how.commits:
                 self._commit()
-        self._commit()
+        if self.how.restart != "killed":
+            self._commit()
 
     def processed(self, outcome: Outcome) -> Processed:
         """All that there is to tell of the run."""
         clock_ms = None if self.how.wall_clock is None else self.clock_ms
         asked = self._store if self.cache is None else self.cache
         buffers = () if self._results is None else tuple(self._results.buffers)
-        deployed = Deployed(self.how, self.forwarded, tuple(self.refused), self.looks, clock_ms, buffers)
+        told = (tuple(self.refused), self.looks, clock_ms, buffers, self.committed_count, self._buffers_left)
+        deployed = Deployed(self.how, self.forwarded, *told)
         return Processed(outcome, deployed, asked)
 
     def _tick(self, recorder: Any, timestamp_ms: int, partition: int) -> None:
@@ -268,6 +277,10 @@ class _ProcessorRun:
         if self.cache is not None:
             self.cache.flush()
             self._note_refused()
+        if self._results is not None and self.how.restart is not None:
+            self._buffers_left = self._results.committed()
+        self.committed_count = self._at + 1
+        self.committed_close_times = [schedule.last_close_time_ms for schedule in self.schedules]
 
     def _note_refused(self) -> None:
         if self.cache is not None:
@@ -292,9 +305,7 @@ def run_processor(
         check_reach(int(batch.timestamp_ms.max()), windows.reach_ms, windows.reach_name)
     numbers = batch.partitions.tolist()
     before = {p: store.snapshot(p) for p in numbers}
-    batch, position = without_replayed(batch, before)
-    if batch.given_offset is None:
-        position = position + np.bincount(batch.partition, minlength=len(numbers))
+    batch, _ = without_replayed(batch, before)
     first_stream_time = np.array([before[p].stream_time_ms for p in numbers], np.int64)
     loaded, keys = _loaded(windows, store, batch, first_stream_time)
     known = keys.to_pylist()
@@ -310,8 +321,9 @@ def run_processor(
             store.bind(bound)
         stream_time = np.array([processor.stream_time_ms for processor in run.processors], np.int64)
         close_time = stream_time - windows.close_lag_ms
-        emitted = np.array([schedule.last_close_time_ms for schedule in run.schedules], np.int64)
+        emitted = np.array(run.committed_close_times, np.int64)
         looked_at = emitted if how.kafka and how.emit == "on_window_close" else close_time
+        position = position_after(batch, before, run.committed_count)
         snapshots = snapshots_after(numbers, position, stream_time, looked_at, before)
         store.commit_snapshots(snapshots, frozenset(aggregations))
     columns = recorder.columns()

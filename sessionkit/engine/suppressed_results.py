@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sessionkit.aggregations.contract import Aggregation
@@ -16,7 +16,7 @@ from sessionkit.windows.contract import WindowKind
 
 
 class SuppressedResults:
-    """The buffers of suppress behind the processors."""
+    """The buffers of suppress behind the processors; `held` are those of the life before, restored."""
 
     def __init__(
         self,
@@ -24,11 +24,12 @@ class SuppressedResults:
         windows: WindowKind,
         aggregations: Mapping[str, Aggregation],
         batch: RecordBatch,
+        held: Sequence[TimeOrderedBuffer[Forwarded]] = (),
     ) -> None:
         self._settings, self._aggregations, self._batch = settings, aggregations, batch
         self._holds = windows.holds
         waits_ms = settings.waits_ms(windows)
-        self.buffers = [TimeOrderedBuffer[Forwarded](settings, waits_ms) for _ in batch.partitions]
+        self.buffers = list(held) or [TimeOrderedBuffer[Forwarded](settings, waits_ms) for _ in batch.partitions]
 
     def put(self, new: Forwarded, at: int) -> list[Forwarded]:
         """Takes a result in; what goes out with it, as sent by the same record.
@@ -48,6 +49,10 @@ class SuppressedResults:
             number, offset = int(self._batch.partitions[new.partition]), int(self._batch.offset[at])
             raise buffer_full(self._settings, number, offset, full.records, *sizes) from None
         return [self._sent(each, new) for each in out]
+
+    def committed(self) -> list[TimeOrderedBuffer[Forwarded]]:
+        """Notes a commit; the buffers as the next life of the task finds them if it begins here."""
+        return [buffer.committed() for buffer in self.buffers]
 
     def _sent(self, held: Forwarded, by: Forwarded) -> Forwarded:
         what = "final" if self._settings.is_final else held.result.what

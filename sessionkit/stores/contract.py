@@ -12,6 +12,8 @@ import pyarrow as pa
 
 EMIT_STRATEGIES = ("on_window_update", "on_window_close")
 RULES = ("sessionkit", "kafka")
+# How Kafka Streams finds its store again: as it was on the disk, from its changelog alone, or after a crash.
+RESTARTS = ("disk", "changelog", "killed")
 
 
 class StoredSession(NamedTuple):
@@ -219,6 +221,9 @@ class PlanStore(BulkStore, TaskStore, Protocol):
     @property
     def read_partitions(self) -> list[int]:
         """The numbers of the partitions of which it knows how far they were read, rising."""
+
+    def restart_task(self, kind: str = "disk") -> None:
+        """Forgets what Kafka Streams forgets when its task is started again; `kind` is one of `RESTARTS`."""
 
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results have other names than those in the store."""

@@ -58,6 +58,7 @@ class TimeOrderedBuffer(Generic[Item]):
         self._settings, self._waits_ms = settings, waits_ms
         self._entries: SortedDict = SortedDict()  # (place, windowed key) → Entry
         self._place: dict[bytes, int] = {}
+        self._logged: dict[bytes, int] = {}  # the places that the changelog has
         self._clock_ms = -1
         self.size = self.most_size = self.most_records = 0
 
@@ -86,6 +87,24 @@ class TimeOrderedBuffer(Generic[Item]):
             if self._settings.shuts_down:
                 raise Full(len(self), self.size)
             yield from self._first_out()
+
+    def committed(self) -> TimeOrderedBuffer[Item]:
+        """Notes a commit; the buffer as a task has it that is started again after this: with a clock that starts anew.
+
+        A commit writes to the changelog what has changed since the last one. A window that went out and came again
+        meanwhile is written once, and its restored entry lies where the one before lay.
+
+        Source:
+            InMemoryTimeOrderedKeyValueChangeBuffer.commit, restoreBatch.
+        """
+        self._logged = {raw: self._logged.get(raw, place) for raw, place in self._place.items()}
+        twin = TimeOrderedBuffer[Item](self._settings, self._waits_ms)
+        for (_, raw), entry in self._entries.items():
+            twin._entries[self._logged[raw], raw] = entry
+        twin._place, twin._logged = dict(self._logged), dict(self._logged)
+        twin.size = twin.most_size = self.size
+        twin.most_records = len(self)
+        return twin
 
     def held(self) -> list[Item]:
         """What waits, in the order in which it would go out."""

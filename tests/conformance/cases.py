@@ -8,7 +8,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable, Iterator
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -21,6 +21,7 @@ from sessionkit.engine.deployment import deployment
 from sessionkit.engine.processor_run import memory_store
 from sessionkit.errors import BufferFull, InvalidArgument, NotBuilt, SessionkitError
 from sessionkit.records.batch import read_records
+from sessionkit.restarted_run import run_lives
 from sessionkit.stores import store_class
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.trace.window_trace import WindowTrace
@@ -222,17 +223,16 @@ def _answer_with(case: dict[str, Any], implementation: str, retention_ms: int | 
         smallest = plan.windows.retention_ms(None)
         wanted = case["window"].get("retention_ms", smallest) if retention_ms is None else retention_ms
         runs = [plan.run(frame_of(case), store=store, retention=in_ms(max(smallest, wanted - 1)))]
-        starts, asked = [0], store
+        asked = store
     else:
-        starts = [0, *(i + 1 for i in case.get("restarts", ()) if i + 1 < len(case["records"]))]
-        runs, store = _runs_as_kafka(plan, case, starts, retention_ms, folder)
+        runs, store = _runs_as_kafka(plan, case, retention_ms, folder)
         asked = runs[-1].store
     for run in runs:
         run.trace.check()
     length = plan.windows.ends_ms(0) if plan.windows.holds == "windows" else None
     partitions = range(case.get("partitions", 1))
     answer = {
-        "per_record": _per_record(runs, starts, len(case["records"])),
+        "per_record": _per_record(runs),
         "final_store": [
             _stored(each, length) | ({"partition": p} if len(partitions) > 1 else {})
             for p in partitions
@@ -253,38 +253,45 @@ def _answer_with(case: dict[str, Any], implementation: str, retention_ms: int | 
     return answer
 
 
+def restarts_of(case: dict[str, Any]) -> list[tuple[int, str]]:
+    """(record, kind) of each restart: the last record before it, and how the store is found after it."""
+    told = ((each, "disk") if isinstance(each, int) else (each[0], each[1]) for each in case.get("restarts", ()))
+    return [(record, kind) for record, kind in told if record < len(case["records"])]
+
+
 def _runs_as_kafka(
-    plan: sk.Plan, case: dict[str, Any], starts: list[int], retention_ms: int | None, folder: str
+    plan: sk.Plan, case: dict[str, Any], retention_ms: int | None, folder: str
 ) -> tuple[list[sk.Run], Any]:
     """(a run for each life of the task, the store)."""
     retention_ms = case["window"].get("retention_ms") if retention_ms is None else retention_ms
     retention_ms = plan.windows.retention_ms(in_ms(retention_ms))
     store = STORES[case["store"]](plan, retention_ms, folder)
     count = len(case["records"])
-    commits = case.get("commit_after", range(count))
-    clock = [WALL_CLOCK_START_MS + ms for ms in accumulate(r.get("wall_advance_ms", 0) for r in case["records"])]
-    runs, caching = [], case.get("caching", False)
-    for start, stop in pairwise([*starts, count]):
-        if start:
-            store.restart_task()
-        life: dict[str, Any] = {
-            "caching": f"{caching['bytes']}B" if isinstance(caching, dict) else caching,
-            "commit_every": [i - start for i in commits if start <= i < stop],
-            "emit_interval": in_ms(case.get("emit_interval_ms", 0)),
-            "wall_clock": clock[start:stop],
-        }
-        if plan.suppression is None:
-            runs.append(plan.run(frame_of(case, start, stop), rules="kafka", store=store, **life))
-            continue
-        batch = read_records(frame_of(case), plan.source, plan.value_columns())  # a life of its own: see `draw`
-        runs.append(plan.run_deployed(batch, store, deployment(plan.strategy, retention_ms, count=count, **life)))
-    return runs, store
+    caching = case.get("caching", False)
+    how: dict[str, Any] = {
+        "caching": f"{caching['bytes']}B" if isinstance(caching, dict) else caching,
+        "commit_every": list(case.get("commit_after", range(count))),
+        "emit_interval": in_ms(case.get("emit_interval_ms", 0)),
+        "wall_clock": [
+            WALL_CLOCK_START_MS + ms for ms in accumulate(r.get("wall_advance_ms", 0) for r in case["records"])
+        ],
+    }
+    if plan.suppression is None:
+        run = plan.run(frame_of(case), rules="kafka", store=store, restarts=restarts_of(case), **how)
+    else:  # which Plan.run does not take with a store of the caller's
+        batch = read_records(frame_of(case), plan.source, plan.value_columns())
+        deployed = deployment(plan.strategy, retention_ms, count=count, **how)
+        run = run_lives(plan, batch, store, deployed, restarts_of(case), "at_least_once")
+    return list(getattr(run, "lives", (run,))), store
 
 
-def _per_record(runs: list[sk.Run], starts: list[int], count: int) -> list[dict[str, Any]]:
-    steps: list[dict[str, Any]] = [{"outputs": [], "dropped_total": 0} for _ in range(count)]
-    drops = np.zeros(count, np.int64)
-    for run, start in zip(runs, starts, strict=True):
+def _per_record(runs: list[sk.Run]) -> list[dict[str, Any]]:
+    """What each record came to, as often as it was read."""
+    steps: list[dict[str, Any]] = []
+    dropped = 0
+    for run in runs:
+        offsets = [] if run.outcome.batch.given_offset is None else run.outcome.batch.given_offset.tolist()
+        mine: dict[int, dict[str, Any]] = {offset: {"outputs": [], "dropped_total": 0} for offset in offsets}
         rows = run.changelog()
         value = _shown if "value" in rows.column_names else _shown_together
         flushed = [row.flushed for row in run.deployed.forwarded] if run.deployed is not None else []
@@ -292,10 +299,13 @@ def _per_record(runs: list[sk.Run], starts: list[int], count: int) -> list[dict[
             out = {"key": key_text(row["key"]), "window_start": row["window_start_ms"]}
             answer = {**out, "window_end": row["window_end_ms"], "value": value(row), "timestamp": row["timestamp_ms"]}
             where = "flushed" if flushed and flushed[place] else "outputs"
-            steps[row["offset"]].setdefault(where, []).append(answer)
-        _count_drops(run, drops[start : start + len(run.trace)])
-    for step, dropped in zip(steps, np.cumsum(drops).tolist(), strict=True):
-        step["dropped_total"] = dropped
+            mine[row["offset"]].setdefault(where, []).append(answer)
+        drops = np.zeros(len(mine), np.int64)
+        _count_drops(run, drops)
+        for step, total in zip(mine.values(), np.cumsum(drops).tolist(), strict=True):
+            step["dropped_total"] = dropped + total
+        dropped += int(drops.sum())
+        steps += mine.values()
     return steps
 
 

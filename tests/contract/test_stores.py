@@ -22,7 +22,7 @@ import sessionkit.spark.checkpoint  # registers itself
 from sessionkit.errors import InvalidArgument, InvalidData, StoreClosed, StoreMismatch
 from sessionkit.stores import HOLDS, READ_ONLY_KINDS, STORE_KINDS, Snapshot, store_class, store_kinds
 from sessionkit.stores.cache.contract import CachedSessions, CachedWindows
-from sessionkit.stores.contract import PlanStore, SessionStore, WindowStore
+from sessionkit.stores.contract import RESTARTS, PlanStore, SessionStore, WindowStore
 from tests.contract.examples import sqlite_store  # registers itself
 from tests.contract.stores_model import MACHINES, listed, opened
 from tests.interpreted import fewer
@@ -423,8 +423,12 @@ def test_a_restarted_task_forgets_its_stream_time(kind: str, of: str, tmp_path: 
         plan_for(of).run(records(), store=store, rules="kafka")
         before = store.snapshot(0)
         assert before.stream_time_ms > 0
-        store.restart_task()
-        assert store.snapshot(0) == before._replace(stream_time_ms=-1)
+        for kind_of_restart in RESTARTS:
+            store.commit_snapshots({0: before})
+            store.restart_task(kind_of_restart)
+            assert store.snapshot(0) == before._replace(stream_time_ms=-1)
+        with pytest.raises(InvalidArgument, match="kind must be a known choice; got 'lost'; one of 'disk'"):
+            store.restart_task("lost")
 
 
 @every_store

@@ -71,6 +71,7 @@ def draw(seed: int, index: int) -> Case:
         case["queries"] = draw_queries(rng, times, case)
     if cell.caching == "limited" and case["aggregation"] != "all_built_ins":
         _draw_bytes(Random(f"{seed}/{index}/bytes"), case)
+    _draw_restarts(Random(f"{seed}/{index}/restarts"), case)
     if cell.emit == "on_update":
         _draw_suppress(Random(f"{seed}/{index}/suppress"), case)  # of its own: the rest stays what it was
     return with_last_commit(case)
@@ -85,15 +86,16 @@ def _draw_bytes(rng: Random, case: Case) -> None:
 
 def _draw_suppress(rng: Random, case: Case) -> None:
     """A buffer behind every third case, and more than fits into every third of them."""
-    if rng.random() > 0.33 or "restarts" in case:
+    if rng.random() > 0.33:
         return
+    is_killed = any(each[1] == "killed" for each in case.get("restarts", ()) if not isinstance(each, int))
     told: dict[str, Any] = {}
     if rng.random() < 0.4:
         told["wait_ms"] = rng.choice((0, 0, 1, 3, 10, 100, 60_000, case["window"].get("grace_ms", 0)))
         told |= rng.choice(({}, {"when_full": "emit_early"}, {"when_full": "shut_down"}))
     stops = "wait_ms" not in told or told.get("when_full") == "shut_down"
     # what a commit sent before it met a full buffer is not told, so then each record has a commit of its own
-    if rng.random() < 0.4 and not (stops and case["caching"] and case.get("partitions", 1) > 1):
+    if rng.random() < 0.4 and not (stops and (is_killed or (case["caching"] and case.get("partitions", 1) > 1))):
         told |= {"max_records": rng.choice((0, 1, 2, 3, 5, 8, 20))} if rng.random() < 0.7 else {}
         is_one = case["aggregation"] != "all_built_ins"
         told |= {"max_bytes": rng.choice((0, 40, 60, 100, 150, 300, 700))} if is_one and rng.random() < 0.5 else {}
@@ -117,6 +119,21 @@ def _draw_deployment(rng: Random, case: Case) -> None:
             record["partition"] = rng.randrange(case["partitions"])
     if case["store"] == "rocksdb" and count > 1 and rng.random() < 0.08:
         case["restarts"] = sorted(rng.sample(range(count - 1), min(count - 1, rng.choice((1, 1, 2, 4)))))
+
+
+def _draw_restarts(rng: Random, case: Case) -> None:
+    """Restarts of a store in memory, too, and of all kinds: their own draws, so that the rest stays what it was."""
+    count = len(case["records"])
+    if case["store"] == "in_memory" and count > 1 and rng.random() < 0.08:
+        case["restarts"] = sorted(rng.sample(range(count - 1), min(count - 1, rng.choice((1, 1, 2, 4)))))
+    if "restarts" not in case or rng.random() < 0.25:
+        return
+    # a long life would write some of its segments to the disk, and a kill then find a part of it there
+    is_killed = count <= MANY and case.get("negative_timestamps") != "fail"
+    kinds = ("disk", "changelog", "killed", "killed") if is_killed else ("disk", "changelog")
+    case["restarts"] = [[record, rng.choice(kinds)] for record in case["restarts"]]
+    if any(kind == "killed" for _, kind in case["restarts"]) and rng.random() < 0.9:
+        case["commit_after"] = [i for i in range(count) if rng.random() < rng.choice((0.05, 0.2, 0.5))]
 
 
 def with_last_commit(case: Case) -> Case:

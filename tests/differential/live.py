@@ -20,7 +20,7 @@ class LiveApp:
     """One that runs."""
 
     def __init__(self, process: subprocess.Popen[bytes], errors: Path) -> None:
-        self._process, self._errors = process, errors
+        self.process, self._errors = process, errors
 
     def wait_until(self, done: Callable[[], bool], *, seconds: float) -> None:
         """Returns once `done()`.
@@ -30,7 +30,7 @@ class LiveApp:
         """
         deadline = time.monotonic() + seconds
         while not done():
-            if self._process.poll() is not None:
+            if self.process.poll() is not None:
                 raise OracleFailed(f"the application ended: {self._errors.read_text(errors='replace')[-2000:]}")
             if time.monotonic() > deadline:
                 raise OracleFailed(f"the application was not through after {seconds} s")

@@ -33,7 +33,7 @@ def is_valid(case: Case) -> bool:
         return False
     if with_last_commit(case) != case:
         return False
-    if case.get("restarts") and (case["store"] != "rocksdb" or max(case["restarts"]) >= len(case["records"]) - 1):
+    if any(_record_of(each) >= len(case["records"]) - 1 for each in case.get("restarts", ())):
         return False
     smallest = smallest_retention(window)
     return bool(case["records"]) and window.get("retention_ms", smallest) >= smallest
@@ -71,8 +71,35 @@ def _without(case: Case, start: int, stop: int) -> Case:
     smaller = {**case, "records": [case["records"][i] for i in kept]}
     for name in ("commit_after", "restarts"):
         if name in case:
-            smaller[name] = [new for new, old in enumerate(kept) if old in case[name]]
+            told = {_record_of(each): each for each in case[name]}
+            smaller[name] = [_at_record(told[old], new) for new, old in enumerate(kept) if old in told]
     return with_last_commit(smaller)
+
+
+def _record_of(each: Any) -> int:
+    """The record after which there is a commit, or a restart of some kind."""
+    return each if isinstance(each, int) else each[0]
+
+
+def _at_record(each: Any, record: int) -> Any:
+    return record if isinstance(each, int) else [record, each[1]]
+
+
+def records_read(case: Case) -> list[int]:
+    """The records in the order in which the task reads them: after a kill those since the last commit again."""
+    read: list[int] = []
+    kills = [each[0] for each in case.get("restarts", ()) if not isinstance(each, int) and each[1] == "killed"]
+    stops = [_record_of(each) for each in case.get("restarts", ())]
+    commits = {*case.get("commit_after", range(len(case["records"]))), *(stop for stop in stops if stop not in kills)}
+    record = committed = -1
+    while record < len(case["records"]) - 1:
+        record += 1
+        read.append(record)
+        committed = record if record in commits else committed
+        if record in kills:
+            kills.remove(record)
+            record = committed
+    return read
 
 
 def _pieces(count: int) -> Iterator[tuple[int, int]]:
@@ -134,7 +161,7 @@ def _without_partitions(case: Case) -> Case:
 
 
 def _smaller(number: int) -> list[int]:
-    return sorted({0, 1, 10, number // 2, number - 1} & set(range(max(0, number))))
+    return sorted({each for each in (0, 1, 10, number // 2, number - 1) if 0 <= each < number})
 
 
 def _scaled(case: Case, divisor: int) -> Case:
@@ -182,7 +209,8 @@ def describe(case: Case, difference: Difference, ours: dict[str, Any], kafka: di
     lines = ["case:", json.dumps(case, ensure_ascii=False), f"differs first in {difference.where}"]
     if difference.record is not None:
         for i in range(max(0, difference.record - 1), difference.record + 1):
-            lines.append(f"record {i}: {json.dumps(case['records'][i], ensure_ascii=False)}")
+            record = records_read(case)[i]
+            lines.append(f"record {record}: {json.dumps(case['records'][record], ensure_ascii=False)}")
             for name, answer in (("sessionkit", ours), ("kafka", kafka)):
                 lines.append(f"  {name:10} {json.dumps(answer['per_record'][i], ensure_ascii=False)}")
     else:

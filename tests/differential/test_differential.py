@@ -6,6 +6,7 @@ import base64
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -13,12 +14,15 @@ from typing import Any
 
 import pytest
 
-from tests.conformance.cases import AGGREGATIONS, read_cases
+from sessionkit.stores.contract import RESTARTS
+from tests.conformance.cases import AGGREGATIONS, read_cases, restarts_of
 from tests.differential.compare import excuses, fault_of, first_difference
-from tests.differential.draw import CELLS, cell_of, draw
+from tests.differential.draw import CELLS, KINDS, cell_of, draw
 from tests.differential.draw_times import SMALLEST_SEGMENT, overlap_of, smallest_retention, span_of
 from tests.differential.oracle import Oracle, OracleUnavailable
-from tests.differential.shrink import is_valid, shrink
+from tests.differential.run import compare, drawn_cases, shrunk
+from tests.differential.shrink import is_valid, records_read, shrink
+from tests.interpreted import fewer
 from tests.reliability import differential
 
 pytestmark = [pytest.mark.kafka, pytest.mark.xdist_group("Kafka Streams")]  # which is started once
@@ -50,6 +54,18 @@ def test_random_cases_equal_kafka(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.slow
+def test_restarts_equal_kafka(oracle: Oracle, capsys: pytest.CaptureFixture[str]) -> None:
+    met: Counter[str] = Counter()
+    for case, kafka in oracle.answers(drawn_cases(SEED, KINDS, fewer(1_600), {}, "restarts")):
+        compared = compare(case, kafka)
+        assert compared.difference is None, shrunk(compared, oracle)
+        met.update(f"{kind} {case['store']}" for _, kind in restarts_of(case))
+    with capsys.disabled():
+        print(f"\nsessionkit = Kafka over restarts: {dict(met)}")
+    assert set(met) == {f"{kind} {store}" for kind in RESTARTS for store in ("in_memory", "rocksdb")}
+
+
+@pytest.mark.slow
 def test_oracle_repeats_the_recorded_answers(oracle: Oracle) -> None:
     recorded = [case for path in sorted(GOLDEN.glob("corner-*.jsonl")) for case in read_cases(path)]
     asked = [{name: part for name, part in case.items() if name != "expected"} for case in recorded]
@@ -64,6 +80,11 @@ def test_the_same_seed_draws_the_same_valid_cases() -> None:
     assert all(is_valid(case) for case in cases)
     assert {cell_of(case) for case in cases} == set(CELLS)
     assert json.loads(json.dumps(cases)) == cases
+
+
+def test_after_a_kill_the_records_since_the_last_commit_are_read_again() -> None:
+    case = {"records": [{}] * 6, "commit_after": [1, 5], "restarts": [[0, "killed"], [3, "killed"], 4]}
+    assert records_read(case) == [0, 0, 1, 2, 3, 2, 3, 4, 5]
 
 
 def test_all_that_should_be_drawn_is_drawn() -> None:

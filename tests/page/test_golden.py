@@ -49,7 +49,7 @@ def comparable(kind: str) -> list[dict[str, Any]]:
 
 def _is_free_of_expiry(case: dict[str, Any]) -> bool:
     on_disk = case["store"] == "rocksdb" and case["emit"] == "on_update"
-    if "suppress" in case or case["caching"] or case.get("emit_interval_ms"):
+    if "suppress" in case or "restarts" in case or case["caching"] or case.get("emit_interval_ms"):
         return False
     if case["window"]["kind"] == "session" and not on_disk:
         return False

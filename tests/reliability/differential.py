@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from tests.conformance.cases import restarts_of
 from tests.differential.compare import excuses, fault_of
 from tests.differential.draw import MANY, Case, cell_of, draw
 from tests.differential.oracle import Oracle, OracleFailed
@@ -16,7 +17,7 @@ MOST_SHRUNK = 3
 # what a slice has to have met, so as not to be vacuous
 MET = (
     *("limited cache", "several partitions", "restarted", "bytes keys", "int keys", "all built-ins", "large"),
-    *("suppress", "cache in bytes"),
+    *("suppress", "cache in bytes", "killed"),
 )
 
 
@@ -49,6 +50,7 @@ def _met(case: Case) -> list[str]:
         "limited cache": cell.caching == "limited",
         "several partitions": case.get("partitions", 1) > 1,
         "restarted": "restarts" in case,
+        "killed": any(kind == "killed" for _, kind in restarts_of(case)),
         "suppress": "suppress" in case,
         "cache in bytes": isinstance(case["caching"], dict),
         "all built-ins": case["aggregation"] == "all_built_ins",

@@ -10,11 +10,12 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 from sessionkit.base.durations import INT64_MAX, Duration, duration_ms
 from sessionkit.base.moments import Moment
+from sessionkit.base.text import one_of
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.base.calls import Keys, SessionCalls, WindowCalls
 from sessionkit.stores.base.store import BaseStore, Noted
 from sessionkit.stores.binding import check_settings
-from sessionkit.stores.contract import Snapshot, Stored, StoredSession, StoredWindow
+from sessionkit.stores.contract import RESTARTS, Snapshot, Stored, StoredSession, StoredWindow
 from sessionkit.stores.rows import check_times, time_of
 from sessionkit.stores.typed_bytes import (
     SESSIONS,
@@ -122,8 +123,12 @@ class RowStore(BaseStore):
                 state = self._states.get(number, _State())
                 self._keep(number, state._replace(snapshot=Snapshot(*map(int, snapshot))))
 
-    def restart_task(self) -> None:
-        """What Kafka Streams forgets when its task is stopped and started again: the stream time of each partition."""
+    def restart_task(self, kind: str = "disk") -> None:
+        """What Kafka Streams forgets when its task is started again: the stream time of each partition.
+
+        The rows and the time that was observed stay, whatever `kind` of restart it is, as in a store that is rebuilt.
+        """
+        one_of("kind", kind, RESTARTS)
         self.commit_snapshots({p: state.snapshot._replace(stream_time_ms=-1) for p, state in self._states.items()})
 
     def close(self) -> None:

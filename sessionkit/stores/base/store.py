@@ -96,8 +96,8 @@ class BaseStore(ShownStore, ABC):
         """Takes over how far a run came, whose windows were written already."""
 
     @abstractmethod
-    def restart_task(self) -> None:
-        """Forgets what Kafka Streams forgets when its task is stopped and started again."""
+    def restart_task(self, kind: str = "disk") -> None:
+        """Forgets what Kafka Streams forgets when its task is started again; `kind` is one of `RESTARTS`."""
 
     @abstractmethod
     def all_or_nothing(self) -> AbstractContextManager[None]:

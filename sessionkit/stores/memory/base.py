@@ -11,8 +11,9 @@ import pyarrow as pa
 from sortedcontainers import SortedDict
 
 from sessionkit.base.durations import Duration, duration_ms
+from sessionkit.base.text import one_of
 from sessionkit.stores.base.store import BaseStore
-from sessionkit.stores.contract import Snapshot
+from sessionkit.stores.contract import RESTARTS, Snapshot
 from sessionkit.stores.rows import KEY_TYPES, as_stored
 from sessionkit.stores.state.column_state import ColumnState, State
 
@@ -93,16 +94,17 @@ class InMemoryStore(BaseStore):
             self._of(partition).snapshot = snapshot
         self._note_names(names)
 
-    def restart_task(self) -> None:
+    def restart_task(self, kind: str = "disk") -> None:
         """What Kafka Streams forgets when its task is stopped and started again: the stream time of each partition.
 
         It is restored neither from the store nor from what was committed, so late records count until newer ones have
-        moved it on. The store itself is rebuilt from its changelog as it was.
+        moved it on. The store itself is rebuilt from its changelog as it was, whatever `kind` of restart it is.
 
         Source:
             KStreamSessionWindowAggregate; InMemorySessionStore.
         """
         self._check_open()
+        one_of("kind", kind, RESTARTS)
         for mine in self._partitions.values():
             mine.snapshot = mine.snapshot._replace(stream_time_ms=-1)
 

@@ -10,11 +10,12 @@ from itertools import islice
 from typing import Any, ClassVar, NamedTuple
 
 from sessionkit.base.durations import INT64_MAX, Duration
+from sessionkit.base.text import one_of
 from sessionkit.errors import StoreCorrupted, StoreUnavailable, install, problem
 from sessionkit.records.keys import MAX_KEY_BYTES
 from sessionkit.stores.base.store import BaseStore, Noted
 from sessionkit.stores.binding import check_settings
-from sessionkit.stores.contract import Snapshot
+from sessionkit.stores.contract import RESTARTS, Snapshot
 from sessionkit.stores.display import COUNTED_ROWS
 from sessionkit.stores.rocksdb.disk.database import Database
 from sessionkit.stores.rocksdb.disk.folder import StoreFolder
@@ -70,6 +71,7 @@ class PersistentStore(BaseStore):
             "time_ordered": time_ordered,
             "index": index,
         }
+        self._newest_ms: dict[int, int] = {}  # the largest time in each partition's changelog, as of the last restart
         self._database = Database(StoreFolder(name, directory), {HEADER: self._packed_header()})
         try:
             self._noted = self._read_header()
@@ -100,18 +102,29 @@ class PersistentStore(BaseStore):
         with self.all_or_nothing():
             self._note_run(snapshots, names)
 
-    def restart_task(self) -> None:
-        """What Kafka Streams forgets when its task is stopped and started again on the same disk.
+    def restart_task(self, kind: str = "disk") -> None:
+        """What Kafka Streams forgets when its task is stopped and started again: the stream time of each partition.
 
-        The stream time of each partition, so late records count until newer ones have moved it on; and the time that
-        the store has observed, so that nothing expires until the next put. Segments that were dropped stay so.
+        So late records count until newer ones have moved it on. On the same "disk" it also forgets the time that the
+        store has observed, so that nothing expires until the next put; segments that were dropped stay so. A store that
+        is restored from its "changelog" has observed the largest time that was ever put, and what has expired by that
+        is gone. One that was "killed" is restored from where its files end, and has observed what it had before.
 
+        Args:
+            kind: "disk", "changelog" or "killed".
         Source:
-            KStreamSessionWindowAggregate; AbstractSegments.
+            KStreamSessionWindowAggregate; AbstractSegments, AbstractRocksDBSegmentedBytesStore.restoreAllInternal.
         """
-        restarted = {number: state.snapshot._replace(stream_time_ms=-1) for number, state in self._states.items()}
-        self._states = {number: _State() for number in restarted}
-        self.commit_snapshots(restarted)
+        one_of("kind", kind, RESTARTS)
+        for number, state in self._states.items():
+            self._newest_ms[number] = max(self._newest_ms.get(number, -1), state.observed_time_ms)
+        with self.all_or_nothing():
+            for number, state in list(self._states.items()):
+                observed_ms = {"disk": -1, "changelog": self._newest_ms[number], "killed": state.observed_time_ms}[kind]
+                self._states[number] = _State(snapshot=state.snapshot._replace(stream_time_ms=-1))
+                if observed_ms >= 0:
+                    self._observe(number, observed_ms)
+            self.commit_snapshots({number: state.snapshot for number, state in self._states.items()})
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:

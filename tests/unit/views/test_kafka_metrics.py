@@ -105,7 +105,7 @@ def test_rates_forget_what_is_a_minute_old() -> None:
 def test_a_clock_tells_the_time_of_every_record() -> None:
     with pytest.raises(InvalidArgument, match="wall_clock must have one time for each record; got 3 for 8"):
         run("sessions", "on_window_close", rules="kafka", wall_clock=[0, 1, 2])
-    with pytest.raises(InvalidArgument, match='only rules="kafka" has a cache, commits and a throttle'):
+    with pytest.raises(InvalidArgument, match='only rules="kafka" has a cache, commits, a throttle and restarts'):
         run("sessions", "on_window_close", wall_clock=[0] * 8)
 
 

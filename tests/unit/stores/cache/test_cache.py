@@ -405,7 +405,7 @@ def test_only_kafka_has_a_cache() -> None:
     plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(GAP_10).count()
     table = pa.table({"key": ["a"], "time": [1]})
     for option in ({"caching": True}, {"caching": 5}, {"commit_every": 1}, {"emit_interval": "1s"}):
-        with pytest.raises(InvalidArgument, match='only rules="kafka" has a cache, commits and a throttle'):
+        with pytest.raises(InvalidArgument, match='only rules="kafka" has a cache, commits, a throttle and restarts'):
             plan.run(table, **option)
     for commit_every in (0, -1):
         with pytest.raises(InvalidArgument, match="commit_every must be positive; got"):

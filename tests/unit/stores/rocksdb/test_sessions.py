@@ -295,6 +295,32 @@ def test_a_restarted_task_has_observed_nothing(directory: Path) -> None:
         assert spans_of(store.all()) == [("a", 230_000, 230_000), ("b", 240_000, 240_000)]
 
 
+def test_a_restored_store_has_observed_the_largest_time_that_was_ever_put(directory: Path) -> None:
+    """Also where its task has been restarted on the same disk meanwhile, and let old segments come back."""
+    with opened(directory, retention="2min") as store:
+        for end in (0, 100_000, 230_000):
+            store.put("a", end, end, 1)
+        store.commit_snapshots({0: Snapshot(7, 230_000, 200_000)})
+        store.restart_task()
+        assert store.put("a", 5, 5, 1)
+        store.restart_task("changelog")
+        assert spans_of(store.all()) == [("a", 230_000, 230_000)]
+        assert not store.put("a", 6, 6, 1)  # its segment has expired
+        assert store.snapshot(0) == Snapshot(7, -1, 200_000)
+
+
+def test_a_store_whose_task_was_killed_has_observed_what_it_had_since_it_was_opened(directory: Path) -> None:
+    with opened(directory, retention="2min") as store:
+        for end in (0, 100_000, 230_000):
+            store.put("a", end, end, 1)
+        store.restart_task("killed")
+        assert spans_of(store.all()) == [("a", 230_000, 230_000)]
+        store.restart_task("disk")
+        store.put("a", 5, 5, 1)
+        store.restart_task("killed")
+        assert spans_of(store.all()) == [("a", 5, 5), ("a", 100_000, 100_000), ("a", 230_000, 230_000)]
+
+
 def test_a_dropped_segment_is_gone_from_disk(directory: Path) -> None:
     with opened(directory, retention="10ms", segment_interval="10ms", time_ordered=True) as store:
         for end in range(100):

@@ -9,6 +9,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -36,6 +37,9 @@ final class CaseRunner {
     private final List<StepDriver> drivers = new ArrayList<>(); // of the partitions
     private final AtomicLong cached = new AtomicLong();
     private long droppedBefore = 0; // by tasks that were stopped
+    private final List<Map<String, Restarts.Changelog>> changelogs = new ArrayList<>(); // of each partition's stores
+    private Restarts restarts;
+    private int folders = 0;
 
     ObjectNode run(final JsonNode spec) throws IOException {
         final ObjectNode result = json.createObjectNode();
@@ -43,8 +47,13 @@ final class CaseRunner {
         final ArrayNode steps = result.putArray("per_record");
         final Path stateDir = Files.createTempDirectory("oracle-state");
         try {
+            restarts = new Restarts(spec);
             for (int p = 0; p < spec.path("partitions").asInt(1); p++) {
                 drivers.add(started(spec, stateDir, p));
+                changelogs.add(new HashMap<>());
+                for (final String store : drivers.get(p).storeNames()) {
+                    changelogs.get(p).put(store, new Restarts.Changelog());
+                }
             }
             drive(spec, stateDir, steps);
             result.set("final_store", contents(spec));
@@ -62,7 +71,8 @@ final class CaseRunner {
     }
 
     private StepDriver started(final JsonNode spec, final Path stateDir, final int partition) {
-        return new StepDriver(spec, new CaseTopology(spec).build(captured::add), stateDir.resolve("" + partition), cached);
+        return new StepDriver(spec, new CaseTopology(spec).build(captured::add),
+                stateDir.resolve(partition + "-" + folders), cached, restarts.next());
     }
 
     /** The answer is complete, or the task has failed already: closing cannot change it. */
@@ -85,35 +95,48 @@ final class CaseRunner {
 
     private void drive(final JsonNode spec, final Path stateDir, final ArrayNode steps) {
         final Set<Integer> commits = numbers(spec, "commit_after");
-        final Set<Integer> restarts = numbers(spec, "restarts");
         final boolean always = !spec.hasNonNull("commit_after");
         final ObjectNode[] last = new ObjectNode[drivers.size()]; // what the last record of each partition came to
-        long wallMs = 0;
-        int i = 0;
-        for (final JsonNode r : spec.get("records")) {
+        final JsonNode records = spec.get("records");
+        final long[] wallMs = wallMs(records);
+        int committed = -1; // the record after which the last commit was
+        for (int i = 0; i < records.size(); i++) {
             captured.clear();
-            wallMs += r.path("wall_advance_ms").asLong(0);
+            final JsonNode r = records.get(i);
             final int partition = r.path("partition").asInt(0);
             drivers.get(partition).process(r.get("key").isNull() ? null : r.get("key").asText(),
-                    r.get("value").isNull() ? null : Long.valueOf(r.get("value").asLong()), r.get("timestamp").asLong(), wallMs);
+                    r.get("value").isNull() ? null : Long.valueOf(r.get("value").asLong()), r.get("timestamp").asLong(), wallMs[i]);
             last[partition] = json.createObjectNode();
             last[partition].set("outputs", forwarded());
             final ObjectNode out = last[partition];
+            final String end = restarts.after(i);
+            final boolean commit = always || commits.contains(i) || (end != null && !end.equals(Restarts.KILLED));
+            committed = commit ? i : committed;
+            folders += Restarts.CHANGELOG.equals(end) ? 1 : 0;
             for (int p = 0; p < drivers.size(); p++) {
                 captured.clear();
-                if (always || commits.contains(i) || restarts.contains(i)) {
+                if (commit) {
                     drivers.get(p).commit();
-                }
-                if (restarts.contains(i)) {
-                    restart(spec, stateDir, p);
                 }
                 if (!captured.isEmpty()) {
                     last[p].withArray("flushed").addAll(forwarded());
                 }
+                if (end != null) {
+                    restart(spec, stateDir, p, end);
+                }
             }
             steps.add(out.put("dropped_total", droppedTotal()));
-            i++;
+            i = Restarts.KILLED.equals(end) ? committed : i; // the others are read again
         }
+    }
+
+    /** The wall clock at each record. */
+    private static long[] wallMs(final JsonNode records) {
+        final long[] wallMs = new long[records.size()];
+        for (int i = 0; i < wallMs.length; i++) {
+            wallMs[i] = (i == 0 ? 0 : wallMs[i - 1]) + records.get(i).path("wall_advance_ms").asLong(0);
+        }
+        return wallMs;
     }
 
     private static Set<Integer> numbers(final JsonNode spec, final String field) {
@@ -122,13 +145,23 @@ final class CaseRunner {
         return found;
     }
 
-    /** The task is stopped and started again on the same folder. */
-    private void restart(final JsonNode spec, final Path stateDir, final int partition) {
+    /** The task is stopped, or killed, and started again: on its folder, or on an empty one. */
+    private void restart(final JsonNode spec, final Path stateDir, final int partition, final String end) {
         final StepDriver before = drivers.get(partition);
         droppedBefore += before.droppedTotal();
-        before.stop();
-        drivers.set(partition, started(spec, stateDir, partition));
-        drivers.get(partition).takeOver(before);
+        if (end.equals(Restarts.KILLED)) {
+            before.kill();
+        } else {
+            before.stop();
+        }
+        final StepDriver now = started(spec, stateDir, partition);
+        drivers.set(partition, now);
+        if (Restarts.needChangelog(spec)) {
+            before.addTo(changelogs.get(partition), end);
+            now.restore(changelogs.get(partition));
+            droppedBefore -= now.droppedTotal(); // what a store in memory refuses again
+        }
+        now.takeOver(before);
     }
 
     private long droppedTotal() {

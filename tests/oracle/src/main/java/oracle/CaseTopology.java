@@ -4,6 +4,7 @@ import static java.time.Duration.ofMillis;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.function.Consumer;
+import java.util.function.UnaryOperator;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
 import org.apache.kafka.common.utils.Bytes;
@@ -13,6 +14,7 @@ import org.apache.kafka.streams.kstream.Consumed;
 import org.apache.kafka.streams.kstream.EmitStrategy;
 import org.apache.kafka.streams.kstream.Grouped;
 import org.apache.kafka.streams.kstream.KGroupedStream;
+import org.apache.kafka.streams.kstream.KStream;
 import org.apache.kafka.streams.kstream.KTable;
 import org.apache.kafka.streams.kstream.Materialized;
 import org.apache.kafka.streams.kstream.SessionWindowedKStream;
@@ -60,25 +62,31 @@ final class CaseTopology {
 
     /** Every record that the aggregation forwards goes to {@code capture}, windows as the processor named them. */
     Topology build(final Consumer<Record<Windowed<String>, Object>> capture) {
+        return build(INPUT, records -> records, results -> results.process(() -> new ContextualProcessor<Windowed<String>, Object, Void, Void>() {
+            @Override
+            public void process(final Record<Windowed<String>, Object> record) {
+                capture.accept(record);
+            }
+        }));
+    }
+
+    /** From this topic, through {@code before}, to the aggregation, whose results {@code after} is given. */
+    Topology build(final String input, final UnaryOperator<KStream<String, Long>> before,
+                   final Consumer<KStream<Windowed<String>, Object>> after) {
         final StreamsBuilder builder = new StreamsBuilder();
-        final KGroupedStream<String, Long> grouped =
-                builder.stream(INPUT, Consumed.with(keys(spec), Serdes.Long())).groupByKey(Grouped.with(keys(spec), Serdes.Long()));
+        final KStream<String, Long> records = builder.stream(input, Consumed.with(keys(spec), Serdes.Long()));
+        final KGroupedStream<String, Long> grouped = before.apply(records).groupByKey(Grouped.with(keys(spec), Serdes.Long()));
         final String name = spec.get("aggregation").asText();
         final KTable<Windowed<String>, ?> table = isSession()
                 ? session(grouped.windowedBy(sessionWindows()).emitStrategy(emit), name)
                 : time(timeWindowed(grouped).emitStrategy(emit), name);
-        forwardTo(capture, table);
+        after.accept(stream(table));
         return builder.build();
     }
 
-    private <A> void forwardTo(final Consumer<Record<Windowed<String>, Object>> capture,
-                               final KTable<Windowed<String>, A> table) {
-        suppressed(table).toStream().process(() -> new ContextualProcessor<Windowed<String>, A, Void, Void>() {
-            @Override
-            public void process(final Record<Windowed<String>, A> record) {
-                capture.accept(record.withValue((Object) record.value()));
-            }
-        });
+    @SuppressWarnings("unchecked")
+    private <A> KStream<Windowed<String>, Object> stream(final KTable<Windowed<String>, A> table) {
+        return (KStream<Windowed<String>, Object>) suppressed(table).toStream();
     }
 
     private <A> KTable<Windowed<String>, A> suppressed(final KTable<Windowed<String>, A> table) {
@@ -86,8 +94,9 @@ final class CaseTopology {
         if (told.isMissingNode()) {
             return table;
         }
-        final EagerBufferConfig room = BufferConfig.maxRecords(told.path("max_records").asLong(Long.MAX_VALUE))
-                .withMaxBytes(told.path("max_bytes").asLong(Long.MAX_VALUE)).withLoggingDisabled();
+        final EagerBufferConfig wide = BufferConfig.maxRecords(told.path("max_records").asLong(Long.MAX_VALUE))
+                .withMaxBytes(told.path("max_bytes").asLong(Long.MAX_VALUE));
+        final EagerBufferConfig room = Restarts.needChangelog(spec) ? wide : wide.withLoggingDisabled();
         if (!told.has("wait_ms")) {
             return table.suppress(Suppressed.untilWindowCloses(room.shutDownWhenFull()));
         }
@@ -141,9 +150,12 @@ final class CaseTopology {
 
     private <A, S extends StateStore> Materialized<String, A, S> materialized(final Serde<A> serde) {
         final Materialized<String, A, S> m = Materialized.<String, A, S>as(STORE)
-                .withKeySerde(keys(spec)).withValueSerde(serde).withLoggingDisabled()
+                .withKeySerde(keys(spec)).withValueSerde(serde)
                 .withStoreType(spec.get("store").asText().equals("rocksdb")
                         ? BuiltInDslStoreSuppliers.ROCKS_DB : BuiltInDslStoreSuppliers.IN_MEMORY);
+        if (!Restarts.needChangelog(spec)) {
+            m.withLoggingDisabled();
+        }
         if (window.hasNonNull("retention_ms")) {
             m.withRetention(ofMillis(ms("retention_ms", -1)));
         }

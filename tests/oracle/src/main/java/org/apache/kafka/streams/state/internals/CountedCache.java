@@ -41,6 +41,13 @@ public final class CountedCache extends NamedCache {
         field(ThreadCache.class, "sizeInBytes").set(threadCache, held);
     }
 
+    /** Forgets all that the caches hold, as a process that is killed does. */
+    public static void forget(final ThreadCache threadCache) throws ReflectiveOperationException {
+        for (final Object name : ((Map<?, ?>) field(ThreadCache.class, "caches").get(threadCache)).keySet()) {
+            threadCache.clear((String) name);
+        }
+    }
+
     private static Field field(final Class<?> owner, final String name) throws NoSuchFieldException {
         final Field field = owner.getDeclaredField(name);
         field.setAccessible(true);

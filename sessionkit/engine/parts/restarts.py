@@ -1,0 +1,59 @@
+"""Where an application of Kafka Streams is stopped and started again, and how it finds its store then."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, SupportsIndex, TypeAlias
+
+from sessionkit.base.text import one_of
+from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
+from sessionkit.stores.contract import RESTARTS
+
+Restarts: TypeAlias = Sequence[int | tuple[int, str]]
+
+
+class Restart(NamedTuple):
+    """One restart: the row of the records after which it happens, and one of `RESTARTS`."""
+
+    row: int
+    kind: str = "disk"
+
+
+def checked_restarts(restarts: object, count: int) -> tuple[Restart, ...]:
+    """The restarts of a run over `count` records; a row alone means "disk".
+
+    Raises:
+        InvalidArgument: they are not rows of the records, rising, or of an unknown kind.
+    Example:
+        >>> checked_restarts([17, (40, "changelog")], 100)
+        (Restart(row=17, kind='disk'), Restart(row=40, kind='changelog'))
+    """
+    found: list[Restart] = []
+    for each in restarts if isinstance(restarts, Iterable) else (None,):
+        row, *kind = each if isinstance(each, tuple) and each else (each,)
+        number, first = _number(row), found[-1].row + 1 if found else 0
+        if number is None or not first <= number < count or len(kind) > 1:
+            what = "restarts must list the rows after which the task is started again"
+            rows = f"increasing numbers from 0 to {count - 1}" if count else "none, as there are no records"
+            want = f'{rows}, each alone or with its kind: (40, "changelog")'
+            raise InvalidArgument(problem(what, shorten(repr(restarts)), want))
+        found.append(Restart(number, *(one_of("the kind of a restart", str(each), RESTARTS) for each in kind)))
+    return tuple(found)
+
+
+def _number(row: object) -> int | None:
+    """The whole number that it is, also one of NumPy; None if it is none."""
+    return operator.index(row) if isinstance(row, SupportsIndex) and not isinstance(row, bool) else None
+
+
+def check_processing(processing: str) -> None:
+    """Refuses every processing guarantee but at-least-once.
+
+    Raises:
+        NotBuilt: it is another one of Kafka's.
+        InvalidArgument: it is unknown.
+    """
+    if one_of("processing", processing, ("at_least_once", "exactly_once_v2")) != "at_least_once":
+        want = 'processing="at_least_once", Kafka\'s default'
+        raise NotBuilt(problem("transactions are not modelled", f"processing={processing!r}", want))

@@ -1,0 +1,53 @@
+"""An application of Kafka Streams on a real broker that is started again, and what sessionkit says that it sends.
+
+`make restarts` plays 20 of each kind, the tests one: it is stopped, its folder is removed, and it is killed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cache
+
+import pytest
+
+from sessionkit.stores.contract import RESTARTS
+from tests.differential.draw import Case
+from tests.differential.oracle import OracleUnavailable, build
+
+pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+
+from examples.kafka.broker import broker
+from examples.kafka.jars import Missing
+from tests.kafka.restarts import expected, restarted_cases, sent_by_kafka
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.xdist_group("a broker")]
+
+SEED = 22
+RUNS = int(os.environ.get("SESSIONKIT_RESTARTS", "1"))
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A broker for all runs."""
+    try:
+        build()
+        running = broker()
+        where = running.__enter__()
+    except (Missing, OracleUnavailable) as missing:
+        pytest.skip(str(missing))
+    yield where
+    running.__exit__(None, None, None)
+
+
+@cache
+def cases(kind: str) -> list[Case]:
+    """One for each run."""
+    return restarted_cases(SEED, kind, RUNS)
+
+
+@pytest.mark.parametrize("run", range(RUNS))
+@pytest.mark.parametrize("kind", RESTARTS)
+def test_an_application_that_is_started_again_sends_what_sessionkit_says(address: str, kind: str, run: int) -> None:
+    case = cases(kind)[run]
+    assert sent_by_kafka(address, case, f"{kind}-{run}") == expected(case)

@@ -1,0 +1,138 @@
+"""A run whose application is started again: its lives, and what they send together.
+
+What each kind of restart does to results is compared with Kafka Streams in tests/conformance and tests/differential.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import InvalidArgument, NotBuilt
+
+ROWS = [("a", 0), ("a", 100), ("b", 3), ("a", 12), ("a", 130)]
+PLAN = (
+    sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
+    .windowed_by(sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5))
+    .count()
+)
+
+
+def frame(rows: list[tuple[str, int]] = ROWS, **more: Any) -> pd.DataFrame:
+    return pd.DataFrame(rows, columns=["key", "at"]).assign(**more)
+
+
+def run_of(restarts: Any, plan: sk.Plan = PLAN, **options: Any) -> Any:
+    return plan.run(frame(), rules="kafka", retention="1s", restarts=restarts, **options)
+
+
+def sent(run: Any) -> list[tuple[int, str, int, Any]]:
+    rows = run.changelog()
+    return list(zip(rows["life"], rows["key"], rows["window_start_ms"], rows["count"], strict=True))
+
+
+def test_late_records_count_after_each_start() -> None:
+    never = PLAN.run(frame(), rules="kafka", retention="1s")
+    assert isinstance(never, sk.Run) and never.metrics()["dropped-late"] == 2
+    run = run_of([1])
+    assert sent(run) == [(0, "a", 0, 1), (0, "a", 100, 1), (1, "b", 3, 1), (1, "a", 12, 1), (1, "a", 130, 1)]
+    assert [life.outcome.batch.partition.size for life in run.lives] == [2, 3]
+    assert repr(run) == "RestartedRun: 5 records in 2 lives · started again after row 1 (disk) · 0 dropped"
+    assert "RestartedRun: 5 records" in run._repr_html_() and ".lives" in run._repr_html_()
+    for life in run.lives:
+        life.trace.check()
+
+
+def test_no_restarts_are_a_run_of_one_life() -> None:
+    for restarts in (None, [], ()):
+        assert isinstance(run_of(restarts), sk.Run)
+    assert len(run_of(np.array([1, 3])).lives) == 3
+
+
+def test_a_kill_repeats_what_was_not_committed() -> None:
+    run = run_of([(3, "killed")], commit_every=[1])
+    assert sent(run) == [(0, "a", 0, 1), (0, "a", 100, 1), (1, "b", 3, 1), (1, "a", 12, 1), (1, "a", 130, 1)]
+    assert (run.metrics()["process-total"], run.metrics()["dropped-late"]) == (7, 2)
+    assert "windows" not in run.metrics()
+    whole = run_of([(1, "killed")])  # nothing was committed
+    counts = [row[3] for row in sent(whole) if row[1:3] == ("a", 100)]
+    assert counts == [1, 2]
+    assert repr(whole).startswith("RestartedRun: 7 records in 2 lives · started again after row 1 (killed)")
+
+
+def test_a_kill_loses_what_is_in_the_cache() -> None:
+    run = run_of([(1, "killed")], caching=True)
+    assert [row for row in sent(run) if row[0] == 0] == []
+    assert {row[3] for row in sent(run)} == {1}
+
+
+def test_final_results_after_the_last_commit_go_out_again() -> None:
+    windows = sk.TimeWindows(size_ms=10, grace_ms=0)
+    finals = PLAN.windowed_by(windows).emit("on_window_close")
+    rows = frame([("a", 0), ("a", 12), ("a", 25), ("a", 40)])
+    for kind, expected in (("disk", [0, 10, 20]), ("changelog", [0, 10, 20]), ("killed", [0, 10, 10, 20])):
+        run = finals.run(rows, rules="kafka", retention="1s", restarts=[(2, kind)], commit_every=[1])
+        assert run.changelog()["window_start_ms"].tolist() == expected, kind
+
+
+def test_what_suppress_holds_back_waits_in_the_next_life() -> None:
+    plan = PLAN.suppress("until_window_closes")
+    rows = frame([("a", 0), ("a", 4), ("b", 6), ("b", 40)])
+    expected = [("a", 0, 2), ("b", 6, 1)]
+    for kind in ("disk", "changelog"):
+        run = plan.run(rows, rules="kafka", retention="1s", restarts=[(2, kind)])
+        assert [row[1:] for row in sent(run)] == expected
+        assert len(run.lives[0].changelog()) == 0 and run.lives[0].suppress_buffer().most_records == 3
+    killed = plan.run(rows, rules="kafka", retention="1s", restarts=[(2, "killed")], commit_every=[0])
+    # read again, they count twice; and the session [0, 0], which has grown since the commit, goes out as it was then
+    assert [row[1:] for row in sent(killed)] == [("a", 0, 1), ("a", 0, 3), ("b", 6, 2)]
+
+
+def test_offsets_count_on_over_the_lives() -> None:
+    assert run_of([1]).changelog()["offset"].tolist() == [0, 1, 2, 3, 4]
+    assert run_of([(3, "killed")], commit_every=[1]).changelog()["offset"].tolist() == [0, 1, 2, 3, 4]
+    given = PLAN.source, frame(offset=[3, 5, 8, 9, 20])
+    plan = sk.group_by_key("key", timestamp="at", offset="offset", unit="ms", times="ms")
+    plan = plan.windowed_by(PLAN.windows).count()
+    run = plan.run(given[1], rules="kafka", retention="1s", restarts=[(3, "killed"), 4], commit_every=[1])
+    assert run.changelog()["offset"].tolist() == [3, 5, 8, 9, 20]
+    assert len(run.lives) == 3 and len(run.lives[2].trace) == 0
+
+
+def test_the_results_are_frames_of_the_kind_that_was_given() -> None:
+    run = PLAN.run(pl.from_pandas(frame()), rules="kafka", restarts=[1])
+    assert isinstance(run.changelog(), pl.DataFrame)
+    texts = PLAN.aggregate(seen=sk.collect("at"), n=sk.count()).run(frame(), rules="kafka", restarts=[1]).changelog()
+    assert texts["seen"].map(list).tolist() == [[0], [100], [3], [12], [130]]
+
+
+def test_a_store_on_disk_goes_on(tmp_path: Path) -> None:
+    with sk.open_store("rocksdb", "clicks", directory=tmp_path, retention="1s") as store:
+        run = PLAN.run(frame(), rules="kafka", store=store, restarts=[1, (3, "changelog")])
+        assert len(run.lives) == 3
+        assert store.snapshot(0)[:2] == (4, 130)
+        with pytest.raises(InvalidArgument, match=r"known from its beginning only; got RocksDB.*; an empty store, or"):
+            PLAN.run(frame(), rules="kafka", store=store, restarts=[(1, "changelog")])
+        later = PLAN.run(frame([("a", 7), ("a", 140)]), rules="kafka", store=store, restarts=[0])
+        assert later.changelog()["offset"].tolist() == [6, 6]  # the first is late by the stream time of the run before
+        assert store.snapshot(0)[:2] == (6, 140)
+
+
+def test_what_cannot_be_done_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match='only rules="kafka" has a cache, commits, a throttle and restarts'):
+        PLAN.run(frame(), restarts=[1])
+    with pytest.raises(InvalidArgument, match='only rules="kafka" has'):
+        PLAN.run(frame(), processing="exactly_once_v2")
+    with pytest.raises(NotBuilt, match="transactions are not modelled"):
+        run_of([(1, "killed")], processing="exactly_once_v2")
+    with pytest.raises(InvalidArgument, match="got \\[5\\]; increasing numbers from 0 to 4"):
+        run_of([5])
+    named = PLAN.aggregate(life=sk.count()).run(frame(), rules="kafka", restarts=[1])
+    with pytest.raises(InvalidArgument, match="a column would appear twice beside the lives; got 'life'"):
+        named.changelog()
