@@ -200,11 +200,11 @@ class Plan(Exports):
 
         return start(self, df, **options)
 
-    def _run_lives(self, batch: RecordBatch, store: Any, settings: tuple[Any, ...], *restarts: Any) -> Any:
+    def _run_lives(self, batch: RecordBatch, store: Any, settings: Any, *restarts: Any) -> Any:
         from sessionkit.engine.deployment import deployment  # most runs need none of this
         from sessionkit.restarted_run import run_lives
 
-        return run_lives(self, batch, store, deployment(self.strategy, *settings, count=len(batch)), *restarts)
+        return run_lives(self, batch, store, deployment(self.strategy, *settings, len(batch)), *restarts)
 
     def _checked_keys(self, keys: Iterable[Any], data: Any, rules: str, store: object) -> list[Any]:
         from sessionkit.engine.parts.chosen_keys import checked_keys
