@@ -193,18 +193,19 @@ class Plan(Exports):
         batch = self._read(data, frame, named)
         if rules != "kafka":
             return self.run_batch(batch, store=store, retention_ms=retention_ms, trace=trace)
-        return self._run_lives(batch, store, (retention_ms, caching, *options), restarts, processing)
+        told = (retention_ms, caching, *options, len(batch))
+        return self._run_lives(batch, store, told, restarts, processing)
 
     def _on_spark(self, df: Any, **options: Any) -> Any:
         from sessionkit.spark.batch_run import start
 
         return start(self, df, **options)
 
-    def _run_lives(self, batch: RecordBatch, store: Any, settings: Any, *restarts: Any) -> Any:
+    def _run_lives(self, batch: RecordBatch, store: Any, told: Any, *restarts: Any) -> Any:
         from sessionkit.engine.deployment import deployment  # most runs need none of this
         from sessionkit.restarted_run import run_lives
 
-        return run_lives(self, batch, store, deployment(self.strategy, *settings, len(batch)), *restarts)
+        return run_lives(self, batch, store, deployment(self.strategy, *told), *restarts)
 
     def _checked_keys(self, keys: Iterable[Any], data: Any, rules: str, store: object) -> list[Any]:
         from sessionkit.engine.parts.chosen_keys import checked_keys

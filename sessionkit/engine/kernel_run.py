@@ -42,7 +42,7 @@ from sessionkit.windows.loops import count_each
 Times = npt.NDArray[np.int64]
 FEWEST_RECORDS = 4 * BAND  # fewer are near the processor as they are
 LARGE = 2**24  # records whose memory counts more than the time to get it anew
-MANY_WINDOWS = 0.25  # windows a record, shared by the threads, from which cutting gains more than it costs
+MANY_WINDOWS = 0.4  # windows a record, shared by the threads, from which cutting gains more than it costs
 SAMPLED_KEYS = 64  # one of so many keys tells how many windows there are
 RUNS: Mapping[str, type[SessionRun | WindowRun]] = {"sessions": SessionRun, "windows": WindowRun}
 

@@ -57,27 +57,20 @@ def _first_not_rising(partition, offset, last):  # type: ignore[no-untyped-def]
 def partition_codes(
     numbers: npt.NDArray[np.integer[Any]], most: int
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-    """(codes, distinct numbers, rising) of small partition numbers; nothing where one is negative or too large."""
-    code_of, seen, codes = np.full(most, -1, np.int32), np.empty(most, np.int64), np.empty(len(numbers), np.int32)
-    known = _code(numbers, most, code_of, seen, codes)
-    return (codes, seen[:known].copy()) if known >= 0 else (codes[:0], seen[:0])
+    """(codes, distinct numbers, rising) of partition numbers from 0 to `most` - 1."""
+    code_of = np.full(most, -1, np.int32)
+    _mark(numbers, code_of)
+    seen = np.flatnonzero(code_of == 0)
+    if len(seen) == most and numbers.dtype == np.int32:  # each number is its own code, as nearly always
+        return np.require(numbers, np.int32, "W"), seen
+    code_of[seen] = np.arange(len(seen))
+    return code_of[numbers], seen
 
 
 @compiled_loop
-def _code(numbers, most, code_of, seen, codes):  # type: ignore[no-untyped-def]
+def _mark(numbers, code_of):  # type: ignore[no-untyped-def]
     for i in range(numbers.shape[0]):
-        if numbers[i] < 0 or numbers[i] >= most:
-            return -1
         code_of[numbers[i]] = 0
-    known = 0
-    for number in range(most):
-        if code_of[number] == 0:
-            seen[known] = number
-            code_of[number] = known
-            known += 1
-    for i in range(numbers.shape[0]):
-        codes[i] = code_of[numbers[i]]
-    return known
 
 
 @compiled

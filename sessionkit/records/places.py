@@ -73,9 +73,9 @@ def partitions_in(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], np
     numbers = _integers(table[name], name, "partition")
     if not len(numbers):
         return np.zeros(0, np.int32), np.zeros(0, np.int64)
-    codes, seen = partition_codes(numbers, max(SMALL_PARTITION_NUMBER, len(numbers)))
-    if len(codes):
-        return codes, seen
+    most = int(numbers.max()) + 1
+    if most <= max(SMALL_PARTITION_NUMBER, len(numbers)):
+        return partition_codes(numbers, most)
     seen, places = np.unique(numbers, return_inverse=True)
     return places.astype(np.int32), seen.astype(np.int64)
 
