@@ -11,7 +11,7 @@ from sessionkit.trace.loops import grouped
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.windows.cells import empty_cells
 from sessionkit.windows.session import SessionWindows
-from sessionkit.windows.session_kernel import NO_SESSION, SESSION, SessionKernel, room_for, run_sessions
+from sessionkit.windows.session_kernel import COUNTERS, NO_SESSION, SESSION, SessionKernel, room_for, run_sessions
 
 Times = npt.NDArray[np.int64]
 NOTHING_LOADED = (np.empty(0, np.int64), np.empty(0, np.int64))
@@ -65,7 +65,7 @@ def _search(times: Times, stair: Times, gap_ms: int, retention_ms: int, dropped:
     room = len(times)
     slot, head, sessions = np.zeros(room, np.int32), np.empty(1, np.int32), np.empty(room, SESSION)
     scratch = (head, sessions, empty_cells(), np.empty(room, np.uint8), np.empty(room, np.int32), room_for(room))
-    counters = np.zeros(5, np.int64)
+    counters = np.zeros(COUNTERS, np.int64)
     return int(_smallest_grace(slot, times, stair, gap_ms, retention_ms, dropped, enough, *scratch, counters))
 
 

@@ -25,7 +25,8 @@ LONG_WALK = 32
 USUAL_RECORDS = 4  # records a session, or more: room for so many sessions at once saves copying them over and over
 FEW_RECORDS = 2**25  # so few have room for a session each: memory that is not used costs nothing
 # places in `counters`
-SESSIONS, CELLS, MERGES, REOPENINGS, CELLS_WANTED, SEEN = range(6)
+COUNTERS = 6
+SESSIONS, CELLS, MERGES, REOPENINGS, CELLS_WANTED, SEEN = range(COUNTERS)
 
 
 class Events(NamedTuple):
@@ -245,7 +246,7 @@ class SessionKernel:
         self._head = np.empty(0, np.int32)
         self._sessions = np.empty(0, SESSION)
         self._cells = empty_cells()
-        self._counters = np.zeros(6, np.int64)
+        self._counters = np.zeros(COUNTERS, np.int64)
         self._events: Events | None = None
 
     @property
