@@ -84,6 +84,12 @@ coverage: $(READY) ## the floor of branch coverage of what decides, keeps and fo
 	SESSIONKIT_INTERPRETED=1 COVERAGE_FILE=out/coverage $(PYTEST) -q -n 2 -m "not slow and not spark and not compiled" $(COVERED:%=--cov=sessionkit/%) \
 	  --cov-report=term:skip-covered --cov-fail-under=98 $(COVERING)
 
+# A compiled loop that leaves its array writes into what is beside it; these stop where it does.
+.PHONY: bounds
+bounds: $(READY) ## the tests of compiled loops, which stop where an index leaves its array
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR="$(CURDIR)/out/bounds" $(PYTEST) -q -n 2 -m "not slow and not spark and not browser" \
+	  $(COVERED:%=tests/unit/%) tests/unit/records tests/unit/views tests/contract tests/property
+
 .PHONY: mutants
 mutants: $(READY) ## does a test notice when the code says something else? in pieces that resume: SAMPLE=400
 	$(PYTHON) -m tests.mutants --sample $(SAMPLE)
