@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import Context, copy_context
 from pathlib import Path
 from typing import TypeVar
 
@@ -53,13 +54,20 @@ def _quota() -> int:
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """The results of a function that leaves Python's lock alone, in the order of the items."""
+    """The results of a function that leaves Python's lock alone, in the order of the items.
+
+    What is set for the caller's thread, such as numpy's handling of errors, is set for these as well.
+    """
     given = list(items)
     threads = min(thread_count(), len(given))
     if threads < 2:
         return [function(item) for item in given]
     with ThreadPoolExecutor(threads) as several:
-        return list(several.map(function, given))
+        return list(several.map(lambda context, item: context.run(function, item), _contexts(given), given))
+
+
+def _contexts(items: Iterable[object]) -> list[Context]:
+    return [copy_context() for _ in items]  # one can be entered by one thread at a time
 
 
 def side_by_side(here: Callable[[], Result], aside: Callable[[], Item]) -> tuple[Result, Item]:
@@ -67,7 +75,7 @@ def side_by_side(here: Callable[[], Result], aside: Callable[[], Item]) -> tuple
     if thread_count() < 2:
         return here(), aside()
     with ThreadPoolExecutor(1) as other:
-        waiting = other.submit(aside)
+        waiting = other.submit(copy_context().run, aside)
         return here(), waiting.result()
 
 

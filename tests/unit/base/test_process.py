@@ -6,6 +6,7 @@ import os
 import threading
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sessionkit.base import process
@@ -45,3 +46,15 @@ def test_results_come_in_the_order_of_the_items(monkeypatch: pytest.MonkeyPatch)
 def test_one_thread_is_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SESSIONKIT_THREADS", "1")
     assert process.in_threads(lambda _: threading.get_ident(), range(3)) == [threading.get_ident()] * 3
+
+
+def test_what_is_set_for_the_caller_is_set_for_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SESSIONKIT_THREADS", "2")
+    largest = np.array([2**63 - 1])
+
+    def doubled(_: int) -> int:
+        return int(largest[0] * np.int64(2))
+
+    with np.errstate(over="ignore"):
+        assert process.in_threads(doubled, range(4)) == [-2] * 4
+        assert process.side_by_side(lambda: doubled(0), lambda: doubled(1)) == (-2, -2)
