@@ -80,8 +80,8 @@ def _numbers(column: pa.Array, kind: pa.DataType) -> npt.NDArray[Any]:
 def _enlarged(old: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
     if size <= len(old):
         return old
-    room = max(size, 2 * len(old))
-    new = np.full(room, fill, old.dtype) if fill else np.zeros(room, old.dtype)  # zeros that nobody reads cost nothing
+    room = max(size, (2 if fill else 8) * len(old))  # zeros that nobody reads cost nothing
+    new = np.full(room, fill, old.dtype) if fill else np.zeros(room, old.dtype)
     new[: len(old)] = old
     return new
 

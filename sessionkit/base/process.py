@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import Context, copy_context
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -77,6 +77,49 @@ def side_by_side(here: Callable[[], Result], aside: Callable[[], Item]) -> tuple
     with ThreadPoolExecutor(1) as other:
         waiting = other.submit(copy_context().run, aside)
         return here(), waiting.result()
+
+
+class Hand(Protocol):
+    """Hands a call over; gives a call that waits for its result."""
+
+    def __call__(self, call: Callable[[], Result]) -> Callable[[], Result]:
+        """What is handed over is done in the order in which it is."""
+
+
+def at_once(call: Callable[[], Result]) -> Callable[[], Result]:
+    """Does here and now what is handed over."""
+    result = call()
+    return lambda: result
+
+
+@contextmanager
+def handing_over(*, worth_it: bool = True) -> Iterator[Hand]:
+    """A second thread that does what it is handed, in that order, while this one goes on; without one it is done here.
+
+    Args:
+        worth_it: False where there is too little to do for a thread.
+    """
+    if not worth_it or thread_count() < 2:
+        yield at_once
+        return
+    with ThreadPoolExecutor(1) as other:
+
+        def hand(call: Callable[[], Result]) -> Callable[[], Result]:
+            return other.submit(copy_context().run, call).result
+
+        yield hand
+
+
+def hand_each(hand: Hand, calls: Iterable[Callable[[], object]]) -> None:
+    """Hands one call after the other over, each when the one before is done; waits for the last."""
+
+    def waiting() -> object:
+        return None
+
+    for call in calls:
+        waiting()
+        waiting = hand(call)
+    waiting()
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import pyarrow as pa
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import make_fold
 from sessionkit.base.durations import check_reach
-from sessionkit.base.process import thread_count
+from sessionkit.base.process import handing_over, thread_count
 from sessionkit.engine.bands.cut import BAND
 from sessionkit.engine.bands.loops import sample_records
 from sessionkit.engine.bands.run import BandRun
@@ -36,14 +36,15 @@ from sessionkit.trace.loops import are_few_places, closed_windows, order_by_plac
 from sessionkit.trace.slots import Slots
 from sessionkit.trace.window_columns import NO_WINDOWS
 from sessionkit.windows.contract import WindowKind
-from sessionkit.windows.feed import Feed
+from sessionkit.windows.feed import Feed, are_several_chunks
 from sessionkit.windows.loops import count_each
 
 Times = npt.NDArray[np.int64]
 FEWEST_RECORDS = 4 * BAND  # fewer are near the processor as they are
 LARGE = 2**24  # records whose memory counts more than the time to get it anew
-MANY_WINDOWS = 0.4  # windows a record, shared by the threads, from which cutting gains more than it costs
-SAMPLED_KEYS = 64  # one of so many keys tells how many windows there are
+MANY_WINDOWS = 0.45  # windows a record, shared by the threads, from which cutting gains more than it costs
+SAMPLED_KEYS = 256  # one of so many keys tells how many windows there are
+SAMPLE = 16_384  # records
 RUNS: Mapping[str, type[SessionRun | WindowRun]] = {"sessions": SessionRun, "windows": WindowRun}
 
 
@@ -83,14 +84,16 @@ def _run_as_they_came(
     slots = Slots(len(keys), len(numbers), len(code) + len(batch))
     partition = np.searchsorted(batch.partitions, state.partition).astype(np.int32)
     slot = slots.number(code.astype(np.int32), partition, np.empty(len(code), np.int32))
-    feed = Feed(batch, form.loaded(slot, state), slots, first_stream_time, keep=keep_trace)
     described = RecordsInWords(batch)
     folds = {
         name: make_fold(aggregation, batch.values, state.aggregates[name], described)
         for name, aggregation in aggregations.items()
     }
-    decided: Any = windows.run(feed, folds, retention_ms)
-    columns = form.columns(decided, state, feed, keep_offsets=keep_trace or store is not None)
+    kept: Any = {"keep": keep_trace, "keep_offsets": keep_trace or store is not None}
+    with handing_over(worth_it=are_several_chunks(batch)) as hand:
+        feed = Feed(batch, form.loaded(slot, state), slots, first_stream_time, **kept, hand=hand)
+        decided: Any = windows.run(feed, folds, retention_ms)
+    columns = form.columns(decided, state, feed)
     close_time, ends_before = feed.stream_time_ms - windows.close_lag_ms, closed_before_ms(windows, feed.stream_time_ms)
     if batch.given_offset is None:
         position = position + feed.record_counts
@@ -117,12 +120,14 @@ def _gains_by_bands(
     """Whether the records are many, and those of a few keys make many windows; functions want the order of arrival."""
     if len(batch) < FEWEST_RECORDS or not all(aggregation.parts for aggregation in aggregations.values()):
         return False
-    every = max(1, min(SAMPLED_KEYS, len(batch.keys) // SAMPLED_KEYS))
-    rows = np.empty(BAND, np.intp)
+    every = 1 << (min(SAMPLED_KEYS, max(1, len(batch.keys) // SAMPLED_KEYS)).bit_length() - 1)
+    rows = np.empty(SAMPLE, np.intp)
     rows = rows[: sample_records(batch.key, every, rows)]
+    looked_through = int(rows[-1]) + 1 if len(rows) == SAMPLE else len(batch)
     some = batch.replace(values={}).take(rows)
     made = _run_as_they_came(windows, {}, some, retention_ms, None, keep_trace=False)
-    return len(rows) > 0 and len(made.window_columns.key) >= MANY_WINDOWS / thread_count() * len(rows)
+    # of all keys there are so many: the records of some tell less, as a few keys may have most of all records
+    return len(rows) > 0 and len(made.window_columns.key) * every >= MANY_WINDOWS / thread_count() * looked_through
 
 
 def _run_in_bands(

@@ -16,6 +16,7 @@ from sessionkit.aggregations.folds import Fold
 from sessionkit.base.decisions import REPLAYED, TICK
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.batch import RecordBatch
+from sessionkit.records.keys import key_ranks
 from sessionkit.stores.contract import Snapshot
 from sessionkit.trace.window_columns import WindowColumns
 from sessionkit.windows.contract import WindowKind
@@ -50,6 +51,11 @@ class Outcome:
     finished: Sequence[FinishedWindows] | None = None  # of a run in bands: all windows; the columns have none then
     trailing_only: bool = False  # of sliding windows those alone count as results that end with a record
     kept_trace: Any  # SessionTrace or WindowTrace; None if it was not kept
+
+    @property
+    def key_ranks(self) -> npt.NDArray[np.int64]:
+        """Place of each of the keys in the order of its bytes."""
+        return self.batch.key_ranks if self.keys is self.batch.keys else key_ranks(self.keys)
 
     @cached_property
     def is_result(self) -> npt.NDArray[np.bool_]:

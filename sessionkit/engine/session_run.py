@@ -44,9 +44,11 @@ class SessionRun:
         return Loaded(slot, state.start_ms, state.end_ms, state.closed_by >= 0)
 
     @staticmethod
-    def columns(decided: DecidedSessions, state: SessionColumns, feed: Feed, *, keep_offsets: bool) -> WindowColumns:
+    def columns(decided: DecidedSessions, state: SessionColumns, feed: Feed) -> WindowColumns:
         """The kernel's sessions as the columns of a trace."""
         count = len(state.start_ms)
+        # else nobody looks
+        opened_by = decided.opened_by if feed.keeps_offsets else [np.full(len(decided.slot) - count, -1)]
         closed_before = np.full(len(decided.slot), -1, np.int64)
         closed_before[:count] = np.where(decided.is_closed, state.closed_by, -1)
         return WindowColumns(
@@ -54,7 +56,7 @@ class SessionRun:
             partition=feed.slots.partition[decided.slot],
             start_ms=decided.start_ms,
             end_ms=decided.end_ms,
-            opened_by=np.concatenate([state.opened_by, *decided.opened_by]),
+            opened_by=np.concatenate([state.opened_by, *opened_by]),
             merged_into=decided.merged_into,
             closed_before=closed_before,
             timestamp_ms=decided.end_ms,

@@ -51,11 +51,11 @@ class WindowRun:
         """What was loaded, as the kernel takes it."""
         return Loaded(slot, state.start_ms, state.timestamp_ms, state.closed_by >= 0)
 
-    def columns(self, decided: Decided, state: FixedColumns, feed: Feed, *, keep_offsets: bool) -> WindowColumns:
+    def columns(self, decided: Decided, state: FixedColumns, feed: Feed) -> WindowColumns:
         """The kernel's windows as the columns of a trace."""
         count = len(state.start_ms)
         new = decided.opened_at[count:]
-        offsets = offsets_at(feed.batch, new) if keep_offsets else new  # else nobody looks
+        offsets = offsets_at(feed.batch, new) if feed.keeps_offsets else new  # else nobody looks
         closed_before = np.full(len(decided.slot), -1, np.int64)
         closed_before[:count] = state.closed_by
         return WindowColumns(

@@ -24,7 +24,7 @@ from sessionkit.errors import InvalidArgument, UnsupportedData, problem
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.inputs.plain_columns import check_text, plain_table
-from sessionkit.records.keys import encode_keys
+from sessionkit.records.keys import encode_keys, key_ranks
 from sessionkit.records.loops import implicit_offsets, steps_back
 from sessionkit.records.places import offsets_in, partitions_in, placed_by_key
 from sessionkit.records.source import Source
@@ -164,6 +164,11 @@ class RecordBatch:
     def usable(self) -> npt.NDArray[np.bool_]:
         """True for each record that windows look at: those that are not rejected."""
         return np.ones(len(self), np.bool_) if self.rejected is None else self.rejected == 0
+
+    @cached_property
+    def key_ranks(self) -> npt.NDArray[np.int64]:
+        """Place of each of the keys in the order of its bytes."""
+        return key_ranks(self.keys)
 
     @cached_property
     def offset(self) -> npt.NDArray[np.int64]:

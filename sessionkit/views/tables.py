@@ -20,7 +20,6 @@ from sessionkit.engine.recorder import Forwarded
 from sessionkit.errors import UnsupportedData, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import FrameKind, to_frame
-from sessionkit.records.keys import key_ranks
 from sessionkit.trace.loops import are_few_places, grouped, order_by_place
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, status_words
@@ -73,7 +72,7 @@ def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
     keys, partitions = max(1, len(outcome.keys)), max(1, len(outcome.batch.partitions))
     few = are_few_places(keys * partitions, len(windows.key))
     shown = (windows.key, windows.partition, windows.merged_into, windows.closed_before, outcome.is_result)
-    rows, place = shown_places(key_ranks(outcome.keys), keys if few else 0, *shown)
+    rows, place = shown_places(outcome.key_ranks, keys if few else 0, *shown)
     are_all = len(rows) == len(windows.key)
     start_ms = windows.start_ms if are_all else windows.start_ms[rows]
     order = order_by_place(place, keys * partitions if few else keys, start_ms)

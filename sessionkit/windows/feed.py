@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.process import Hand, at_once
 from sessionkit.records.batch import RecordBatch
 from sessionkit.trace.loops import stream_times
 from sessionkit.trace.session_trace import Reopenings
 from sessionkit.trace.slots import NO_REJECTIONS, Slots
 from sessionkit.trace.trace import Merges
-from sessionkit.windows.loops import count_each
+from sessionkit.windows.loops import count_decisions
 
 Slot = npt.NDArray[np.int32]
 Times = npt.NDArray[np.int64]
@@ -30,6 +32,14 @@ class Columns(NamedTuple):
     first_stream_time_ms: npt.NDArray[np.int64]  # of each partition, before them
     slot_partition: npt.NDArray[np.int32]  # of each slot
     decision: npt.NDArray[np.uint8]
+
+
+class Room(NamedTuple):
+    """Room for what a piece of the records gets beside its own columns."""
+
+    slot: npt.NDArray[np.int32]
+    stream_time_ms: npt.NDArray[np.int64]
+    decision: npt.NDArray[np.uint8]  # none where all are kept
 
 
 class Decided(NamedTuple):
@@ -69,6 +79,11 @@ class Loaded(NamedTuple):
 NOTHING_LOADED = Loaded(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
 
 
+def are_several_chunks(batch: RecordBatch) -> bool:
+    """Whether there are more records than one chunk of a feed has."""
+    return len(batch) > CHUNK
+
+
 class Feed:
     """The records of a run, whole or a chunk at a time, with their slots and stream times, and the loaded windows."""
 
@@ -80,8 +95,15 @@ class Feed:
         first_stream_time_ms: npt.NDArray[np.int64],
         *,
         keep: bool,
+        keep_offsets: bool = True,
+        hand: Hand = at_once,
     ) -> None:
-        self.batch, self.loaded, self.slots, self.keep = batch, loaded, slots, keep
+        """Decisions are kept or not, and so is by which records windows were opened.
+
+        What can be done beside the kernel is handed over to `hand`.
+        """
+        self.batch, self.loaded, self.slots, self.hand = batch, loaded, slots, hand
+        self.keep, self.keeps_offsets = keep, keep_offsets
         self.first_stream_time_ms = first_stream_time_ms
         self.stream_time_ms = first_stream_time_ms.copy()
         self.decision = np.empty(len(batch) if keep else 0, np.uint8)
@@ -91,36 +113,55 @@ class Feed:
     def __len__(self) -> int:
         return len(self.batch)
 
+    @property
+    def piece(self) -> int:
+        """How many records the largest of the chunks has."""
+        return min(CHUNK, len(self))
+
     def chunks(self, size: int | None = None) -> Iterator[Columns]:
-        """The records in pieces that stay in the processor's cache; what a piece holds is overwritten by the next."""
+        """The records in pieces that stay in the processor's cache; what a piece holds is overwritten by the next.
+
+        The next piece is placed, and what was decided of the one before is counted, beside the one that is given. What
+        a piece holds also stays until all is done that was handed over before the next one was asked for.
+        """
         self.stream_time_ms = self.first_stream_time_ms.copy()
         self.counts[:] = 0
         self.record_counts[:] = 0
-        size = CHUNK if size is None else size
-        room = min(size, len(self))
-        slot, stair = np.empty(room, np.int32), np.empty(room, np.int64)
-        own = np.empty(0 if len(self.decision) else room, np.uint8)
+        size, hand = CHUNK if size is None else size, self.hand
+        first, second = self._room(min(size, len(self))), self._room(min(size, max(0, len(self) - size)))
+        following = [hand(partial(self._columns, 0, size, first))] if len(self) else []
         for lo in range(0, len(self), size):
-            count = min(size, len(self) - lo)
-            decision = self.decision[lo : lo + count] if len(self.decision) else own[:count]
-            yield self._columns(lo, count, slot[:count], stair[:count], decision)
-            count_each(decision, self.counts)
-            count_each(self.batch.partition[lo : lo + count], self.record_counts)
+            columns = following.pop()()
+            if lo + size < len(self):
+                first, second = second, first
+                following.append(hand(partial(self._columns, lo + size, size, first)))
+                if lo == 0:
+                    hand(lambda: self.batch.key_ranks)  # which a table asks for later
+            yield columns
+            hand(partial(self._count, columns))
 
     def whole(self) -> Columns:
         """All records at once."""
-        for columns in self.chunks(max(1, len(self))):
-            return columns
-        return self._columns(0, 0, np.empty(0, np.int32), np.empty(0, np.int64), self.decision[:0])
+        self.stream_time_ms = self.first_stream_time_ms.copy()
+        return self._columns(0, len(self), self._room(len(self)))
 
     def decide(self, columns: Columns, decision: npt.NDArray[np.uint8]) -> None:
         """Takes over what a kernel decided of all records at once, where it was not rejected."""
         np.copyto(columns.decision, decision, where=columns.slot >= 0)
         self.counts[:], self.record_counts[:] = 0, 0
-        count_each(columns.decision, self.counts)
-        count_each(self.batch.partition, self.record_counts)
+        self._count(columns)
 
-    def _columns(self, lo: int, count: int, slot: Any, stair: Any, decision: Any) -> Columns:
+    def _count(self, columns: Columns) -> None:
+        partition = self.batch.partition[columns.lo : columns.lo + len(columns.slot)]
+        count_decisions(columns.decision, partition, self.counts, self.record_counts)
+
+    def _room(self, size: int) -> Room:
+        return Room(np.empty(size, np.int32), np.empty(size, np.int64), np.empty(0 if self.keep else size, np.uint8))
+
+    def _columns(self, lo: int, size: int, room: Room) -> Columns:
+        count = min(size, len(self) - lo)
+        slot, stair = room.slot[:count], room.stream_time_ms[:count]
+        decision = self.decision[lo : lo + count] if self.keep else room.decision[:count]
         times, before = self.batch.timestamp_ms[lo : lo + count], self.stream_time_ms.copy()
         self.place(lo, lo + count, slot, stair, decision)
         return Columns(lo, slot, times, stair, before, self.slots.partition, decision)
@@ -139,7 +180,8 @@ class PlacedFeed(Feed):
     """Records of which slots and stream times are known; nothing was there before them, and no decision is kept."""
 
     def __init__(self, batch: RecordBatch, slots: Slots, slot: Slot, stream_time_ms: Times) -> None:
-        super().__init__(batch, NOTHING_LOADED, slots, np.full(len(batch.partitions), -1, np.int64), keep=False)
+        before = np.full(len(batch.partitions), -1, np.int64)
+        super().__init__(batch, NOTHING_LOADED, slots, before, keep=False, keep_offsets=False)
         self._slot, self._stair = slot, stream_time_ms
 
     def place(self, lo: int, hi: int, slot: Any, stair: Any, decision: Any) -> None:

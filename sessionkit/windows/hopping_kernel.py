@@ -7,6 +7,7 @@ newest first, and nearly every record meets its head; where it is many they are 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,10 +15,11 @@ import numpy.typing as npt
 
 from sessionkit.base.compiled import announce_compiling, compiled_loop, inlined
 from sessionkit.base.decisions import ADDED, LATE, OPENED
+from sessionkit.base.process import hand_each
 from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.cells import EMPTY, SMALLEST, empty_cells, find_cell, set_cell
 from sessionkit.windows.feed import Columns, Decided, Feed
-from sessionkit.windows.loops import AHEAD
+from sessionkit.windows.loops import AHEAD, MANY_ROWS
 
 # `index` is the start as a multiple of the advance
 WINDOW = np.dtype(
@@ -25,7 +27,6 @@ WINDOW = np.dtype(
 )
 NO_WINDOW = -1
 MANY_WINDOWS = 32  # open ones a slot from which a hash is quicker than a walk
-MANY_ROWS = 2**25  # fewer windows have room at once: memory that is not used costs nothing
 TOUCHES_AT_ONCE = 1 << 19  # what a step hands on stays in the processor's cache
 WINDOWS, CELLS, TOUCHES, MISSED, SEEN = range(5)  # places in `counters`
 
@@ -209,7 +210,7 @@ class TimeState:
         self._cells = empty_cells()
         self._counters = np.zeros(5, np.int64)
         room = max(TOUCHES_AT_ONCE, overlap)
-        self._room = Room(np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.bool_))
+        self._rooms = [Room(np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.bool_)) for _ in "ab"]
         self._most = overlap
 
     @property
@@ -242,19 +243,23 @@ class TimeState:
                 self._counters[CELLS] += set_cell(self._cells, slot[row], rows["index"][row], row)
 
     def feed(self, begin: int, columns: Columns) -> Step:
-        """Decides records of a chunk from `begin` on, as many as there is room for, into their `decision`."""
+        """Decides records of a chunk from `begin` on, as many as there is room for, into their `decision`.
+
+        What a step holds is overwritten by the next but one.
+        """
         counters = self._counters
         if int(counters[WINDOWS]) + self._most > len(self._windows):
             self._grow(max(self._most, len(self._windows) // 2))
         if self._hashed and (int(counters[CELLS]) + self._most) * 2 > len(self._cells):
             close_time_ms = columns.first_stream_time_ms - self._limits[2]
             self._grow_cells(close_time_ms[columns.slot_partition], self._most)
+        self._rooms.reverse()
+        room = self._rooms[0]
         end = run_time_windows(
             begin, columns.slot, columns.timestamp_ms, columns.stream_time_ms, *self._limits, columns.lo, self._head,
-            self._windows, self._cells, self._hashed, columns.decision, self._room, counters,
+            self._windows, self._cells, self._hashed, columns.decision, room, counters,
         )  # fmt: skip
         count = int(counters[TOUCHES])
-        room = self._room
         return Step(end, room.record[:count], room.window[:count], room.opened[:count])
 
     def _grow(self, more: int) -> None:
@@ -273,6 +278,12 @@ class TimeState:
         self._cells = cells
 
 
+def _fold(folds: Mapping[str, Any], windows: int, step: Step, lo: int) -> None:
+    for fold in folds.values():
+        fold.grow(windows)
+        fold.feed_touches(step.record, step.window, lo)
+
+
 class TimeKernel:
     """Tumbling and hopping windows over the records of a run."""
 
@@ -283,10 +294,8 @@ class TimeKernel:
         """Decides every record and folds it into its windows."""
         state = TimeState(*self._limits)
         announce_compiling(run_time_windows, "tumbling and hopping windows")
-        for lo, step in self._steps(state, feed):
-            for fold in folds.values():
-                fold.grow(len(state.windows))
-                fold.feed_touches(step.record, step.window, lo)
+        steps = self._steps(state, feed)
+        hand_each(feed.hand, (partial(_fold, folds, len(state.windows), step, lo) for lo, step in steps))
         windows = state.windows
         start_ms = windows["index"] * self._limits[1]
         columns = (windows["slot"].copy(), start_ms, windows["timestamp"].copy(), windows["opened_at"].copy())

@@ -5,11 +5,20 @@ from __future__ import annotations
 from sessionkit.base.compiled import compiled_loop
 
 AHEAD = 128  # records whose windows are read before they are needed
+MANY_ROWS = 2**25  # fewer windows have room at once: memory that is not used costs nothing
 
 
 @compiled_loop
-def note_decisions(decision, opened_code, partition, given_offset, following, counts, opened_by):  # type: ignore[no-untyped-def]
-    """Adds to `counts` how often each decision was made; fills `opened_by` with the offsets of what opened a window.
+def count_decisions(decision, partition, counts, record_counts):  # type: ignore[no-untyped-def]
+    """Adds to `counts` how often each decision was made, and to `record_counts` how many records each partition has."""
+    for i in range(decision.shape[0]):
+        counts[decision[i]] += 1
+        record_counts[partition[i]] += 1
+
+
+@compiled_loop
+def note_opened(decision, opened_code, partition, given_offset, following, opened_by):  # type: ignore[no-untyped-def]
+    """Fills `opened_by` with the offsets of the records that opened a window; returns how many there are.
 
     Without given offsets they are counted on in `following`, one number a partition.
     """
@@ -17,7 +26,6 @@ def note_decisions(decision, opened_code, partition, given_offset, following, co
     counted = given_offset.shape[0] == 0
     for i in range(decision.shape[0]):
         p = partition[i]
-        counts[decision[i]] += 1
         opened_by[opened] = following[p] if counted else given_offset[i]
         following[p] += 1
         opened += decision[i] == opened_code

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.compiled import announce_compiling
 from sessionkit.base.decisions import OPENED
+from sessionkit.base.process import hand_each
 from sessionkit.trace.session_trace import Reopenings
 from sessionkit.trace.trace import Merges
-from sessionkit.windows.feed import CHUNK, DecidedSessions, Feed
-from sessionkit.windows.loops import note_decisions
+from sessionkit.windows.feed import Columns, DecidedSessions, Feed
+from sessionkit.windows.loops import note_opened
 from sessionkit.windows.session_kernel import NO_SESSION, Events, SessionKernel, run_sessions
 
 NO_OFFSETS = np.empty(0, np.int64)
 _KINDS = (np.int64, np.int32, np.int32, np.int64, np.int32, np.int64, np.int64)  # of the columns of `Events`
+
+
+class Step(NamedTuple):
+    """A piece of the records that is decided: the session of each, what else happened, how many sessions there are."""
+
+    columns: Columns
+    window: npt.NDArray[np.int32]
+    events: Events
+    sessions: int
 
 
 def drive_sessions(kernel: SessionKernel, feed: Feed, folds: Mapping[str, Any]) -> DecidedSessions:
@@ -28,58 +39,56 @@ def drive_sessions(kernel: SessionKernel, feed: Feed, folds: Mapping[str, Any]) 
     )
     drive = _Drive(kernel, feed, folds)
     announce_compiling(run_sessions, "session windows")
-    for lo in range(0, len(feed), CHUNK):
-        drive.take(lo, min(lo + CHUNK, len(feed)))
+    hand_each(feed.hand, (partial(drive.note, drive.decide(columns)) for columns in feed.chunks()))
     return drive.decided()
 
 
 class _Drive:
     def __init__(self, kernel: SessionKernel, feed: Feed, folds: Mapping[str, Any]) -> None:
         self._kernel, self._feed, self._folds = kernel, feed, folds
-        batch, room = feed.batch, min(CHUNK, len(feed))
-        self._decision = feed.decision if feed.keep else np.empty(room, np.uint8)
-        self._window = np.empty(len(feed) if feed.keep else room, np.int32)
-        self._stair, self._opened_by = np.empty(room, np.int64), np.empty(room, np.int64)
-        self._slot = np.empty(room, np.int32)
+        batch, room = feed.batch, feed.piece
+        self._window = np.empty(len(feed) if feed.keep else 2 * room, np.int32)
+        self._opened_by = np.empty(room if feed.keeps_offsets else 0, np.int64)
         first = np.zeros(len(batch.partitions), np.int64) if batch.first_offset is None else batch.first_offset
         self._next_offset = first.copy()
         self._all_opened_by: list[npt.NDArray[np.int64]] = []
         self._events: list[Events] = []
         self._merge_count = 0
 
-    def take(self, lo: int, hi: int) -> None:
-        """The records from `lo` to `hi`."""
-        feed, batch, count = self._feed, self._feed.batch, hi - lo
-        place = slice(lo, hi) if feed.keep else slice(0, count)
-        decision, window = self._decision[place], self._window[place]
-        before = feed.stream_time_ms.copy()
-        stair, slot = self._stair[:count], self._slot[:count]
-        feed.place(lo, hi, slot, stair, decision)
-        if batch.rejected is not None:
-            window[slot < 0] = NO_SESSION
-        events = self._kernel.feed(
-            slot, feed.slots.partition, batch.timestamp_ms[lo:hi], stair, before, decision, window
-        )
+    def decide(self, columns: Columns) -> Step:
+        """Decides a piece of the records."""
+        lo, count = columns.lo, len(columns.slot)
+        at = lo if self._feed.keep else lo % len(self._window)  # those of the piece before are still to be folded
+        window = self._window[at : at + count]
+        if self._feed.batch.rejected is not None:
+            window[columns.slot < 0] = NO_SESSION
+        _, slot, times, stair, before, partition, decision = columns
+        events = self._kernel.feed(slot, partition, times, stair, before, decision, window)
+        return Step(columns, window, events, self._kernel.count)
+
+    def note(self, step: Step) -> None:
+        """Folds a piece that was decided, which goes on beside the next one, and notes what happened in it."""
+        lo, events = step.columns.lo, step.events
         merges = Merges(events.merge_at, events.merge_into, events.merge_absorbed)
         for fold in self._folds.values():
-            fold.grow(self._kernel.count)
-            fold.feed(window, merges, lo)
-        self._note(events, decision, lo)
-
-    def _note(self, events: Events, decision: npt.NDArray[np.uint8], lo: int) -> None:
-        feed, batch, hi = self._feed, self._feed.batch, lo + len(decision)
-        given = NO_OFFSETS if batch.given_offset is None else batch.given_offset[lo:hi]
-        before = self._next_offset.copy()
-        columns = (batch.partition[lo:hi], given, self._next_offset, feed.counts, self._opened_by)
-        self._all_opened_by.append(self._opened_by[: note_decisions(decision, OPENED, *columns)].copy())
-        feed.record_counts += self._next_offset - before
+            fold.grow(step.sessions)
+            fold.feed(step.window, merges, lo)
         self._merge_count += len(events.merge_at)
-        if feed.keep:
+        if self._feed.keeps_offsets:
+            self._note_opened(step.columns)
+        if self._feed.keep:
             copies: Any = (column.copy() for column in events)
             kept = Events(*copies)
             kept.merge_at[:] += lo
             kept.reopen_at[:] += lo
             self._events.append(kept)
+
+    def _note_opened(self, columns: Columns) -> None:
+        batch, decision = self._feed.batch, columns.decision
+        rows = slice(columns.lo, columns.lo + len(decision))
+        given = NO_OFFSETS if batch.given_offset is None else batch.given_offset[rows]
+        opened = note_opened(decision, OPENED, batch.partition[rows], given, self._next_offset, self._opened_by)
+        self._all_opened_by.append(self._opened_by[:opened].copy())
 
     def decided(self) -> DecidedSessions:
         sessions, loaded = self._kernel.sessions, self._feed.loaded

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.windows.cells import EMPTY, SMALLEST, copy_live_cells, empty_cells, find_cell, set_cell, survivor
-from sessionkit.windows.loops import AHEAD
+from sessionkit.windows.loops import AHEAD, MANY_ROWS
 
 SESSION = np.dtype(
     [("start", "i8"), ("end", "i8"), ("older", "i4"), ("merged_into", "i4"), ("slot", "i4"), ("closed", "i4")],
@@ -23,7 +23,6 @@ SESSION = np.dtype(
 NO_SESSION, IN_CELLS = -1, -2
 LONG_WALK = 32
 USUAL_RECORDS = 4  # records a session, or more: room for so many sessions at once saves copying them over and over
-FEW_RECORDS = 2**25  # so few have room for a session each: memory that is not used costs nothing
 # places in `counters`
 COUNTERS = 6
 SESSIONS, CELLS, MERGES, REOPENINGS, CELLS_WANTED, SEEN = range(COUNTERS)
@@ -247,7 +246,7 @@ class SessionKernel:
         self._sessions = np.empty(0, SESSION)
         self._cells = empty_cells()
         self._counters = np.zeros(COUNTERS, np.int64)
-        self._events: Events | None = None
+        self._events: tuple[Events, Events] | None = None  # what a chunk reports stays until the next but one
 
     @property
     def count(self) -> int:
@@ -269,8 +268,7 @@ class SessionKernel:
         expected: int = 0,
     ) -> None:
         """Takes over the sessions of a store, which are sorted by slot and then by time; `expected` records follow."""
-        few = expected <= FEW_RECORDS
-        self._grow(slots, len(slot) + (expected if few else expected // USUAL_RECORDS))
+        self._grow(slots, len(slot) + (expected if expected <= MANY_ROWS else expected // USUAL_RECORDS))
         rows = self._sessions[: len(slot)]
         rows["slot"], rows["start"], rows["end"], rows["closed"] = slot, start_ms, end_ms, closed
         rows["merged_into"] = NO_SESSION
@@ -296,9 +294,9 @@ class SessionKernel:
             first_stream_time_ms = first_stream_time_ms // self._segment_ms * self._segment_ms
         counters = self._counters
         counters[MERGES] = counters[REOPENINGS] = 0
-        events = self._events
-        if events is None or len(events.merge_at) < len(slot):
-            events = self._events = room_for(len(slot))
+        if self._events is None or len(self._events[0].merge_at) < len(slot):
+            self._events = (room_for(len(slot)), room_for(len(slot)))
+        events, _ = self._events = self._events[::-1]
         at = 0
         while True:
             at = run_sessions(

@@ -18,7 +18,7 @@ from sessionkit.engine.processor_run import run_processor
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views import tables
-from sessionkit.windows import session_drive
+from sessionkit.windows import feed
 from tests.interpreted import fewer
 from tests.property.streams import AGGREGATIONS, Stream, draw
 
@@ -112,7 +112,7 @@ def test_the_chunk_does_not_matter(chunk: int, monkeypatch: pytest.MonkeyPatch) 
     for seed in range(fewer(100)):
         stream = draw(seed)
         whole, trace = _kernel(stream, BUILT_INS)
-        monkeypatch.setattr(session_drive, "CHUNK", chunk)
+        monkeypatch.setattr(feed, "CHUNK", chunk)
         other, chunked = _kernel(stream, BUILT_INS)
         monkeypatch.undo()
         _same_trace(trace, chunked)

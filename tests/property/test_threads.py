@@ -12,6 +12,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.views import tables
+from sessionkit.windows import feed
 from tests.interpreted import fewer
 from tests.kinds import EACH_KIND, plan_of
 from tests.property.streams import draw
@@ -45,6 +46,7 @@ def test_many_threads_decide_as_one(kind: str, tmp_path: Path, monkeypatch: pyte
         emit: Any = ("on_window_update", "on_window_close")[seed % 2]
         plan = plan_of(EACH_KIND[kind], emit, NAMED, timestamp="time", partition="partition", on_bad_time="drop")
         path, keys = _file(seed, tmp_path)
+        monkeypatch.setattr(feed, "CHUNK", (7, 20, 131_072)[seed % 3])  # pieces are placed and folded beside each other
         for trace in (False, True):
             monkeypatch.setenv("SESSIONKIT_THREADS", "1")
             alone = _shown(plan, path, trace)

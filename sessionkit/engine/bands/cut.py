@@ -11,7 +11,6 @@ import numpy.typing as npt
 from sessionkit.base.process import in_threads, side_by_side, thread_count
 from sessionkit.engine.bands.loops import count_records, deal_records
 from sessionkit.records.batch import RecordBatch
-from sessionkit.records.keys import key_ranks
 from sessionkit.trace.loops import grouped, stream_times
 from sessionkit.trace.slots import NO_REJECTIONS, Slots
 
@@ -63,7 +62,7 @@ def place_records(batch: RecordBatch) -> Placed:
 
     def order() -> Numbers:
         stream_times(batch.partition, batch.timestamp_ms, rejected, last, stair)
-        return key_ranks(batch.keys)
+        return batch.key_ranks
 
     rank, slot = side_by_side(
         order, lambda: slots.number(batch.key, batch.partition, np.empty(len(batch), np.int32), rejected)

@@ -38,10 +38,10 @@ def take_times(rows, timestamp_ms, stream_time_ms, times, stair):  # type: ignor
 
 @compiled_loop
 def sample_records(slot, every, rows):  # type: ignore[no-untyped-def]
-    """Fills `rows` with the first records of each so-manieth slot; returns how many there are."""
-    count = 0
+    """Fills `rows` with the first records of each so-manieth slot (a power of two); returns how many there are."""
+    count, mask = 0, every - 1
     for i in range(slot.shape[0]):
-        if slot[i] >= 0 and slot[i] % every == 0:
+        if slot[i] >= 0 and slot[i] & mask == 0:
             rows[count] = i
             count += 1
             if count == rows.shape[0]:

@@ -79,7 +79,7 @@ class BandRun:
             for name, aggregation in self._aggregations.items()
         }
         decided: Any = self._windows.run(feed, folds, self._retention_ms)
-        columns = self._form.columns(decided, self._none, feed, keep_offsets=False)
+        columns = self._form.columns(decided, self._none, feed)
         shown = self._shown(columns, decided.slot, slots.count)
         key, partition, start_ms, end_ms = (column[shown] for column in columns[:4])
         closed = closed_windows(end_ms, partition, columns.merged_into[shown], self._ends_before_ms)

@@ -40,7 +40,6 @@ def test_the_record_that_is_too_much_is_named(kind: str, view: str, values: list
 def test_it_is_named_by_its_place_in_the_run(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Records are folded in chunks: the place is that in the run, not that in the chunk."""
     monkeypatch.setattr("sessionkit.windows.feed.CHUNK", 2)
-    monkeypatch.setattr("sessionkit.windows.session_drive.CHUNK", 2)
     plan = plan_of(EACH_KIND[kind], "on_window_close", {"total": sk.sum("v")})
     with pytest.raises(NumberOverflow, match="got record 5; cast"):
         plan.run(records([LARGEST, 0, 0, 0, 0, 1], times=[0] * 6)).table()

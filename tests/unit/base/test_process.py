@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +48,45 @@ def test_results_come_in_the_order_of_the_items(monkeypatch: pytest.MonkeyPatch)
 def test_one_thread_is_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SESSIONKIT_THREADS", "1")
     assert process.in_threads(lambda _: threading.get_ident(), range(3)) == [threading.get_ident()] * 3
+
+
+@pytest.mark.parametrize(("threads", "worth_it"), [("1", True), ("2", False), ("2", True)])
+def test_what_is_handed_over_is_done_in_order(threads: str, worth_it: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SESSIONKIT_THREADS", threads)
+    done: list[int] = []
+    with process.handing_over(worth_it=worth_it) as hand:
+        waits = [hand(partial(done.append, number)) for number in range(100)]
+        by = hand(threading.get_ident)()
+        assert waits[99]() is None
+    assert done == [*range(100)]
+    assert (by == threading.get_ident()) == (threads == "1" or not worth_it)
+
+
+def test_each_is_handed_over_when_the_one_before_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SESSIONKIT_THREADS", "2")
+    done: list[int] = []
+
+    def calls() -> Iterator[Callable[[], None]]:
+        for number in range(100):
+            assert len(done) >= number - 1  # all but the one before, which may still go on
+            yield partial(done.append, number)
+
+    with process.handing_over() as hand:
+        process.hand_each(hand, calls())
+        assert done == [*range(100)]
+        process.hand_each(hand, [])
+
+
+def test_what_fails_beside_is_raised_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SESSIONKIT_THREADS", "2")
+
+    def fail() -> None:
+        raise ArithmeticError("beside")
+
+    with process.handing_over() as hand:
+        for calls in ([fail], [fail, int, int]):
+            with pytest.raises(ArithmeticError, match="beside"):
+                process.hand_each(hand, calls)
 
 
 def test_what_is_set_for_the_caller_is_set_for_its_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ TIMES = [0, 8, 4, 100, 108, 104, 200, 208, 204, 300]
 
 @pytest.mark.parametrize("chunk", [2, 3, 100])
 def test_a_merge_is_noted_at_its_record(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sessionkit.windows.session_drive.CHUNK", chunk)
+    monkeypatch.setattr("sessionkit.windows.feed.CHUNK", chunk)
     windows = sk.SessionWindows(inactivity_gap_ms=5, grace_ms=1_000)
     run = plan_of(windows).run(pa.table({"key": ["a"] * len(TIMES), "at": TIMES}))
     run.trace.check()
