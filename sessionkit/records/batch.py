@@ -221,7 +221,8 @@ def read_records(
         )
         raise InvalidArgument(problem("this needs local records, in order", "a Spark DataFrame", want))
     wanted = list(dict.fromkeys([*source.columns(), *value_columns]))
-    return batch_of(open_table(data, wanted, source), source, value_columns, frame)
+    only_times = {source.timestamp} - {*source.keys, *value_columns}
+    return batch_of(open_table(data, wanted, source, milliseconds=only_times), source, value_columns, frame)
 
 
 def batch_of(

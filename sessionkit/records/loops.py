@@ -69,8 +69,13 @@ def partition_codes(
 
 @compiled_loop
 def _mark(numbers, code_of):  # type: ignore[no-untyped-def]
+    missing = code_of.shape[0]
     for i in range(numbers.shape[0]):
-        code_of[numbers[i]] = 0
+        if code_of[numbers[i]] < 0:
+            code_of[numbers[i]] = 0
+            missing -= 1
+            if missing == 0:  # soon, as nearly always each number up to the largest is there
+                break
 
 
 @compiled

@@ -58,8 +58,10 @@ def to_milliseconds(
     if missing is None and unit in _FINER and (scaled := _scaled_in_parts(numbers, _FINER[unit])) is not None:
         return scaled, None
     raw: npt.NDArray[np.int64] = numpy_array(numbers, absent=-1)
-    _refuse_bad(raw, missing, source)
-    return _scale(raw, unit), missing if missing is not None else _negative_mask(raw)
+    has_negative = len(raw) > 0 and int(raw.min()) < 0
+    _refuse_bad(raw, missing, has_negative=has_negative, source=source)
+    no_time = np.zeros(len(raw), np.bool_) if missing is None and has_negative else missing
+    return _scale(raw, unit), no_time
 
 
 def to_arrivals(column: pa.ChunkedArray, name: str, source: Source) -> npt.NDArray[np.int64]:
@@ -90,10 +92,6 @@ def lacks_zone(column: pa.ChunkedArray) -> bool:
     except UnsupportedData:
         return True
     return False
-
-
-def _negative_mask(raw: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_] | None:
-    return np.zeros(len(raw), np.bool_) if len(raw) and raw.min() < 0 else None
 
 
 def _of_text(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
@@ -214,13 +212,15 @@ def is_plausible(value: float, unit: str) -> bool:
     return _PLAUSIBLE_S[0] <= value / _PER_SECOND[unit] <= _PLAUSIBLE_S[1]
 
 
-def _refuse_bad(raw: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None, source: Source) -> None:
-    if source.on_bad_time == "drop" or not len(raw):
+def _refuse_bad(
+    raw: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None, *, has_negative: bool, source: Source
+) -> None:
+    if source.on_bad_time == "drop":
         return
     name, want = source.timestamp, 'drop them, or pass on_bad_time="drop" to count them as dropped'
     if missing is not None and missing.any():
         raise InvalidData(problem(f"column {name!r} has missing timestamps", _rows(missing), want))
-    if raw.min() < 0:
+    if has_negative:
         raise InvalidData(problem(f"column {name!r} has times before 1970, which Kafka refuses", _rows(raw < 0), want))
 
 

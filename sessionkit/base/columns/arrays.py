@@ -13,12 +13,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-_NUMBERS = {
+NUMBERS = {
     **{getattr(pa, name)(): np.dtype(name) for name in ("int8", "int16", "int32", "int64", "float32", "float64")},
     **{getattr(pa, name)(): np.dtype(name) for name in ("uint8", "uint16", "uint32", "uint64")},
     pa.float16(): np.dtype("float16"),
 }
-_KINDS = {dtype: kind for kind, dtype in _NUMBERS.items()}
+_KINDS = {dtype: kind for kind, dtype in NUMBERS.items()}
 
 
 def arrow_array(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
@@ -44,7 +44,7 @@ def numpy_array(column: pa.Array | pa.ChunkedArray, absent: float | bool = 0) ->
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks == 1:
             return numpy_array(column.chunk(0), absent)
-        empty = np.empty(0, np.bool_ if pa.types.is_boolean(column.type) else _NUMBERS[column.type])
+        empty = np.empty(0, np.bool_ if pa.types.is_boolean(column.type) else NUMBERS[column.type])
         return np.concatenate([empty, *(numpy_array(chunk, absent) for chunk in column.chunks)])
     if pa.types.is_boolean(column.type):
         values = _bits(column.buffers()[1], column.offset, len(column))
@@ -58,7 +58,7 @@ def numpy_array(column: pa.Array | pa.ChunkedArray, absent: float | bool = 0) ->
 
 
 def _numbers(column: pa.Array) -> npt.NDArray[Any]:
-    dtype, data = _NUMBERS[column.type], column.buffers()[1]
+    dtype, data = NUMBERS[column.type], column.buffers()[1]
     if not len(column):
         return np.empty(0, dtype)
     values = np.frombuffer(data, dtype, len(column), column.offset * dtype.itemsize)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sessionkit.base.process import in_threads
 from sessionkit.errors import InvalidData, problem, shorten
+from sessionkit.records.files.landing import Landing
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -41,10 +42,16 @@ def read_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = N
         return parquet_table(path, columns)
 
 
-def parquet_table(file: Any, columns: Sequence[str] | None = None, dictionaries: Sequence[str] = ()) -> pa.Table:
+def parquet_table(
+    file: Any,
+    columns: Sequence[str] | None = None,
+    dictionaries: Sequence[str] = (),
+    milliseconds: Collection[str] = (),
+) -> pa.Table:
     """The file, which may also be an open one, or these columns of it. Arrow's errors stay as they are.
 
-    Row groups are read side by side: each gives one chunk with one dictionary, where Arrow's own way gives many.
+    Row groups are read side by side: each gives one chunk with one dictionary, where Arrow's own way gives many. Of
+    the times in columns `milliseconds` nothing finer is wanted.
     """
     opened = pa.OSFile(os.fspath(file)) if isinstance(file, str | os.PathLike) else file
     options = {"read_dictionary": [name for name in dictionaries if columns is None or name in columns]}
@@ -53,11 +60,13 @@ def parquet_table(file: Any, columns: Sequence[str] | None = None, dictionaries:
         if count < 2 or isinstance(opened, pa.PythonFile):  # which serves one thread
             return whole.read(columns=names)
 
+        landing = Landing([whole.metadata.row_group(number).num_rows for number in range(count)], milliseconds)
+
         def group(number: int) -> pa.Table:
             with open_parquet(opened, metadata=whole.metadata, **options) as own:
-                return own.read_row_group(number, columns=names, use_threads=False)
+                return landing.land(number, own.read_row_group(number, columns=names, use_threads=False))
 
-        return pa.concat_tables(in_threads(group, range(count)))
+        return landing.joined(in_threads(group, range(count)))
 
 
 @contextmanager

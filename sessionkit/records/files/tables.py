@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -36,6 +36,7 @@ def read_file(
     columns: Sequence[str] | None = None,
     keys: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
+    milliseconds: Collection[str] = (),
 ) -> FromFile:
     """`columns` of a file, or all of them; of a folder, a glob or a list of files in the order of their names.
 
@@ -43,12 +44,13 @@ def read_file(
         path: Parquet, CSV, TSV, JSON lines, JSON or Arrow, also compressed; "~" and URLs are understood.
         keys: the key columns: dictionaries if the file is Parquet, text if it is text.
         types: of columns of a text file, which has none of its own.
+        milliseconds: columns of times of which nothing finer is wanted; they may then come as it.
     Raises:
         InvalidArgument: no such file, or one of a kind that is not read.
         MissingColumn: a column is not in a file.
         InvalidData: a file cannot be read, has two columns of one name, or other columns than the first.
     """
-    return _read(find(path), columns, keys, types or {})
+    return _read(find(path), columns, keys, types or {}, milliseconds)
 
 
 def read_buffer(
@@ -75,15 +77,21 @@ def parquet_schema(path: str | os.PathLike[str]) -> pa.Schema | None:
         return None
 
 
-def _read(found: Found, columns: Sequence[str] | None, keys: Sequence[str], types: Mapping[str, str]) -> FromFile:
+def _read(
+    found: Found,
+    columns: Sequence[str] | None,
+    keys: Sequence[str],
+    types: Mapping[str, str],
+    milliseconds: Collection[str] = (),
+) -> FromFile:
     kinds = {**dict.fromkeys(keys, pa.string()), **{name: pa.type_for_alias(kind) for name, kind in types.items()}}
-    tables = [_read_one(content, columns, keys, kinds) for content in found.contents]
+    tables = [_read_one(content, columns, keys, kinds, milliseconds) for content in found.contents]
     is_untyped = found.contents[0].kind in _UNTYPED
     in_folders = {name for content in found.contents for name, _ in content.folders}
     mixed = [name for name in _of_several_types(tables) if is_untyped or name in in_folders]
     if mixed:  # text, as it would be in one file
         kinds |= dict.fromkeys((name for name in mixed if name not in kinds), pa.string())
-        tables = [_read_one(content, columns, keys, kinds) for content in found.contents]
+        tables = [_read_one(content, columns, keys, kinds, milliseconds) for content in found.contents]
     table = _joined(found.contents, tables)
     guessed = {
         field.name: field.type
@@ -94,12 +102,16 @@ def _read(found: Found, columns: Sequence[str] | None, keys: Sequence[str], type
 
 
 def _read_one(
-    content: Content, columns: Sequence[str] | None, keys: Sequence[str], kinds: Mapping[str, pa.DataType]
+    content: Content,
+    columns: Sequence[str] | None,
+    keys: Sequence[str],
+    kinds: Mapping[str, pa.DataType],
+    milliseconds: Collection[str],
 ) -> pa.Table:
     folders = dict(content.folders)
     inside = None if columns is None else [name for name in columns if name not in folders]
     with readable(content.name):
-        table = _read_content(content, inside, keys, kinds)
+        table = _read_content(content, inside, keys, kinds, milliseconds)
     for name, value in folders.items():
         if name not in table.column_names and (columns is None or name in columns):
             table = table.append_column(name, _folder_column(name, value, len(table), kinds))
@@ -107,14 +119,18 @@ def _read_one(
 
 
 def _read_content(
-    content: Content, columns: Sequence[str] | None, keys: Sequence[str], kinds: Mapping[str, pa.DataType]
+    content: Content,
+    columns: Sequence[str] | None,
+    keys: Sequence[str],
+    kinds: Mapping[str, pa.DataType],
+    milliseconds: Collection[str],
 ) -> pa.Table:
     check = partial(_check, content)
     if content.kind == "Parquet":
         names = parquet_names(content.seekable())
         check(names, columns)
         chosen = names if columns is None else list(columns)
-        return parquet_table(content.seekable(), chosen, keys)
+        return parquet_table(content.seekable(), chosen, keys, milliseconds)
     if content.kind == "Arrow":
         return read_arrow(content, columns, check)
     if content.kind == "CSV":

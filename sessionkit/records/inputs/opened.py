@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,9 +39,11 @@ class Opened:
     remarks: tuple[str, ...] = ()  # on how they were read
 
 
-def open_table(data: Any, wanted: list[str] | None, source: Source) -> Opened:
+def open_table(data: Any, wanted: list[str] | None, source: Source, *, milliseconds: Collection[str] = ()) -> Opened:
     """The wanted columns of `data`, or all of them if None.
 
+    Args:
+        milliseconds: columns of times of which nothing finer is wanted; those of files may then come as it.
     Raises:
         UnsupportedData: these are no records, or Arrow cannot read a column.
         MissingColumn: a wanted column is not there.
@@ -51,7 +53,7 @@ def open_table(data: Any, wanted: list[str] | None, source: Source) -> Opened:
     if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
         from sessionkit.records.files.tables import read_file
 
-        table, said = read_file(data, wanted, source.keys, dict(source.types))
+        table, said = read_file(data, wanted, source.keys, dict(source.types), milliseconds)
         return Opened(table=table, frame="pandas", original=table, remarks=tuple(said))
     if hasattr(data, "__arrow_c_stream__") and (_library(data) not in ("pandas", "polars") or hasattr(data, "columns")):
         return _from_frame(data, wanted, source)
