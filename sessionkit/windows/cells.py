@@ -22,7 +22,7 @@ def empty_cells(capacity: int = SMALLEST) -> np.ndarray:
 
 
 @compiled_loop
-def _place(slot, index, mask):  # type: ignore[no-untyped-def]
+def first_place(slot, index, mask):  # type: ignore[no-untyped-def]
     """Where the search starts. Eight neighbouring cells lie side by side, so that one fetch brings all three."""
     h = (np.uint64(slot) * np.uint64(0x9E3779B97F4A7C15)) ^ (np.uint64(index >> 3) * np.uint64(0xC2B2AE3D27D4EB4F))
     h ^= h >> np.uint64(29)
@@ -35,7 +35,7 @@ def _place(slot, index, mask):  # type: ignore[no-untyped-def]
 def find_cell(cells, slot, index):  # type: ignore[no-untyped-def]
     """Position of the cell, or of the empty one where it would go."""
     mask = cells.shape[0] - 1
-    at = _place(slot, index, mask)
+    at = first_place(slot, index, mask)
     while cells[at].session != EMPTY and (cells[at].index != index or cells[at].slot != slot):
         at = (at + 1) & mask
     return at

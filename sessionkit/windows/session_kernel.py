@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
-from sessionkit.windows.cells import EMPTY, SMALLEST, copy_live_cells, empty_cells, find_cell, set_cell, survivor
+from sessionkit.windows.cells import EMPTY, SMALLEST, copy_live_cells, empty_cells, find_cell, first_place, set_cell, survivor
 from sessionkit.windows.loops import AHEAD, MANY_ROWS
 
 SESSION = np.dtype(
@@ -154,8 +154,11 @@ def run_sessions(  # type: ignore[no-untyped-def]
         if i >= ready:  # read the sessions that come next: the processor waits for all of them at once
             ready = min(i + AHEAD, slot.shape[0])
             for j in range(i, ready):
-                if slot[j] >= 0 and head[slot[j]] >= 0:
-                    seen += sessions[head[slot[j]]].start & 1
+                k = slot[j]
+                if k >= 0 and head[k] >= 0:
+                    seen += sessions[head[k]].start & 1
+                elif k >= 0 and head[k] == IN_CELLS:
+                    seen += cells[first_place(k, timestamp_ms[j] // max(gap, 1), cells.shape[0] - 1)].session & 1
         k = slot[i]
         if k < 0:
             continue  # rejected before any window is looked at; the reason is in `decision` already
