@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,11 @@ import numpy.typing as npt
 
 from sessionkit.base.compiled import compiled, compiled_loop
 from sessionkit.base.decisions import TICK
+from sessionkit.base.process import in_threads, thread_count
 
-SMALL_PLACE = 64  # rows that are sorted by insertion
+SMALL_PLACE = 64  # rows that are sorted by insertion, whatever it takes
+STEPS = 4  # a row that insertion may take in larger places
+MANY_ROWS = 200_000  # from here on they are sorted in threads
 FEW_PLACES = 65_536  # a sort by counting is quick where there are not many more places than rows
 
 
@@ -175,27 +179,37 @@ def sizes_of_touches(record, window, effect, source, opened, copied, held, size)
 
 
 @compiled_loop
-def order_within(place, places, time, ends, filled, order, unsorted):  # type: ignore[no-untyped-def]
-    """Fills `order` by place, 0 to `places` - 1, and then time; returns how many places are left to be sorted by time.
-
-    A counting sort by place. Times come nearly sorted, so small places are sorted by insertion. `place`, `time`,
-    `order` int64 (n,), `ends` int64 (places + 1,) of zeros, `filled` int64 (places,); `unsorted` int64 (m, 2) receives
-    where those that are left begin and end.
-    """
+def _count_places(place, ends):  # type: ignore[no-untyped-def]
+    """Makes `ends`, zeros, say where the rows of each place begin: those of the next begin where they end."""
     for i in range(place.shape[0]):
         ends[place[i] + 1] += 1
-    for p in range(places):
+    for p in range(ends.shape[0] - 1):
         ends[p + 1] += ends[p]
-        filled[p] = ends[p]
+
+
+@compiled_loop
+def _order_within(place, time, ends, first, behind, following, order, unsorted):  # type: ignore[no-untyped-def]
+    """Fills the part of `order` that is of the places from `first` on and before `behind`, by place and then time.
+
+    A counting sort by place. Times come nearly sorted, so places are sorted by insertion, unless that takes many steps
+    in a large one. Returns how many of them are left to be sorted by time: `unsorted` int64 (m, 2) receives where those
+    begin and end. `following` is scratch.
+    """
+    for p in range(first, behind):
+        following[p] = ends[p]
     for i in range(place.shape[0]):
-        order[filled[place[i]]] = i
-        filled[place[i]] += 1
+        p = place[i]
+        if first <= p < behind:
+            order[following[p]] = i
+            following[p] += 1
     left = 0
-    for p in range(places):
+    for p in range(first, behind):
+        size = ends[p + 1] - ends[p]
+        steps = 0 if size <= SMALL_PLACE else -STEPS * size
         for at in range(ends[p] + 1, ends[p + 1]):
             if time[order[at - 1]] <= time[order[at]]:
                 continue
-            if ends[p + 1] - ends[p] > SMALL_PLACE:
+            if steps > 0 and size > SMALL_PLACE:
                 unsorted[left, 0] = ends[p]
                 unsorted[left, 1] = ends[p + 1]
                 left += 1
@@ -206,6 +220,7 @@ def order_within(place, places, time, ends, filled, order, unsorted):  # type: i
                 order[to] = order[to - 1]
                 to -= 1
             order[to] = row
+            steps += at - to
     return left
 
 
@@ -216,12 +231,19 @@ def are_few_places(places: int, rows: int) -> bool:
 
 def order_by_place(places_of: npt.NDArray[np.int64], places: int, time: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Order by place (0 to `places` - 1), then time; faster than a general sort, as there are few places to go to."""
-    order, unsorted = np.empty(len(time), np.int64), np.empty((len(time) // SMALL_PLACE, 2), np.int64)
-    room = (np.zeros(places + 1, np.int64), np.empty(places, np.int64))
-    left = order_within(places_of, places, time, *room, order, unsorted)
-    for begin, end in unsorted[:left].tolist():
-        mine = order[begin:end]
-        mine[:] = mine[_by_time(time[mine])]
+    order, following, ends = np.empty(len(time), np.int64), np.empty(places, np.int64), np.zeros(places + 1, np.int64)
+    _count_places(places_of, ends)
+
+    def sort(span: tuple[int, int]) -> None:
+        unsorted = np.empty((int(ends[span[1]] - ends[span[0]]) // SMALL_PLACE, 2), np.int64)
+        left = _order_within(places_of, time, ends, *span, following, order, unsorted)
+        for begin, end in unsorted[:left].tolist():
+            mine = order[begin:end]
+            mine[:] = mine[_by_time(time[mine])]
+
+    shares = thread_count() if len(time) >= MANY_ROWS else 1
+    edges = [0, *np.searchsorted(ends, np.arange(1, shares) * len(time) // shares).tolist(), places]
+    in_threads(sort, pairwise(edges))
     return order
 
 

@@ -13,7 +13,16 @@ import numpy.typing as npt
 
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
-from sessionkit.windows.cells import EMPTY, SMALLEST, copy_live_cells, empty_cells, find_cell, first_place, set_cell, survivor
+from sessionkit.windows.cells import (
+    EMPTY,
+    SMALLEST,
+    copy_live_cells,
+    empty_cells,
+    find_cell,
+    first_place,
+    set_cell,
+    survivor,
+)
 from sessionkit.windows.loops import AHEAD, MANY_ROWS
 
 SESSION = np.dtype(
