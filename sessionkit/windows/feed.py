@@ -15,7 +15,7 @@ from sessionkit.trace.loops import stream_times
 from sessionkit.trace.session_trace import Reopenings
 from sessionkit.trace.slots import NO_REJECTIONS, Slots
 from sessionkit.trace.trace import Merges
-from sessionkit.windows.loops import count_decisions
+from sessionkit.windows.loops import count_decisions, count_each
 
 Slot = npt.NDArray[np.int32]
 Times = npt.NDArray[np.int64]
@@ -177,14 +177,27 @@ class Feed:
 
 
 class PlacedFeed(Feed):
-    """Records of which slots and stream times are known; nothing was there before them, and no decision is kept."""
+    """Records of which slots and stream times are known; nothing was there before them, and no decision is kept.
+
+    Their slots are by partition. Keys and partitions of the records are not looked at.
+    """
 
     def __init__(self, batch: RecordBatch, slots: Slots, slot: Slot, stream_time_ms: Times) -> None:
         before = np.full(len(batch.partitions), -1, np.int64)
         super().__init__(batch, NOTHING_LOADED, slots, before, keep=False, keep_offsets=False)
         self._slot, self._stair = slot, stream_time_ms
 
-    def place(self, lo: int, hi: int, slot: Any, stair: Any, decision: Any) -> None:
-        """Fills in slot and stream time of the records from `lo` to `hi`, of which none is rejected."""
-        slot[:], stair[:] = self._slot[lo:hi], self._stair[lo:hi]
-        self.stream_time_ms[self.batch.partition[lo:hi]] = stair  # it never falls: that of the last record stays
+    def _count(self, columns: Columns) -> None:
+        count_each(columns.decision, self.counts)
+
+    def _room(self, size: int) -> Room:
+        return Room(self._slot[:0], self._stair[:0], np.empty(size, np.uint8))
+
+    def _columns(self, lo: int, size: int, room: Room) -> Columns:
+        rows = slice(lo, min(lo + size, len(self)))
+        slot, stair, before = self._slot[rows], self._stair[rows], self.stream_time_ms.copy()
+        partition = self.slots.partition
+        if len(slot):  # a stream time never falls: that of a partition's last record stays
+            is_one = partition[0] == partition[-1]
+            self.stream_time_ms[partition[0] if is_one else partition[slot]] = stair[-1] if is_one else stair
+        return Columns(lo, slot, self.batch.timestamp_ms[rows], stair, before, partition, room.decision[: len(slot)])

@@ -13,7 +13,7 @@ from sessionkit.aggregations.folds import make_fold
 from sessionkit.base.process import in_threads
 from sessionkit.engine.bands.cut import cut, place_records
 from sessionkit.engine.bands.loops import take_times
-from sessionkit.engine.outcome import FinishedWindows, RecordsInWords, closed_before_ms
+from sessionkit.engine.outcome import FinishedWindows, closed_before_ms
 from sessionkit.records.batch import RecordBatch, taken
 from sessionkit.trace.loops import closed_windows, order_by_place
 from sessionkit.trace.slots import Slots
@@ -32,6 +32,23 @@ class Decided(NamedTuple):
     decisions: Numbers  # how many records met each
     missed_count: int
     merge_count: int
+
+
+class _NotTold:
+    """Where a record of a band was: whoever wants to tell it makes the run again, in the order of arrival."""
+
+    @staticmethod
+    def keys(lo: int, count: int) -> list[Any]:
+        """No keys: functions in Python, which take them, are not run in bands."""
+        return [None] * count
+
+    @staticmethod
+    def words(record: int) -> str:
+        """No words."""
+        return "a record"
+
+
+NOT_TOLD = _NotTold()
 
 
 class BandRun:
@@ -60,13 +77,9 @@ class BandRun:
     def _feed(self, rows: Codes, slot: Codes, slots: Slots, values: Mapping[str, Any]) -> PlacedFeed:
         times, stair = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
         take_times(rows, self._batch.timestamp_ms, self._stair, times, stair)
+        none: Codes = np.empty(0, np.int32)  # a record is known by its slot
         batch = self._batch.replace(
-            key=slots.key[slot],
-            partition=slots.partition[slot],
-            timestamp_ms=times,
-            values=values,
-            rejected=None,
-            given_offset=None,
+            key=none, partition=none, timestamp_ms=times, values=values, rejected=None, given_offset=None
         )
         return PlacedFeed(batch, slots, slot, stair)
 
@@ -75,7 +88,7 @@ class BandRun:
         values = {name: taken(column, rows.astype(np.intp)) for name, column in self._batch.values.items()}
         feed = self._feed(rows, slot, slots, values)
         folds = {
-            name: make_fold(aggregation, values, self._none.aggregates[name], RecordsInWords(feed.batch))
+            name: make_fold(aggregation, values, self._none.aggregates[name], NOT_TOLD)
             for name, aggregation in self._aggregations.items()
         }
         decided: Any = self._windows.run(feed, folds, self._retention_ms)
