@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.columns.arrays import arrow_array, is_null, numpy_array
+from sessionkit.base.columns.arrays import arrow_array, is_null, numpy_array, read_only
 from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VALUE, TICK
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
@@ -98,6 +98,12 @@ class RecordBatch:
     form: ResultForm | None = None  # of results; None shows the joined key and times in milliseconds
     chosen_from: ChosenFrom | None = None  # None: nothing was left out
     idle: IdleRule | None = None  # None: no partition is ever idle
+
+    def __post_init__(self) -> None:
+        for name in ("key", "timestamp_ms", "partition", "rejected", "given_offset"):
+            column = getattr(self, name)
+            if column is not None:
+                object.__setattr__(self, name, read_only(column))
 
     def __len__(self) -> int:
         return len(self.timestamp_ms)

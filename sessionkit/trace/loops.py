@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.columns.arrays import read_only
 from sessionkit.base.compiled import compiled, compiled_loop
 from sessionkit.base.decisions import TICK
 from sessionkit.base.process import in_threads, thread_count
@@ -18,13 +19,23 @@ MANY_ROWS = 200_000  # from here on they are sorted in threads
 FEW_PLACES = 65_536  # a sort by counting is quick where there are not many more places than rows
 
 
-@compiled_loop
-def stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # type: ignore[no-untyped-def]
+def stream_times(
+    partition: npt.NDArray[np.int32],
+    timestamp_ms: npt.NDArray[np.int64],
+    rejected: npt.NDArray[np.uint8],
+    stream_time_ms: npt.NDArray[np.int64],
+    out: npt.NDArray[np.int64],
+) -> None:
     """Fills `out` with the running maximum of timestamps per partition; `stream_time_ms` holds it before and after.
 
     A rejected record (null key, bad time) does not move it (Kafka's KStreamSessionWindowAggregate returns before); a
     tick does.
     """
+    _stream_times(read_only(partition), read_only(timestamp_ms), read_only(rejected), stream_time_ms, out)
+
+
+@compiled_loop
+def _stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # type: ignore[no-untyped-def]
     any_rejected = rejected.shape[0] > 0
     for i in range(timestamp_ms.shape[0]):
         p = partition[i]

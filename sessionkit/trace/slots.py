@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.columns.arrays import read_only
 from sessionkit.base.compiled import compiled_loop
 
 Codes = npt.NDArray[np.int32]
-NO_REJECTIONS = np.empty(0, np.uint8)
+NO_REJECTIONS = read_only(np.empty(0, np.uint8))
 
 
 @compiled_loop
@@ -85,7 +86,8 @@ class Slots:
     ) -> Codes:
         """Fills `slot` with that of each key and partition; -1 for a null key, and for what was rejected."""
         room = (self._first, self._key, self._partition, self._table)
-        self.count = int(number_slots(key, partition, rejected, *room, self.count, slot))
+        given = (read_only(column) for column in (key, partition, rejected))
+        self.count = int(number_slots(*given, *room, self.count, slot))
         return slot
 
     def find(self, key: int, partition: int) -> int:

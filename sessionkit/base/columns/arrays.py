@@ -66,6 +66,18 @@ def _numbers(column: pa.Array) -> npt.NDArray[Any]:
     return values
 
 
+def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same values, not to be written to: so compiled loops take what they only read, whoever made it.
+
+    numba compiles a loop anew for arrays that can be written to.
+    """
+    if not values.flags.writeable:
+        return values
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
 def _bits(buffer: Any, offset: int, count: int) -> npt.NDArray[np.bool_]:
     if not count:
         return np.empty(0, np.bool_)
