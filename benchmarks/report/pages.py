@@ -28,8 +28,7 @@ def write(folder: Path, topics: Sequence[Topic], kept: Kept, made_on: dict[str, 
         "process, unless the section says otherwise; of the rounds the table has the median and the range. "
         "`times ours` is the time of a side divided by ours in the same round: below 1 the other one is faster. "
         "`cores` is the processor time divided by the time. The work of Spark is done by Java: its memory and cores "
-        "are those of Python alone. A peak is at least that of the process that started the side and had made the "
-        "data: where many have the same one, theirs is smaller.\n",
+        "are those of Python alone.\n",
         table(("made on", ""), {**made_on, "rounds": _rounds(topics, kept)}.items()),
     ]
     for topic in topics:

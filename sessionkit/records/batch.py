@@ -362,6 +362,8 @@ def _value_column(column: pa.ChunkedArray, name: str, objects: list[Any] | None)
     if objects is not None:
         return PythonObjects([objects[place] for place in column.to_pylist()])
     check_text(column, name)
+    if column.num_chunks == 1:
+        return column.chunk(0)  # joining would copy it
     try:
         joined = column.combine_chunks()
         return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.columns.arrays import arrow_array, numpy_array, texts
+from sessionkit.base.process import in_threads, thread_count
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, problem, shorten
 from sessionkit.records.inputs.plain_columns import with_one_dictionary
-from sessionkit.records.loops import codes_by_span
+from sessionkit.records.loops import mark_seen, take_codes
 
 MAX_KEY_BYTES = 32 * 1024
 SPAN_A_RECORD = 2  # integers up to twice as far apart as there are records are numbered by a table
@@ -85,13 +87,35 @@ def _encode(column: pa.ChunkedArray, name: str) -> tuple[pa.Array, npt.NDArray[n
         if (numbered := _by_span(column)) is not None:
             return numbered
         column = column.dictionary_encode()
-    column = with_one_dictionary(column)
     if column.num_chunks == 0:
         return pa.nulls(0, plain), np.empty(0, np.int32)
-    codes = [_codes(chunk) for chunk in column.chunks]
-    keys = column.chunk(0).dictionary
-    joined = codes[0] if len(codes) == 1 else np.concatenate(codes)
-    return _distinct(_cast(keys, plain, name), joined) if is_coded else (keys, joined)
+    keys, codes = _joined(column)
+    return _distinct(_cast(keys, plain, name), codes) if is_coded else (keys, codes)
+
+
+def _joined(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]]:
+    """One dictionary for all chunks, and the code of each row: -1 for a null. Rows are coded where they belong."""
+    if any(chunk.dictionary.null_count for chunk in column.chunks):
+        column = with_one_dictionary(column)
+    if column.num_chunks == 1:
+        return column.chunk(0).dictionary, _codes(column.chunk(0))
+    keys, places = _as_one([chunk.dictionary for chunk in column.chunks])
+    codes, ends = np.empty(len(column), np.int32), np.cumsum([0, *map(len, column.chunks)]).tolist()
+
+    def code(number: int) -> None:
+        to = np.append(places[number], np.int32(-1))
+        np.take(to, _codes(column.chunk(number)), out=codes[ends[number] : ends[number + 1]], mode="wrap")
+
+    in_threads(code, range(column.num_chunks))
+    return keys, codes
+
+
+def _as_one(dictionaries: list[pa.Array]) -> tuple[pa.Array, list[npt.NDArray[np.int32]]]:
+    """One dictionary with the values of all, and for each of them where its values are in it."""
+    numbers = [arrow_array(np.arange(len(values), dtype=np.int32)) for values in dictionaries]
+    each = [pa.DictionaryArray.from_arrays(*pair) for pair in zip(numbers, dictionaries, strict=True)]
+    joined = pa.chunked_array(each).unify_dictionaries()
+    return joined.chunk(0).dictionary, [numpy_array(chunk.indices) for chunk in joined.chunks]
 
 
 def _by_span(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]] | None:
@@ -103,8 +127,20 @@ def _by_span(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]] 
     lowest, highest = pc.min_max(column).as_py().values()
     if highest - lowest >= SPAN_A_RECORD * len(column):
         return None
-    codes, distinct = codes_by_span(numpy_array(column), lowest, highest - lowest + 1)
-    return arrow_array(distinct), codes
+    values, span = numpy_array(column), highest - lowest + 1
+    edges = np.linspace(0, len(values), thread_count() + 1).astype(int).tolist()
+    parts = [slice(*edge) for edge in pairwise(edges)]
+
+    def mark(rows: slice) -> npt.NDArray[np.bool_]:
+        seen = np.zeros(span, np.bool_)
+        mark_seen(values[rows], lowest, seen)
+        return seen
+
+    known = np.flatnonzero(np.logical_or.reduce(in_threads(mark, parts)))
+    code_of, codes = np.empty(span, np.int32), np.empty(len(values), np.int32)
+    code_of[known] = np.arange(len(known))
+    in_threads(lambda rows: take_codes(values[rows], lowest, code_of, codes[rows]), parts)
+    return arrow_array(known + lowest), codes
 
 
 def _whole(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:

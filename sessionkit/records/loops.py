@@ -54,15 +54,13 @@ def _first_not_rising(partition, offset, last):  # type: ignore[no-untyped-def]
     return -1, np.int64(-1)
 
 
-def partition_codes(
-    numbers: npt.NDArray[np.integer[Any]], most: int
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+def partition_codes(numbers: npt.NDArray[Any], most: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
     """(codes, distinct numbers, rising) of partition numbers from 0 to `most` - 1."""
     code_of = np.full(most, -1, np.int32)
     _mark(numbers, code_of)
     seen = np.flatnonzero(code_of == 0)
     if len(seen) == most and numbers.dtype == np.int32:  # each number is its own code, as nearly always
-        return np.require(numbers, np.int32, "W"), seen
+        return numbers, seen
     code_of[seen] = np.arange(len(seen))
     return code_of[numbers], seen
 
@@ -78,20 +76,15 @@ def _mark(numbers, code_of):  # type: ignore[no-untyped-def]
                 break
 
 
-@compiled
-def codes_by_span(values, lowest, span):  # type: ignore[no-untyped-def]
-    """(codes, distinct values) of integers from `lowest` on that lie within a span; in the order in which they come."""
-    code_of = np.full(span, -1, np.int32)
-    codes = np.empty(values.shape[0], np.int32)
-    known = 0
+@compiled_loop
+def mark_seen(values, lowest, seen):  # type: ignore[no-untyped-def]
+    """Marks in `seen` which integers from `lowest` on are there."""
     for i in range(values.shape[0]):
-        place = values[i] - lowest
-        if code_of[place] < 0:
-            code_of[place] = known
-            known += 1
-        codes[i] = code_of[place]
-    distinct = np.empty(known, np.int64)
-    for place in range(span):
-        if code_of[place] >= 0:
-            distinct[code_of[place]] = lowest + place
-    return codes, distinct
+        seen[values[i] - lowest] = True
+
+
+@compiled_loop
+def take_codes(values, lowest, code_of, codes):  # type: ignore[no-untyped-def]
+    """Fills `codes` with those of integers, which `code_of` has from `lowest` on."""
+    for i in range(values.shape[0]):
+        codes[i] = code_of[values[i] - lowest]
