@@ -16,7 +16,7 @@ from sessionkit.base.columns.arrays import arrow_array, numpy_array, texts
 from sessionkit.base.process import in_threads, thread_count
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, problem, shorten
-from sessionkit.records.inputs.plain_columns import with_one_dictionary
+from sessionkit.records.inputs.plain_columns import have_one_dictionary, with_one_dictionary
 from sessionkit.records.loops import mark_seen, take_codes
 
 MAX_KEY_BYTES = 32 * 1024
@@ -99,12 +99,16 @@ def _joined(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]]:
         column = with_one_dictionary(column)
     if column.num_chunks == 1:
         return column.chunk(0).dictionary, _codes(column.chunk(0))
-    keys, places = _as_one([chunk.dictionary for chunk in column.chunks])
     codes, ends = np.empty(len(column), np.int32), np.cumsum([0, *map(len, column.chunks)]).tolist()
+    are_one = have_one_dictionary(column)
+    keys, places = (column.chunk(0).dictionary, []) if are_one else _as_one([each.dictionary for each in column.chunks])
 
     def code(number: int) -> None:
-        to = np.append(places[number], np.int32(-1))
-        np.take(to, _codes(column.chunk(number)), out=codes[ends[number] : ends[number + 1]], mode="wrap")
+        found, own = codes[ends[number] : ends[number + 1]], _codes(column.chunk(number))
+        if are_one:
+            found[:] = own
+        else:
+            np.take(np.append(places[number], np.int32(-1)), own, out=found, mode="wrap")
 
     in_threads(code, range(column.num_chunks))
     return keys, codes

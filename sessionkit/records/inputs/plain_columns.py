@@ -36,7 +36,7 @@ def plain_column(column: pa.ChunkedArray, *, joined: bool = True) -> pa.ChunkedA
 
 def with_one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """The dictionaries of all chunks as one; made anew where codes are too few for it, or a value of one is missing."""
-    if _have_one_dictionary(column):
+    if have_one_dictionary(column):
         return column
     try:
         if not any(chunk.dictionary.null_count for chunk in column.chunks):
@@ -47,7 +47,7 @@ def with_one_dictionary(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(values, column.type.value_type).dictionary_encode()
 
 
-def _have_one_dictionary(column: pa.ChunkedArray) -> bool:
+def have_one_dictionary(column: pa.ChunkedArray) -> bool:
     """True if all chunks have the very same dictionary, which has no missing value: nothing is compared."""
     places = set()
     for chunk in column.chunks:

@@ -232,3 +232,10 @@ def test_ranks_of_integers_are_those_of_their_bytes(keys: list[int]) -> None:
 
 def test_negative_integers_come_last() -> None:
     assert key_ranks(pa.array([-1, 0, 5], pa.int64())).tolist() == [2, 0, 1]
+
+
+def test_text_in_many_chunks_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow codes all chunks by one dictionary: to join it with itself took as long again, chunk by chunk."""
+    monkeypatch.setattr("sessionkit.records.keys._as_one", lambda dictionaries: pytest.fail("they are one already"))
+    keys, codes = encode_keys([pa.chunked_array([["b", "a"], ["c", None], ["a"]])], ("u",), None)
+    assert (keys.to_pylist(), codes.tolist()) == (["b", "a", "c"], [0, 1, 2, -1, 1])
