@@ -21,7 +21,8 @@ PLACE = {name: place for place, names in enumerate(ORDER.split(" < ")) for name 
 # of stores finds a kind of store by the name of its module.
 DOORS = {("plan", "spark.batch_run"), ("stores.registry", "spark.checkpoint")}
 
-MOST_FILES, MOST_LINES, MOST_LINES_OF_A_FUNCTION = 10, 400, 60
+MOST_FILES, MOST_LINES, MOST_LINES_OF_A_FUNCTION = 14, 400, 60
+FACES, MOST_LINES_OF_A_FACE = {"plan", "run", "spark.batch_run", "spark.stream_run"}, 1_000  # they only hand on
 LONG_FUNCTIONS = {"run_sessions"}  # the compiled session loop: one record's way from top to bottom
 
 # Who alone may import a library.
@@ -143,7 +144,8 @@ def test_folders_files_and_functions_stay_small() -> None:
         files = [file.name for file in place.glob("*.py") if file.name != "__init__.py"]
         assert len(files) <= MOST_FILES, f"{place.name}: {len(files)} files"
     for module, file in modules().items():
-        assert file.read_text(encoding="utf-8").count("\n") <= MOST_LINES, f"{module} is too long"
+        most = MOST_LINES_OF_A_FACE if module in FACES else MOST_LINES
+        assert file.read_text(encoding="utf-8").count("\n") <= most, f"{module} is too long"
         for node in nodes(file):
             if isinstance(node, ast.FunctionDef) and node.name not in LONG_FUNCTIONS:
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1

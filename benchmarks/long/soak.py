@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.data import FOLDER, GAP_MS, GRACE_MS, START_MS
 from benchmarks.long.stream import ROCKSDB
+from benchmarks.running.memory import peak_bytes
 
 KEYS, BATCHES, PARTITIONS = 5_000_000, 80, 4
 SPAN_MS = 40 * 60_000  # in which all of them come and go: a session lives for gap + grace and a little more
@@ -101,7 +102,7 @@ def _watched(place: Path, shared: Path) -> Held:
                 java += resident
             elif name.startswith("python"):
                 workers.append(resident)
-                peak = max(peak, _peak(child.pid))
+                peak = max(peak, peak_bytes(child.pid))
     return Held(
         largest_worker=max(workers),
         workers=sum(workers),
@@ -111,11 +112,6 @@ def _watched(place: Path, shared: Path) -> Held:
         shared=_size(shared),
         windows=_windows(shared),
     )
-
-
-def _peak(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return max((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM")), default=0)
 
 
 def _size(folder: Path) -> int:

@@ -9,6 +9,10 @@ import sys
 import time
 from typing import Any
 
+from benchmarks.running.memory import peak_bytes
+
+_MAXRSS_IN_MIB = 2**20 if sys.platform == "darwin" else 2**10
+
 
 def run(asked: dict[str, Any]) -> dict[str, float]:
     """Calls the job once and then as often as it is asked; gives the fields of `Measured`."""
@@ -28,11 +32,8 @@ def run(asked: dict[str, Any]) -> dict[str, float]:
 
 def _peak_mib() -> float:
     """Of this program alone where the system tells it; else at least that of the process that started it."""
-    try:
-        with open("/proc/self/status") as status:
-            return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:")) / 1024
-    except OSError:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1024 if sys.platform != "darwin" else 2**20)
+    own = peak_bytes("self")
+    return own / 2**20 if own else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _MAXRSS_IN_MIB
 
 
 def _summary(result: Any) -> tuple[int, int, float]:

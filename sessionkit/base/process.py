@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import Context, copy_context
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -51,6 +52,12 @@ def _quota() -> int:
         return max(1, int(quota) // int(period))
     except (OSError, ValueError):  # no such file, or "max"
         return sys.maxsize
+
+
+def shares(count: int) -> list[slice]:
+    """So many rows cut into as many spans as there are threads, all about as long."""
+    edges = [count * number // thread_count() for number in range(thread_count() + 1)]
+    return [slice(*edge) for edge in pairwise(edges)]
 
 
 def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:

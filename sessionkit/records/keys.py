@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.columns.arrays import arrow_array, numpy_array, texts
-from sessionkit.base.process import in_threads, thread_count
+from sessionkit.base.process import in_threads, shares
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, problem, shorten
 from sessionkit.records.inputs.plain_columns import have_one_dictionary, with_one_dictionary
@@ -132,15 +131,9 @@ def _by_span(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]] 
     if highest - lowest >= SPAN_A_RECORD * len(column):
         return None
     values, span = numpy_array(column), highest - lowest + 1
-    edges = np.linspace(0, len(values), thread_count() + 1).astype(int).tolist()
-    parts = [slice(*edge) for edge in pairwise(edges)]
-
-    def mark(rows: slice) -> npt.NDArray[np.bool_]:
-        seen = np.zeros(span, np.bool_)
-        mark_seen(values[rows], lowest, seen)
-        return seen
-
-    known = np.flatnonzero(np.logical_or.reduce(in_threads(mark, parts)))
+    parts, seen = shares(len(values)), np.zeros(span, np.bool_)
+    in_threads(lambda rows: mark_seen(values[rows], lowest, seen), parts)  # all of them write the same
+    known = np.flatnonzero(seen)
     code_of, codes = np.empty(span, np.int32), np.empty(len(values), np.int32)
     code_of[known] = np.arange(len(known))
     in_threads(lambda rows: take_codes(values[rows], lowest, code_of, codes[rows]), parts)

@@ -80,7 +80,9 @@ def _mark(numbers, code_of):  # type: ignore[no-untyped-def]
 def mark_seen(values, lowest, seen):  # type: ignore[no-untyped-def]
     """Marks in `seen` which integers from `lowest` on are there."""
     for i in range(values.shape[0]):
-        seen[values[i] - lowest] = True
+        place = values[i] - lowest
+        if not seen[place]:  # a processor that only reads disturbs no other one
+            seen[place] = True
 
 
 @compiled_loop

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.process import in_threads, side_by_side, thread_count
+from sessionkit.base.process import in_threads, shares, side_by_side
 from sessionkit.engine.bands.loops import count_records, deal_records
 from sessionkit.records.batch import RecordBatch
 from sessionkit.trace.loops import grouped, stream_times
@@ -76,8 +75,7 @@ def cut(placed: Placed, partitions: int) -> Bands:
     order = _table_order(placed, partitions)
     place = np.empty(slots.count, np.int32)
     place[order] = np.arange(slots.count, dtype=np.int32)
-    edges = np.linspace(0, len(slot), thread_count() + 1).astype(int).tolist()
-    spans = [slice(*edge) for edge in pairwise(edges)]
+    spans = shares(len(slot))
 
     def count(span: slice) -> Codes:
         counts = np.zeros(slots.count, np.int32)

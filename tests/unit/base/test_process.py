@@ -45,6 +45,14 @@ def test_results_come_in_the_order_of_the_items(monkeypatch: pytest.MonkeyPatch)
     assert process.side_by_side(threading.get_ident, threading.get_ident)[0] == threading.get_ident()
 
 
+@pytest.mark.parametrize(("rows", "lengths"), [(10, [3, 3, 4]), (2, [0, 1, 1]), (0, [0, 0, 0])])
+def test_rows_are_shared_by_the_threads(monkeypatch: pytest.MonkeyPatch, rows: int, lengths: list[int]) -> None:
+    monkeypatch.setenv(process.THREADS, "3")
+    found = process.shares(rows)
+    assert [span.stop - span.start for span in found] == lengths
+    assert [row for span in found for row in range(rows)[span]] == list(range(rows))
+
+
 def test_one_thread_is_this_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SESSIONKIT_THREADS", "1")
     assert process.in_threads(lambda _: threading.get_ident(), range(3)) == [threading.get_ident()] * 3
