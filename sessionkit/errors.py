@@ -70,6 +70,10 @@ class MissingColumn(SessionkitError, KeyError):
         return str(self.args[0])
 
 
+class UnknownName(SessionkitError, AttributeError):
+    """A name was asked for that does not exist; the message has the one that is meant."""
+
+
 class AggregationFailed(SessionkitError, RuntimeError):
     """A Python function of the aggregation raised; nothing of the run was committed."""
 

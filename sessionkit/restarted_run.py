@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.calls import not_offered
+from sessionkit.base.guesses import OF_A_RUN, answers_guesses
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.parts.restarts import Restart, Restarts, check_processing, checked_restarts
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 LIFE = "life"
 
 
+@answers_guesses("run", OF_A_RUN)
 @not_offered("restarts")
 @dataclass(frozen=True, repr=False)
 class RestartedRun:

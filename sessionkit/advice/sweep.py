@@ -140,7 +140,7 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration | int]) -> Sweep:
         Sweep: 3 grace; dropped 1.98% to 5.97%
     """
     plan, data = plan_and_data(plan, data, "sweep")
-    windows = {name: [*each] for name, each in values.items()}
+    windows = {name: _several(name, each) for name, each in values.items()}
     if not windows or not all(windows.values()):
         want = 'such as inactivity_gap=["30m", "1h"], grace=[0, "1h"]'
         raise InvalidArgument(problem("a sweep needs values", repr(values), want))
@@ -154,6 +154,14 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration | int]) -> Sweep:
             raise InvalidArgument(problem("a sweep cannot run on a stream", "a streaming DataFrame", want))
         return _sweep(plans, [*windows], [_on_spark(each, data) for each in plans], "pandas")
     return sweep_replay(plan, Replay.of(plan, data), windows)
+
+
+def _several(name: str, values: Any) -> list[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidArgument(
+            problem(f"a sweep takes several values of {name}", repr(values), f"{name}=[{values!r}, …]")
+        )
+    return [*values]
 
 
 def sweep_replay(plan: Plan, replay: Replay, values: Mapping[str, Sequence[Duration | int]]) -> Sweep:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import inspect
 from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import Decimal
@@ -260,10 +261,18 @@ def reduce(function: Callable[[Any, Any], Any], value: str | Sequence[str]) -> A
     return Aggregation(
         code=f"reduce({_name(function)}, {value!r})",
         columns=_columns(value),
-        initializer=lambda: None,
-        aggregator=lambda key, new, aggregate: new if aggregate is None else function(aggregate, new),
-        merger=lambda key, older, newer: _either(older, newer, function),
+        initializer=type(None),
+        aggregator=functools.partial(_reduced, function),
+        merger=functools.partial(_merged, function),
     )
+
+
+def _reduced(function: Callable[[Any, Any], Any], key: Any, new: Any, aggregate: Any) -> Any:
+    return new if aggregate is None else function(aggregate, new)
+
+
+def _merged(function: Callable[[Any, Any], Any], key: Any, older: Any, newer: Any) -> Any:
+    return _either(older, newer, function)
 
 
 @called_as("sk.aggregation(initializer=…, aggregator=…, merger=…)")

@@ -6,8 +6,10 @@ is made of the column first, which together compute the same. `@built_in` regist
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -22,6 +24,14 @@ Merger = Callable[[Any, Any, Any], Any]
 F = TypeVar("F", bound="Callable[..., Aggregation]")
 
 BUILT_INS: dict[str, Callable[..., Aggregation]] = {}
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+def _any_type(kind: pa.DataType) -> bool:
+    return True
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ class Part:
 
     name: str
     loop: LoopName
-    column: Callable[[pa.Array], pa.Array] = field(default=lambda column: column)
+    column: Callable[[pa.Array], pa.Array] = _as_it_is
 
     def __post_init__(self) -> None:
         one_of("the loop of a part", self.loop, tuple(LOOPS))
@@ -79,11 +89,11 @@ class Aggregation:
     initializer: Initializer
     aggregator: Aggregator
     merger: Merger
-    result: Callable[[Any], Any] = field(default=lambda aggregate: aggregate)
+    result: Callable[[Any], Any] = _as_it_is
     built_in: str = ""
     parts: tuple[Part, ...] = ()
-    result_column: Callable[[Sequence[pa.Array]], pa.Array] = field(default=lambda parts: parts[0])
-    takes: Callable[[pa.DataType], bool] = field(default=lambda kind: True)
+    result_column: Callable[[Sequence[pa.Array]], pa.Array] = operator.itemgetter(0)
+    takes: Callable[[pa.DataType], bool] = _any_type
     wants: str = ""
     module: str = "sk"
 
@@ -107,6 +117,12 @@ class Aggregation:
         """The code says all of one that compiles, whose functions are made anew with every call."""
         functions = () if self.parts else (self.initializer, self.aggregator, self.merger)
         return (self.module, self.code, self.columns, *functions)
+
+    def __reduce__(self) -> tuple[Callable[..., Aggregation], tuple[str, ...]]:
+        """How it is pickled: a built-in one by its name, others by their functions."""
+        make = BUILT_INS.get(self.built_in)
+        is_made_so = make is not None and make(*self.columns) == self
+        return (make, self.columns) if make and is_made_so else (functools.partial(Aggregation, **vars(self)), ())
 
     def __repr__(self) -> str:
         return self.code

@@ -16,7 +16,7 @@ from sessionkit.audits.cache_room import cache_in_effect
 from sessionkit.audits.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
 from sessionkit.audits.noticing import audit_store, is_shadowed, notice_ours, waiting_at_end
 from sessionkit.audits.retentions import Interval, Path, Replayed, Safe, safe_retentions
-from sessionkit.audits.settings import KAFKA_CACHE, KAFKA_STORE, Settings, StoreKind, check_audited
+from sessionkit.audits.settings import KAFKA_CACHE, KAFKA_STORE, Settings, StoreKind, check_audited, starts_of
 from sessionkit.audits.verdicts import (
     AS_IT_SHOULD,
     CAME,
@@ -33,8 +33,9 @@ from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.process import without_collections
-from sessionkit.engine.deployment import Caching, Deployment, deployment, starts_of, times_of_clock
+from sessionkit.engine.deployment import Caching, Deployment, deployment, times_of_clock
 from sessionkit.engine.parts.independent_parts import Parts
+from sessionkit.engine.parts.restarts import Restarts
 from sessionkit.grouping import plan_and_data
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch, read_records
@@ -274,7 +275,7 @@ def audit(
     commit_interval: Duration | None = "30s",
     emit_interval: Duration | None = "1s",
     wall_clock: Sequence[int] | None = None,
-    restarts: Sequence[int] = (),
+    restarts: Restarts = (),
 ) -> Audit:
     """Runs the plan as Kafka Streams would with these settings, and says where its results are not what they should be.
 
@@ -286,7 +287,7 @@ def audit(
         store: Kafka's "rocksdb" store (on close the time-ordered one, as Kafka chooses) or its "memory" store. The
             rules of both are simulated in memory.
         retention: as for `Materialized.withRetention`; by default the smallest allowed, as in Kafka.
-        caching: the record cache: what fits into it in bytes (Kafka's default is "10MB"), a number of entries, True
+        caching: the record cache: what fits into it in bytes with their unit (Kafka's default is "10MB"), True
             (without a limit) or False. On close Kafka turns it off for sessions and sliding windows.
         commit_every: commits, which flush the cache, after this many records or these rows, not by `commit_interval`.
         commit_interval: Kafka's `commit.interval.ms`, 30 s (at least once): a commit after each record that comes more
@@ -298,7 +299,9 @@ def audit(
         restarts: the rows after which the application is stopped and started again on the same disk. Its stream time
             then starts again, so that late records count until newer ones have moved it on.
     Raises:
-        InvalidArgument: an unknown store, rows that are not there, or a Spark DataFrame, whose rows have no order.
+        InvalidArgument: an unknown store, a cache without a unit, restarts that are no rows of the records, or a Spark
+            DataFrame, whose rows have no order.
+        NotBuilt: a restart of another kind than "disk".
     Source:
         KIP-825, KIP-328, KIP-63; StreamsConfig, StreamThread.maybeCommit; the store rules of Kafka Streams 4.3.1.
     Example:
@@ -306,7 +309,7 @@ def audit(
         "RocksDB store, retention 40 s (both Kafka's defaults): no window becomes final on these records."
     """
     plan, data = plan_and_data(plan, data, "audit")
-    check_audited(plan, store)
+    check_audited(plan, store, caching)
     batch, windows = read_records(data, plan.source, plan.value_columns()), plan.complete_windows
     settings = Settings(
         store=store,

@@ -9,7 +9,8 @@ from typing import Literal
 import numpy as np
 
 from sessionkit.engine.deployment import Caching, commits_by
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.engine.parts.restarts import checked_restarts
+from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 
@@ -88,15 +89,34 @@ def _known(stream_time_ms: Sequence[int]) -> Sequence[int]:
     return ticks
 
 
-def check_audited(plan: Plan, store: str) -> None:
+def check_audited(plan: Plan, store: str, caching: object) -> None:
     """Refuses what has no audit, or one of its own.
 
     Raises:
-        InvalidArgument: an unknown store, or a plan that is not complete, has suppress, or no counterpart in Kafka.
+        InvalidArgument: an unknown store, a cache without a unit, or a plan that is not complete, has suppress, or no
+            counterpart in Kafka.
     """
     if store not in ("memory", "rocksdb"):
         raise InvalidArgument(problem("audit knows two kinds of store", repr(store), '"memory" or "rocksdb"'))
+    if isinstance(caching, int) and not isinstance(caching, bool):
+        want = f'bytes with their unit, such as "{caching} B" or "10MB"; True or False'
+        raise InvalidArgument(problem("a cache needs a unit", f"caching={caching}", want))
     plan.check()
     if plan.suppression is not None:
         raise InvalidArgument(problem("suppress has an audit of its own", plan.suppression.code(), "sk.audit_suppress"))
     plan.check_rules("kafka")
+
+
+def starts_of(restarts: object, count: int) -> list[int]:
+    """The first row of each life of a task that is restarted after these of `count` rows.
+
+    Raises:
+        InvalidArgument: they are not rows of the records, rising.
+        NotBuilt: one of another kind than "disk".
+    """
+    found = checked_restarts(restarts, count)
+    for each in found:
+        if each.kind != "disk":
+            want = 'the row alone, or with "disk"; plan.run(data, rules="kafka", restarts=[…]) replays every kind'
+            raise NotBuilt(problem("an audit starts an application again on the same disk", tuple(each), want))
+    return [0, *(each.row + 1 for each in found)]

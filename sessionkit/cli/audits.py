@@ -19,9 +19,7 @@ Store = Annotated[str, typer.Option(metavar="rocksdb|memory", help="The kind of 
 Retention = Annotated[
     str | None, typer.Option(metavar="LENGTH", help="How long windows are kept. Default: the smallest allowed.")
 ]
-Caching = Annotated[
-    str, typer.Option(metavar="on|off|SIZE", help="The record cache, or what fits into it: entries, or bytes (10MB).")
-]
+Caching = Annotated[str, typer.Option(metavar="on|off|SIZE", help="The record cache, or what fits into it (10MB).")]
 Commit = Annotated[str, typer.Option(metavar="LENGTH", help="The time between commits; none: one at the end.")]
 EmitInterval = Annotated[str, typer.Option(metavar="LENGTH", help="The time between checks for final results.")]
 Restart = Annotated[list[int] | None, typer.Option(metavar="ROW", help="Restart after this row. May be repeated.")]
@@ -82,11 +80,9 @@ def _audited(reading: of.Reading, gap: str, grace: str | None, emit: str, deploy
     return found
 
 
-def _cache(text: str) -> bool | int | str:
+def _cache(text: str) -> bool | str:
     if text in ("on", "off"):
         return text == "on"
-    if text.isdecimal():
-        return int(text)
     byte_count(text, "--caching")  # said before the file is read
     return text
 

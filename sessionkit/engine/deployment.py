@@ -142,19 +142,6 @@ def _as_clock_time(time_ms: Any) -> int:
     return time_ms
 
 
-def starts_of(restarts: Sequence[int], count: int) -> list[int]:
-    """The first row of each life of a task that is restarted after these of `count` rows.
-
-    Raises:
-        InvalidArgument: they are not rows of the records, rising.
-    """
-    rows = np.asarray(restarts, None if len(restarts) else np.int64)
-    if not np.issubdtype(rows.dtype, np.integer) or (np.diff(rows, prepend=-1, append=count) <= 0).any():
-        what = "restarts must list the rows after which the task is stopped and started again"
-        raise InvalidArgument(problem(what, shorten(repr(restarts)), f"increasing numbers from 0 to {count - 1}"))
-    return [0, *(rows + 1).tolist()]
-
-
 def commits_by(clock_ms: Sequence[int], interval_ms: int, starts: Sequence[int]) -> list[int]:
     """The rows after which a task commits, by its clock: each that finds the last commit more than the interval ago.
 

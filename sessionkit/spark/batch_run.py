@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.durations import Duration
+from sessionkit.base.guesses import OF_A_RUN, answers_guesses
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.parts.chosen_keys import chosen_records, named_keys
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem, shorten
@@ -83,6 +84,7 @@ def start(
     return StreamRun.over(plan, df, retention)
 
 
+@answers_guesses("run", OF_A_RUN)
 @not_offered("by_partition", "dropped_records", "how", "over_partitions", "parallelism", "rows")
 class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from sessionkit.base.calls import not_offered
 from sessionkit.base.durations import Duration, duration_ms
+from sessionkit.base.guesses import OF_A_RUN, answers_guesses
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.spark.input import SparkInput
@@ -53,6 +54,7 @@ class _Target(NamedTuple):
     put: Write
 
 
+@answers_guesses("run", OF_A_RUN)
 @not_offered("dropped_records")
 class StreamRun(SparkInput):
     """What a plan makes of a streaming DataFrame: streaming DataFrames, to be written with Spark's own `writeStream`.

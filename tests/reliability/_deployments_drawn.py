@@ -15,7 +15,7 @@ from tests.differential.draw_times import SMALLEST_SEGMENT, smallest_retention, 
 Case = dict[str, Any]
 
 KINDS = ("session", "sliding", "tumbling", "hopping")
-CACHES = ((False,), (True,), (1, 2, 3, 5))
+CACHES = ((False,), (True,), tuple({"bytes": count * 90} for count in (1, 2, 3, 5)))
 CELLS = tuple(itertools.product(KINDS, ("on_update", "on_close"), ("in_memory", "rocksdb"), CACHES))
 STRIDE = 17  # few cases, too, meet all that there is
 AGGREGATIONS = ("count", "count", "sum", "collect")

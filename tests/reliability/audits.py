@@ -143,6 +143,8 @@ def _questions(case: Case) -> list[Question]:
 def audit_of(case: Case) -> sk.Audit:
     """The audit of the case as it is."""
     options: dict[str, Any] = {name: case[name] for name in ("caching", "commit_every", "restarts") if name in case}
+    if isinstance(options["caching"], dict):
+        options["caching"] = f"{options['caching']['bytes']}B"
     interval_ms = case.get("commit_interval_ms")
     options["commit_interval"] = None if interval_ms is None else f"{interval_ms}ms"
     options["emit_interval"] = f"{case.get('emit_interval_ms', 0)}ms"

@@ -20,6 +20,11 @@ PLAN = KEYED.windowed_by(WINDOWS).count()
 RUN = PLAN.run(CLICKS)
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "one value for a sweep": (
+        lambda: sk.sweep(PLAN, CLICKS, inactivity_gap="10m"),
+        "a sweep takes several values of inactivity_gap; got '10m'; inactivity_gap=['10m', …]",
+    ),
+    "one number for a sweep": (lambda: sk.sweep(PLAN, CLICKS, grace_ms=5), "got 5; grace_ms=[5, …]"),
     "a gap without its name": (lambda: sk.SessionWindows("2h"), 'SessionWindows(inactivity_gap="30m", grace="5m")'),
     "no grace": (lambda: sk.SessionWindows(inactivity_gap="2h"), "grace must be given; got neither grace nor grace_ms"),
     "another name for the gap": (lambda: sk.SessionWindows(gap="2h", grace="1h"), "sk.SessionWindows(inactivity_gap="),

@@ -121,10 +121,7 @@ def _cache(settings: Settings) -> str:
         return "no cache (Kafka turns it off for these windows on close)"
     if settings.caching is True:
         return "a cache without a limit (Kafka's default is 10 MB)"
-    if isinstance(settings.caching, str):
-        default = DEFAULT if "caching" in settings.defaults else ""
-        return f"a cache of {settings.caching}{default}"
-    return f"a cache of {plural(settings.caching, 'entry', 'entries')}"
+    return f"a cache of {settings.caching}{DEFAULT if 'caching' in settings.defaults else ''}"
 
 
 def _commits(settings: Settings) -> str:

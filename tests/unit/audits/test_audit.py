@@ -373,7 +373,7 @@ def test_a_cache_hides_what_the_store_has_forgotten_until_it_evicts_it() -> None
         "as it should be",
         "late",
     ]  # b waits for the commit
-    one = audit_of(windows, rows, UPDATE, caching=1)
+    one = audit_of(windows, rows, UPDATE, caching="100B")
     assert found(one) == {"expected": 2, "sent": 2, "as_it_should_be": 1, "other_value": 1, "dropped_records": 1}
     assert [(row["key"], row["count"], row["kafka_count"]) for row in one.differences().to_pylist()] == [("a", 2, 1)]
     assert one.words()[2].endswith(
@@ -725,7 +725,7 @@ def test_what_is_shown_is_escaped() -> None:
         ({"commit_interval": "often"}, "commit_interval must be a duration; got 'often'"),
         ({"emit_interval": -1}, "emit_interval must be 0 ms or more; got -1; "),
         ({"commit_every": 0, "caching": True}, "commit_every must be positive; got 0"),
-        ({"restarts": [len(WRONG)]}, f"stopped and started again; got [{len(WRONG)}]; increasing numbers from 0 to"),
+        ({"restarts": [len(WRONG)]}, f"the task is started again; got [{len(WRONG)}]; increasing numbers from 0 to"),
         ({"restarts": [-1]}, "got [-1]"),
         ({"restarts": [1, 1]}, "got [1, 1]"),
         ({"restarts": [0.5]}, "got [0.5]"),

@@ -49,7 +49,7 @@ def test_what_a_limited_cache_uses_depends_on_segments() -> None:
     """A look for finals uses the entry behind the last one, too, if it is in its segment: another one goes first."""
     windows = sk.TimeWindows(size_ms=1, grace_ms=422_796)
     rows = [("c", 8_958_505), ("b", 9_099_442), ("b", 9_240_379), ("b", 9_804_124)]
-    audit = audit_of(windows, rows, store="rocksdb", caching=3)
+    audit = audit_of(windows, rows, store="rocksdb", caching="270B")
     assert audit.recommended_retention_ms is not None
     safe, unknown = audit.safe_retentions_ms, audit.unknown_retentions_ms
     for retention in (422_797, 500_000, 563_744, 563_745, 700_000, 756_114, 756_115, 845_619, 845_620, 1_000_000):
@@ -79,7 +79,7 @@ def drawn(rng: Random) -> tuple[Any, list[tuple[str, int]], str, dict[str, Any]]
         rows.append((rng.choice("ab"), base + max(0, now - back)))
     options: dict[str, Any] = {"store": rng.choice(["memory", "rocksdb"])}
     if rng.random() < 0.4:
-        options |= {"caching": rng.choice([True, True, 1, 3]), "commit_every": rng.choice([None, None, 1, 3])}
+        options |= {"caching": rng.choice([True, True, "100B", "300B"]), "commit_every": rng.choice([None, None, 1, 3])}
         options["commit_interval"] = rng.choice([None, "0s", "4ms", "20ms"])
     if rng.random() < 0.2:
         options["emit_interval"] = f"{rng.choice([1, 10])}ms"

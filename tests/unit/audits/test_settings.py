@@ -13,7 +13,8 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import InvalidArgument
+from sessionkit.audits.settings import starts_of
+from sessionkit.errors import InvalidArgument, NotBuilt
 
 CLOSE, UPDATE = "on_window_close", "on_window_update"
 BY_KEY = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms")
@@ -72,10 +73,10 @@ def test_it_names_each_and_says_whose_it_is() -> None:
         "RocksDB store, retention 10 s (both Kafka's defaults): all 2 final results come once, in time, with the right value.",
         "This assumes a cache of 10MB (Kafka's default), a commit every 30 s (Kafka's default) and a check for final results at most every 1 s (Kafka's default), both by stream time.",
     ]
-    told: dict[str, Any] = {"store": "memory", "retention": "1m", "caching": 3, "commit_interval": "5s"}
+    told: dict[str, Any] = {"store": "memory", "retention": "1m", "caching": "300 B", "commit_interval": "5s"}
     assert audit_of(TUMBLING, rows, CLOSE, **told, emit_interval="2s", wall_clock=[0, 0, 0]).words()[:2] == [
         "in-memory store, retention 1 min: all 2 final results wait for the next check.",
-        "This assumes a cache of 3 entries, a commit every 5 s and a check for final results at most every 2 s, both by wall clock.",
+        "This assumes a cache of 300 B, a commit every 5 s and a check for final results at most every 2 s, both by wall clock.",
     ]
     assert (
         audit_of(TUMBLING, rows, CLOSE, retention="1m")
@@ -96,7 +97,7 @@ def test_it_names_each_and_says_whose_it_is() -> None:
         (SLIDING, CLOSE, {"caching": False, "emit_interval": None}, "no cache and a check for final results at each record"),
         (SESSIONS, UPDATE, {}, "a cache of 10MB (Kafka's default) and a commit every 30 s (Kafka's default), by stream time"),
         (SESSIONS, UPDATE, {"caching": False}, "no cache"),
-        (SESSIONS, UPDATE, {"caching": 1, "commit_interval": None}, "a cache of 1 entry and one commit, at the end"),
+        (SESSIONS, UPDATE, {"caching": "100B", "commit_interval": None}, "a cache of 100B and one commit, at the end"),
         (SESSIONS, UPDATE, {"commit_every": 1}, "a cache of 10MB (Kafka's default) and a commit after each record"),
         (SESSIONS, UPDATE, {"commit_every": 7}, "a cache of 10MB (Kafka's default) and a commit after every 7 records"),
         (SESSIONS, UPDATE, {"commit_every": [1]}, "a cache of 10MB (Kafka's default) and a commit after 1 record that is given"),
@@ -244,3 +245,34 @@ def test_it_does_what_a_run_under_kafkas_rules_does(windows: Any, emit: str, agg
             run = plan.run(table, rules="kafka", retention=f"{retention}ms", **options)
             assert audit.lives[0].changelog().equals(run.changelog())
             assert audit.lives[0].metrics() == run.metrics()
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize("caching", [10_485_760, 0, 3])
+def test_a_cache_without_a_unit_is_refused(caching: Any) -> None:
+    """Kafka's own number is one of bytes; it was taken for ten million entries."""
+    with pytest.raises(
+        InvalidArgument, match=rf'a cache needs a unit; got caching={caching}; .*"{caching} B" or "10MB"'
+    ):
+        audit_of(SESSIONS, [("a", 0)], caching=caching)
+
+
+def test_lives_begin_behind_the_rows_of_restarts() -> None:
+    assert starts_of([], 10) == [0]
+    assert starts_of([0, (4, "disk"), 9], 10) == [0, 1, 5, 10]
+
+
+@pytest.mark.parametrize("rows", [[-1], [10], [3, 3], [4, 2], [1.5], ["a"], 3, [3, (4, "burnt")]])
+def test_restarts_are_rising_rows(rows: Any) -> None:
+    with pytest.raises(InvalidArgument, match=r"restarts must list the rows .* from 0 to 9|the kind of a restart"):
+        starts_of(rows, 10)
+
+
+def test_an_audit_names_the_kinds_of_restarts_that_it_does_not_replay() -> None:
+    """NumPy's ValueError about an inhomogeneous shape before."""
+    with pytest.raises(
+        NotBuilt, match=r"starts an application again on the same disk; got \(1, 'killed'\); .*plan\.run"
+    ):
+        audit_of(SESSIONS, [("a", 0), ("a", 1)], restarts=[0, (1, "killed")])

@@ -111,16 +111,18 @@ def test_audit_is_told_the_deployment(
         return real(plan, data)
 
     monkeypatch.setattr("sessionkit.audits.audit.audit", note)
-    options = ["--retention", "3h", "--caching", "100", "--commit-interval", "none", "--emit-interval", "5s"]
+    options = ["--retention", "3h", "--caching", "100 B", "--commit-interval", "none", "--emit-interval", "5s"]
     printed(capsys, "audit", write_clicks(tmp_path), *COLUMNS, *GAP, *options, "--restart", 1, "--restart", 3)
     assert asked == [
         {
-            **{"store": "rocksdb", "retention": "3h", "caching": 100, "commit_interval": None},
+            **{"store": "rocksdb", "retention": "3h", "caching": "100 B", "commit_interval": None},
             **{"emit_interval": "5s", "restarts": [1, 3]},
         }
     ]
     said = refused(capsys, "audit", tmp_path / "clicks.csv", *COLUMNS, *GAP, "--caching", "much")
     assert said.startswith("--caching is no number of bytes; got 'much'")
+    bare = refused(capsys, "audit", tmp_path / "clicks.csv", *COLUMNS, *GAP, "--caching", "10485760")
+    assert bare.startswith("--caching is no number of bytes; got '10485760'")
 
 
 # ---- info

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sessionkit.engine.deployment import Deployment, commits_by, deployment, starts_of, times_of_clock
+from sessionkit.engine.deployment import Deployment, commits_by, deployment, times_of_clock
 from sessionkit.errors import InvalidArgument
 from sessionkit.stores.cache.named_cache import Room
 
@@ -94,17 +94,6 @@ def test_a_clock_that_is_a_function_goes_on_in_the_next_life() -> None:
     part = told(wall_clock=lambda: next(times)).part(1, 2)
     assert callable(part.wall_clock)
     assert [part.wall_clock(), part.wall_clock()] == [0, 1]
-
-
-def test_lives_begin_behind_the_rows_of_restarts() -> None:
-    assert starts_of([], 10) == [0]
-    assert starts_of([0, 4, 9], 10) == [0, 1, 5, 10]
-
-
-@pytest.mark.parametrize("rows", [[-1], [10], [3, 3], [4, 2], [1.5], ["a"]])
-def test_restarts_are_rising_rows(rows: list[Any]) -> None:
-    with pytest.raises(InvalidArgument, match=r"restarts must list the rows .* increasing numbers from 0 to 9"):
-        starts_of(rows, 10)
 
 
 def test_a_task_commits_when_more_than_the_interval_has_passed() -> None:

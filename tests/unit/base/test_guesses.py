@@ -1,0 +1,69 @@
+"""Names that people guess are answered with the one that exists, or with why there is none."""
+
+from __future__ import annotations
+
+import copy
+import sys
+from typing import Any
+
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from sessionkit.base import guesses
+from sessionkit.errors import UnknownName
+
+CLICKS = pd.DataFrame({"user": ["ada", "bob"], "at": [0, 10_000], "amount": [1, 2]})
+PLAN = (
+    sk.group_by_key("user", timestamp="at", unit="ms")
+    .windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="10s"))
+    .count()
+)
+RUN = PLAN.run(CLICKS)
+OWNERS: dict[str, tuple[Any, Any]] = {
+    "run": (RUN, guesses.OF_A_RUN),
+    "plan": (PLAN, guesses.OF_A_PLAN),
+    "sk": (sk, guesses.OF_THE_PACKAGE),
+}
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "meant"),
+    [
+        ("run", "plot", "run.plane: The history of one key"),
+        ("run", "to_pandas", "run.table: One row per window"),
+        ("run", "tabel", "run.table: One row per window"),
+        ("run", "late", "run.dropped: The records that count in no window"),
+        ("plan", "agg", "plan.aggregate: The plan with named aggregations"),
+        ("plan", "windowd_by", "plan.windowed_by: The plan with these windows."),
+        ("sk", "nunique", "sk.collect: All values as a list"),
+        ("sk", "TumblingWindows", "sk.TimeWindows: "),
+        ("sk", "sesionize", "sk.sessionize: "),
+        ("sk", "UnlimitedWindows", "a window that never closes is a plain group by, and sessionkit has none"),
+        ("sk", "read_csv", 'plan.run("clicks.csv") reads files itself'),
+        ("run", "zzzzzz", "dir(run) lists the names"),
+    ],
+)
+def test_a_name_that_does_not_exist_names_the_one_that_is_meant(owner: str, name: str, meant: str) -> None:
+    """Python's own AttributeError before, which names nothing."""
+    with pytest.raises(UnknownName) as raised:
+        getattr(OWNERS[owner][0], name)
+    assert str(raised.value).startswith(f"{owner} has no such name; got {name}; {meant}")
+    assert isinstance(raised.value, AttributeError)
+
+
+@pytest.mark.parametrize("owner", OWNERS)
+def test_what_is_named_exists_and_what_is_guessed_does_not(owner: str) -> None:
+    offered, guessed = dir(OWNERS[owner][0]), OWNERS[owner][1]
+    assert set(guessed) <= set(offered)
+    assert not {name for names in guessed.values() for name in names.split()} & set(offered)
+    assert not set(guesses.WITHOUT_COUNTERPART) & set(dir(sk))
+
+
+def test_what_asks_by_hidden_names_is_answered_as_python_does() -> None:
+    assert not hasattr(RUN, "_repr_png_") and not hasattr(PLAN, "__array__") and not hasattr(sk, "__wrapped__")
+    with pytest.raises(AttributeError, match="has no attribute '_ipython_display_'") as raised:
+        RUN._ipython_display_()
+    assert not isinstance(raised.value, UnknownName)
+    assert copy.deepcopy(PLAN) == PLAN
+    assert sys.modules["sessionkit"] is sk
