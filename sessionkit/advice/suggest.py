@@ -301,7 +301,8 @@ def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None
         True
     """
     plan, data = plan_and_data(plan, data, "suggest_grace")
-    if not 0 <= keep <= 1:
+    share_asked: Any = keep
+    if not isinstance(share_asked, int | float) or not 0 <= keep <= 1:
         raise InvalidArgument(problem("keep is a share of the records", repr(keep), "0 to 1, such as 0.999"))
     if gap is not None:
         plan = plan.with_windows(inactivity_gap=gap)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -95,12 +96,13 @@ def _room(caching: Any) -> bool | Room:
 def _commit_rows(commit_every: int | Sequence[int] | None, count: int) -> frozenset[int] | None:
     if commit_every is None:
         return None
-    if isinstance(commit_every, int):
-        if commit_every < 1:
-            want = "a number of records, 1 or more, or the rows after which to commit"
-            raise InvalidArgument(problem("commit_every must be positive", commit_every, want))
+    if isinstance(commit_every, int) and commit_every >= 1:
         return frozenset(range(commit_every - 1, count, commit_every))
-    return frozenset(commit_every)
+    rows: list[Any] = [*commit_every] if isinstance(commit_every, Iterable) else [None]
+    if all(isinstance(row, SupportsIndex) and not isinstance(row, bool) for row in rows):
+        return frozenset(map(operator.index, rows))
+    want = "a number of records, 1 or more, or the rows after which to commit"
+    raise InvalidArgument(problem("commit_every must be positive", shorten(repr(commit_every)), want))
 
 
 def times_of_clock(clock: Clock | None, count: int) -> list[int] | None:

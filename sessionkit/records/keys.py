@@ -317,3 +317,14 @@ def ranks_of(keys: pa.Array, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int
     ranks = np.empty(len(keys), np.int64)
     ranks[some] = key_ranks(keys.take(arrow_array(some)))
     return ranks[codes]
+
+
+def list_of_keys(keys: Any) -> Iterable[Any]:
+    """What a user gave as `keys=`, which is a list of them.
+
+    Raises:
+        InvalidArgument: it is one text, whose letters would be taken for keys, or no list.
+    """
+    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
+        raise InvalidArgument(problem("keys= takes a list of keys", shorten(repr(keys)), 'such as keys=["ada"]'))
+    return keys

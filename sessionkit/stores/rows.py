@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -66,3 +66,11 @@ def row_by_row(columns: SessionColumns | FixedColumns) -> Iterator[tuple[tuple[i
     numbers = zip(*(column.tolist() for column in columns[1:6]), strict=True)
     for row, key, *parts in zip(numbers, columns.key.to_pylist(), *values, strict=True):
         yield row, key, parts[0] if len(names) == 1 else dict(zip(names, parts, strict=True))
+
+
+def while_open(check: Callable[[], object], found: Iterable[Any]) -> Iterator[Any]:
+    """What was found, one by one, where `check` raises as soon as a store is closed."""
+    check()
+    for each in found:
+        yield each
+        check()

@@ -79,8 +79,8 @@ def suppression(
     if (wait is None) != is_final:
         want = 'suppress("until_time_limit", "10s"), or suppress("until_window_closes"), which waits for the grace'
         raise InvalidArgument(problem(f'suppress("{until}") has {"no" if is_final else "a"} time', repr(wait), want))
-    if is_final and when_full is not None:
-        want = 'leave it out: what is not final cannot go out; or suppress("until_time_limit", …)'
+    if is_final and when_full not in (None, "shut_down"):
+        want = 'leave it out, or "shut_down": what is not final cannot go out; or suppress("until_time_limit", …)'
         raise InvalidArgument(problem("until_window_closes shuts down when it is full", repr(when_full), want))
     for name, size in (("max_records", max_records), ("max_bytes", max_bytes)):
         _check_size(name, size)

@@ -10,7 +10,7 @@ from sessionkit.advice.replay import Replay
 from sessionkit.advice.sweep import Sweep, sweep_replay
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import Duration, duration_ms, show_duration
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.run import Run
 from sessionkit.trace.session_trace import SessionTrace
@@ -135,11 +135,14 @@ def ladder(value_ms: int, around_ms: int, span: tuple[Duration, Duration] | None
         span: the shortest and the longest.
         name: of the setting, for an error.
     Raises:
-        InvalidArgument: the span ends before it starts.
+        InvalidArgument: the span is none, or ends before it starts.
     Example:
         >>> ladder(0, 60_000, ("0s", "30s"), "grace")[:3]
         [0, 1, 2]
     """
+    given: Any = span
+    if span is not None and (not isinstance(given, list | tuple) or len(given) != 2):
+        raise InvalidArgument(problem(f"a span of {name} has two ends", shorten(repr(given)), f'{name}=("0s", "6h")'))
     if span is None:
         low, high = around_ms // _AROUND, around_ms * _AROUND
         ends = [0] if name == "grace" else []

@@ -11,6 +11,7 @@ from sessionkit.base.moments import show_time
 from sessionkit.base.text import plural
 from sessionkit.errors import SessionkitError, shorten
 from sessionkit.plan import Plan
+from sessionkit.records.keys import list_of_keys
 from sessionkit.spark.checkpoint import newest_windows
 from sessionkit.spark.query.progress import QueryProgress
 from sessionkit.spark.query.running import running_now
@@ -54,7 +55,7 @@ class WatchBoard(Board):
         self._progress, self._plans, self._kept, self._query = progress, plans, watching.KeptWindows(), query
         self._news, self._closing = threading.Event(), threading.Event()
         self._pulse, self._drawn = watching.Pulse(time.monotonic()), Drawn((), {}, "", "")
-        self._keys = Field("keys", "keys", ", ".join(map(str, keys)), hint="a, b, c; else the newest")
+        self._keys = Field("keys", "keys", ", ".join(map(str, list_of_keys(keys))), hint="a, b, c; else the newest")
         self._pause = Switch("pause", "pause", hint="the query goes on; the board does not update")
         super().__init__(f"The query {progress.name} as it runs", [self._keys, self._pause])
         self._told: list[str] = []

@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from sessionkit.base.decisions import IDLE, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.engine.parts.idle_partitions import with_idle_ticks
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.batch import ChosenFrom, RecordBatch, is_spark_frame, without_null_values
+from sessionkit.records.keys import list_of_keys
 from sessionkit.records.source import Source
 from sessionkit.trace.loops import stream_times
 from sessionkit.trace.slots import NO_REJECTIONS
@@ -95,8 +96,7 @@ def checked_keys(source: Source, keys: Any, data: Any, of_all_keys: list[str]) -
     Raises:
         InvalidArgument: no list of keys, an empty one, or something that only a run of all keys takes.
     """
-    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
-        raise InvalidArgument(problem("keys= takes a list of keys", shorten(repr(keys)), 'such as keys=["ada"]'))
+    list_of_keys(keys)
     if is_spark_frame(data):
         want = 'plan.run(df).of("ada"), or leave keys= out'
         raise InvalidArgument(problem("keys= is for records that are read here", "a Spark DataFrame", want))

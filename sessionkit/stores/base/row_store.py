@@ -222,7 +222,7 @@ class RowStore(BaseStore):
         """What is in them, by time, key and falling start. The answer is fixed when the call is made."""
         rows = [row for row in self._found(partition, times_ms, keys) if row[0].start_ms <= latest_start_ms]
         rows.sort(key=lambda row: (row[0].time_ms, row[0].key, -row[0].start_ms), reverse=backward)
-        return iter([self._stored(int(partition), place, value) for place, value in rows])
+        return self._while_open([self._stored(int(partition), place, value) for place, value in rows])
 
     def _stored(self, partition: int, place: Place, value: bytes) -> Stored:
         fields = unpack_value(value, self._context(partition, place))

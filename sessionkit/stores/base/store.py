@@ -17,7 +17,7 @@ from sessionkit.stores.binding import check_bound, check_results
 from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot, Stored
 from sessionkit.stores.display import ShownStore
 from sessionkit.stores.read_only import ReadOnlyStore
-from sessionkit.stores.rows import KEY_TYPES, as_columns, as_stored, time_of
+from sessionkit.stores.rows import KEY_TYPES, as_columns, as_stored, time_of, while_open
 from sessionkit.stores.typed_bytes import kind_of_key
 
 S = TypeVar("S", bound="BaseStore")
@@ -164,6 +164,10 @@ class BaseStore(ShownStore, ABC):
     def _check_open(self) -> None:
         if not self._open:
             raise StoreClosed(problem(f"store {self.name!r} is closed", "a call", "open it again"))
+
+    def _while_open(self, found: Iterable[Any]) -> Iterator[Any]:
+        """What was found, one by one; an iterator that is left when the store is closed raises, too."""
+        return while_open(self._check_open, found)
 
     # ---- keys and partitions
 

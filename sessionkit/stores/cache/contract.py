@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from sessionkit.base.moments import Moment
-from sessionkit.stores.contract import SessionStore, Store, StoredSession, StoredWindow, WindowStore
+from sessionkit.stores.contract import SessionStore, StoredSession, StoredWindow, TaskStore, WindowStore
 
 
-class CachedStore(Store, Protocol):
+class CachedStore(TaskStore, Protocol):
     """A store behind a cache, whatever it holds."""
 
     @property

@@ -20,7 +20,7 @@ from sessionkit.stores.cache.contract import CachedSessions, CachedStore
 from sessionkit.stores.cache.named_cache import ANY_NUMBER, Budget, Entry, EntryId, NamedCache, Room, merged
 from sessionkit.stores.contract import StoredSession
 from sessionkit.stores.read_only import ReadOnlyStore
-from sessionkit.stores.rows import check_times
+from sessionkit.stores.rows import check_times, while_open
 from sessionkit.stores.sizes import value_bytes
 
 _SEGMENT, _TIMES = struct.Struct(">Q"), struct.Struct(">QQ")
@@ -94,7 +94,11 @@ class CachingStore(Generic[CS]):
         if self._on_flush is not None:
             self._on_flush(flushed)
 
+    def _check_open(self) -> None:
+        self.store.snapshot(0)  # as any call on one that is closed, it raises
+
     def _cache(self, partition: int) -> NamedCache:
+        self._check_open()
         if partition not in self._caches:
             self._caches[partition] = NamedCache(self._write, self._budget)
         return self._caches[partition]
@@ -204,8 +208,9 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
         near = (e for e in cached if e.id.end_ms >= earliest_ms and e.id.start_ms <= latest_ms)
         entries = list(between_keys(near, low, high))
         if not entries:
-            return iter(list(found))
-        return iter(list(merged(self._in_order(iter(entries)), found, self._order_of, backward=backward)))
+            return while_open(self._check_open, list(found))
+        every = list(merged(self._in_order(iter(entries)), found, self._order_of, backward=backward))
+        return while_open(self._check_open, every)
 
     def _cached(
         self, low: bytes | None, high: bytes | None, earliest_ms: int, latest_ms: int, partition: int, *, backward: bool

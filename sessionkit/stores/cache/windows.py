@@ -13,7 +13,7 @@ from sessionkit.stores.cache.contract import CachedWindows
 from sessionkit.stores.cache.named_cache import ANY_NUMBER, Entry, EntryId, Room, merged
 from sessionkit.stores.cache.sessions import CachingStore, Flushed, OnFlush, between_keys
 from sessionkit.stores.contract import StoredWindow
-from sessionkit.stores.rows import check_times
+from sessionkit.stores.rows import check_times, while_open
 from sessionkit.stores.typed_bytes import BY_TIME
 
 _PLACE, _SEQUENCE = struct.Struct(">Q"), struct.Struct(">I")
@@ -112,7 +112,8 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         if self._by_time and self.store.has_index and len(keys) > 1:  # the store goes by its index
             by_key = (each._replace(at=self._place_by_key(each.id.raw, each.id.start_ms)) for each in cached)
             cached, place_of = iter(sorted(by_key, key=lambda each: each.at, reverse=backward)), self._place_in_index
-        return iter(list(self._merged(cached, found, from_ms, to_ms, place_of, backward=backward)))
+        every = list(self._merged(cached, found, from_ms, to_ms, place_of, backward=backward))
+        return while_open(self._check_open, every)
 
     def _find_all(
         self, from_ms: Moment, to_ms: Moment, partition: int, *, backward: bool = False
@@ -129,7 +130,7 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
                 (None, None) if goes_through_all else (_PLACE.pack(max(from_ms, 0)), _PLACE.pack(max(to_ms, -1) + 1))
             )
             cached = self._cache(partition).between(*bounds, backward=backward)
-        return iter(list(self._merged(cached, found, from_ms, to_ms, backward=backward)))
+        return while_open(self._check_open, list(self._merged(cached, found, from_ms, to_ms, backward=backward)))
 
     def _merged(
         self,

@@ -158,4 +158,4 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
             for session in reversed(by_time[end][raw].values())
             if session.window_start_ms <= start_ms
         ]
-        return iter(found[::-1] if backward else found)
+        return self._while_open(found[::-1] if backward else found)

@@ -110,7 +110,7 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
                 read.time_ms, by_key = ahead
                 bounds = (first_ms, read.time_ms - 1) if backward else (read.time_ms + 1, time_to_ms)
                 ahead = _neighbour(mine, *bounds, backward=backward)
-                yield from [by_key[raw] for raw in by_key.irange(low, high, reverse=backward)]
+                yield from self._while_open([by_key[raw] for raw in by_key.irange(low, high, reverse=backward)])
         finally:
             mine.open_reads.remove(read)
 
@@ -124,14 +124,14 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
         if len(keys) == 1:
             raw, by_time = self._raw(keys[0]), self._live(partition).by_time
             of_key = (by_time[start].get(raw) for start in by_time.irange(from_ms, to_ms, reverse=backward))
-            return iter([window for window in of_key if window is not None])
+            return self._while_open([window for window in of_key if window is not None])
         (low, high), by_time = self._key_range(*keys), self._live(partition).by_time
         found = [
             by_time[start][raw]
             for start in by_time.irange(from_ms, to_ms, reverse=backward)
             for raw in by_time[start].irange(low, high, reverse=backward)
         ]
-        return iter(found)
+        return self._while_open(found)
 
     def _find_all(
         self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False

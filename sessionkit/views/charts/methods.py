@@ -12,6 +12,7 @@ import numpy as np
 from sessionkit.base.calls import called_as
 from sessionkit.base.moments import Moment
 from sessionkit.errors import UnknownRecord, problem
+from sessionkit.records.keys import list_of_keys
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class Pictures:
         for name, old, given in (("start", "first_ms", start), ("end", "last_ms", end)):
             options[old] = self._moment_ms("lanes", name, given, old, options.get(old))
         if options.get("keys") is not None:
-            options["keys"] = [self._key(key) for key in options["keys"]]
+            options["keys"] = [self._key(key) for key in list_of_keys(options["keys"])]
         return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **options)
 
     def drop_calendar(self: _Drawn) -> DropCalendar:
@@ -165,7 +166,7 @@ class Pictures:
         from sessionkit.base.result_folders import write_whole
         from sessionkit.views.page.html import Page, page_html
 
-        named = None if keys is None else [self._key(key) for key in keys]
+        named = None if keys is None else [self._key(key) for key in list_of_keys(keys)]
         page = Page(self, named, most_records, hide_keys)
         said = f"{', '.join(self.plan.source.keys)}: {self._windows.in_words()}" if title is None else title
         text, place = page_html(page, said, self.plan), Path(path)

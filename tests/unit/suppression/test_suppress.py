@@ -157,6 +157,12 @@ def test_the_plan_as_code() -> None:
         assert eval(repr(each), {"sk": sk}) == each  # noqa: S307
 
 
+def test_what_is_always_so_may_be_said() -> None:
+    """Kafka's shutDownWhenFull of untilWindowCloses was refused."""
+    plan = plan_of(SESSIONS)
+    assert plan.suppress("until_window_closes", when_full="shut_down") == plan.suppress("until_window_closes")
+
+
 @pytest.mark.parametrize(
     ("arguments", "options", "telling"),
     [
