@@ -23,7 +23,7 @@ from sessionkit.stores.contract import Store
 from sessionkit.views import tables
 from sessionkit.views.charts.methods import Pictures
 from sessionkit.views.downstream import Downstream
-from sessionkit.windows.contract import WindowKind
+from sessionkit.windows.contract import WindowKind, do_overlap
 
 # each view is loaded when it is first asked for: most runs are asked for their table alone
 if TYPE_CHECKING:
@@ -129,7 +129,8 @@ class Run(Downstream, Pictures):
         """The rows of `data`, which the run was made of, with the session or tumbling window that each is in.
 
         The columns of `sk.sessionize` come behind its own; those of tumbling windows have "window" in their names. All
-        but `late` are null where a record counts in no window.
+        but `late` are null where a record counts in no window. Over a store, the records of earlier runs count as well:
+        they are among the rows of a window, and the positions of this run's records follow theirs.
 
         Raises:
             InvalidArgument: these are not its rows, they have such a column already, or the windows overlap.
@@ -139,7 +140,7 @@ class Run(Downstream, Pictures):
         """
         from sessionkit.views.membership.assignment import assign
 
-        return assign(data, self.trace, self._windows, self.plan.source)
+        return assign(data, self.trace, self._windows, self.plan.source, self.outcome.earlier_rows)
 
     def merges(self) -> Any:
         """Which records joined two sessions: a row for each merge, in order of arrival.
@@ -348,6 +349,9 @@ class Run(Downstream, Pictures):
         types = {name: column.type for name, column in batch.values.items()}
         floats = decimal_remarks(self.plan.aggregations, types)
         said = [*batch.remarks, *floats, *order_remarks(batch, self.plan.source), *idle_remarks(batch)]
+        if unknown := int((self.outcome.earlier_rows < 0).sum()) if not do_overlap(self._windows) else 0:
+            windows = plural(unknown, self._windows.noun)
+            said.append(f"The store does not say how many records {windows} had before: `assign` leaves that empty.")
         if self.outcome.kept_trace is None or self.outcome.dropped.get(LATE, 0) < MANY_LATE:
             return said
         return [*said, *far_ahead(self.trace)]

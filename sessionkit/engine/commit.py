@@ -31,6 +31,7 @@ def windows_at(outcome: Outcome, rows: npt.NDArray[np.intp]) -> FixedColumns:
         columns.opened_by[rows],
         _closed_by(outcome, rows),
         {name: fold.aggregates(rows) for name, fold in outcome.folds.items()},
+        outcome.rows_at(rows),
     )
 
 
@@ -60,6 +61,7 @@ def sessions_at(outcome: Outcome, rows: npt.NDArray[np.intp]) -> SessionColumns:
         windows.opened_by[rows],
         _closed_by(outcome, rows),
         {name: fold.aggregates(rows) for name, fold in outcome.folds.items()},
+        outcome.rows_at(rows),
     )
 
 

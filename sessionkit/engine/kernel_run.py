@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.aggregations.built_ins import count
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import make_fold
 from sessionkit.base.durations import check_reach
@@ -18,6 +19,7 @@ from sessionkit.engine.bands.cut import BAND
 from sessionkit.engine.bands.loops import sample_records
 from sessionkit.engine.bands.run import BandRun
 from sessionkit.engine.outcome import (
+    UNKNOWN,
     Outcome,
     RecordsInWords,
     closed_before_ms,
@@ -31,11 +33,11 @@ from sessionkit.engine.session_run import SessionRun
 from sessionkit.engine.window_run import WindowRun
 from sessionkit.errors import NumberOverflow
 from sessionkit.records.batch import RecordBatch
-from sessionkit.stores.contract import BulkStore, Snapshot
+from sessionkit.stores.contract import BulkStore, Snapshot, rows_of
 from sessionkit.trace.loops import are_few_places, closed_windows, order_by_place
 from sessionkit.trace.slots import Slots
 from sessionkit.trace.window_columns import NO_WINDOWS
-from sessionkit.windows.contract import WindowKind
+from sessionkit.windows.contract import WindowKind, do_overlap
 from sessionkit.windows.feed import Feed, are_several_chunks
 from sessionkit.windows.loops import count_each
 
@@ -45,6 +47,7 @@ LARGE = 2**24  # records whose memory counts more than the time to get it anew
 MANY_WINDOWS = 0.45  # windows a record, shared by the threads, from which cutting gains more than it costs
 SAMPLED_KEYS = 256  # one of so many keys tells how many windows there are
 SAMPLE = 16_384  # records
+_ROWS = "\0rows"  # no name of a user's aggregation
 RUNS: Mapping[str, type[SessionRun | WindowRun]] = {"sessions": SessionRun, "windows": WindowRun}
 
 
@@ -89,10 +92,14 @@ def _run_as_they_came(
         name: make_fold(aggregation, batch.values, state.aggregates[name], described)
         for name, aggregation in aggregations.items()
     }
+    row_counts = None
+    if store is not None and keep_trace and not do_overlap(windows):  # what `Run.assign` asks of the next run
+        before_run = np.where((rows := rows_of(state)) < 0, UNKNOWN, rows)
+        row_counts = make_fold(count(), {}, pa.array(before_run), described)
     kept: Any = {"keep": keep_trace, "keep_offsets": keep_trace or store is not None}
     with handing_over(worth_it=are_several_chunks(batch)) as hand:
         feed = Feed(batch, form.loaded(slot, state), slots, first_stream_time, **kept, hand=hand)
-        decided: Any = windows.run(feed, folds, retention_ms)
+        decided: Any = windows.run(feed, folds if row_counts is None else {**folds, _ROWS: row_counts}, retention_ms)
     columns = form.columns(decided, state, feed)
     close_time, ends_before = feed.stream_time_ms - windows.close_lag_ms, closed_before_ms(windows, feed.stream_time_ms)
     if batch.given_offset is None:
@@ -103,6 +110,7 @@ def _run_as_they_came(
         window_columns=columns,
         folds=folds,
         loaded=state,
+        row_counts=row_counts,
         kept_trace=form.trace(feed, decided, keys, columns, state) if keep_trace else None,
         closed=closed_windows(columns.end_ms, columns.partition, columns.merged_into, ends_before),
         snapshots=snapshots_after(numbers, position, feed.stream_time_ms, close_time, before),

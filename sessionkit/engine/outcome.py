@@ -17,9 +17,11 @@ from sessionkit.base.decisions import REPLAYED, TICK
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.keys import key_ranks
-from sessionkit.stores.contract import Snapshot
+from sessionkit.stores.contract import Snapshot, rows_of
 from sessionkit.trace.window_columns import WindowColumns
 from sessionkit.windows.contract import WindowKind
+
+UNKNOWN = -(2**40)  # rows of a window that a store does not know: less than nothing, whatever is added
 
 
 class FinishedWindows(NamedTuple):
@@ -43,6 +45,7 @@ class Outcome:
     closed: npt.NDArray[np.bool_]  # by the end of the run, for each window
     folds: Mapping[str, Fold]  # by which results are made, where they are not finished
     loaded: Any  # SessionColumns or FixedColumns
+    row_counts: Fold | None = None  # how many records count in each window, of those in a store
     snapshots: Mapping[int, Snapshot]
     dropped: Mapping[int, int]  # how many records for each decision
     missed_count: int  # how many times a record came too late for a window
@@ -56,6 +59,18 @@ class Outcome:
     def key_ranks(self) -> npt.NDArray[np.int64]:
         """Place of each of the keys in the order of its bytes."""
         return self.batch.key_ranks if self.keys is self.batch.keys else key_ranks(self.keys)
+
+    @property
+    def earlier_rows(self) -> npt.NDArray[np.int64]:
+        """How many records earlier runs put into each window that was loaded; -1 where the store does not know."""
+        return rows_of(self.loaded)
+
+    def rows_at(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64] | None:
+        """How many records count in these windows, with those of earlier runs; -1 where these are not known."""
+        if self.row_counts is None:
+            return None
+        counts: npt.NDArray[np.int64] = np.asarray(self.row_counts.aggregates(rows), np.int64)
+        return np.maximum(counts, -1)
 
     @cached_property
     def is_result(self) -> npt.NDArray[np.bool_]:

@@ -26,7 +26,6 @@ from sessionkit.engine.outcome import (
     without_replayed,
 )
 from sessionkit.engine.recorder import Forwarded, Result, SessionRecorder, WindowRecorder
-from sessionkit.engine.session_run import SessionRun
 from sessionkit.engine.suppressed_results import SuppressedResults
 from sessionkit.errors import BufferFull, NumberOverflow
 from sessionkit.records.batch import RecordBatch
@@ -36,6 +35,7 @@ from sessionkit.stores.cache.sessions import CachingSessionStore, Flushed
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.contract import PlanStore, Snapshot, Store, Stored, TaskStore
 from sessionkit.stores.registry import DEFAULT_KIND, store_class
+from sessionkit.stores.rows import as_columns
 from sessionkit.suppression.buffer import TimeOrderedBuffer
 from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind
@@ -335,7 +335,7 @@ def run_processor(
         keys=keys,
         window_columns=columns,
         folds=_folds(run, recorder, first_aggregates),
-        loaded=SessionRun.none(keys.type, tuple(aggregations)),
+        loaded=as_columns(windows.holds, [(numbers[code], each) for code, each in loaded], keys.type, ()),
         kept_trace=trace,
         closed=(last_instant < close_time[columns.partition]) & (columns.merged_into < 0),
         snapshots=snapshots,

@@ -25,6 +25,7 @@ class StoredSession(NamedTuple):
     key: Any
     opened_by: int = -1  # offset of the record that opened it; -1: it was put by hand
     closed_by: int = -1  # offset of the record that closed it; -1: open
+    rows: int = -1  # how many records count in it; -1: that is not known
 
 
 class StoredWindow(NamedTuple):
@@ -36,6 +37,7 @@ class StoredWindow(NamedTuple):
     key: Any
     opened_by: int = -1  # offset of the record that opened it; -1: it was put by hand
     closed_by: int = -1  # offset of the record that closed it; -1: open
+    rows: int = -1  # how many records count in it; -1: that is not known
 
 
 Stored: TypeAlias = StoredSession | StoredWindow
@@ -64,6 +66,7 @@ class SessionColumns(NamedTuple):
     opened_by: npt.NDArray[np.int64]
     closed_by: npt.NDArray[np.int64]
     aggregates: Mapping[str, pa.Array | npt.NDArray[np.object_]]
+    rows: npt.NDArray[np.int64] | None = None  # how many records count in each, -1 or None: that is not known
 
     def take(self, rows: npt.NDArray[np.intp]) -> SessionColumns:
         """The sessions at `rows`, in that order."""
@@ -80,6 +83,7 @@ class FixedColumns(NamedTuple):
     opened_by: npt.NDArray[np.int64]
     closed_by: npt.NDArray[np.int64]
     aggregates: Mapping[str, pa.Array | npt.NDArray[np.object_]]
+    rows: npt.NDArray[np.int64] | None = None  # how many records count in each, -1 or None: that is not known
 
     def take(self, rows: npt.NDArray[np.intp]) -> FixedColumns:
         """The windows at `rows`, in that order."""
@@ -93,6 +97,12 @@ def _taken(columns: SessionColumns | FixedColumns, rows: npt.NDArray[np.intp]) -
         name: column.take(pa.array(rows)) if isinstance(column, pa.Array) else column[rows]
         for name, column in columns.aggregates.items()
     }
+    yield None if columns.rows is None else columns.rows[rows]
+
+
+def rows_of(columns: SessionColumns | FixedColumns) -> npt.NDArray[np.int64]:
+    """How many records count in each window; -1 where that is not known."""
+    return np.full(len(columns.start_ms), -1) if columns.rows is None else columns.rows
 
 
 # What a store holds, "sessions" or "windows" (time and sliding ones), and what that is as columns.

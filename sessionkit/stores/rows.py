@@ -10,7 +10,15 @@ import pyarrow as pa
 
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import moment_ms
-from sessionkit.stores.contract import COLUMNS, FixedColumns, SessionColumns, Stored, StoredSession, StoredWindow
+from sessionkit.stores.contract import (
+    COLUMNS,
+    FixedColumns,
+    SessionColumns,
+    Stored,
+    StoredSession,
+    StoredWindow,
+    rows_of,
+)
 
 KEY_TYPES: dict[str, pa.DataType] = {"str": pa.large_string(), "int": pa.int64(), "bytes": pa.large_binary()}
 _FIELDS = {  # as the columns have them
@@ -45,25 +53,27 @@ def as_columns(
         aggregates[name][:] = [each.aggregate if len(names) == 1 else each.aggregate[name] for each in stored]
     start, *others = (np.array([getattr(each, field) for each in stored], np.int64) for field in _FIELDS[of])
     partition = np.array([partition for partition, _ in found], np.int64)
-    return COLUMNS[of](pa.array([each.key for each in stored], key_type), partition, start, *others, aggregates)
+    counts = np.array([each.rows for each in stored], np.int64)
+    rows = counts if (counts >= 0).any() else None
+    return COLUMNS[of](pa.array([each.key for each in stored], key_type), partition, start, *others, aggregates, rows)
 
 
 def as_stored(columns: SessionColumns | FixedColumns) -> Iterator[tuple[int, Stored]]:
     """Columns as (partition, session), or (partition, window); several aggregations become one struct."""
     rows = row_by_row(columns)
     if isinstance(columns, SessionColumns):
-        for (partition, start, end, opened_by, closed_by), key, aggregate in rows:
-            yield partition, StoredSession(start, end, aggregate, key, opened_by, closed_by)
+        for (partition, start, end, *others), key, aggregate in rows:
+            yield partition, StoredSession(start, end, aggregate, key, *others)
     else:
-        for (partition, start, timestamp, opened_by, closed_by), key, aggregate in rows:
-            yield partition, StoredWindow(start, aggregate, timestamp, key, opened_by, closed_by)
+        for (partition, start, timestamp, *others), key, aggregate in rows:
+            yield partition, StoredWindow(start, aggregate, timestamp, key, *others)
 
 
 def row_by_row(columns: SessionColumns | FixedColumns) -> Iterator[tuple[tuple[int, ...], Any, Any]]:
-    """((partition, start, end or timestamp, opened by, closed by), key, aggregate) of each window."""
+    """((partition, start, end or timestamp, opened by, closed by, rows), key, aggregate) of each window."""
     names, aggregates = list(columns.aggregates), columns.aggregates.values()
     values = [column.to_pylist() if isinstance(column, pa.Array) else list(column) for column in aggregates]
-    numbers = zip(*(column.tolist() for column in columns[1:6]), strict=True)
+    numbers = zip(*(column.tolist() for column in (*columns[1:6], rows_of(columns))), strict=True)
     for row, key, *parts in zip(numbers, columns.key.to_pylist(), *values, strict=True):
         yield row, key, parts[0] if len(names) == 1 else dict(zip(names, parts, strict=True))
 

@@ -301,16 +301,15 @@ class Layout:
 
     def fields_of(self, stored: Any) -> tuple[Any, ...]:
         """What is written of it beside its place."""
-        ids = (int(stored.opened_by), int(stored.closed_by), stored.aggregate)
-        return ids if self.has_end else (int(stored.timestamp_ms), *ids)
+        times = () if self.has_end else (int(stored.timestamp_ms),)
+        return (*times, int(stored.opened_by), int(stored.closed_by), int(stored.rows), stored.aggregate)
 
     def stored(self, place: Place, key: Any, fields: tuple[Any, ...]) -> Stored:
-        """The session, or the window, that was written so."""
+        """The session, or the window, that was written so; before 0.3 without the number of its rows."""
+        *numbers, aggregate = fields
         if self.has_end:
-            opened_by, closed_by, aggregate = fields
-            return StoredSession(place.start_ms, place.time_ms, aggregate, key, opened_by, closed_by)
-        timestamp_ms, opened_by, closed_by, aggregate = fields
-        return StoredWindow(place.start_ms, aggregate, timestamp_ms, key, opened_by, closed_by)
+            return StoredSession(place.start_ms, place.time_ms, aggregate, key, *numbers)
+        return StoredWindow(place.start_ms, aggregate, numbers[0], key, *numbers[1:])
 
     def is_long_enough(self, raw: bytes) -> bool:
         """False for bytes that are no row of this kind."""

@@ -154,6 +154,12 @@ def window_kind(kind: K) -> K:
     return kind
 
 
+def do_overlap(windows: WindowKind) -> bool:
+    """Whether a record can be in several of these windows."""
+    advance_ms = windows.advance_ms
+    return windows.holds == "windows" and (advance_ms is None or advance_ms < windows.reach_ms)
+
+
 def changed_windows(windows: WindowKind, changed: Mapping[str, Any]) -> WindowKind:
     """Windows like these, with some parameters changed; a length is changed by either of its names.
 

@@ -217,7 +217,8 @@ class TimeProcessor(Processor[WindowStore]):
             null = self._aggregates.is_null(aggregate)
             kept, opened_by = None if null and self._kafka else aggregate, offset if old is None else old.opened_by
             kept_ms = timestamp_ms if null and self._kafka else newest_ms
-            window = StoredWindow(start_ms, kept, kept_ms, key, opened_by)
+            rows = 1 if old is None else old.rows + (old.rows >= 0)
+            window = StoredWindow(start_ms, kept, kept_ms, key, opened_by, rows=rows)
             stored = self._store.write(window, partition=self._partition, keep_null=not self._kafka)
             effect, shown = OPENED if old is None else ADDED, None if null else aggregate
             before = None if old is None else old.aggregate

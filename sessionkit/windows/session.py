@@ -295,7 +295,8 @@ class SessionProcessor(Processor[SessionStore]):
         aggregate = aggregates.aggregator(key, value, aggregate)
         null = aggregates.is_null(aggregate)
         kept = None if null and self._kafka else aggregate
-        session = StoredSession(start_ms, end_ms, kept, key, found[0].opened_by if found else offset)
+        rows = 1 + sum(s.rows for s in found) if all(s.rows >= 0 for s in found) else -1
+        session = StoredSession(start_ms, end_ms, kept, key, found[0].opened_by if found else offset, rows=rows)
         stored = store.write(session, partition=self._partition, keep_null=not self._kafka)
         decision = OPENED if not found else ADDED if len(found) == 1 else MERGED
         return Touch(decision, found, start_ms, end_ms, None if null else aggregate, stored)

@@ -175,8 +175,8 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
         old = self.store.fetch_session(entry.key, id.start_ms, id.end_ms, partition=id.partition)
         if entry.stored is None and old is None and self._on_flush is not None:
             return  # neither the store nor anyone downstream has seen it
-        aggregate, opened_by = (None, -1) if entry.stored is None else (entry.stored.aggregate, entry.stored.opened_by)
-        session = StoredSession(id.start_ms, id.end_ms, aggregate, entry.key, opened_by)
+        session = entry.stored or StoredSession(id.start_ms, id.end_ms, None, entry.key)
+        aggregate = session.aggregate
         self.refused_count += not self.store.write(session, partition=id.partition)
         self._forward(Flushed(id, entry.key, aggregate, old, id.end_ms))
 

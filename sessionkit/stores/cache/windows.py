@@ -56,8 +56,7 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         new = None if entry.stored is None else entry.stored.aggregate
         if new is None and old is None and self._on_flush is not None:
             return
-        opened_by = -1 if entry.stored is None else entry.stored.opened_by
-        window = StoredWindow(id.start_ms, new, entry.timestamp_ms, entry.key, opened_by)
+        window = entry.stored or StoredWindow(id.start_ms, None, entry.timestamp_ms, entry.key)
         self.refused_count += not self.store.write(window, partition=id.partition)
         self._forward(Flushed(id, entry.key, new, old, entry.timestamp_ms))
 

@@ -19,7 +19,7 @@ from sessionkit.stores.rocksdb import columns as column_codec
 from sessionkit.stores.rocksdb.base import PersistentStore
 from sessionkit.stores.rocksdb.columns import State
 from sessionkit.stores.rocksdb.row_space import Row
-from sessionkit.stores.rows import KEY_TYPES, row_by_row
+from sessionkit.stores.rows import KEY_TYPES, as_stored
 from sessionkit.stores.typed_bytes import Place
 
 AT_ONCE = 20  # reading a row with all others costs that much less than finding it by its key
@@ -121,11 +121,9 @@ class PersistentBulkStore(PersistentStore):
 
     def _one_by_one(self, columns: State) -> Iterator[tuple[int, Any, Place, tuple[Any, ...]]]:
         """(partition, key, place, fields) of each window."""
-        for (partition, start, other, opened_by, closed_by), key, aggregate in row_by_row(columns):
-            if self.layout.has_end:
-                yield partition, key, self._place(key, start, other), (opened_by, closed_by, aggregate)
-            else:
-                yield partition, key, self._place(key, start), (other, opened_by, closed_by, aggregate)
+        for partition, each in as_stored(columns):
+            times = each[:2] if self.layout.has_end else each[:1]
+            yield partition, each.key, self._place(each.key, *times), self.layout.fields_of(each)
 
     @abstractmethod
     def _place(self, key: Any, *times_ms: int) -> Place:

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from sessionkit.errors import StoreCorrupted
 from sessionkit.records.keys import MAX_KEY_BYTES
-from sessionkit.stores.contract import FixedColumns, SessionColumns
+from sessionkit.stores.contract import FixedColumns, SessionColumns, rows_of
 from sessionkit.stores.rocksdb.byte_loops import FLOAT, INT, NULL, join_rows, read_values, split_rows, write_values
 from sessionkit.stores.rocksdb.row_space import RowSpace
 from sessionkit.stores.rows import KEY_TYPES
@@ -58,7 +58,7 @@ def pack_places(space: RowSpace, columns: State) -> list[Packed] | None:
 
 def pack_fields(rows: Packed, columns: State) -> Packed | None:
     """The value of each window, written for its row."""
-    fields = [columns.opened_by, columns.closed_by]
+    fields = [columns.opened_by, columns.closed_by, rows_of(columns)]
     if isinstance(columns, FixedColumns):
         fields.insert(0, columns.timestamp_ms)
     parts = [_numbers_in(column) for column in columns.aggregates.values()]
@@ -94,10 +94,9 @@ def unpack(
     key, read = _keys(keys, key_kind), _read_fields(rows, at[0], values)
     if key is None or read is None:
         return None
-    aggregate, numbers = read
+    aggregate, numbers, own_count = read
     partition, places = space.from_around_key(before, behind)
-    has_end = space.layout.has_end
-    own, leaves = numbers[: 2 if has_end else 3], iter(numbers[2 if has_end else 3 :])
+    own, leaves = numbers[:own_count], iter(numbers[own_count:])
     if any(column.type != pa.int64() or column.null_count for column in own):
         return None
     if len(names) != 1 and not (isinstance(aggregate, dict) and aggregate.keys() == set(names)):
@@ -106,14 +105,18 @@ def unpack(
         name: _column(aggregate if len(names) == 1 else aggregate[name], leaves)
         for name in (names if len(names) == 1 else aggregate)
     }
-    *timestamp, opened_by, closed_by = (column.to_numpy() for column in own)
-    if has_end:
-        return SessionColumns(key, partition, *places, opened_by, closed_by, aggregates)
-    return FixedColumns(key, partition, places.start_ms, timestamp[0], opened_by, closed_by, aggregates)
+    fixed = [column.to_numpy() for column in own]
+    times = (places.start_ms, places.time_ms if space.layout.has_end else fixed.pop(0))
+    opened_by, closed_by, *counts = fixed
+    make = SessionColumns if space.layout.has_end else FixedColumns
+    return make(key, partition, *times, opened_by, closed_by, aggregates, counts[0] if counts else None)
 
 
-def _read_fields(rows: Packed, first: bytes, values: list[bytes]) -> tuple[Any, list[pa.Array]] | None:
-    """(the aggregate of the first row, the numbers in all of them); None if another is not made as the first."""
+def _read_fields(rows: Packed, first: bytes, values: list[bytes]) -> tuple[Any, list[pa.Array], int] | None:
+    """(the aggregate of the first row, the numbers in all rows, how many of them are no aggregates).
+
+    None if another row is not made as the first.
+    """
     packed = Packed.of(values)
     try:
         sample = unpack_value(values[0], first)
@@ -134,7 +137,7 @@ def _read_fields(rows: Packed, first: bytes, values: list[bytes]) -> tuple[Any, 
         column = bits.view(np.float64) if found == [FLOAT] else bits
         is_null = kind == NULL
         columns.append(pa.array(column, mask=is_null if is_null.any() else None) if found else pa.nulls(len(bits)))
-    return sample[-1], columns
+    return sample[-1], columns, len(sample) - 1
 
 
 def _has_tuple_or_nothing(aggregate: Any) -> bool:

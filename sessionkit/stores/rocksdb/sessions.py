@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from sessionkit.base.durations import INT64_MAX, Duration
 from sessionkit.base.moments import Moment
@@ -75,10 +75,9 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
 
     def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         """Writes a session; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
-        start_ms, end_ms, aggregate, key, opened_by, closed_by = session
-        place = self._place(key, start_ms, end_ms)
-        deletes = aggregate is None and not keep_null
-        return self._put(key, place, None if deletes else (int(opened_by), int(closed_by), aggregate), partition)
+        place = self._place(session.key, session.window_start_ms, session.window_end_ms)
+        deletes = session.aggregate is None and not keep_null
+        return self._put(session.key, place, None if deletes else self.layout.fields_of(session), partition)
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
         """Removes exactly this session, if it is there."""
@@ -120,7 +119,7 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
         """
         start_ms, end_ms = check_times(earliest_session_end_ms, latest_session_start_ms, of=self.noun)
         fields = self._get(Place(self._raw(key), start_ms, end_ms), partition)
-        return None if fields is None else fields[2]
+        return None if fields is None else fields[-1]
 
     # ---- inside
 
@@ -147,5 +146,4 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
         return (self._stored(row.place, self._fields(row.at, row.raw)) for row in self._rows(question))
 
     def _stored(self, place: Place, fields: tuple[Any, ...]) -> StoredSession:
-        opened_by, closed_by, aggregate = fields
-        return StoredSession(place.start_ms, place.time_ms, aggregate, self._key(place.key), opened_by, closed_by)
+        return cast(StoredSession, self.layout.stored(place, self._key(place.key), fields))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 from sessionkit.base.durations import INT64_MAX, Duration
 from sessionkit.base.moments import Moment
@@ -75,14 +75,14 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         """Writes a window; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
-        given_ms, aggregate, timestamp_ms, key, opened_by, closed_by = window
+        given_ms, aggregate, timestamp_ms, key = window[:4]
         start_ms, timestamp = check_times(given_ms, timestamp_ms, of=self.noun)
         raw = self._raw(key)
         if not 0 <= given_ms <= INT64_MAX or timestamp != timestamp_ms:
             got = f"start {given_ms}, timestamp {timestamp_ms}"
             raise InvalidArgument(problem("a window starts at 0 or later", got, "times up to 2**63 - 1"))
         deletes = aggregate is None and not keep_null
-        fields = None if deletes else (timestamp, int(opened_by), int(closed_by), aggregate)
+        fields = None if deletes else self.layout.fields_of(window._replace(timestamp_ms=timestamp))
         return self._put(key, Place(raw, start_ms, start_ms), fields, partition)
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
@@ -143,5 +143,4 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
         return (self._stored(row.place, self._fields(row.at, row.raw)) for row in self._rows(question))
 
     def _stored(self, place: Place, fields: tuple[Any, ...]) -> StoredWindow:
-        timestamp_ms, opened_by, closed_by, aggregate = fields
-        return StoredWindow(place.start_ms, aggregate, timestamp_ms, self._key(place.key), opened_by, closed_by)
+        return cast(StoredWindow, self.layout.stored(place, self._key(place.key), fields))

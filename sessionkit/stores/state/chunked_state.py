@@ -22,6 +22,7 @@ MOST_CHUNKS = 32  # that are not full: a log of many small ones takes long to re
 MOVED_ROWS = 16_384  # at least so many rows are written anew at a time, if that is due
 _UNWRITTEN = -1
 _NUMBERS = ("start_ms", "length_ms", "opened_by", "closed_by")
+_ROWS = "rows"  # left out where no window knows them
 _AGGREGATE = "result "  # before the names of aggregations
 _PACKED = {b"sessionkit": b"packed"}  # the values of a Python function, as the stores write them
 _SMALL = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -139,7 +140,7 @@ class ChunkedState(ColumnState):
         state._chunk, state._row = np.concatenate(chunk), np.concatenate(row)
         rows = [part for part in parts if part.num_columns]
         if rows:
-            state._held = _of_table(pa.concat_tables(rows), of, partition)
+            state._held = _of_table(pa.concat_tables(rows, promote_options="default"), of, partition)
         state._drop(np.concatenate(gone, axis=1))
         state.snapshots = {partition: snapshot}
         if windows is not None and len(state) != windows:
@@ -221,6 +222,9 @@ def _to_table(columns: State) -> pa.Table:
     for name, numbers in zip(_NUMBERS, (start_ms, columns[3] - start_ms, columns[4], columns[5]), strict=True):
         fields.append(pa.field(name, pa.int64()))
         arrays.append(pa.array(numbers))
+    if columns.rows is not None:
+        fields.append(pa.field(_ROWS, pa.int64()))
+        arrays.append(pa.array(columns.rows))
     for name, column in columns.aggregates.items():
         told = None if isinstance(column, pa.Array) else _PACKED
         if not isinstance(column, pa.Array):
@@ -242,7 +246,8 @@ def _of_table(table: pa.Table, of: str, partition: int) -> State:
             column = _one(table[field.name])
             aggregates[field.name[len(_AGGREGATE) :]] = column if field.metadata != _PACKED else _unpacked(column)
     numbers = (np.full(len(start_ms), partition), start_ms, start_ms + length_ms, opened_by, closed_by)
-    state: State = COLUMNS[of](_one(table["key"]), *numbers, aggregates)
+    rows = table[_ROWS].fill_null(-1).to_numpy() if _ROWS in table.column_names else None
+    state: State = COLUMNS[of](_one(table["key"]), *numbers, aggregates, rows)
     return state
 
 

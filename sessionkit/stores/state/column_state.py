@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
-from sessionkit.stores.contract import COLUMNS, FixedColumns, SessionColumns, Snapshot
+from sessionkit.stores.contract import COLUMNS, FixedColumns, SessionColumns, Snapshot, rows_of
 
 State: TypeAlias = SessionColumns | FixedColumns
 
@@ -135,7 +135,8 @@ class ColumnState:
             np.concatenate(pair) for pair in zip(first[1:6], second[1:6], strict=True)
         ]
         aggregates = {name: _one_column(column, second.aggregates[name]) for name, column in first.aggregates.items()}
-        joined: State = self._kind(pa.concat_arrays([first.key, second.key]), *numbers, aggregates)
+        rows = None if first.rows is second.rows is None else np.concatenate([rows_of(first), rows_of(second)])
+        joined: State = self._kind(pa.concat_arrays([first.key, second.key]), *numbers, aggregates, rows)
         return joined
 
 

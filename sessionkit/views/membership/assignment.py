@@ -12,6 +12,7 @@ from sessionkit.base.decisions import LATE
 from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import timestamps
 from sessionkit.base.text import plural
+from sessionkit.engine.outcome import UNKNOWN
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.batch import arrival_order
 from sessionkit.records.inputs.opened import Opened
@@ -23,9 +24,10 @@ from sessionkit.records.times import to_milliseconds
 from sessionkit.trace.loops import order_by_place
 from sessionkit.trace.trace import Trace
 from sessionkit.views.membership.loops import count_rows, order_rows, tell_rows
-from sessionkit.windows.contract import WindowKind
+from sessionkit.windows.contract import WindowKind, do_overlap
 
 Numbers = npt.NDArray[np.int64]
+_NONE_LOADED: Numbers = np.empty(0, np.int64)
 
 
 def assigned_names(windows: WindowKind, *, times: str = "timestamp") -> list[str]:
@@ -35,7 +37,7 @@ def assigned_names(windows: WindowKind, *, times: str = "timestamp") -> list[str
     return [f"{noun}_id", *bounds, f"{noun}_rows", f"position_in_{noun}", "late"]
 
 
-def assign(data: Any, trace: Trace, windows: WindowKind, source: Source) -> Any:
+def assign(data: Any, trace: Trace, windows: WindowKind, source: Source, earlier_rows: Numbers) -> Any:
     """The rows that a run was made of, with the window that each is in: see `Run.assign`."""
     trace.check_all_keys("assign")
     opened = open_whole(data, source)
@@ -46,12 +48,12 @@ def assign(data: Any, trace: Trace, windows: WindowKind, source: Source) -> Any:
         got = plural(len(times), "row")
         want = f"the data that plan.run was given ({plural(trace.record_count, 'row')})"
         raise InvalidArgument(problem("these are not the rows of this run", got, want))
-    added = assigned(trace, windows, None if source.times == "ms" else trace.batch.timezone)
+    added = assigned(trace, windows, None if source.times == "ms" else trace.batch.timezone, earlier_rows)
     added = added if is_record.all() else added.filter(pa.array(is_record))
     return beside(opened, added if order is None else added.take(pa.array(np.argsort(order))))
 
 
-def assigned(trace: Trace, windows: WindowKind, timezone: str | None) -> pa.Table:
+def assigned(trace: Trace, windows: WindowKind, timezone: str | None, earlier_rows: Numbers = _NONE_LOADED) -> pa.Table:
     """A row for each record: its window's number, bounds and rows, its own position in it, and whether it was late.
 
     All but `late` are null where a record is in no window. Windows are numbered from 0 by the bytes of their key, then
@@ -59,6 +61,8 @@ def assigned(trace: Trace, windows: WindowKind, timezone: str | None) -> pa.Tabl
 
     Args:
         timezone: in which bounds are told; None tells them in milliseconds.
+        earlier_rows: how many records of earlier runs are in each window that a store held, -1 where it does not know.
+            They come before those of this run; where they are not known, rows and position are null.
     Raises:
         InvalidArgument: windows of this kind overlap, so that a record can be in several.
     """
@@ -70,13 +74,19 @@ def assigned(trace: Trace, windows: WindowKind, timezone: str | None) -> pa.Tabl
     times = trace.batch.timestamp_ms
     left = count_rows(window, trace.ended_in, times, found, position, before, newest, rows, spent, unordered)
     told = [np.empty(count, np.int64) for _ in range(4)]
+    before_run = np.zeros(size, np.int64)
+    np.add.at(before_run, trace.ended_in[: len(earlier_rows)], np.where(earlier_rows < 0, UNKNOWN, earlier_rows))
     side_by_side(  # neither reads what the other writes
-        lambda: tell_rows(found, _numbers(trace, rows), columns.start_ms, columns.end_ms, rows, *told),
+        lambda: tell_rows(found, _numbers(trace, rows), columns.start_ms, columns.end_ms, rows + before_run, *told),
         lambda: order_rows(found, rows, times, unordered, position) if left else None,
     )
     none = found < 0
-    mask = none if none.any() else None
-    number, start_ms, end_ms, count_of, place = (pa.array(column, mask=mask) for column in (*told, position))
+    unknown = none
+    if len(earlier_rows):
+        position += np.append(before_run, 0)[found]
+        unknown = none | (told[3] < 0)
+    number, start_ms, end_ms = (pa.array(column, mask=none if none.any() else None) for column in told[:3])
+    count_of, place = (pa.array(column, mask=unknown if unknown.any() else None) for column in (told[3], position))
     names = assigned_names(windows, times="ms" if timezone is None else "timestamp")
     if timezone is not None:
         start_ms, end_ms = (
@@ -87,7 +97,7 @@ def assigned(trace: Trace, windows: WindowKind, timezone: str | None) -> pa.Tabl
 
 def _window_of_records(trace: Trace, windows: WindowKind) -> npt.NDArray[np.int32]:
     """The window that each record came to, -1 for none."""
-    if windows.holds == "windows" and (windows.advance_ms is None or windows.advance_ms < windows.reach_ms):
+    if do_overlap(windows):
         want = 'sessions, or windows that do not overlap: sk.TimeWindows(size="1h", grace="5m")'
         raise InvalidArgument(problem("a record can be in several of these windows", windows.code(), want))
     return trace.last_window

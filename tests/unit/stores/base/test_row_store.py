@@ -182,7 +182,7 @@ def test_it_is_found_again(shelf: Shelf) -> None:
     sessions.commit_snapshots({3: Snapshot(7, 25, 9)}, ["n"])
     sessions.bind({"windows": "these"})
     again = Sessions(shelf, retention="10ms")
-    assert [tuple(s) for s in again.all(partition=3)] == [(1, 25, {"n": 1}, "a", 4, 5)]
+    assert [tuple(s) for s in again.all(partition=3)] == [(1, 25, {"n": 1}, "a", 4, 5, -1)]
     assert (again.snapshot(3), again.partitions) == (Snapshot(7, 25, 9), [3])
     assert not again.put("b", 1, 15, 1, partition=3)  # its time was committed with the position
     with pytest.raises(StoreMismatch, match="windows 'these', not 'others'"):

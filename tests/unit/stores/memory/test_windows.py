@@ -90,9 +90,9 @@ def test_one_window_is_fetched_by_key_and_start() -> None:
 def test_a_window_is_kept_as_it_was_put() -> None:
     store = MemoryWindowStore()
     store.put("ada", 5, [1], 9, opened_by=3, closed_by=4)
-    assert tuple(next(store.all())) == (5, [1], 9, "ada", 3, 4)
+    assert tuple(next(store.all())) == (5, [1], 9, "ada", 3, 4, -1)
     store.put("ada", 5, [2], 8)
-    assert tuple(next(store.all())) == (5, [2], 8, "ada", -1, -1)
+    assert tuple(next(store.all())) == (5, [2], 8, "ada", -1, -1, -1)
     assert len(store) == 1
 
 
@@ -379,7 +379,7 @@ def test_a_start_of_numpys_comes_back_as_one_of_pythons() -> None:
     store.put("a", np.int64(5), 1, 9)  # type: ignore[arg-type]
     (window,) = store.all()
     assert type(window.window_start_ms) is int
-    assert window == (5, 1, 9, "a", -1, -1)
+    assert window == (5, 1, 9, "a", -1, -1, -1)
 
 
 def test_a_restarted_task_has_forgotten_the_stream_time_alone() -> None:

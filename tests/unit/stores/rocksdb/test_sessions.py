@@ -209,7 +209,7 @@ def test_put_replaces_and_null_deletes(directory: Path, time_ordered: bool) -> N
         store.remove("ada", 5, 9)
         store.remove("ada", 5, 9)
         store.remove("ada", 9, 5)
-        assert list(store.fetch("ada")) == [(6, 9, 1, "ada", 3, 8)]
+        assert list(store.fetch("ada")) == [(6, 9, 1, "ada", 3, 8, -1)]
 
 
 def test_partitions_are_apart(directory: Path) -> None:
@@ -249,7 +249,7 @@ def test_a_put_is_refused_when_its_segment_has_expired(directory: Path) -> None:
         assert store.put("ada", 0, 5999, 1)
         assert store.put("ada", 2000, 2000, 2)  # segment 2 is live: (5999 - 3000) / 1000
         assert not store.put("ada", 1999, 1999, 3)
-        assert list(store.all()) == [(0, 5999, 1, "ada", -1, -1)]  # what was taken is hidden all the same
+        assert list(store.all()) == [(0, 5999, 1, "ada", -1, -1, -1)]  # what was taken is hidden all the same
         assert store.put("ada", 6000, 6000, 4)
         assert not store.put("ada", 2999, 2999, None)
 
@@ -865,7 +865,7 @@ def test_a_damaged_block_is_noticed_by_every_scan(directory: Path) -> None:
     raw[len(raw) * 6 // 10] ^= 1  # the header of the store lies at the front
     table.write_bytes(raw)
     with opened(directory) as store:
-        assert list(store.fetch("key 0")) == [(5, 9, "key 05-9", "key 0", -1, -1)]  # in a block that is whole
+        assert list(store.fetch("key 0")) == [(5, 9, "key 05-9", "key 0", -1, -1, -1)]  # in a block that is whole
         for read in (store.all, lambda: store.backward_fetch(None, None), lambda: store.fetch("key 1", "key 9")):
             with pytest.raises(
                 StoreCorrupted, match="store 'clicks' is damaged; got Corruption: block checksum mismatch"

@@ -110,9 +110,9 @@ def test_one_window(directory: Path, form: str) -> None:
         for key, start in (("ada", 4), ("bob", 5), ("ada", -1)):
             assert store.fetch_window(key, start) is None
         store.put("ada", 5, 2, 10)
-        assert store.fetch_window("ada", 5) == (5, 2, 10, "ada", -1, -1)
+        assert store.fetch_window("ada", 5) == (5, 2, 10, "ada", -1, -1, -1)
         store.put("ada", 5, None, 11, keep_null=True)
-        assert store.fetch_window("ada", 5) == (5, None, 11, "ada", -1, -1)
+        assert store.fetch_window("ada", 5) == (5, None, 11, "ada", -1, -1, -1)
         store.put("ada", 5, None, 11)
         assert (store.fetch_window("ada", 5), len(store), list(store.all())) == (None, 0, [])
 
