@@ -11,6 +11,7 @@ import typer
 from sessionkit.base.process import without_collections
 from sessionkit.cli.audits import audit
 from sessionkit.cli.info import info
+from sessionkit.cli.once import Once
 from sessionkit.cli.questions import explain, suggest
 from sessionkit.cli.reports import demo, report
 from sessionkit.cli.rows import sessionize
@@ -21,7 +22,7 @@ from sessionkit.errors import SessionkitError, shorten
 app = typer.Typer(help="Session windows as Kafka Streams computes them.", add_completion=False, rich_markup_mode=None)
 COMMANDS = {command.__name__: command for command in (info, report, sessionize, suggest, explain, audit, demo)}
 for command in COMMANDS.values():
-    app.command()(command)
+    app.command(cls=Once)(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,10 +14,9 @@ from sessionkit.errors import InvalidArgument, problem
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file or folder of Parquet, CSV, JSON lines and the like.")]
 Key = Annotated[
-    str,
-    typer.Option("--key", "--by", metavar="COLUMN", help="The key column; several are joined: carrier,origin."),
+    list[str],
+    typer.Option("--key", "--by", metavar="COLUMN", help="The key column; several: --by carrier --by origin."),
 ]
-By = Annotated[str, typer.Option("--by", metavar="COLUMN", help="The key column; several are joined: carrier,origin.")]
 Timestamp = Annotated[str, typer.Option("--timestamp", "--at", metavar="COLUMN", help="The column of event times.")]
 Gap = Annotated[str, typer.Option(metavar="LENGTH", help="The inactivity gap, such as 30m.")]
 Grace = Annotated[
@@ -119,24 +118,27 @@ def reads_file(**columns: object) -> Callable[[Callable[..., int | None]], Calla
     return as_command
 
 
-def columns_in(text: str) -> tuple[str, ...]:
-    """The columns that a text names, separated by commas."""
-    return tuple(name.strip() for name in text.split(",") if name.strip())
+def columns_in(texts: list[str]) -> tuple[str, ...]:
+    """The columns that texts name, each one or several separated by commas."""
+    return tuple(name.strip() for text in texts for name in text.split(",") if name.strip())
 
 
 def types_of(given: list[str] | None) -> dict[str, str]:
     """The types of columns that were given as COLUMN=TYPE, several of them separated by commas.
 
     Raises:
-        InvalidArgument: one is not of this form, or there is no such type.
+        InvalidArgument: one is not of this form, or there is no such type, or a column is given two.
     """
     from sessionkit.records.source import is_type
 
-    found = {}
+    found: dict[str, str] = {}
     for each in (part.strip() for text in given or [] for part in text.split(",")):
         name, is_there, kind = each.rpartition("=")
         if not (is_there and name and is_type(kind.strip())):
             want = "--types user=int64, by the names of Arrow: string, int64, float64, bool and others"
             raise InvalidArgument(problem("--types takes a column and its type", repr(each), want))
-        found[name.strip()] = kind.strip()
+        name, kind = name.strip(), kind.strip()
+        if found.setdefault(name, kind) != kind:
+            got = f"{name}={found[name]} and {name}={kind}"
+            raise InvalidArgument(problem("--types takes one type a column", got, "give one of them"))
     return found

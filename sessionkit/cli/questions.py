@@ -13,35 +13,35 @@ from sessionkit.errors import InvalidArgument, problem
 OffsetNumber = Annotated[
     int | None, typer.Option("--offset", metavar="NUMBER", help="The row to explain, counted from 0, or its offset.")
 ]
-KeyValue = Annotated[str | None, typer.Option("--key", metavar="VALUE", help="The key of the session to explain.")]
+WindowKey = Annotated[str | None, typer.Option(metavar="VALUE", help="The key of the window to explain.")]
 Start = Annotated[str | None, typer.Option(metavar="TIME", help="Its start, such as '2024-07-01 00:10'.")]
 PartitionNumber = Annotated[int | None, typer.Option("--partition", metavar="NUMBER", help="The partition it is in.")]
 OptionalGap = Annotated[str | None, typer.Option(metavar="LENGTH", help="A gap to suggest the grace for.")]
 Keep = Annotated[float, typer.Option(metavar="SHARE", help="The share of records that the grace should keep.")]
 
 
-@of.reads_file(key=of.By, partition=of.PartitionColumn, offset=of.OffsetColumn)
+@of.reads_file(partition=of.PartitionColumn, offset=of.OffsetColumn)
 def explain(
     reading: of.Reading,
     gap: of.Gap,
     grace: of.Grace = None,
     offset: OffsetNumber = None,
-    key: KeyValue = None,
+    window_key: WindowKey = None,
     window_start: Start = None,
     partition: PartitionNumber = None,
 ) -> None:
-    """Say why a record did what it did, or how a session grew.
+    """Say why a record did what it did, or how a window grew.
 
     \b
     Examples:
       sessionkit explain clicks.csv --by user --at at --gap 30m --offset 2
       sessionkit explain clicks.csv --by user --at at --gap 30m \\
-        --key ada --window-start "2024-07-01 00:10"
+        --window-key ada --window-start "2024-07-01 00:10"
     """
-    if (key is None) == (offset is None) or (key is None) != (window_start is None):
-        got = f"--offset {offset}, --key {key}, --window-start {window_start}"
-        want = "--offset 17 for a record, or --key ada --window-start '2024-07-01 00:10' for a session"
-        raise InvalidArgument(problem("explain takes a record or a session", got, want))
+    if (window_key is None) == (offset is None) or (window_key is None) != (window_start is None):
+        got = f"--offset {offset}, --window-key {window_key}, --window-start {window_start}"
+        want = "--offset 17 for a record, or --window-key ada --window-start '2024-07-01 00:10' for a window"
+        raise InvalidArgument(problem("explain takes a record or a window", got, want))
     opened = open_file(reading)
     plan, said = with_sessions(opened, gap, grace)
     say(*([said] if said else []))
@@ -49,7 +49,7 @@ def explain(
     if offset is not None:
         print(run.explain(offset=offset, partition=partition))
     else:
-        print(run.explain(key=_typed(str(key), run), window_start=window_start, partition=partition))
+        print(run.explain(key=_typed(str(window_key), run), window_start=window_start, partition=partition))
 
 
 def _typed(key: str, run: Any) -> str | int | bytes:

@@ -27,12 +27,12 @@ def plan() -> sk.Plan:
 # ---- explain
 
 
-def test_explain_a_record_and_a_session(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_a_record_and_a_window(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_clicks(tmp_path)
     run = plan().run(file)
     shown = printed(capsys, "explain", file, *COLUMNS, *GAP, "--offset", 4)
     assert shown == f"{run.explain(offset=4)}\n" and "dropped" in shown
-    options = ["--key", "ada", "--window-start", "2024-07-01 00:10"]
+    options = ["--window-key", "ada", "--window-start", "2024-07-01 00:10"]
     shown = printed(capsys, "explain", file, *COLUMNS, *GAP, *options)
     assert shown == f"{run.explain(key='ada', window_start='2024-07-01 00:10')}\n"
 
@@ -40,15 +40,15 @@ def test_explain_a_record_and_a_session(tmp_path: Path, capsys: pytest.CaptureFi
 def test_explain_finds_keys_that_are_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "clicks.parquet"
     pd.DataFrame({"user": [7, 7], "at": [0, 1_000]}).to_parquet(file)
-    options = ["--unit", "ms", *GAP, "--key", 7, "--window-start", "1970-01-01"]
+    options = ["--unit", "ms", *GAP, "--window-key", 7, "--window-start", "1970-01-01"]
     assert "7" in printed(capsys, "explain", file, *COLUMNS, *options)
 
 
-@pytest.mark.parametrize("options", [[], ["--offset", 1, "--key", "ada"], ["--key", "ada"]])
+@pytest.mark.parametrize("options", [[], ["--offset", 1, "--window-key", "ada"], ["--window-key", "ada"]])
 def test_explain_takes_one_thing(tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[Any]) -> None:
     said = refused(capsys, "explain", write_clicks(tmp_path), *COLUMNS, *GAP, *options)
-    assert said.startswith("explain takes a record or a session")
-    assert said.endswith("--offset 17 for a record, or --key ada --window-start '2024-07-01 00:10' for a session")
+    assert said.startswith("explain takes a record or a window")
+    assert said.endswith("--offset 17 for a record, or --window-key ada --window-start '2024-07-01 00:10' for a window")
 
 
 # ---- suggest
