@@ -171,7 +171,11 @@ class Results:
             os.rename(place, former)
             self._refuse_strangers(former, name, allowed)  # now that nobody can add to it by this name
         if is_written:
-            os.rename(self._aside / "new" / name, place)
+            try:
+                publish(self._aside / "new" / name, place)
+            except OSError:
+                self._refuse_strangers(place, name)  # what came there meanwhile
+                raise
 
     def _put_back(self, names: Sequence[str], written: Sequence[str]) -> None:
         """Moves the former results back; the manifest may go on listing what is not there any more."""
@@ -179,8 +183,8 @@ class Results:
             place, former, new = self.folder / name, self._aside / "former" / name, self._aside / "new" / name
             if name in written and not os.path.lexists(new):
                 os.rename(place, new)
-            if os.path.lexists(former):
-                os.rename(former, place)
+            if os.path.lexists(former) and not os.path.lexists(place):
+                publish(former, place)
 
     def _strangers(self, path: Path, name: str, allowed: Sequence[File] | None = None) -> list[str]:
         """What is below `path` and is not as a manifest lists it."""
@@ -238,16 +242,19 @@ class Results:
                         os.close(lock)
 
 
-def write_whole(path: Path, write: Write) -> None:
+def write_whole(path: Path, write: Write, *, replaces: bool = True) -> None:
     """Has `write` make a file beside `path`, which takes its place once it is whole.
 
     Raises:
+        InvalidArgument: it `replaces` nothing, and something is there, or came there meanwhile.
         WriteFailed: the disk refuses it; nothing is left behind.
     """
     aside = path.with_name(f".sessionkit-{uuid4().hex}{path.suffix}")
     try:
         write(aside)
-        os.replace(aside, path)
+        (os.replace if replaces else publish)(aside, path)
+    except FileExistsError as error:
+        raise taken(path) from error
     except OSError as error:
         want = "a folder that exists and can be written to, on a disk with free space"
         got = f"{shorten(path, 500)} ({error.strerror})"
@@ -255,6 +262,36 @@ def write_whole(path: Path, write: Write) -> None:
     finally:
         with contextlib.suppress(OSError):  # such as a path through a file
             aside.unlink(missing_ok=True)
+
+
+def taken(path: Path) -> InvalidArgument:
+    """The error where something is in the place of a new file."""
+    want = "another name, or --overwrite to replace a file"
+    return InvalidArgument(problem("there is something of this name already", shorten(path, 500), want))
+
+
+def publish(made: Path, place: Path) -> None:
+    """Moves what was made to a place where nothing may be: a file that came there meanwhile is not replaced.
+
+    Raises:
+        FileExistsError, OSError: something is there.
+    """
+    if made.is_dir():
+        os.rename(made, place)  # which takes the place of nothing but an empty folder
+        return
+    try:
+        os.link(made, place)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links
+        copy = place.open("xb")
+        try:
+            with copy, made.open("rb") as source:
+                shutil.copyfileobj(source, copy)
+        except BaseException:
+            place.unlink()
+            raise
+    os.unlink(made)
 
 
 def save(rows: DataFrame, path: Path) -> None:

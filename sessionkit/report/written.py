@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
-from sessionkit.base.result_folders import write_whole
+from sessionkit.base.result_folders import taken, write_whole
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 
 FORMATS = ("csv", "parquet")
@@ -59,11 +59,11 @@ def write_new_file(path: Path, write: Callable[[Path], object], *, overwrite: bo
     """Has `write` make a file beside `path`, which takes its place once it is whole.
 
     Raises:
-        InvalidArgument: there is something already, and `overwrite` is not set.
+        InvalidArgument: there is something already, or came there meanwhile, and `overwrite` is not set.
         WriteFailed: the disk refuses it; nothing is left behind.
     """
     check_free(path, overwrite=overwrite)
-    write_whole(path, write)
+    write_whole(path, write, replaces=overwrite)
 
 
 def check_free(path: Path, *, overwrite: bool) -> None:
@@ -72,8 +72,7 @@ def check_free(path: Path, *, overwrite: bool) -> None:
         want = "a name that ends in .csv or .parquet"
         raise InvalidArgument(problem("--out names a file of an unknown kind", shorten(path, 500), want))
     if path.is_dir() or (os.path.lexists(path) and not overwrite):
-        want = "another name, or --overwrite to replace a file"
-        raise InvalidArgument(problem("there is something of this name already", shorten(path, 500), want))
+        raise taken(path)
 
 
 def as_arrow(frame: Any) -> pa.Table:

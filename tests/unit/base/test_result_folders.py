@@ -130,6 +130,50 @@ def test_what_came_meanwhile_is_refused_and_stays(tmp_path: Path) -> None:
     assert tree(tmp_path) == {**results_of("first"), "table/mine.csv": "mine"}
 
 
+@pytest.mark.parametrize("name", ["report.html", "table"])
+@pytest.mark.parametrize("has_former", [True, False])
+def test_what_comes_as_the_places_are_taken_is_refused_and_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_former: bool, name: str
+) -> None:
+    """After the last look, and before the result is moved there: a file was replaced."""
+    if has_former:
+        write(tmp_path, "first")
+    real = Results._swap
+    lexists = os.path.lexists
+    mine = tmp_path / name if name.endswith(".html") else tmp_path / name / "mine.csv"
+
+    def swap(made: Results, swapped: str, *, is_written: bool) -> None:
+        def look(path: os.PathLike[str]) -> bool:
+            found = lexists(path)
+            if path == tmp_path / name and not has_former:
+                comes()
+            return found
+
+        def comes() -> None:
+            monkeypatch.undo()
+            mine.parent.mkdir(exist_ok=True)
+            mine.write_text("mine", encoding="utf-8")
+
+        def moved(*places: Path) -> None:
+            rename(*places)
+            comes()
+
+        rename = os.rename
+        if swapped == name:
+            if has_former:
+                monkeypatch.setattr(os, "rename", moved)
+            else:
+                monkeypatch.setattr(os.path, "lexists", look)
+        real(made, swapped, is_written=is_written)
+
+    monkeypatch.setattr(Results, "_swap", swap)
+    with pytest.raises(InvalidArgument, match="files that sessionkit did not write are in the way") as refused:
+        write(tmp_path, "second")
+    assert str(mine) in str(refused.value)
+    kept = {place: text for place, text in results_of("first").items() if not place.startswith(name)}
+    assert tree(tmp_path) == {**(kept if has_former else {}), str(mine.relative_to(tmp_path)): "mine"}
+
+
 def test_nothing_is_seen_before_all_is_whole(tmp_path: Path) -> None:
     write(tmp_path, "first")
 
@@ -166,14 +210,15 @@ def test_a_kill_at_any_rename_leaves_what_the_next_run_replaces(
             if left == 0:
                 monkeypatch.undo()
                 monkeypatch.setattr(results.shutil, "rmtree", lambda *args, **more: None)
-                monkeypatch.setattr(results.os, "rename", lambda *args: None)
+                for name in ("rename", "link", "unlink"):
+                    monkeypatch.setattr(results.os, name, lambda *args: None)
                 raise Killed
             real(*places)
 
         monkeypatch.setattr(results.os, rename, move)
 
-    dying("rename")
-    dying("replace")
+    for rename in ("rename", "replace", "link"):
+        dying(rename)
     try:
         write(tmp_path, "second")
         assert left > 0

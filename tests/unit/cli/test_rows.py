@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 from pathlib import Path
 
 import pandas as pd
@@ -12,6 +14,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.cli.commands import main
+from sessionkit.report import written
 from tests.unit.cli.clicks import CLICKS, COLUMNS, printed, refused, write_clicks
 
 
@@ -45,6 +48,40 @@ def test_into_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: s
     printed(capsys, "sessionize", file, *COLUMNS, "--gap", "2h", "--out", out, "--overwrite")
     assert out.read_bytes() != before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["clicks.csv", name]
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+@pytest.mark.parametrize("overwrite", [[], ["--overwrite"]])
+def test_a_file_that_appears_meanwhile_is_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, overwrite: list[str],
+    has_links: bool,
+) -> None:  # fmt: skip
+    """It was looked for first, and replaced later."""
+    file, out = write_clicks(tmp_path), tmp_path / "sessions.csv"
+    real = written.write_table
+
+    def slowly(table: pa.Table, path: Path) -> None:
+        real(table, path)
+        out.write_text("mine", encoding="utf-8")
+
+    def no_link(*places: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(written, "write_table", slowly)
+    if not has_links:
+        monkeypatch.setattr(os, "link", no_link)
+    command = ["sessionize", file, *COLUMNS, "--gap", "30m", "--out", out, *overwrite]
+    if overwrite:
+        printed(capsys, *command)
+        assert len(pd.read_csv(out)) == 5
+    else:
+        assert refused(capsys, *command).startswith("there is something of this name already")
+        assert out.read_text(encoding="utf-8") == "mine"
+        monkeypatch.setattr(written, "write_table", real)
+        out.unlink()
+        printed(capsys, *command)
+        assert len(pd.read_csv(out)) == 5
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["clicks.csv", "sessions.csv"]
 
 
 @pytest.mark.parametrize(
