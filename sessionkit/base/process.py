@@ -13,8 +13,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-import pyarrow as pa
-
 from sessionkit.errors import InvalidArgument, problem, shorten
 
 THREADS = "SESSIONKIT_THREADS"
@@ -36,6 +34,8 @@ def thread_count() -> int:
         return int(given)
     if _is_in_task():
         return 1
+    import pyarrow as pa  # not for the command line's help
+
     own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(own, pa.cpu_count(), _quota()))
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import open_file, say, with_sessions
+from sessionkit.cli.opening import open_file, say, with_windows
 from sessionkit.cli.progress import silent, steps
-from sessionkit.stores.sizes import byte_count
 
 if TYPE_CHECKING:
     from sessionkit.audits.audit import Audit
@@ -30,8 +29,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print the findings as a JSON
 @of.reads_file()
 def audit(
     reading: of.Reading,
-    gap: of.Gap,
-    grace: of.Grace = None,
+    windows: of.Windows,
     emit: of.Emit = of.ON_UPDATE,
     store: Store = "rocksdb",
     retention: Retention = None,
@@ -60,18 +58,18 @@ def audit(
         "emit_interval": emit_interval,
         "restarts": restart or (),
     }
-    found = _audited(reading, gap, grace, emit, deployment)
+    found = _audited(reading, windows, emit, deployment)
     print(json.dumps(_as_object(reading.file, found), indent=2) if as_json else "\n".join(found.words()))
     return int(fail_if_lost and not found.loses_nothing)
 
 
-def _audited(reading: of.Reading, gap: str, grace: str | None, emit: str, deployment: dict[str, Any]) -> Audit:
+def _audited(reading: of.Reading, windows: of.Windows, emit: str, deployment: dict[str, Any]) -> Audit:
     from sessionkit.audits.audit import audit as audited
 
     with steps(3, silent) as step:
         step("reading the records")
         opened = open_file(reading)
-        plan, said = with_sessions(opened, gap, grace)
+        plan, said = with_windows(opened, windows)
         step("replaying the records")
         found = audited(plan.emit(emit).count(), opened.table, **deployment)
         step("comparing the results")
@@ -81,6 +79,8 @@ def _audited(reading: of.Reading, gap: str, grace: str | None, emit: str, deploy
 
 
 def _cache(text: str) -> bool | str:
+    from sessionkit.stores.sizes import byte_count
+
     if text in ("on", "off"):
         return text == "on"
     byte_count(text, "--caching")  # said before the file is read

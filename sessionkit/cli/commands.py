@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from typing import Annotated
 
 import typer
 
+from sessionkit import __version__
 from sessionkit.base.process import without_collections
 from sessionkit.cli.audits import audit
 from sessionkit.cli.info import info
@@ -19,10 +21,24 @@ from sessionkit.cli.wording import with_options
 from sessionkit.errors import SessionkitError, shorten
 
 # Plain help, which is readable at 80 columns and in a file, rather than boxes.
-app = typer.Typer(help="Session windows as Kafka Streams computes them.", add_completion=False, rich_markup_mode=None)
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
 COMMANDS = {command.__name__: command for command in (info, report, sessionize, suggest, explain, audit, demo)}
 for command in COMMANDS.values():
     app.command(cls=Once)(command)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"sessionkit {__version__}")
+        raise typer.Exit
+
+
+Version = Annotated[bool, typer.Option("--version", is_eager=True, callback=_print_version, help="Print the version.")]
+
+
+@app.callback()
+def start(version: Version = False) -> None:
+    """Session windows, and others, as Kafka Streams computes them."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sessionkit.cli.options import Reading
+from sessionkit.cli.options import Reading, Windows
 from sessionkit.cli.wording import with_options
 from sessionkit.errors import InvalidArgument, problem, shorten
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from sessionkit.plan import Plan
+    from sessionkit.windows.contract import WindowKind
 
 
 @dataclass(frozen=True)
@@ -107,20 +108,31 @@ def _lists_places(names: Sequence[str]) -> bool:
     return {"partition", "offset"} <= set(names)
 
 
-def with_sessions(opened: Opened, gap: str, grace: str | None) -> tuple[Plan, str | None]:
-    """The plan with session windows; and where no grace is given the one that was taken, in words."""
+def with_windows(opened: Opened, windows: Windows) -> tuple[Plan, str | None]:
+    """The plan with its windows; and where no grace is given the one that was taken, in words."""
     from sessionkit.advice.round_grace import smallest_round_grace_ms
     from sessionkit.base.durations import duration_code, show_duration
-    from sessionkit.windows.session import SessionWindows
 
-    if grace is not None:
-        return opened.plan.windowed_by(SessionWindows(inactivity_gap=gap, grace=grace)), None
-    plan = opened.plan.windowed_by(SessionWindows(inactivity_gap=gap, grace="0s")).count()
+    if windows.grace is not None:
+        return opened.plan.windowed_by(_kind(windows, windows.grace)), None
+    plan = opened.plan.windowed_by(_kind(windows, "0s")).count()
     grace_ms = smallest_round_grace_ms(plan, opened.table)
-    windows = SessionWindows(inactivity_gap=gap, grace=duration_code(grace_ms))
     shown = show_duration(grace_ms)
     why = "no record is late in this order" if not grace_ms else "the smallest round one that keeps every record"
-    return opened.plan.windowed_by(windows), f"The grace is {shown}: {why}. --grace sets another."
+    said = f"The grace is {shown}: {why}. --grace sets another."
+    return opened.plan.windowed_by(_kind(windows, duration_code(grace_ms))), said
+
+
+def _kind(given: Windows, grace: str) -> WindowKind:
+    from sessionkit.windows.hopping import TimeWindows
+    from sessionkit.windows.session import SessionWindows
+    from sessionkit.windows.sliding.windows import SlidingWindows
+
+    if given.gap is not None:
+        return SessionWindows(inactivity_gap=given.gap, grace=grace)
+    if given.size is not None:
+        return TimeWindows(size=given.size, advance=given.advance, grace=grace)
+    return SlidingWindows(time_difference=given.time_difference, grace=grace)
 
 
 def title_of(file: str) -> str:

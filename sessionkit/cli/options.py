@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.errors import InvalidArgument, problem, shorten
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file or folder of Parquet, CSV, JSON lines and the like.")]
 Key = Annotated[
@@ -89,8 +89,43 @@ class Reading:
         return types_of(self.types)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Windows:
+    """The windows that the options of a command name; a second parameter of this kind gives it these options.
+
+    Raises:
+        InvalidArgument: they name no kind of windows, or more than one.
+    """
+
+    gap: Annotated[str | None, typer.Option(metavar="LENGTH", help="Sessions: the inactivity gap, such as 30m.")] = None
+    size: Annotated[
+        str | None, typer.Option(metavar="LENGTH", help="Tumbling windows: how long they are, such as 1h.")
+    ] = None
+    advance: Annotated[
+        str | None, typer.Option(metavar="LENGTH", help="Hopping windows, with --size: from one start to the next.")
+    ] = None
+    time_difference: Annotated[
+        str | None, typer.Option(metavar="LENGTH", help="Sliding windows: how far apart their records lie at most.")
+    ] = None
+    grace: Grace = None
+
+    def __post_init__(self) -> None:
+        """Refuses what no kind of windows has."""
+        names = ("gap", "size", "advance", "time_difference")
+        given = {name: value for name in names if (value := getattr(self, name)) is not None}
+        if given.keys() not in ({"gap"}, {"size"}, {"size", "advance"}, {"time_difference"}):
+            got = ", ".join(f"--{name.replace('_', '-')} {shorten(value)}" for name, value in given.items())
+            want = (
+                "--gap 30m for sessions, --size 1h for tumbling windows, --size 1h --advance 5m for hopping ones, or "
+                "--time-difference 10m for sliding ones"
+            )
+            raise InvalidArgument(problem("the options name one kind of windows", got or "no length", want))
+
+
 def reads_file(**columns: object) -> Callable[[Callable[..., int | None]], Callable[..., int | None]]:
     """Gives a command whose first argument is a `Reading` the options that make one, its own between them.
+
+    So it does for `Windows`, where that is the second.
 
     Args:
         columns: other options for some of these, where the command has an option of that name for something else.
@@ -98,19 +133,22 @@ def reads_file(**columns: object) -> Callable[[Callable[..., int | None]], Calla
 
     def as_command(command: Callable[..., int | None]) -> Callable[..., int | None]:
         own = [*inspect.signature(command, eval_str=True).parameters.values()][1:]
+        of_windows = {**inspect.signature(Windows, eval_str=True).parameters} if own[0].annotation is Windows else {}
+        own = own[bool(of_windows) :]
         asked = {
             name: option.replace(name=f"{name}_column", annotation=columns[name]) if name in columns else option
             for name, option in inspect.signature(Reading, eval_str=True).parameters.items()
         }
 
         def run(**given: Any) -> int | None:
+            windows = [Windows(**{name: given.pop(name) for name in of_windows})] if of_windows else []
             reading = Reading(**{name: given.pop(option.name) for name, option in asked.items()})
-            return command(reading, **given)
+            return command(reading, *windows, **given)
 
         run.__name__, run.__doc__ = command.__name__, command.__doc__
         needed = [option for option in asked.values() if option.default is option.empty]
         rest = [option for option in asked.values() if option not in needed]
-        options = [option.replace(kind=option.KEYWORD_ONLY) for option in [*needed, *own, *rest]]
+        options = [option.replace(kind=option.KEYWORD_ONLY) for option in [*needed, *of_windows.values(), *own, *rest]]
         run.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
         run.__annotations__ = {}  # those of the signature count
         return run

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import open_file, say, with_sessions
+from sessionkit.cli.opening import open_file, say, with_windows
 from sessionkit.errors import InvalidArgument, problem
 
 OffsetNumber = Annotated[
@@ -23,8 +23,7 @@ Keep = Annotated[float, typer.Option(metavar="SHARE", help="The share of records
 @of.reads_file(partition=of.PartitionColumn, offset=of.OffsetColumn)
 def explain(
     reading: of.Reading,
-    gap: of.Gap,
-    grace: of.Grace = None,
+    windows: of.Windows,
     offset: OffsetNumber = None,
     window_key: WindowKey = None,
     window_start: Start = None,
@@ -43,7 +42,7 @@ def explain(
         want = "--offset 17 for a record, or --window-key ada --window-start '2024-07-01 00:10' for a window"
         raise InvalidArgument(problem("explain takes a record or a window", got, want))
     opened = open_file(reading)
-    plan, said = with_sessions(opened, gap, grace)
+    plan, said = with_windows(opened, windows)
     say(*([said] if said else []))
     run = plan.count().run(opened.table)
     if offset is not None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import is_read_by_spark, open_file, title_of, with_sessions
+from sessionkit.cli.opening import is_read_by_spark, open_file, title_of, with_windows
 from sessionkit.cli.progress import steps
 from sessionkit.cli.wording import with_options
 
@@ -25,8 +25,7 @@ OUT = Path("out")
 @of.reads_file()
 def report(
     reading: of.Reading,
-    gap: of.Gap,
-    grace: of.Grace = None,
+    windows: of.Windows,
     mean: Mean = None,
     sum: Sum = None,
     emit: of.Emit = of.ON_UPDATE,
@@ -35,7 +34,7 @@ def report(
     overwrite: of.Overwrite = False,
     spark: of.Spark = False,
 ) -> None:
-    """Write a page and tables about the sessions in a file.
+    """Write a page and tables about sessions or windows.
 
     \b
     Example:
@@ -47,7 +46,7 @@ def report(
     one_of("--format", file_format, FORMATS)
     _check(spark)
     opened = open_file(reading, [*(mean or []), *(sum or [])])
-    plan, said = with_sessions(opened, gap, grace)
+    plan, said = with_windows(opened, windows)
     _make(
         spark,
         plan=_aggregated(plan.emit(emit), mean or [], sum or []),

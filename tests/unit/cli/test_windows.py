@@ -1,0 +1,118 @@
+"""The same options name windows of every kind in `report`, `explain` and `audit`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow.csv as csv
+import pytest
+
+import sessionkit as sk
+from sessionkit.cli.commands import COMMANDS
+from tests.unit.cli.clicks import COLUMNS, printed, refused, write_clicks
+
+GRACE = ["--grace", "5m"]
+KINDS: dict[str, tuple[list[str], Any]] = {
+    "session": (["--gap", "30m"], sk.SessionWindows(inactivity_gap="30m", grace="5m")),
+    "tumbling": (["--size", "10m"], sk.TimeWindows(size="10m", grace="5m")),
+    "hopping": (["--size", "10m", "--advance", "5m"], sk.TimeWindows(size="10m", advance="5m", grace="5m")),
+    "sliding": (["--time-difference", "10m"], sk.SlidingWindows(time_difference="10m", grace="5m")),
+}
+WINDOWED = ["report", "explain", "audit"]
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> tuple[list[str], sk.Plan]:
+    """The options of one kind, and the plan that they name."""
+    options, windows = KINDS[request.param]
+    return options, sk.group_by_key("user", timestamp="at", timezone="UTC").windowed_by(windows).count()
+
+
+def test_explain(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (options, plan), file = kind, write_clicks(tmp_path)
+    run = plan.run(file)
+    for offset in range(5):
+        shown = printed(capsys, "explain", file, *COLUMNS, *options, *GRACE, "--offset", offset)
+        assert shown == f"{run.explain(offset=offset)}\n"
+    first = run.table().iloc[0]
+    start = first["window_start"].strftime("%Y-%m-%d %H:%M:%S.%f")
+    of_window = ["--window-key", first["user"], "--window-start", start]
+    shown = printed(capsys, "explain", file, *COLUMNS, *options, *GRACE, *of_window)
+    assert shown == f"{run.explain(key=first['user'], window_start=start)}\n"
+
+
+def test_audit(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (options, plan), file = kind, write_clicks(tmp_path)
+    told = json.loads(printed(capsys, "audit", file, *COLUMNS, *options, *GRACE, "--json"))
+    found = sk.audit(plan, file)
+    assert told["counts"] == found.counts() and told["words"] == found.words()
+    assert told["plan"] == repr(plan.emit("on_window_update"))
+
+
+def test_report(kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (options, plan), file, out = kind, write_clicks(tmp_path), tmp_path / "out"
+    shown = printed(capsys, "report", file, *COLUMNS, *options, *GRACE, "--out", out)
+    run, noun = plan.run(file), plan.windows.noun
+    table, found = run.table(), csv.read_csv(out / f"{noun}s.csv")
+    assert found["count"].to_pylist() == table["count"].tolist()
+    assert pd.to_datetime(found["window_start"].to_pylist()).tolist() == table["window_start"].tolist()
+    keys = pd.read_csv(out / "keys.csv").set_index("user")[f"{noun}s"].to_dict()
+    assert keys == table.groupby("user").size().to_dict()
+    page = (out / "report.html").read_text(encoding="utf-8").partition("<script>")[0]
+    assert f"<h2>The {noun}s</h2>" in page and "<h2>Dropped records</h2>" in page
+    others = {"session", "window"} - {noun}
+    words = page.partition("<main>")[2].partition("<pre")[0]
+    assert not any(f">{other}s<" in words or f" {other} " in words for other in others)
+    assert f" {len(table):,} {noun}s (" in shown
+
+
+def test_a_grace_that_keeps_all(
+    kind: tuple[list[str], sk.Plan], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (options, plan), file = kind, write_clicks(tmp_path)
+    told = json.loads(printed(capsys, "audit", file, *COLUMNS, *options, "--json"))
+    assert told["counts"]["dropped_records"] == 0
+    assert plan.with_windows(grace="0s").run(file).metrics()["dropped-records-total"] > 0
+
+
+@pytest.mark.parametrize("command", WINDOWED)
+@pytest.mark.parametrize(
+    ("options", "got"),
+    [
+        ([], "no length"),
+        (["--gap", "30m", "--size", "1h"], "--gap 30m, --size 1h"),
+        (["--size", "1h", "--time-difference", "1h"], "--size 1h, --time-difference 1h"),
+        (["--gap", "1h", "--advance", "1m"], "--gap 1h, --advance 1m"),
+        (["--advance", "1m"], "--advance 1m"),
+    ],
+)
+def test_one_kind_of_windows_is_named(
+    capsys: pytest.CaptureFixture[str], command: str, options: list[str], got: str
+) -> None:
+    said = refused(capsys, command, "gone.csv", *COLUMNS, *options)
+    want = "--gap 30m for sessions, --size 1h for tumbling windows, --size 1h --advance 5m for hopping ones, or "
+    assert said == f"the options name one kind of windows; got {got}; {want}--time-difference 10m for sliding ones"
+
+
+# ---- what else the command line as a whole has
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert printed(capsys, "--version") == f"sessionkit {sk.__version__}\n"
+    assert "--version" in printed(capsys, "--help")
+
+
+@pytest.mark.parametrize("command", [["--help"], ["--version"], *([name, "--help"] for name in COMMANDS)], ids=" ".join)
+def test_what_needs_no_records_loads_nothing(command: list[str]) -> None:
+    code = (
+        "import sys\nfrom sessionkit.cli.commands import main\nassert main(sys.argv[1:]) == 0\n"
+        "heavy = {'pandas', 'pyarrow', 'numpy', 'numba', 'plotly', 'pyspark'} & set(sys.modules)\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 0, done.stderr
