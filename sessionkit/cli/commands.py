@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from sessionkit import __version__
 from sessionkit.base.process import without_collections
 from sessionkit.cli.audits import audit
 from sessionkit.cli.info import info
@@ -29,7 +28,9 @@ for command in COMMANDS.values():
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(f"sessionkit {__version__}")
+        print(
+            f"sessionkit {sys.modules['sessionkit'].__version__}"
+        )  # of the package, which is loaded before its folders
         raise typer.Exit
 
 

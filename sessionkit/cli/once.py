@@ -13,32 +13,29 @@ from sessionkit.errors import problem, shorten
 
 
 class Once(TyperCommand):
-    """A command that refuses what would replace a value that was given before."""
+    """A command that refuses an option which would replace what was given before."""
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:  # type: ignore[override]
         """What is left of the arguments."""
         given = self.make_parser(ctx).parse_args(args=list(args))[2]
         rest = super().parse_args(ctx, list(args))  # help comes first
-        for option in dict.fromkeys(given):
-            if option.param_type_name != "option":
-                continue
-            words, names = _given(option, args)
+        for option in dict.fromkeys(each for each in given if each.param_type_name == "option"):
+            words = _as_given(option, args)
+            names = list(dict.fromkeys(word.split(" ")[0].split("=")[0] for word in words))
             if given.count(option) > 1 and not option.multiple:
-                named = "/".join(option.opts)
-                ctx.fail(problem(f"{named} takes one value", shorten(" and ".join(words), 500), "give it once"))
+                what = f"{'/'.join(option.opts)} takes one value"
+                ctx.fail(problem(what, shorten(" and ".join(words), 500), "give it once"))
             if len(names) > 1:
                 want = f"use one of them{'; --window-key names a window' if self.name == 'explain' else ''}"
-                ctx.fail(problem(f"{' and '.join(names)} are two names of one option", shorten(words, 500), want))
+                what = f"{' and '.join(names)} are two names of one option"
+                ctx.fail(problem(what, shorten(" and ".join(words), 500), want))
         return rest
 
 
-def _given(option: Any, args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """How an option was given, each time, and by which names."""
-    words: list[str] = []
-    names: dict[str, None] = {}
-    for word, following in zip(args, [*args[1:], ""], strict=True):
-        name, is_whole, _ = word.partition("=")
-        if name in option.opts:
-            names[name] = None
-            words.append(shlex.join([word] if is_whole or option.is_flag else [word, following]))
-    return words, list(names)
+def _as_given(option: Any, args: Sequence[str]) -> list[str]:
+    """How an option was given, each time."""
+    return [
+        shlex.join([word] if "=" in word or option.is_flag else [word, value])
+        for word, value in zip(args, [*args[1:], ""], strict=True)
+        if word.split("=")[0] in option.opts
+    ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.decisions import REASONS
+from sessionkit.base.decisions import LATE, REASONS
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import shorten
@@ -29,9 +29,9 @@ GRACE_STEPS_MS = tuple(
 
 def dropped_sections(findings: Findings, run: Run) -> str:
     """The grace that would keep late records, the dropped ones one by one, and the keys that lose the most."""
-    if run.trace.accepted.all():
+    if not len(run.trace.dropped_at):
         return section("Dropped records", "<p>None.</p>")
-    return section("Dropped records", _grace_curve(findings), _drop_table(findings, run)) + _losers(run)
+    return section("Dropped records", _grace_curve(findings), _drop_table(findings, run)) + _losers(findings, run)
 
 
 def _grace_curve(findings: Findings) -> str:
@@ -49,8 +49,8 @@ def _grace_curve(findings: Findings) -> str:
     ]
     longest = show_duration(int(enough.max()))
     said = (
-        f"<h3>How much grace would keep them</h3><p>Each late record is judged by itself. All of them are kept with "
-        f"{longest}. More grace also makes every result wait longer.</p>"
+        f"<h3>How much grace would keep them</h3><p>Each late record is judged by itself{_once(findings)}. "
+        f"All of them are kept with {longest}. More grace also makes every result wait longer.</p>"
     )
     return said + (table(["grace", "", "kept", "share"], rows) if rows else "")
 
@@ -62,16 +62,16 @@ def _enough_steps(steps: Sequence[int], enough: npt.NDArray[np.int64]) -> int:
 
 def _drop_table(findings: Findings, run: Run) -> str:
     trace, at = run.trace, clock(run.trace)
-    windows = findings.windows
-    missing = dict(zip(findings.late.tolist(), findings.missing_ms.tolist(), strict=True))
-    dropped = np.flatnonzero(~trace.accepted)
+    grace_ms, starts_ms, total = findings.windows.grace_ms, findings.missed_start_ms, len(trace.dropped_at)
     thinned = not findings.weighs_all
-    rows = (findings.late if thinned else dropped)[:SHOWN_DROPS]
+    others = [] if thinned else np.flatnonzero((trace.decision > LATE) & trace.is_record).tolist()
+    places = [*enumerate(findings.late.tolist()), *((None, row) for row in others)]
+    places = sorted(places, key=lambda each: each[1])[:SHOWN_DROPS]
     several = len(trace.batch.partitions) > 1
     body: list[list[Cell]] = []
-    for row in rows.tolist():
+    for place, row in places:
         code = int(trace.batch.key[row])
-        late = row in missing
+        late, missing_ms = place is not None, int(findings.missing_ms[place]) if place is not None else 0
         body.append(
             [
                 *(numbers(int(trace.batch.partitions[trace.batch.partition[row]])) if several else []),
@@ -79,28 +79,34 @@ def _drop_table(findings: Findings, run: Run) -> str:
                 "no key" if code < 0 else shorten(trace.keys[code].as_py()),
                 at(int(trace.batch.timestamp_ms[row])) if late else "",
                 at(int(trace.stream_time_ms[row])),
-                show_duration(missing[row]) if late else REASONS[int(trace.decision[row])].replace("_", " "),
-                show_duration(windows.grace_ms + missing[row]) if late else "",
+                *([] if starts_ms is None else [at(int(starts_ms[place])) if late else ""]),
+                show_duration(missing_ms) if late else REASONS[int(trace.decision[row])].replace("_", " "),
+                show_duration(grace_ms + missing_ms) if late else "",
             ]
         )
-    names = ["offset", "key", "event time", "arrived at stream time", "missing grace", "grace that keeps it"]
-    shown = (
-        f"The first {len(rows):,} of {plural(len(dropped), 'dropped record')}" if len(rows) < len(dropped) else "All"
-    )
+    missed = [] if starts_ms is None else ["start of the missed window"]
+    names = ["offset", "key", "event time", "arrived at stream time", *missed, "missing grace", "grace that keeps it"]
+    what = plural(total, "dropped record" if findings.of_sessions else "drop")
+    shown = f"The first {len(places):,} of {what}" if len(places) < total else "All"
     sampled = ", one of several" if thinned else ""
     return (
-        f"<h3>One by one</h3><p>{shown}{sampled}, in order of arrival. With the grace in the last column the "
-        "record is kept; with a millisecond less it is not.</p>"
+        f"<h3>One by one</h3><p>{shown}{sampled}{_once(findings)}, in order of arrival. With the "
+        "grace in the last column the record is kept; with a millisecond less it is not.</p>"
         + table([*(["partition"] if several else []), *names], body, scrolls=len(body) > 15)
-        + link(findings.files.get("dropped"), f"{plural(len(dropped), 'dropped record')} as a file")
+        + link(findings.files.get("dropped"), f"{what} as a file")
     )
 
 
-def _losers(run: Run) -> str:
+def _once(findings: Findings) -> str:
+    """How often a record is told, where it can be in several windows."""
+    return "" if findings.of_sessions else ", once for each window that it missed"
+
+
+def _losers(findings: Findings, run: Run) -> str:
     trace = run.trace
     known = trace.batch.key >= 0
     size = len(trace.keys)
-    lost = np.bincount(trace.batch.key[known & ~trace.accepted], minlength=size)
+    lost = np.bincount(trace.batch.key[known & (trace.late_for_some | ~trace.accepted)], minlength=size)
     total = np.bincount(trace.batch.key[known], minlength=size)
     worst = [key for key in np.argsort(-lost, kind="stable")[:SHOWN_KEYS].tolist() if lost[key]]
     if not worst:
@@ -113,4 +119,5 @@ def _losers(run: Run) -> str:
         ]
         for key in worst
     ]
-    return section("Keys that lose the most records", table(["key", "dropped", "records", "share"], rows))
+    name = "dropped" if findings.of_sessions else "missed a window"
+    return section("Keys that lose the most records", table(["key", name, "records", "share"], rows))

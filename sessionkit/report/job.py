@@ -12,15 +12,15 @@ import pyarrow as pa
 
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.base.result_folders import Results
-from sessionkit.base.text import percent
+from sessionkit.base.text import percent, plural
 from sessionkit.grouping import group_by_key
 from sessionkit.plan import Plan
-from sessionkit.report.page import Findings, page
+from sessionkit.report.page import DROPS_OF_WINDOWS, Findings, page
+from sessionkit.report.sessions import are_sessions
 from sessionkit.report.written import write_table
 from sessionkit.run import Run
 from sessionkit.windows.session import SessionWindows
 
-TABLES = ("sessions", "keys", "days", "dropped", "changelog")
 STEPS = 4  # that this job says
 
 
@@ -56,6 +56,11 @@ class Report:
     file_format: str = "csv"
     overwrite: bool = False
     progress: Callable[[str], None] = field(default_factory=Progress)
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The names of the tables beside the page."""
+        return (f"{self.plan.complete_windows.noun}s", "keys", "days", "dropped", "changelog")
 
     @property
     def code(self) -> str:
@@ -99,7 +104,7 @@ def make_report(report: Report) -> str:
         InvalidArgument: in the folder is what no former report wrote.
         WriteFailed: the disk is full, read-only or broken; the folder is as it was.
     """
-    files = {name: f"{name}.{report.file_format}" for name in TABLES}
+    files = {name: f"{name}.{report.file_format}" for name in report.tables}
     with report.place_for([*files.values(), "report.html"]) as results:
         report.progress("running the plan")
         run: Run = report.plan.run(report.records, frame="arrow")
@@ -114,7 +119,7 @@ def make_report(report: Report) -> str:
         results.place()
     report.progress("done")
     said = [remark for remark in remarks if remark not in report.remarks]
-    return "\n".join([*said, counted(counts), *_places(report.out, list(files.values()))])
+    return "\n".join([*said, counted(report.plan, counts), *_places(report.out, list(files.values()))])
 
 
 def write_into(results: Results, name: str, table: pa.Table) -> None:
@@ -128,14 +133,14 @@ def write_page(results: Results, findings: Findings) -> None:
     results.write("report.html", lambda path: path.write_text(text, encoding="utf-8"))
 
 
-def counted(counts: Mapping[str, int]) -> str:
+def counted(plan: Plan, counts: Mapping[str, int]) -> str:
     """A run's counts in one line."""
-    records, dropped = counts["process-total"], counts["dropped-records-total"]
+    records, dropped, noun = counts["process-total"], counts["dropped-records-total"], plan.complete_windows.noun
+    windows = f"{records:,} records, {counts['windows']:,} {noun}s ({counts['windows-open']:,} still open)"
+    if not are_sessions(plan):
+        return f"{windows}, {plural(dropped, 'drop')}: {DROPS_OF_WINDOWS}"
     share = f" ({percent(dropped / records)})" if records else ""
-    return (
-        f"{records:,} records, {counts['windows']:,} sessions ({counts['windows-open']:,} still open), "
-        f"{counts['windows-merged']:,} merges, {dropped:,} dropped{share}"
-    )
+    return f"{windows}, {counts['windows-merged']:,} merges, {dropped:,} dropped{share}"
 
 
 def _places(out: Path, names: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +22,13 @@ from sessionkit.report.drops import dropped_sections
 from sessionkit.report.parts import link, section, tiles
 from sessionkit.report.pictures import pictures
 from sessionkit.report.session_parts import session_sections
-from sessionkit.report.sessions import Sessions
+from sessionkit.report.sessions import Sessions, are_sessions
 from sessionkit.report.written import as_arrow
 from sessionkit.run import Run
 from sessionkit.views.page.html import script, style
-from sessionkit.windows.session import SessionWindows
 
 TITLE_LENGTH = 120
+DROPS_OF_WINDOWS = "a record counts once for each window that was closed before it came"
 WEIGHED_DROPS = 2_000  # more are sampled: each costs a replay of its key
 
 
@@ -62,8 +63,12 @@ class Findings:
 
     @cached_property
     def late(self) -> npt.NDArray[np.intp]:
-        """Rows of the late records, evenly thinned where there are very many."""
-        return self._all_late[:: max(1, -(-len(self._all_late) // WEIGHED_DROPS))]
+        """Rows of the late records, of windows once for each that was missed; evenly thinned where there are many."""
+        return self._all_late[:: self._step]
+
+    @property
+    def _step(self) -> int:
+        return max(1, -(-len(self._all_late) // WEIGHED_DROPS))
 
     @property
     def weighs_all(self) -> bool:
@@ -72,7 +77,13 @@ class Findings:
 
     @cached_property
     def _all_late(self) -> npt.NDArray[np.intp]:
-        return np.flatnonzero(self.run.trace.decision == LATE)
+        trace = self.run.trace
+        return np.flatnonzero(trace.decision == LATE) if self.of_sessions else trace.missed.record
+
+    @property
+    def missed_start_ms(self) -> npt.NDArray[np.int64] | None:
+        """The start of the window that each of `late` missed; None for sessions."""
+        return None if self.of_sessions else self.run.trace.missed.start_ms[:: self._step]
 
     @cached_property
     def dropped(self) -> pa.Table:
@@ -81,7 +92,9 @@ class Findings:
 
     @cached_property
     def missing_ms(self) -> npt.NDArray[np.int64]:
-        """The grace that each of the late records lacked."""
+        """The grace that each of `late` lacked."""
+        if not self.of_sessions:
+            return self.run.trace.missing_ms[:: self._step]
         if self.weighs_all:
             return self.dropped["missing_grace_ms"].drop_null().to_numpy()
         return missing_grace_ms(self.run.trace, self.windows, self.late)
@@ -89,7 +102,7 @@ class Findings:
     def tables(self) -> dict[str, pa.Table]:
         """The tables beside the page, by name."""
         return {
-            "sessions": self.sessions.table(),
+            f"{self.windows.noun}s": self.sessions.table(),
             "keys": self.sessions.key_table(),
             "days": self.sessions.day_table(),
             "dropped": self.dropped,
@@ -97,11 +110,14 @@ class Findings:
         }
 
     @property
-    def windows(self) -> SessionWindows:
-        """The windows of the plan: the page is about sessions."""
-        windows = self.plan.windows
-        assert isinstance(windows, SessionWindows)
-        return windows
+    def windows(self) -> Any:
+        """The windows of the plan."""
+        return self.plan.complete_windows
+
+    @property
+    def of_sessions(self) -> bool:
+        """True if the page is about sessions, which grow and merge, and drop a record for good."""
+        return are_sessions(self.plan)
 
     @property
     def timezone(self) -> str:
@@ -136,14 +152,23 @@ def page(findings: Findings) -> str:
 def _lead(findings: Findings) -> str:
     windows, source = findings.windows, findings.plan.source
     key = " and ".join(f"<b>{escape_html(shorten(name))}</b>" for name in source.keys)
-    gap, grace = show_duration(windows.inactivity_gap_ms), show_duration(windows.grace_ms)
+    time, grace = f"<b>{escape_html(shorten(source.timestamp))}</b>", show_duration(windows.grace_ms)
+    reach = f"<b>{show_duration(windows.reach_ms)}</b>"
+    if findings.of_sessions:
+        said = f"A session holds records with the same {key}, as long as no more than {reach} pass between one "
+        said += f"{time} and the next."
+    elif windows.advance_ms is not None:
+        said = f"A window is {reach} long and holds records with the same {key}; by {time}, one begins every "
+        said += f"<b>{show_duration(windows.advance_ms)}</b>."
+    else:
+        said = f"A window holds records with the same {key} whose {time} lie at most {reach} apart: one ends with each "
+        said += "record, and one begins just after it."
     by_time = source.sort and source.offset is None
     order = "in the order of their times" if by_time else "in the order in which they arrive"
     return (
-        f"<p class='lead'>A session holds records with the same {key}, as long as no more than <b>{gap}</b> pass "
-        f"between one <b>{escape_html(shorten(source.timestamp))}</b> and the next. It waits <b>{grace}</b> for late "
-        f"records; those that arrive even later are dropped. Records are processed one by one, {order}, as Kafka "
-        f"Streams does. Times are in {escape_html(findings.timezone)}.</p>"
+        f"<p class='lead'>{said} It waits <b>{grace}</b> for late records; those that arrive even later are dropped. "
+        f"Records are processed one by one, {order}, as Kafka Streams does. Times are in "
+        f"{escape_html(findings.timezone)}.</p>"
     )
 
 
@@ -155,15 +180,17 @@ def _tiles(findings: Findings) -> str:
     counts = findings.counts
     records, dropped = counts["process-total"], counts["dropped-records-total"]
     share = f"{percent(dropped / records)} of all records" if records else ""
+    noun = findings.windows.noun
     cells = [
         (records, "records", plural(len(findings.local.trace.keys), "key") if findings.local is not None else ""),
-        (counts["windows"], "sessions", f"{counts['windows-closed']:,} final, {counts['windows-open']:,} still open"),
-        (counts["windows-merged"], "merges", "times a record joined two sessions"),
+        (counts["windows"], f"{noun}s", f"{counts['windows-closed']:,} final, {counts['windows-open']:,} still open"),
     ]
-    if findings.local is not None:
+    if findings.of_sessions:
+        cells.append((counts["windows-merged"], "merges", "times a record joined two sessions"))
+    if findings.of_sessions and findings.local is not None:
         cells.append((int(findings.local.trace.late_but_kept.sum()), "late but kept", "they touched an open session"))
-    cells.append((dropped, "dropped", share))
-    bad = ["dropped"] if dropped else []
+    cells.append((dropped, *(("dropped", share) if findings.of_sessions else ("drops", DROPS_OF_WINDOWS))))
+    bad = ["dropped", "drops"] if dropped else []
     return tiles([(f"{number:,}", name, words) for number, name, words in cells], "counts", bad=bad)
 
 

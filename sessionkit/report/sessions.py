@@ -1,4 +1,4 @@
-"""The sessions of a run in numbers: how long and how large they are, per key and per day."""
+"""The sessions or other windows of a run in numbers: how long and how large they are, per key and per day."""
 
 from __future__ import annotations
 
@@ -13,9 +13,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.result_columns import shown_key
+from sessionkit.plan import Plan
 from sessionkit.report.written import as_arrow
 from sessionkit.run import Run
 from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views import tables
 
 Numbers = npt.NDArray[np.int64]
@@ -52,15 +54,25 @@ class Group(NamedTuple):
 
 @dataclass(frozen=True)
 class Sessions:
-    """The sessions of a run as columns, by partition, key and start, as `run.table()` has them."""
+    """The sessions, or other windows, of a run as columns, by partition, key and start, as `run.table()` has them."""
 
     run: Run
 
     @property
-    def trace(self) -> SessionTrace:
+    def trace(self) -> SessionTrace | WindowTrace:
         """Every decision of the run."""
-        trace: SessionTrace = self.run.trace
+        trace: SessionTrace | WindowTrace = self.run.trace
         return trace
+
+    @property
+    def noun(self) -> str:
+        """What one is called: "session" or "window"."""
+        return self.run.plan.complete_windows.noun
+
+    @property
+    def have_lengths(self) -> bool:
+        """True for sessions; all other windows of a run are equally long."""
+        return are_sessions(self.run.plan)
 
     @cached_property
     def _rows(self) -> npt.NDArray[np.intp]:
@@ -89,9 +101,7 @@ class Sessions:
     @cached_property
     def records(self) -> Numbers:
         """How many records each session holds."""
-        survivor = self.trace.survivor
-        counts = np.bincount(survivor[survivor >= 0], minlength=len(self.run.outcome.window_columns.key))
-        return counts[self._rows]
+        return self.trace.sizes[self._rows]
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -150,22 +160,32 @@ class Sessions:
     # ---- as files
 
     def table(self) -> pa.Table:
-        """`run.table()` with the length of each session in milliseconds."""
+        """`run.table()`; with the length of each session in milliseconds."""
         table = as_arrow(self.run.table())
+        if not self.have_lengths:
+            return table
         return table.append_column(free_name("length_ms", table.column_names), pa.array(self.length_ms))
 
     def key_table(self) -> pa.Table:
         """A row a key: its sessions, records, dropped records, and the median and longest length in milliseconds."""
         group, batch = self.by_key, self.run.outcome.batch
         taken = [shown_key(name) for name in self.run.plan.source.keys]
-        numbers = {free_name(name, taken): column for name, column in group._asdict().items() if name != "code"}
+        numbers = {free_name(name, taken): column for name, column in self._numbers(group).items()}
         return as_arrow(tables.frame_of({"key": self.trace.keys.take(pa.array(group.code)), **numbers}, batch))
 
     def day_table(self) -> pa.Table:
         """A row a day of the run's zone: the sessions that begin on it, and what `key_table` has."""
         days, group = self.by_day
-        numbers = {name: column for name, column in group._asdict().items() if name != "code"}
-        return pa.table({"day": pa.array(days, pa.string()), **numbers})
+        return pa.table({"day": pa.array(days, pa.string()), **self._numbers(group)})
+
+    def _numbers(self, group: Group) -> dict[str, Numbers]:
+        columns = {f"{self.noun}s": group.sessions, "records": group.records, "dropped": group.dropped}
+        return columns | ({"median_ms": group.median_ms, "longest_ms": group.longest_ms} if self.have_lengths else {})
+
+
+def are_sessions(plan: Plan) -> bool:
+    """True if its windows grow and merge, and a dropped record is in none."""
+    return plan.complete_windows.holds == "sessions"
 
 
 def at_most(values: Numbers, share: float) -> int:

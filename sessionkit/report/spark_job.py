@@ -17,7 +17,7 @@ from sessionkit.plan import Plan
 from sessionkit.records.files.tables import parquet_schema
 from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.records.times import to_milliseconds
-from sessionkit.report.job import TABLES, Report, counted, write_into, write_page
+from sessionkit.report.job import Report, counted, write_into, write_page
 from sessionkit.report.sessions import free_name
 from sessionkit.run import Run
 from sessionkit.spark.session import QUICK_START, start_spark
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 PARTITION, OFFSET = "partition", "offset"
 RESULTS = ("table", "changelog", "trace", "report.html")
-FILES = {name: f"{name}.csv" for name in TABLES if name != "changelog"}  # what it is beside the Parquet of Spark
-
 STEPS_ON_SPARK = 9  # that this job says
 SMALL_BYTES = 64 * 2**20
 
@@ -48,14 +46,19 @@ def make_report_on_spark(report: Report) -> str:
     if schema is None:
         raise InvalidData(problem("this is not a Parquet file", str(records), "a Parquet file, or a table"))
     check_columns(schema.names, list(dict.fromkeys([*plan.source.columns(), *plan.value_columns()])))
-    with report.place_for([*RESULTS, *FILES.values()]) as results:
+    with report.place_for([*RESULTS, *_files(report).values()]) as results:
         counts = _run(report, plan, records, schema, results)
         results.place()
     out = report.out
     return (
-        f"{counted(counts)}\n{out / 'table'}, {out / 'changelog'}, {out / 'trace'}: Parquet\n"
+        f"{counted(report.plan, counts)}\n{out / 'table'}, {out / 'changelog'}, {out / 'trace'}: Parquet\n"
         f"{out / 'report.html'}: open it in a browser"
     )
+
+
+def _files(report: Report) -> dict[str, str]:
+    """The tables beside the page; Spark writes the changelog as Parquet."""
+    return {name: f"{name}.csv" for name in report.tables if name != "changelog"}
 
 
 def for_spark(plan: Plan, records: Path | pa.Table) -> tuple[Plan, Path | pa.Table]:
@@ -140,10 +143,11 @@ def _draw(report: Report, run: SparkRun, results: Results) -> dict[str, int]:
         local = run.local()
     except InvalidData:
         local = None
-    findings = report.findings(counts, local, FILES if local is not None else {}, report.remarks)
+    files = _files(report)
+    findings = report.findings(counts, local, files if local is not None else {}, report.remarks)
     if local is not None:
         tables = findings.tables()
-        for name, file in FILES.items():
+        for name, file in files.items():
             write_into(results, file, tables[name])
     write_page(results, findings)
     return counts

@@ -142,9 +142,14 @@ class SessionTrace(Trace):
         """A session begins as a single moment."""
         return 0
 
+    @cached_property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """How many records of this run each session holds at the end, with those of the sessions that it absorbed."""
+        return np.bincount(self.survivor[self.survivor >= 0], minlength=len(self.window_columns.key))
+
     def size_of(self, window: int) -> int:
-        """How many records of this run a session holds at the end, with those of the sessions that it absorbed."""
-        return int((self.survivor == window).sum())
+        """How many records of this run a session holds at the end."""
+        return int(self.sizes[window])
 
     def windows_at(
         self, slot: int, at: npt.NDArray[np.intp], start_ms: npt.NDArray[np.int64], end_ms: npt.NDArray[np.int64]
