@@ -49,8 +49,8 @@ def _grace_curve(findings: Findings) -> str:
     ]
     longest = show_duration(int(enough.max()))
     said = (
-        f"<h3>How much grace would keep them</h3><p>Each late record is judged by itself{_once(findings)}. "
-        f"All of them are kept with {longest}. More grace also makes every result wait longer.</p>"
+        f"<h3>How much grace would keep them</h3><p>Each late record is judged by itself. "
+        f"{_once(findings)}All of them are kept with {longest}. More grace also makes every result wait longer.</p>"
     )
     return said + (table(["grace", "", "kept", "share"], rows) if rows else "")
 
@@ -90,7 +90,7 @@ def _drop_table(findings: Findings, run: Run) -> str:
     shown = f"The first {len(places):,} of {what}" if len(places) < total else "All"
     sampled = ", one of several" if thinned else ""
     return (
-        f"<h3>One by one</h3><p>{shown}{sampled}{_once(findings)}, in order of arrival. With the "
+        f"<h3>One by one</h3><p>{shown}{sampled}, in order of arrival. {_once(findings)}With the "
         "grace in the last column the record is kept; with a millisecond less it is not.</p>"
         + table([*(["partition"] if several else []), *names], body, scrolls=len(body) > 15)
         + link(findings.files.get("dropped"), f"{what} as a file")
@@ -98,8 +98,7 @@ def _drop_table(findings: Findings, run: Run) -> str:
 
 
 def _once(findings: Findings) -> str:
-    """How often a record is told, where it can be in several windows."""
-    return "" if findings.of_sessions else ", once for each window that it missed"
+    return "" if findings.of_sessions else "A late record counts once for each window that it missed. "
 
 
 def _losers(findings: Findings, run: Run) -> str:

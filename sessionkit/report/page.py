@@ -28,7 +28,7 @@ from sessionkit.run import Run
 from sessionkit.views.page.html import script, style
 
 TITLE_LENGTH = 120
-DROPS_OF_WINDOWS = "a record counts once for each window that was closed before it came"
+DROPS_OF_WINDOWS = "late records count once for each window that they missed"
 WEIGHED_DROPS = 2_000  # more are sampled: each costs a replay of its key
 
 
@@ -161,8 +161,9 @@ def _lead(findings: Findings) -> str:
         said = f"A window is {reach} long and holds records with the same {key}; by {time}, one begins every "
         said += f"<b>{show_duration(windows.advance_ms)}</b>."
     else:
-        said = f"A window holds records with the same {key} whose {time} lie at most {reach} apart: one ends with each "
-        said += "record, and one begins just after it."
+        said = f"A window holds records with the same {key} whose {time} lie at most "
+        said += f"<b>{show_duration(windows.time_difference_ms)}</b> apart: one ends with each record, and one begins "
+        said += "just after it."
     by_time = source.sort and source.offset is None
     order = "in the order of their times" if by_time else "in the order in which they arrive"
     return (

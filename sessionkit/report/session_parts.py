@@ -141,7 +141,8 @@ def _per_period(sessions: Sessions, files: Mapping[str, str]) -> str:
     word, names, group = sessions.by_period
     days, _ = sessions.by_day
     timezone, noun = sessions.trace.batch.timezone, sessions.noun
-    said = f"A {noun} counts on the {word} on which it begins, a dropped record on the {word} of its own time"
+    record = "a dropped record" if sessions.have_lengths else "a record"
+    said = f"A {noun} counts on the {word} on which it begins, {record} on the {word} of its own time"
     if word != "day":
         said = said.replace(f"on the {word}", f"in the {word}").replace("on which", "in which")
     return section(

@@ -115,7 +115,8 @@ class Sessions:
         """The keys, those with most sessions first; of equal ones those with most records."""
         trace = self.trace
         lost = trace.batch.key[(trace.batch.key >= 0) & ~trace.accepted]
-        group = self._grouped(self.key, np.bincount(lost, minlength=len(trace.keys)))
+        kept = np.bincount(trace.batch.key[trace.accepted], minlength=len(trace.keys))  # once, in however many windows
+        group = self._grouped(self.key, np.bincount(lost, minlength=len(trace.keys)), kept)
         order = np.lexsort((group.code, -group.records, -group.sessions))
         return Group(*(column[order] for column in group))
 
@@ -137,23 +138,26 @@ class Sessions:
     def _by_time(self, unit: str) -> tuple[list[str], Group]:
         batch, lost = self.trace.batch, ~self.trace.accepted
         lost &= batch.usable  # what has no usable time lies on no day
-        times = np.concatenate([self.start_ms, batch.timestamp_ms[lost]])
+        own = self.trace.accepted & (not self.have_lengths)  # a record of several windows counts on a day of its own
+        times = np.concatenate([self.start_ms, batch.timestamp_ms[lost], batch.timestamp_ms[own]])
         days = _local_days(times, batch.timezone).astype(f"datetime64[{unit}]")
         named, code = np.unique(days, return_inverse=True)
-        dropped = np.bincount(code[len(self) :], minlength=len(named))
-        return np.datetime_as_string(named).tolist(), self._grouped(code[: len(self)], dropped)
+        code, of_lost, of_own = np.split(code, [len(self), len(self) + int(lost.sum())])
+        dropped, records = (np.bincount(each, minlength=len(named)) for each in (of_lost, of_own))
+        if self.have_lengths:
+            records = np.bincount(code, weights=self.records, minlength=len(named))
+        return np.datetime_as_string(named).tolist(), self._grouped(code, dropped, records)
 
-    def _grouped(self, code: Numbers, dropped: Numbers) -> Group:
+    def _grouped(self, code: Numbers, dropped: Numbers, records: Numbers) -> Group:
         size = len(dropped)
         sessions = np.bincount(code, minlength=size)
-        records = np.bincount(code, weights=self.records, minlength=size).astype(np.int64)
         in_order = self.length_ms[np.lexsort((self.length_ms, code))]
         first = np.cumsum(sessions) - sessions
         there = sessions > 0
         median, longest = np.zeros(size, np.int64), np.zeros(size, np.int64)
         median[there] = in_order[(first + (sessions - 1) // 2)[there]]
         longest[there] = in_order[(first + sessions - 1)[there]]
-        kept = np.flatnonzero(there | (dropped > 0))
+        kept = np.flatnonzero(there | (dropped > 0) | (records > 0))
         columns = (np.arange(size), sessions, records, dropped, median, longest)
         return Group(*(column[kept].astype(np.int64) for column in columns))
 

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
+from sessionkit.base.durations import show_duration
 from sessionkit.report.page import Findings, page
 from sessionkit.report.sessions import LENGTHS_MS, SIZES, Sessions, at_most, bins
 from tests.kinds import flights_by_route
@@ -102,6 +103,54 @@ def test_every_session_is_in_one_bin(run: sk.Run, edges: tuple[int, ...]) -> Non
 def test_percentiles_are_lengths_that_occur() -> None:
     values = np.array([5, 1, 1, 9])
     assert (at_most(values, 0.5), at_most(values, 0.9), at_most(values, 0.25), at_most(values[:1], 0.9)) == (1, 9, 1, 5)
+
+
+# ---- windows that are no sessions
+
+WINDOWS = {
+    "tumbling": sk.TimeWindows(size="30m", grace="5m"),
+    "hopping": sk.TimeWindows(size="1h", advance="20m", grace="0s"),
+    "sliding": sk.SlidingWindows(time_difference="20m", grace="5m"),
+}
+
+
+@pytest.fixture(params=WINDOWS)
+def windowed(request: pytest.FixtureRequest) -> sk.Run:
+    """A run of other windows, with late records and some without a key."""
+    records = shapes()["late rows"]
+    records.loc[::50, "user"] = None
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", timezone="Asia/Kathmandu")
+    run: sk.Run = plan.windowed_by(WINDOWS[request.param]).count().run(records)
+    return run
+
+
+def test_records_of_windows_count_once_by_key_and_day(windowed: sk.Run) -> None:
+    """A record that is in three windows is one record."""
+    windows, table, batch = Sessions(windowed), windowed.table(), windowed.trace.batch
+    assert windows.records.tolist() == table["count"].tolist()
+    kept = pd.DataFrame({"accepted": windowed.trace.accepted, "key": batch.key, "at": batch.timestamp_ms})
+    by_key = windows.key_table().to_pandas()
+    assert by_key["windows"].sum() == len(table) and list(by_key.columns) == ["user", "windows", "records", "dropped"]
+    assert by_key["records"].sum() == kept["accepted"].sum()
+    assert by_key["dropped"].sum() == ((~kept["accepted"]) & (kept["key"] >= 0)).sum()
+    by_day = windows.day_table().to_pandas().set_index("day")
+    days = pd.to_datetime(kept["at"], unit="ms", utc=True).dt.tz_convert("Asia/Kathmandu").astype(str).str[:10]
+    assert by_day["records"][by_day["records"] > 0].to_dict() == days[kept["accepted"]].value_counts().to_dict()
+    starts = table["window_start"].astype(str).str[:10].value_counts()
+    assert by_day["windows"][by_day["windows"] > 0].to_dict() == starts.to_dict()
+
+
+def test_the_page_shows_drops_of_windows(windowed: sk.Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sessionkit.report.drops.SHOWN_DROPS", 1_000_000)
+    monkeypatch.setattr("sessionkit.report.page.WEIGHED_DROPS", 1_000_000)
+    text, dropped = told(windowed), windowed.dropped()
+    rows = text.partition("<h3>One by one</h3>")[2].partition("</table>")[0].split("<tr>")[2:]
+    offsets = [int(row.partition("<td class='n'>")[2].partition("<")[0].replace(",", "")) for row in rows]
+    assert offsets == dropped["offset"].tolist()
+    missing = [show_duration(int(ms)) if ms == ms else "null key" for ms in dropped["missing_grace_ms"].tolist()]
+    assert [row.split("<td>")[-2].partition("<")[0] for row in rows] == missing
+    enough = show_duration(int(dropped["enough_grace_ms"].max()))
+    assert f"All of them are kept with {enough}." in text
 
 
 # ---- the page
