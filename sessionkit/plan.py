@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.aggregations.contract import Aggregation, columns_read
-from sessionkit.base.calls import called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.durations import Duration, as_duration, show_duration
 from sessionkit.base.guesses import OF_A_PLAN, answers_guesses
 from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 @answers_guesses("plan", OF_A_PLAN)
+@answers_calls("plan")
 @not_offered(
     *("aggregations", "bound", "check", "check_rules", "complete_windows", "run_batch", "run_deployed", "strategy"),
     *("suppression", "value_columns"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sessionkit.base.calls import called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.durations import Duration
 from sessionkit.base.guesses import OF_A_RUN, answers_guesses
 from sessionkit.base.text import escape_html, html_block, plural
@@ -85,6 +85,7 @@ def start(
 
 
 @answers_guesses("run", OF_A_RUN)
+@answers_calls("run")
 @not_offered("by_partition", "dropped_records", "how", "over_partitions", "parallelism", "rows")
 class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
@@ -354,6 +355,7 @@ class SparkRun(SparkReading):
         return self._extent.first if partition is None else partition
 
 
+@answers_calls("trace")
 class SparkTrace:
     """Every decision of a run, as DataFrames."""
 
