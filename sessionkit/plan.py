@@ -180,7 +180,7 @@ class Plan(Exports):
                 when Python functions aggregate and there are more cores than partitions.
             frame: the kind of the results, "pandas", "polars" or "arrow"; by default that of the data, or pandas.
         Returns:
-            A `Run`; for a Spark DataFrame a `SparkRun` with the same views, for a streaming one a `StreamRun`.
+            A `Run`; for a Spark DataFrame a `SparkRun`, for a streaming one a `StreamRun` (views: docs/spark.md).
         Example:
             >>> waves.run(flights, keys=["AA@LGA"])
             Run: 1,317 records in 52 sessions (52 closed, 0 open) · 7 merges · 18 dropped · gap 1 h, grace 30 min
