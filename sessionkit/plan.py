@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.aggregations.contract import Aggregation, columns_read
-from sessionkit.base.calls import called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.durations import Duration, as_duration, show_duration
 from sessionkit.base.guesses import OF_A_PLAN, answers_guesses
 from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 
 @answers_guesses("plan", OF_A_PLAN)
+@answers_calls("plan")
 @not_offered(
     *("aggregations", "bound", "check", "check_rules", "complete_windows", "run_batch", "run_deployed", "strategy"),
     *("suppression", "value_columns"),
@@ -179,7 +180,7 @@ class Plan(Exports):
                 when Python functions aggregate and there are more cores than partitions.
             frame: the kind of the results, "pandas", "polars" or "arrow"; by default that of the data, or pandas.
         Returns:
-            A `Run`; for a Spark DataFrame a `SparkRun` with the same views, for a streaming one a `StreamRun`.
+            A `Run`; for a Spark DataFrame a `SparkRun`, for a streaming one a `StreamRun` (views: docs/spark.md).
         Example:
             >>> waves.run(flights, keys=["AA@LGA"])
             Run: 1,317 records in 52 sessions (52 closed, 0 open) · 7 merges · 18 dropped · gap 1 h, grace 30 min

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.calls import not_offered
+from sessionkit.base.calls import answers_calls, not_offered
 from sessionkit.base.guesses import OF_A_RUN, answers_guesses
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.deployment import Deployment
@@ -29,6 +29,7 @@ LIFE = "life"
 
 
 @answers_guesses("run", OF_A_RUN)
+@answers_calls("run")
 @not_offered("restarts")
 @dataclass(frozen=True, repr=False)
 class RestartedRun:

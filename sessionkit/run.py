@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sessionkit.aggregations.contract import decimal_remarks
-from sessionkit.base.calls import called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import show_duration
 from sessionkit.base.guesses import OF_A_RUN, answers_guesses
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 
 @answers_guesses("run", OF_A_RUN)
+@answers_calls("run")
 @not_offered("all_lanes", "changelog_columns", "deployed", "outcome", "store", "table_columns")
 @dataclass(frozen=True, repr=False)
 class Run(Downstream, Pictures):

@@ -29,7 +29,7 @@ from sessionkit.audits.verdicts import (
     results_of,
     verdict_on,
 )
-from sessionkit.base.calls import called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.process import without_collections
@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from sessionkit.views.charts.drawing.palettes import Theme
 
 
+@answers_calls("audit")
 @not_offered("frame", "lives", "noticed", "part_of", "replay", "waiting")
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Audit:

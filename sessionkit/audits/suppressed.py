@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from sessionkit.audits.verdicts import Sent, WindowId, python_list, result_columns, results_of
-from sessionkit.base.calls import called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import BufferFull, InvalidArgument, problem
 from sessionkit.grouping import plan_and_data
@@ -31,6 +31,7 @@ REASONS = {
 }
 
 
+@answers_calls("audit")
 @not_offered("finals", "run")
 @dataclass(frozen=True, repr=False)
 class SuppressAudit:

@@ -50,14 +50,22 @@ class Results:
         names: the files and folders that may be written to `folder`.
         manifest: where in it the manifest lies: in one of these, or beside them.
         owner: whose results they are; those of another are not replaced.
+        wrote: who that is, in words.
         alone: True to refuse a folder that has anything else in it and no manifest.
     """
 
     def __init__(
-        self, folder: Path, names: Sequence[str], *, manifest: str = MANIFEST, owner: str = "", alone: bool = False
+        self,
+        folder: Path,
+        names: Sequence[str],
+        *,
+        manifest: str = MANIFEST,
+        owner: str = "",
+        wrote: str = "",
+        alone: bool = False,
     ) -> None:
         self.folder, self._names, self._manifest = folder, tuple(names), manifest
-        self._owner, self._alone = owner, alone
+        self._owner, self._wrote, self._alone = owner, wrote, alone
         self._aside = folder / f".sessionkit-{uuid4().hex}"
         self._lock: int | None = None
         self._known: dict[tuple[int, int, int], File] = {}
@@ -198,6 +206,11 @@ class Results:
 
     def _refuse_strangers(self, path: Path, name: str, allowed: Sequence[File] | None = None) -> None:
         strangers = self._strangers(path, name, allowed)
+        owner, wrote, files = self._listed()
+        if strangers and files and not self._strangers(path, name, files):
+            got = f"{shorten(self.folder / name, 500)}, by {wrote or 'a query'} (id {shorten(owner)})"
+            want = "another folder, or the checkpoint of that query, which goes on with it"
+            raise InvalidArgument(problem("another query wrote its results here", got, want))
         if strangers:
             shown = ", ".join(shorten(self.folder / inner, 500) for inner in strangers[:_MOST_NAMED])
             more = f" and {len(strangers) - _MOST_NAMED:,} more" if len(strangers) > _MOST_NAMED else ""
@@ -217,16 +230,20 @@ class Results:
 
     def _files(self) -> list[File]:
         """What the manifest lists; nothing if there is none, or it is another's."""
+        owner, _, files = self._listed()
+        return files if owner == self._owner else []
+
+    def _listed(self) -> tuple[str, str, list[File]]:
+        """What the manifest lists, and whose that is: by name and in words; no files if there is none."""
         try:
             told = json.loads((self.folder / self._manifest).read_text(encoding="utf-8"))
-            if told["format"] != FORMAT or told["owner"] != self._owner:
-                return []
-            return [File(str(name), int(size), str(digest)) for name, size, digest in told["files"]]
+            files = [File(str(name), int(size), str(digest)) for name, size, digest in told["files"]]
+            return str(told["owner"]), str(told.get("wrote", "")), files if told["format"] == FORMAT else []
         except (OSError, ValueError, TypeError, KeyError, RecursionError):
-            return []
+            return "", "", []
 
     def _write_manifest(self, files: Sequence[File], below: Path) -> None:
-        told: dict[str, Any] = {"format": FORMAT, "owner": self._owner, "files": sorted(set(files))}
+        told: dict[str, Any] = {"format": FORMAT, "owner": self._owner, "wrote": self._wrote, "files": sorted({*files})}
         draft = self._aside / "manifest"
         draft.write_text(json.dumps(told, indent=1), encoding="utf-8")
         os.replace(draft, below / self._manifest)

@@ -27,6 +27,7 @@ from sessionkit.records.inputs.plain_columns import check_text, plain_table
 from sessionkit.records.keys import encode_keys, key_ranks
 from sessionkit.records.loops import implicit_offsets, steps_back
 from sessionkit.records.places import offsets_in, partitions_in, placed_by_key
+from sessionkit.records.row_names import rows_moved
 from sessionkit.records.source import Source
 from sessionkit.records.times import to_arrivals, to_milliseconds
 
@@ -247,18 +248,19 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
     # the dictionaries of keys are joined beside the other columns, where nothing else looks at them
     only_keys = set() if source.sort else {*source.keys} - {source.timestamp, *value_columns}
     table = plain_table(_with_coded_views(opened.table, source.keys), joined_later=only_keys)
-    if source.sort is True:
-        table = table.take(arrow_array(_by_offset(table, source)))
-    (timestamp_ms, bad_time, named, values), (keys, key) = side_by_side(
-        lambda: (
-            *to_milliseconds(table[source.timestamp], source),
-            None if source.partition is None else partitions_in(table, source.partition),
-            {name: _value_column(table[name], name, opened.objects.get(name)) for name in value_columns},
-        ),
-        lambda: encode_keys([table[name] for name in source.keys], source.keys, source.sep),
-    )
-    partition, partitions = placed_by_key(source, keys, key) if named is None else named
-    offset = offsets_in(table, source, partition, partitions)
+    order = _by_offset(table, source) if source.sort is True else None
+    table = table if order is None else table.take(arrow_array(order))
+    with rows_moved(order):
+        (timestamp_ms, bad_time, named, values), (keys, key) = side_by_side(
+            lambda: (
+                *to_milliseconds(table[source.timestamp], source),
+                None if source.partition is None else partitions_in(table, source.partition),
+                {name: _value_column(table[name], name, opened.objects.get(name)) for name in value_columns},
+            ),
+            lambda: encode_keys([table[name] for name in source.keys], source.keys, source.sep),
+        )
+        partition, partitions = placed_by_key(source, keys, key) if named is None else named
+        offset = offsets_in(table, source, partition, partitions)
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
     form = ResultForm(tuple(zip(source.keys, key_types, strict=True)), source.sep, zone)

@@ -17,6 +17,7 @@ from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, problem, shorten
 from sessionkit.records.inputs.plain_columns import have_one_dictionary, with_one_dictionary
 from sessionkit.records.loops import mark_seen, take_codes
+from sessionkit.records.row_names import row_name
 
 MAX_KEY_BYTES = 32 * 1024
 SPAN_A_RECORD = 2  # integers up to twice as far apart as there are records are numbered by a table
@@ -150,7 +151,7 @@ def _whole(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     if pc.any(fraction).as_py():
         row = int(np.flatnonzero(np.asarray(fraction))[0])
         want = f"whole numbers, or text: df[{name!r}].astype(str)"
-        got = f"{column[row].as_py()!r} in row {row}"
+        got = f"{column[row].as_py()!r} in {row_name(row)}"
         raise UnsupportedData(problem(f"key column {name!r} has a number with a fraction", got, want))
     return _cast(column, pa.int64(), name)
 

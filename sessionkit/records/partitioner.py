@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.keys import key_bytes
 
@@ -33,6 +34,7 @@ def murmur2(data: bytes) -> int:
     return h - 2**32 if h >= 2**31 else h
 
 
+@called_as('sk.partition_for("ada", 4)')
 def partition_for(key: str | int | bytes, partitions: int) -> int:
     """The partition of `key` in a topic with `partitions` partitions.
 

@@ -10,6 +10,7 @@ from sessionkit.base.columns.arrays import numpy_array
 from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
 from sessionkit.records.loops import offsets_rise, partition_codes
 from sessionkit.records.partitioner import partition_of_keys
+from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import Source
 
 SMALL_PARTITION_NUMBER = 4096  # smaller ones, or smaller than there are records, are coded without a sort
@@ -29,7 +30,8 @@ def not_after(partition: int, offset: int, before: int, *, row: int | None = Non
         row: of the record, where it has one that the user knows.
         want: what would be right, where neither sorting nor removing it would do.
     """
-    place = f"partition {partition}" if row is None else f"partition {partition}, row {row}"
+    name = "" if row is None else row_name(row)
+    place = f"partition {partition}, {name}" if name.startswith("row ") else f"partition {partition}"
     got = f"{place}: offset {offset} after {before}"
     if offset == before:
         return InvalidData(problem("an offset appears twice", got, want or ONCE))
@@ -40,11 +42,8 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.i
     if not pa.types.is_integer(column.type):
         raise UnsupportedData(problem(f"{what} column {name!r} must hold integers", column.type, "cast it"))
     if column.null_count:
-        rows = [int(row) for row in np.flatnonzero(np.asarray(column.is_null()))[:3]]
-        want = "a partition and an offset for every record"
-        raise InvalidData(
-            problem(f"{what} column {name!r} has missing values", f"{column.null_count} (rows {rows})", want)
-        )
+        got, want = counted_rows(np.asarray(column.is_null())), "a partition and an offset for every record"
+        raise InvalidData(problem(f"{what} column {name!r} has missing values", got, want))
     try:
         numbers = numpy_array(column.cast(pa.int64()) if column.type == pa.uint64() else column)
     except pa.ArrowInvalid as error:
@@ -53,7 +52,7 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.i
             problem(f"{what} column {name!r} has a number that is too large", got, "numbers within 64 bits")
         ) from error
     if len(numbers) and numbers.min() < 0:
-        got = f"{numbers.min()} in row {int(np.argmin(numbers))}"
+        got = f"{numbers.min()} in {row_name(int(np.argmin(numbers)))}"
         raise InvalidData(problem(f"{what} column {name!r} has a negative number", got, "Kafka counts from 0"))
     return numbers
 

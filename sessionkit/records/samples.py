@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.records.files.parquet import read_parquet
 
@@ -24,6 +25,7 @@ def sample_path(name: str) -> Path:
     return next((place for place in places if place.is_file()), places[0])
 
 
+@called_as('sk.load_sample("flights")')
 def load_sample(name: str = "flights") -> Any:
     """A sample as a pandas frame. "flights": 28,491 departures from New York in July 2013, in order of departure.
 

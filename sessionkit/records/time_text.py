@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.errors import InvalidData, problem, shorten
+from sessionkit.records.row_names import row_name
 from sessionkit.records.source import Source
 
 _DAY = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
@@ -83,7 +84,7 @@ def _usable(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source) -> 
     wrong = np.flatnonzero(~np.asarray(pc.fill_null(is_time, True)))
     if len(wrong) and source.on_bad_time != "drop":
         row = int(wrong[0])
-        got = f"{len(wrong):,}, the first in row {row}: {shorten(repr(text[row].as_py()))}"
+        got = f"{len(wrong):,}, the first in {row_name(row)}: {shorten(repr(text[row].as_py()))}"
         want = 'ISO 8601 such as "2024-07-01T00:10:00+02:00", or on_bad_time="drop", which counts them as dropped'
         raise InvalidData(problem(f"column {source.timestamp!r} has texts that are no times", got, want))
     return pc.if_else(is_time, text, pa.scalar(None, text.type)) if len(wrong) else text

@@ -18,6 +18,7 @@ from sessionkit.base.columns.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import no_such_zone
 from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
+from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import TIME_UNITS, Source
 from sessionkit.records.time_text import is_text_type, of_text
 
@@ -75,7 +76,7 @@ def to_arrivals(column: pa.ChunkedArray, name: str, source: Source) -> npt.NDArr
     bad = arrival_ms < 0 if missing is None else missing | (arrival_ms < 0)
     if bad.any():
         want = "the time at which each record arrived, 1970 or later, or a plan without idle_after="
-        raise InvalidData(problem(f"column {name!r} lacks arrivals", _rows(bad), want))
+        raise InvalidData(problem(f"column {name!r} lacks arrivals", counted_rows(bad), want))
     return arrival_ms
 
 
@@ -100,7 +101,7 @@ def _of_text(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
         return local if zoned is None else zoned
     if source.timezone is None:
         row = int(np.flatnonzero(np.asarray(local.is_valid()))[0])
-        got = f"{local[row].as_py()} without a zone in row {row}"
+        got = f"{local[row].as_py()} without a zone in {row_name(row)}"
         want = 'give all of them a zone, or pass timezone="UTC", or the zone of those without one'
         raise UnsupportedData(problem(f"column {source.timestamp!r} has times with and without a zone", got, want))
     return pc.coalesce(zoned, _aware(local, source, column.type).cast(zoned.type))
@@ -121,7 +122,7 @@ def _aware(column: pa.ChunkedArray, source: Source, given: pa.DataType) -> pa.Ch
     except pa.ArrowInvalid as error:
         row = _first_refused(column, source)
         want = 'ambiguous="earliest" or "latest", nonexistent="earliest" or "latest" choose one'
-        got = f"row {row}: {shorten(error, 200)}"
+        got = f"{row_name(row)}: {shorten(error, 200)}"
         raise InvalidData(
             problem(f"column {source.timestamp!r} has a time that its zone cannot resolve", got, want)
         ) from error
@@ -177,7 +178,7 @@ def _whole_numbers(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     fraction = pc.not_equal(pc.floor(whole), whole)
     if pc.any(fraction).as_py():
         row = int(np.flatnonzero(np.asarray(fraction.fill_null(False)))[0])
-        got = f"{column[row].as_py()!r} in row {row}"
+        got = f"{column[row].as_py()!r} in {row_name(row)}"
         raise UnsupportedData(problem(f"column {name!r} has times with a fraction", got, "round them to integers"))
     return _as_int64(whole, name)
 
@@ -219,15 +220,11 @@ def _refuse_bad(
         return
     name, want = source.timestamp, 'drop them, or pass on_bad_time="drop" to count them as dropped'
     if missing is not None and missing.any():
-        raise InvalidData(problem(f"column {name!r} has missing timestamps", _rows(missing), want))
+        raise InvalidData(problem(f"column {name!r} has missing timestamps", counted_rows(missing), want))
     if has_negative:
-        raise InvalidData(problem(f"column {name!r} has times before 1970, which Kafka refuses", _rows(raw < 0), want))
-
-
-def _rows(mask: npt.NDArray[np.bool_]) -> str:
-    rows = np.flatnonzero(mask)
-    shown = ", ".join(str(row) for row in rows[:3]) + (", …" if len(rows) > 3 else "")
-    return f"{len(rows):,} (rows {shown})"
+        raise InvalidData(
+            problem(f"column {name!r} has times before 1970, which Kafka refuses", counted_rows(raw < 0), want)
+        )
 
 
 def _scaled_in_parts(numbers: pa.ChunkedArray, finer: int) -> npt.NDArray[np.int64] | None:

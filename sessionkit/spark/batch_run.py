@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sessionkit.base.calls import called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.durations import Duration
 from sessionkit.base.guesses import OF_A_RUN, answers_guesses
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.parts.chosen_keys import chosen_records, named_keys
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem, shorten
 from sessionkit.plan import Plan
-from sessionkit.records.batch import ChosenFrom, read_records
+from sessionkit.records.batch import ChosenFrom, RecordBatch, read_records
 from sessionkit.records.keys import place_among
+from sessionkit.records.row_names import rows_by_place
 from sessionkit.records.source import check_not_idle
 from sessionkit.run import Run
 from sessionkit.spark.environment.worker_python import settle_worker_python
@@ -85,6 +86,7 @@ def start(
 
 
 @answers_guesses("run", OF_A_RUN)
+@answers_calls("run")
 @not_offered("by_partition", "dropped_records", "how", "over_partitions", "parallelism", "rows")
 class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
@@ -233,7 +235,7 @@ class SparkRun(SparkReading):
         rows = self._chosen(named, partition)
         place = rows[PLACE].to_numpy()
         records = rows.drop_columns(PLACE).rename_columns(list(self.columns))
-        batch = read_records(records, self.zoned_plan.source, self.plan.value_columns())
+        batch = self._read_here(self.zoned_plan, records)
         codes = [place_among(batch.keys, key) for key in named]
         for key, code in zip(named, codes, strict=True):
             if code < 0:
@@ -330,8 +332,11 @@ class SparkRun(SparkReading):
 
     def _run_here(self, plan: Plan, records: pa.Table) -> Run:
         """The run over records that came to this process."""
-        batch = read_records(records, plan.source, plan.value_columns())
-        return plan.run_batch(batch, retention_ms=self.retention_ms)
+        return plan.run_batch(self._read_here(plan, records), retention_ms=self.retention_ms)
+
+    def _read_here(self, plan: Plan, records: pa.Table) -> RecordBatch:
+        with rows_by_place(records, plan.source, plan.source.offset):
+            return read_records(records, plan.source, plan.value_columns())
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         source = self.plan.source
@@ -354,6 +359,7 @@ class SparkRun(SparkReading):
         return self._extent.first if partition is None else partition
 
 
+@answers_calls("trace")
 class SparkTrace:
     """Every decision of a run, as DataFrames."""
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, SparkUnavailable, problem, shorten
 from sessionkit.spark.checkpoint_damage import damage_told
 from sessionkit.spark.environment.worker_python import settle_worker_python
@@ -45,6 +46,7 @@ def read_checkpoint(checkpoint: str | os.PathLike[str], batch: int | None) -> tu
     return heads[0].holds if heads else "sessions", sorted(states, key=lambda state: state.partition)
 
 
+@called_as('sk.read_state("checkpoint")')
 def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) -> DataFrame:
     """The windows in a query's checkpoint as a DataFrame, read by Spark's workers: nothing comes to this process.
 

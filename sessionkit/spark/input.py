@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from sessionkit.base.calls import not_offered
+from sessionkit.base.calls import called_as, not_offered
 from sessionkit.base.durations import Duration
 from sessionkit.base.moments import known_zone
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
@@ -70,6 +70,7 @@ class SparkInput:
         empty = inside.run(schema.empty_table(), retention=retention)
         return cls(plan, frame, tuple(wanted), plan.complete_windows.retention_ms(retention), empty, df)
 
+    @called_as('run.with_types(longest="string")')
     def with_types(self: R, /, **types: str) -> R:
         """The run with declared Spark types for results of Python functions; without them a sample of records decides.
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
+from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, MissingColumn, UnsupportedData, problem
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.partitioner import partition_of_keys
@@ -24,6 +25,7 @@ _PLACES = ("partition", "offset", "timestamp")  # of a record itself, whatever i
 _CORRUPT = "sessionkit corrupt record"
 
 
+@called_as('sk.from_kafka(loaded, value="amount double")')
 def from_kafka(df: Any, *, value: str, key: str = "string") -> DataFrame:
     """The records of a topic as columns: the key, what is in the value, and the record's partition, offset, timestamp.
 
@@ -69,6 +71,7 @@ def from_kafka(df: Any, *, value: str, key: str = "string") -> DataFrame:
     return read.select(*parts, *[column(name) for name in _PLACES])
 
 
+@called_as("sk.to_kafka(run, partitions=4)")
 def to_kafka(
     run: Any,
     *,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,9 +11,14 @@ import pyarrow as pa
 from sessionkit.base.moments import known_zone
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.plan import Plan
+from sessionkit.records.batch import batch_of
+from sessionkit.records.inputs.opened import open_table
 from sessionkit.records.inputs.pandas_columns import check_columns
+from sessionkit.records.row_names import rows_by_place
+from sessionkit.records.source import Source
+from sessionkit.records.time_text import is_text_type
 from sessionkit.spark.environment.worker_python import settle_worker_python
-from sessionkit.spark.types import column, shown_timestamp, spark_schema
+from sessionkit.spark.types import arrow_schema, column, readable_errors, shown_timestamp, spark_schema
 from sessionkit.spark.worker.sessions_of_rows import sessions_of_rows
 from sessionkit.spark.worker.task_wrapper import worker_task
 from sessionkit.views.membership.assignment import assigned_names, taken
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool) -> DataFrame:
-    """The rows of `df` with the session of each beside them, in no order; nothing runs yet.
+    """The rows of `df` with the session of each beside them, in no order; at most a look at one row runs yet.
 
     The rows of a key go to one task, which holds them; where they arrive `in_order`, those of a source partition.
 
@@ -44,7 +48,8 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
             problem("with a grace, the order of arrival counts, and rows on Spark have none", got, want)
         )
     settle_worker_python(df.sparkSession)
-    check_columns(df.columns, [*source.columns(), *([offset] if offset else [])])
+    check_columns(df.columns, list(dict.fromkeys([*source.columns(), *([offset] if offset else []), *df.columns])))
+    _check_first_row(df, source)
     windows = plan.complete_windows
     names, inner_names = assigned_names(windows), assigned_names(windows, times="ms")
     if clash := [name for name in names if name in df.columns]:
@@ -52,19 +57,11 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     zone = known_zone(source.timezone or str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
     called = {name: f"c{place}" for place, name in enumerate(df.columns)}  # mapInArrow trips over a dot in a name
     rows = df.toDF(*called.values())
-    inside = dataclasses.replace(
-        source,
-        keys=tuple(called[name] for name in source.keys),
-        timestamp=called[source.timestamp],
-        timezone=zone,
-        partition=None if source.partition is None else called[source.partition],
-        offset=None if source.offset is None else called[source.offset],
-    )
-    together = [inside.partition] if in_order else inside.keys
+    together = [source.partition] if in_order else source.keys
     tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
-    rows = rows.repartition(tasks, *(column(name) for name in together if name))
-    order = tuple(called[name] for name in (source.partition, offset) if name)
-    task = partial(_task, Plan(inside, windows), order)
+    rows = rows.repartition(tasks, *(column(called[name]) for name in together if name))
+    order = tuple(name for name in (source.partition, offset) if name)
+    task = partial(_task, plan, list(called), order)
     kinds = [*(pa.int64() for _ in inner_names[:-1]), pa.bool_()]
     added = spark_schema(pa.schema(list(zip(inner_names, kinds, strict=True))))
     found = rows.mapInArrow(worker_task(task), type(added)([*rows.schema.fields, *added.fields]))
@@ -74,9 +71,23 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     return found.select(*shown)
 
 
-def _task(plan: Plan, order: tuple[str, ...], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _check_first_row(df: DataFrame, source: Source) -> None:
+    """Refuses types that cannot be times and keys; where a type does not tell, by a look at one row, in a job."""
+    names = list(dict.fromkeys(source.columns()))
+    rows = df.select(*map(column, names))
+    schema = arrow_schema(rows, names)
+    is_told = not is_text_type(schema.field(source.timestamp).type) and not any(map(pa.types.is_floating, schema.types))
+    with readable_errors():
+        first = schema.empty_table() if is_told else rows.limit(1).toArrow()
+    with rows_by_place(first, source, source.offset):
+        batch_of(open_table(first, source.columns(), source), source)
+
+
+def _task(
+    plan: Plan, names: list[str], order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     from pyspark import TaskContext
 
     context = TaskContext.get()
     assert context is not None
-    return sessions_of_rows(batches, plan, order, context.partitionId())
+    return sessions_of_rows(batches, plan, names, order, context.partitionId())

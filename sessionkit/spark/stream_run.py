@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
 import pyarrow as pa
 
-from sessionkit.base.calls import not_offered
+from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.guesses import OF_A_RUN, answers_guesses
 from sessionkit.base.text import escape_html, html_block
@@ -55,6 +55,7 @@ class _Target(NamedTuple):
 
 
 @answers_guesses("run", OF_A_RUN)
+@answers_calls("run")
 @not_offered("dropped_records")
 class StreamRun(SparkInput):
     """What a plan makes of a streaming DataFrame: streaming DataFrames, to be written with Spark's own `writeStream`.
@@ -146,6 +147,7 @@ class StreamRun(SparkInput):
         want = 'changelog() written to a table by key and window, finals(), or sk.open_store("spark", …)'
         raise NotBuilt(problem("a stream has no table of all its windows", "table()", want))
 
+    @called_as('run.write(checkpoint="checkpoint", changelog="sessions")')
     def write(
         self,
         *,

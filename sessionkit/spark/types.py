@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sessionkit import errors
 from sessionkit.base.result_columns import TIMES, last_shown_ms, shown_key
-from sessionkit.errors import SessionkitError, SparkUnavailable, problem
+from sessionkit.errors import InvalidData, SessionkitError, SparkUnavailable, problem
 from sessionkit.spark.checkpoint_damage import damage_told
 from sessionkit.spark.environment.worker_python import WANT
 
@@ -25,6 +25,7 @@ _OTHER_PYTHON = re.compile(
     r"No module named '(?:sessionkit|pyspark|pyarrow|pandas|numba|numpy|sortedcontainers)[\w.]*'"
     r"|Python in worker has different version: [\d.]+ than that in driver: [\d.]+"
 )
+_DATA_ERROR = re.compile(r"(\[[A-Z0-9_.]+\] [^\n]+?)\.? (?:[A-Z][^\n]*)?SQLSTATE: 22")  # such as a failing cast
 _OURS = re.compile(r"sessionkit\.errors\.(\w+): (.+)")
 
 
@@ -58,6 +59,9 @@ def _ours(text: str) -> SessionkitError | None:
         return SparkUnavailable(problem("Spark's workers run a Python that cannot run sessionkit", other[0], WANT))
     found = _OURS.findall(text)
     kind = getattr(errors, found[-1][0], None) if found else None
+    if kind is None and (of_spark := _DATA_ERROR.search(text)):
+        want = "values of which the DataFrame's columns can be computed; try_cast and the like give null for others"
+        return InvalidData(problem("Spark cannot compute the columns of the records", of_spark[1], want))
     return None if kind is None else kind(found[-1][1].strip())
 
 

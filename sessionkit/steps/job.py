@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation, columns_read
 from sessionkit.records.batch import RecordBatch, read_records, without_null_values
+from sessionkit.records.row_names import rows_by_place
 from sessionkit.records.source import Source
 from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind
@@ -44,7 +45,8 @@ class Job:
 
     def read(self, table: pa.Table) -> RecordBatch:
         """Some records, checked, with the reasons for which some count nowhere."""
-        batch = read_records(table, self.source, self.value_columns)
+        with rows_by_place(table, self.source, self.source.offset):
+            batch = read_records(table, self.source, self.value_columns)
         batch = batch if self.windows.takes_null_values else without_null_values(batch)
         if RECORD not in self.columns:
             return batch

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration
 from sessionkit.base.text import one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
@@ -23,6 +24,7 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
 DEFAULT_KIND = "memory"
 
 
+@called_as('sk.open_store("memory", "clicks-store")')
 def open_store(
     kind: str, name: str | None = None, *, of: str = "sessions", retention: Duration | None = None, **options: Any
 ) -> Any:

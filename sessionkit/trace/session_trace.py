@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.calls import answers_calls
 from sessionkit.base.columns.arrays import arrow_array, arrow_table
 from sessionkit.base.decisions import DECISIONS, IDLE, LATE, MERGED, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
@@ -32,6 +33,7 @@ class Reopenings(NamedTuple):
     end_ms: npt.NDArray[np.int64]
 
 
+@answers_calls("trace")
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SessionTrace(Trace):
     """Every decision of a run of session windows.

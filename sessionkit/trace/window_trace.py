@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.calls import answers_calls
 from sessionkit.base.columns.arrays import arrow_array, arrow_table
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, IDLE, LATE, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
@@ -32,6 +33,7 @@ class Touches(NamedTuple):
     source: npt.NDArray[np.int32]  # row of the window that it is a copy of, -1
 
 
+@answers_calls("trace")
 @dataclass(frozen=True, kw_only=True, repr=False)
 class WindowTrace(Trace):
     """Every decision of a run of time or sliding windows; a window's id is its partition, key and start.

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import InvalidArgument, NotBuilt
+from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnsupportedData
+from sessionkit.spark import readable_errors
 from tests.frames_with_sessions import COLUMNS, GAP_MS, GRACE_MS, drawn, in_one_form
 
 pytestmark = pytest.mark.spark
@@ -52,3 +53,49 @@ def test_what_it_needs_is_said(spark: Any) -> None:
         sk.sessionize(df, "the user", "at", "30s", "10s", unit="s")
     with pytest.raises(NotBuilt, match="a streaming DataFrame"):
         sk.sessionize(spark.readStream.format("rate").load(), "value", "timestamp", "30s")
+
+
+def test_what_is_no_time_is_said_before_anything_runs(spark: Any) -> None:
+    """Text that is no time failed in the workers, after 21 s, and named the column 'c1'."""
+    df = spark.createDataFrame([("ada", "banana", 1.0)], "`the user` string, `at.utc` string, size double")
+    told = r"^column 'at\.utc' has texts that are no times; got 1, the first in a row of the user 'ada': 'banana'; ISO"
+    with pytest.raises(InvalidData, match=told):
+        sk.sessionize(df, "the user", "at.utc", "30s")
+    for kind, want in {
+        "timestamp_ntz": r"times without a zone; got timestamp\[us\]; pass timezone=\"UTC\", or the zone of the clock",
+        "date": "times without a zone; got date32",
+        "bigint": "plain numbers as times; got int64; pass unit=",
+        "boolean": "column 'at' must hold times; got bool",
+    }.items():
+        rows = spark.sql(f"SELECT 'ada' AS user, CAST(NULL AS {kind}) AS at")
+        with pytest.raises(UnsupportedData, match=want):
+            sk.sessionize(rows, "user", "at", "30s")
+    rows = spark.sql("SELECT 'ada' AS user, timestamp_ntz'2026-03-02 09:00:00' AS at")
+    [found] = (
+        sk.sessionize(rows, "user", "at", "30s", timezone="America/New_York")
+        .selectExpr("date_format(to_utc_timestamp(session_start, current_timezone()), 'HH:mm') AS start")
+        .collect()
+    )
+    assert found.start == "14:00"
+
+
+def test_a_look_at_types_starts_no_job(spark: Any) -> None:
+    rows = spark.sql("SELECT 'ada' AS user, timestamp'2026-03-02 09:00:00' AS at, raise_error('read') AS size")
+    sk.sessionize(rows, "user", "at", "30s")  # Spark reads nothing of it
+    text = spark.sql("SELECT 'ada' AS user, '2026-03-02T09:00Z' AS at, raise_error('read') AS size")
+    sk.sessionize(text, "user", "at", "30s")  # one row, of the columns that it needs
+
+
+@pytest.mark.parametrize("options", [{}, {"partition": "part", "offset": "place", "grace": "1m"}], ids=["key", "place"])
+def test_a_bad_row_is_named_as_the_user_knows_it(spark: Any, options: dict[str, Any]) -> None:
+    """Fifty lines ended in "column 'c1' has missing timestamps; got 1 (rows 4403)"."""
+    rows = [("ada", f"2026-03-02T09:{n:02}Z" if n != 7 else "x", 3, 40 + n) for n in range(20)]
+    df = spark.createDataFrame(rows, "`the user` string, `the time` string, part int, place long").coalesce(1)
+    result = sk.sessionize(df, "the user", "the time", "30m", **options)
+    place = "partition 3, offset 47" if options else "a row of the user 'ada'"
+    told = f"column 'the time' has texts that are no times; got 1, the first in {place}: 'x'; ISO 8601"
+    with pytest.raises(InvalidData, match=f"^{told}"), readable_errors():
+        result.collect()
+    with pytest.raises(Exception, match=told) as caught:
+        result.collect()
+    assert str(caught.value).count("\n") < 10, "without our own stack"

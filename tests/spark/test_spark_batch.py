@@ -292,6 +292,23 @@ def test_errors_of_workers_are_one_line(spark: SparkSession) -> None:
     missing = table.set_column(1, "at", pa.array(at, table["at"].type))
     with pytest.raises(InvalidData, match="column 'at' has missing timestamps"):
         BASE.count().run(shuffled(spark, missing)).metrics()
+    place = rf"partition {table['partition'][7]}, offset {table['offset'][7]}"
+    told = rf"^column 'at' has missing timestamps; got 1 \({place}\); drop them"
+    run = BASE.count().run(shuffled(spark, missing))
+    number, offset_there = table["partition"][7].as_py(), table["offset"][7].as_py()
+    actions = {
+        "metrics": run.metrics,
+        "counts": run.counts,
+        "kafka_metrics": run.kafka_metrics,
+        "explain": lambda: run.explain(offset=offset_there, partition=number),
+        "plane": lambda: run.plane(table["key"][0].as_py(), partition=number),
+        "of": lambda: run.of(table["key"][0].as_py()),
+        "local": run.local,
+        "by key": BASE.count().run(shuffled(spark, missing), parallelism="key").metrics,
+    }
+    for name, action in actions.items():
+        with pytest.raises(InvalidData, match=told):
+            pytest.fail(f"{name} gives {action()}")
     with readable_errors(), pytest.raises(Exception, match="missing timestamps"):
         BASE.count().run(shuffled(spark, missing)).table().collect()
     nowhere = table.set_column(2, "partition", pa.array([None] * 3 + [0] * (RECORDS - 3), pa.int32()))
@@ -300,6 +317,19 @@ def test_errors_of_workers_are_one_line(spark: SparkSession) -> None:
     with pytest.raises(AggregationFailed, match="ZeroDivisionError"), readable_errors():
         broken = BASE.aggregate(broken=sk.reduce(lambda a, b: 1 // 0, "amount"))
         broken.run(shuffled(spark, table)).with_types(broken="int").table().collect()
+
+
+def test_columns_that_spark_cannot_compute_are_one_line(spark: SparkSession) -> None:
+    """A cast that failed in Java came up as Spark's own error in actions of ours."""
+    df = spark.sql(
+        "SELECT 'a' AS key, CAST(CONCAT('ban', id) AS timestamp) AS at, 0 AS partition, id AS offset FROM range(3)"
+    )
+    told = (
+        r"^Spark cannot compute the columns of the records; got \[CAST_INVALID_INPUT\] The value 'ban\d' .*; values of"
+    )
+    with pytest.raises(InvalidData, match=told) as caught:
+        BASE.count().run(df).metrics()
+    assert "\n" not in str(caught.value)
 
 
 def test_workers_without_the_library_are_named() -> None:

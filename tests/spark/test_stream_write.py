@@ -98,9 +98,8 @@ def test_a_folder_is_replaced_by_its_own_query_alone(spark: SparkSession, tmp_pa
     start("a")
     written, rows = sorted(path.name for path in (out / "batch=0").iterdir()), spark.read.parquet(str(out)).count()
     assert sorted(path.name for path in out.iterdir()) == ["batch=0"]
-    with pytest.raises(
-        InvalidArgument, match=r"files that sessionkit did not write are in the way; got .*/out/batch=0/"
-    ):
+    told = rf"^another query wrote its results here; got .*/out/batch=0, by the query with the checkpoint {tmp_path}/a "
+    with pytest.raises(InvalidArgument, match=told + r"\(id \S+\); another folder, or the checkpoint of that query"):
         start("b")
     (tmp_path / "a" / "commits" / "0").unlink()  # as after a kill before Spark noted that the micro-batch was done
     (tmp_path / "a" / "commits" / ".0.crc").unlink()

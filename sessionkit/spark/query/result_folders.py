@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from sessionkit.base.result_folders import MANIFEST, Results, save, save_at
+from sessionkit.errors import shorten
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,7 +50,9 @@ class BatchFolder:
             results.place()
 
     def _results(self, spark: SparkSession, folder: Path, name: str) -> Results:
-        return Results(folder, [name], manifest=f"{name}/{MANIFEST}", owner=_query(spark, self._checkpoint))
+        owner, place = _query(spark, self._checkpoint), local_path(spark, self._checkpoint) or self._checkpoint
+        wrote = f"the query with the checkpoint {shorten(place, 500)}"
+        return Results(folder, [name], manifest=f"{name}/{MANIFEST}", owner=owner, wrote=wrote)
 
 
 def _query(spark: SparkSession, checkpoint: str) -> str:

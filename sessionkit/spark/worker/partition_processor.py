@@ -48,10 +48,11 @@ class PartitionProcessor(StatefulProcessor):
         import pandas as pd
 
         from sessionkit.spark.worker.stream_partition import KeptState, micro_batch
+        from sessionkit.spark.worker.task_wrapper import without_stack
 
         job: Job = PACKING.loads(self._job)
         kept = KeptState(self._head, self._chunks, job.holds, self._bound, self._run)
-        for step in micro_batch(job, rows, kept):
+        for step in without_stack(micro_batch(job, rows, kept)):
             yield pd.DataFrame([step], columns=["data", *PROGRESS_COLUMNS])
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of
 from sessionkit.records.inputs.opened import open_table
+from sessionkit.records.row_names import rows_by_place
 from sessionkit.steps.partition_run import BATCH_RECORDS
 from sessionkit.views.membership.assignment import assigned
 
@@ -17,24 +18,28 @@ IDS_OF_A_TASK = 2**40
 
 
 def sessions_of_rows(
-    batches: Iterator[pa.RecordBatch], plan: Plan, order: tuple[str, ...], task: int
+    batches: Iterator[pa.RecordBatch], plan: Plan, names: list[str], order: tuple[str, ...], task: int
 ) -> Iterator[pa.RecordBatch]:
     """The rows, with six columns behind their own.
 
     Args:
+        names: what the columns are called, in the plan and in errors.
         order: the columns by which rows are put in order first.
         task: its number, which makes ids unique.
     """
     held = list(batches)
     if not held:
         return
-    rows = pa.Table.from_batches(held)
+    rows = pa.Table.from_batches(held).rename_columns(names)
     if order:
         rows = rows.sort_by([(name, "ascending") for name in order])
     source, windows = plan.source, plan.complete_windows
-    run = plan.run_batch(batch_of(open_table(rows, source.columns(), source), source))
+    with rows_by_place(rows, source, order[-1] if order else None):
+        batch = batch_of(open_table(rows, source.columns(), source), source)
+    run = plan.run_batch(batch)
     added = assigned(run.trace, windows, None)
     added = added.set_column(0, added.field(0), pc.add(added[0], task * IDS_OF_A_TASK))
     for name in added.column_names:
         rows = rows.append_column(name, added[name])
+    rows = rows.rename_columns([*held[0].schema.names, *added.column_names])
     yield from rows.to_batches(max_chunksize=BATCH_RECORDS)

@@ -6,11 +6,14 @@ import gc
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from sessionkit.errors import SessionkitError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+T = TypeVar("T")
 Task: TypeAlias = "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]"
 
 
@@ -30,11 +33,19 @@ def _freeze(loaded: int) -> None:
     gc.freeze()
 
 
+def without_stack(items: Iterator[T]) -> Iterator[T]:
+    """The items; our own errors, which Spark prints whole, without our own stack."""
+    try:
+        yield from items
+    except SessionkitError as error:
+        raise error.with_traceback(None) from None
+
+
 def worker_task(task: Task) -> Task:
     """The task, as `mapInArrow` takes one, and what is to do once it is done."""
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from task(batches)
+        yield from without_stack(task(batches))
         settle()
 
     return run

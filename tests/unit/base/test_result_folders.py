@@ -58,6 +58,27 @@ def test_a_file_of_the_users_among_them_is_refused(tmp_path: Path, place: str) -
     assert tree(tmp_path) == before
 
 
+def test_results_of_another_owner_are_refused_with_its_name(tmp_path: Path) -> None:
+    """A folder that another query wrote was said to hold files that sessionkit did not write."""
+
+    def batch(owner: str) -> None:
+        place = {"manifest": f"batch=0/{MANIFEST}", "owner": owner, "wrote": f"the query of {owner}"}
+        with Results(tmp_path, ["batch=0"], **place) as made:  # type: ignore[arg-type]
+            made.write("batch=0/part", lambda path: path.write_text(owner, encoding="utf-8"))
+            made.place()
+
+    batch("a")
+    batch("a")
+    told = r"^another query wrote its results here; got .*/batch=0, by the query of a \(id a\); another folder, or the"
+    with pytest.raises(InvalidArgument, match=told):
+        batch("b")
+    assert tree(tmp_path) == {"batch=0/part": "a"}
+    assert sorted(os.listdir(tmp_path)) == ["batch=0"]
+    (tmp_path / "batch=0" / "mine.csv").write_text("mine", encoding="utf-8")
+    with pytest.raises(InvalidArgument, match="files that sessionkit did not write are in the way"):
+        batch("b")
+
+
 def test_a_result_that_was_changed_is_the_users(tmp_path: Path) -> None:
     write(tmp_path, "first")
     (tmp_path / "report.html").write_text("other", encoding="utf-8")
@@ -104,20 +125,6 @@ def test_a_manifest_that_is_none_lists_nothing(tmp_path: Path, text: str) -> Non
     with pytest.raises(InvalidArgument, match="in the way"):
         write(tmp_path, "second")
     assert tree(tmp_path) == results_of("first")
-
-
-def test_results_of_another_owner_are_refused(tmp_path: Path) -> None:
-    def batch(owner: str) -> None:
-        with Results(tmp_path, ["batch=0"], manifest=f"batch=0/{MANIFEST}", owner=owner) as made:
-            made.write("batch=0/part", lambda path: path.write_text(owner, encoding="utf-8"))
-            made.place()
-
-    batch("a")
-    batch("a")
-    with pytest.raises(InvalidArgument, match="batch=0/part"):
-        batch("b")
-    assert tree(tmp_path) == {"batch=0/part": "a"}
-    assert sorted(os.listdir(tmp_path)) == ["batch=0"]
 
 
 def test_what_came_meanwhile_is_refused_and_stays(tmp_path: Path) -> None:

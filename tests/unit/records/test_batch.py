@@ -191,13 +191,13 @@ def test_kafka_s_partitioner_places_the_keys() -> None:
             [0, 2, 1, 3],
             "offsets must increase within a partition; got partition 2, row 2: offset 1 after 2; give",
         ),
-        ("offset", [0, None, 1, None], "offset column 'offset' has missing values; got 2 (rows [1, 3])"),
+        ("offset", [0, None, 1, None], "offset column 'offset' has missing values; got 2 (rows 1, 3)"),
         ("offset", [0, 1, -5, 2], "offset column 'offset' has a negative number; got -5 in row 2; Kafka counts from 0"),
         ("offset", [0.0, 1.0, 2.0, 3.0], "offset column 'offset' must hold integers; got double; cast it"),
         ("offset", pa.array([0, 1, 2, 2**63], pa.uint64()), "offset column 'offset' has a number that is too large"),
         ("partition", [0, -1, 0, 0], "partition column 'partition' has a negative number; got -1 in row 1"),
         ("partition", ["a", "b", "c", "d"], "partition column 'partition' must hold integers; got string"),
-        ("partition", [0, None, 0, 0], "partition column 'partition' has missing values; got 1 (rows [1])"),
+        ("partition", [0, None, 0, 0], "partition column 'partition' has missing values; got 1 (rows 1)"),
     ],
 )
 def test_places_that_cannot_be(column: str, values: Any, telling: str) -> None:

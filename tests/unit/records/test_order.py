@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import InvalidArgument
+from sessionkit.errors import InvalidArgument, InvalidData
 
 START = 1_719_820_800
 REMARK = (
@@ -95,3 +95,14 @@ def test_with_offsets_the_remark_says_that_they_rule() -> None:
     frame = newest_first().assign(o=np.arange(200))
     told = "99% of the rows step back in time: is the newest row first? Offsets rise in the order of arrival."
     assert plan(offset="o").run(frame).remarks()[0] == told
+
+
+def test_a_bad_row_keeps_its_number_where_rows_are_sorted() -> None:
+    """With sort=True an error named the row's place after the sort, where the user's own row is another one."""
+    rows = pd.DataFrame({"user": ["a", "b", "c"], "at": [START, None, START], "offset": [2, 1, 0], "page": 0})
+    rows["at"] = pd.to_datetime(rows["at"], unit="s", utc=True)
+    rows = rows.iloc[[1, 0, 2]]
+    steps = sk.group_by_key("user", timestamp="at", offset="offset", sort=True)
+    sorted_plan = steps.windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="0s")).count()
+    with pytest.raises(InvalidData, match=r"has missing timestamps; got 1 \(row 0\); drop them"):
+        sorted_plan.run(rows)

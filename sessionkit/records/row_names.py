@@ -1,0 +1,60 @@
+"""What an error calls a row: its number, unless only a part of the records is at hand, or they were sorted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.errors import shorten
+from sessionkit.records.source import Source
+
+_NAME: ContextVar[Callable[[int], str]] = ContextVar("row_name", default="row {}".format)
+
+
+def row_name(row: int) -> str:
+    """What an error calls this row of the records at hand: "row 17", or "partition 2, offset 4403"."""
+    return _NAME.get()(row)
+
+
+def counted_rows(mask: npt.NDArray[np.bool_]) -> str:
+    """How many rows the mask has, and which: "2 (rows 3, 9)", or "2 (the first: partition 2, offset 4403)"."""
+    rows = np.flatnonzero(mask).tolist()
+    if rows and row_name(rows[0]) != f"row {rows[0]}":
+        return f"{len(rows):,} ({'the first: ' if len(rows) > 1 else ''}{row_name(rows[0])})"
+    return f"{len(rows):,} (rows {', '.join(map(str, rows[:3]))}{', …' if len(rows) > 3 else ''})"
+
+
+@contextmanager
+def rows_named(name: Callable[[int], str]) -> Iterator[None]:
+    """Has errors call a row what `name` says: whoever reads them does not know the number that it has here."""
+    token = _NAME.set(name)
+    try:
+        yield
+    finally:
+        _NAME.reset(token)
+
+
+@contextmanager
+def rows_moved(order: npt.NDArray[np.intp] | None) -> Iterator[None]:
+    """Has errors call each row what the row was called that was moved to its place; None moves nothing."""
+    before = _NAME.get()
+    with rows_named(before if order is None else lambda row: before(int(order[row]))):
+        yield
+
+
+@contextmanager
+def rows_by_place(table: pa.Table, source: Source, offset: str | None) -> Iterator[None]:
+    """Has errors call a row of the table by its partition and offset, or else by its key."""
+
+    def name(row: int) -> str:
+        if source.partition is not None and offset is not None:
+            return f"partition {table[source.partition][row]}, offset {table[offset][row]}"
+        return "a row of " + ", ".join(f"{key} {shorten(repr(table[key][row].as_py()))}" for key in source.keys)
+
+    with rows_named(name):
+        yield
