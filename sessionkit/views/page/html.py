@@ -97,12 +97,12 @@ class Page:
         }
 
     def _cut_words(self, code: int, dropped: str = "") -> str:
-        rows, windows = np.flatnonzero(self._trace.batch.key == code), self._run.plan.complete_windows
+        rows, noun = np.flatnonzero(self._trace.batch.key == code), self._run.plan.complete_windows.noun
         low, high = np.flatnonzero(np.isin(rows, self.sample.rows))[[0, -1]] + 1
-        lost = ", and a late record that it took in may be dropped here" if windows.holds == "sessions" else ""
+        lost = ", and a late record that it took in may be dropped here" * ("gap" in self._engine["lengths"])
         return (
             f"of the {len(rows):,} records of “{self._label(code)}”{dropped}, the page carries number {low:,} to "
-            f"{high:,} in order of arrival; a {windows.noun} that goes beyond these is cut there{lost}"
+            f"{high:,} in order of arrival; a {noun} that goes beyond these is cut there{lost}"
         )
 
     def _share(self) -> str:
