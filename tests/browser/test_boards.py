@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.lab import Server, Visit
+from tests.pictures.look import sending
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator
@@ -240,3 +241,13 @@ def test_the_words_of_the_player_are_beside_its_slider(visit: Visit, server: Ser
             box(visit.page.locator(".sessionkit-words:visible")),
         )
         assert 0 < words["y"] - slider["y"] < 200
+
+
+def test_no_picture_in_a_notebook_offers_to_send_itself_away(visit: Visit, server: Server) -> None:
+    """A board, a figure that is the value of a cell, one that is shown, and a result that shows itself as one."""
+    run = "run = waves.run(flights)\nrun.plane()"
+    name = server.write("figures.ipynb", FLIGHTS, "sk.tune(waves, flights)", run, "run.lanes().show()", "run.latency()")
+    visit.open_lab(name)
+    visit.wait_drawn()
+    visit.page.wait_for_function("() => document.querySelectorAll('.modebar').length >= 4")
+    assert sending(visit.page) == []

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.browser.lab import PACKAGE, PATIENCE_MS, free_port, wait_for_server
+from tests.pictures.look import sending
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -147,6 +148,10 @@ def test_the_player_and_the_store(page: Page) -> None:
     field.fill("nobody")
     field.press("Enter")
     store.locator(".sessionkit-words p", has_text="No session").wait_for()
+
+
+def test_no_picture_offers_to_send_itself_away(page: Page) -> None:
+    assert sending(page) == []
 
 
 def test_it_follows_the_theme(page: Page) -> None:

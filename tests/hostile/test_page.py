@@ -37,13 +37,15 @@ def run(keys: list[str], name: str) -> sk.Run:
     return made
 
 
+@pytest.mark.parametrize("most", [100_000, 3], ids=["all of it", "a part"])
 @pytest.mark.parametrize("payload", PAYLOADS, ids=range(len(PAYLOADS)))
-def test_a_text_adds_no_part_to_the_page(payload: str, tmp_path: Path) -> None:
-    """As key, as column, as result and as title."""
+def test_a_text_adds_no_part_to_the_page(payload: str, most: int, tmp_path: Path) -> None:
+    """As key, as column, as result and as title; as the key that is cut, and as one that is left out."""
     text = payload[:200]
-    place = run([text], text or "x").write_html(tmp_path / "page.html", title=payload)
+    keys = [text, f"{text}!"]
+    place = run(keys, text or "x").write_html(tmp_path / "page.html", title=payload, most_records=most)
     theirs = Parts(place.read_text(encoding="utf-8"))
-    clean = run(["ada"], "who").write_html(tmp_path / "clean.html", title="clicks")
+    clean = run(["ada", "bob"], "who").write_html(tmp_path / "clean.html", title="clicks", most_records=most)
     ours = Parts(clean.read_text(encoding="utf-8"))
     assert (theirs.elements, theirs.ends, theirs.other) == (ours.elements, ours.ends, ours.other)
     words = "".join(theirs.words)

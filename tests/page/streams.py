@@ -93,3 +93,23 @@ def _times(rng: np.random.Generator, size: int, reach: int) -> np.ndarray:
         times = np.cumsum(rng.integers(0, reach + 2, size)) + np.where(np.arange(size) > size // 2, 10**8, 0)
     found: np.ndarray = np.maximum(times, 0).astype(np.int64)
     return found
+
+
+def one_huge_key(windows: Any, *, count: int = 20_000, pauses: bool = True) -> sk.Run:
+    """40 keys with some records each, and a key with nearly all: a beat each second, 87 of them dropped far inside.
+
+    Args:
+        pauses: the beats have pauses of an hour, so that its windows are not one.
+    """
+    rng = np.random.default_rng(7)
+    beats = np.arange(count) * 1_000 + (np.arange(count) // 500 * 3_600_000 if pauses else 0)
+    at = beats.copy()
+    at[count // 2 + 40 * np.arange(87)] -= 5_000_000  # in the second half, and much too late
+    at[count // 2 + 40 * np.arange(9) + 7] -= 20_000  # late, but kept
+    others = np.sort(rng.integers(0, int(beats[-1]), 1_125))
+    key = np.append(np.full(count, "the huge one"), [f"key {number:02}" for number in rng.integers(0, 40, len(others))])
+    order = np.argsort(np.append(beats, others), kind="stable")
+    table = pa.table({"who": key[order], "at": pa.array(np.append(at, others)[order] + 10**12), "n": order % 7})
+    plan = sk.group_by_key("who", timestamp="at", unit="ms").windowed_by(windows)
+    run: sk.Run = plan.aggregate(count=sk.count(), total=sk.sum("n")).run(table)
+    return run

@@ -15,7 +15,7 @@ from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.page.sample import sample
 from tests.interpreted import fewer
 from tests.page.engine import as_asked, decided, engine
-from tests.page.streams import PARTITIONS, drawn
+from tests.page.streams import PARTITIONS, drawn, one_huge_key
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
@@ -114,3 +114,39 @@ def test_the_engine_decides_as_the_kernel(tab: Page, kind: str, capsys: pytest.C
     assert late > 10 * RUNS
     with capsys.disabled():
         print(f"\npage = kernel, {kind}: {RUNS * PARTITIONS:,} streams, {late:,} late records")
+
+
+WINDOWS: dict[str, Any] = {
+    "session": sk.SessionWindows(inactivity_gap="2m", grace="1m"),
+    "tumbling": sk.TimeWindows(size="10m", grace="1m"),
+    "hopping": sk.TimeWindows(size="10m", advance="2m", grace="1m"),
+}
+
+
+@pytest.mark.parametrize("pauses", [True, False])
+@pytest.mark.parametrize("kind", WINDOWS)
+def test_a_stretch_of_a_key_is_decided_as_the_kernel_decides_these_records_alone(
+    tab: Page, kind: str, pauses: bool
+) -> None:
+    """Its records and no others, each at the stream time of all: a key that is not on the page plays the clock."""
+    run = one_huge_key(WINDOWS[kind], pauses=pauses)
+    trace = run.trace
+    chosen = sample(trace, None, 5_000, "the huge one", reach_ms=WINDOWS[kind].reach_ms)
+    assert len(chosen.rows) == 5_000 and chosen.cut is not None
+    (found,) = decided(tab, [as_asked(run, chosen=chosen)])
+    keys = np.array(trace.keys.to_pylist())[trace.batch.key[chosen.rows]]
+    clock = np.append(trace.stream_time_ms[chosen.rows], trace.last_stream_time_ms)
+    who = np.append(np.column_stack([np.full(len(keys), "clock"), keys]).ravel(), "clock")
+    at = np.append(np.column_stack([clock[:-1], trace.batch.timestamp_ms[chosen.rows]]).ravel(), clock[-1])
+    alone = run.plan.run({"who": who.tolist(), "at": at.tolist(), "n": [0] * len(at)})
+    same(found["decision"], alone.trace.decision[1::2], "decisions")
+    lost = int((alone.trace.decision[1::2] == 10).sum())
+    columns = alone.trace.window_columns
+    ours = columns.are_results(False) & (columns.key != alone.trace.keys.to_pylist().index("clock"))
+    assert found["counts"]["windows"] == int(ours.sum())
+    assert found["counts"]["closed"] == int((alone.trace.closed_by[ours] >= 0).sum())
+    assert found["counts"]["dropped"] == lost > 0
+    if pauses:  # the stretch begins where nothing of before is touched again: it is as in the whole run
+        same(found["decision"], trace.decision[chosen.rows], "decisions of the whole run")
+    if pauses or kind != "session":  # whether a window of fixed length takes a record does not hang on other records
+        assert lost == int((trace.decision == 10).sum()) == 87

@@ -16,7 +16,7 @@ import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, WriteFailed
 from sessionkit.views.page.sample import sample
 from sessionkit.widgets.tuner import LADDER_MS
-from tests.page.streams import drawn
+from tests.page.streams import drawn, one_huge_key
 from tests.pictures.shapes import SHAPES
 
 if TYPE_CHECKING:
@@ -116,15 +116,49 @@ def test_a_sample_is_of_whole_keys_at_the_stream_time_of_all(tmp_path: Path) -> 
     for code in chosen.keys.tolist():
         assert (carried_keys == code).sum() == (everything == code).sum()
     part = f"{len(chosen.keys):,} of {len(run.trace.keys)} keys"
-    said = f"{part}, drawn at random but for the key with most to see: {len(chosen.rows):,} of"
-    assert said in text
+    said = f"It shows {part} and {len(chosen.rows):,} of {run.trace.record_count:,} records: the key with most to see"
+    assert f'<p class="partly"><b>This page carries only a part of the run.</b> {said}, and as many others' in text
     assert carried(text)["told"]["lastStream"] == run.trace.last_stream_time_ms.tolist()
     one = run.write_html(tmp_path / "one.html", keys=[run.most_eventful_key()]).read_text(encoding="utf-8")
-    assert carried(one)["keys"] == [run.most_eventful_key()] and f"1 of {len(run.trace.keys)} keys: " in one
+    assert carried(one)["keys"] == [run.most_eventful_key()] and f"1 of {len(run.trace.keys)} keys and " in one
+    assert 'class="partly"' not in one and "Left out" not in one  # it is what was asked for; nobody else is named
     with pytest.raises(InvalidArgument, match="too many for a page"):
         run.write_html(tmp_path / "one.html", keys=[run.most_eventful_key()], most_records=1)
-    with pytest.raises(InvalidArgument, match="no key has so few records"):
-        SHAPES["one key"]().plan.run(SHAPES["one key"]().table).write_html(tmp_path / "one.html", most_records=99_999)
+
+
+def test_a_page_carries_the_key_with_most_to_see_however_large_it_is_and_says_so_in_red(tmp_path: Path) -> None:
+    run = one_huge_key(sk.SessionWindows(inactivity_gap="2m", grace="1m"))
+    text = run.write_html(tmp_path / "page.html", most_records=4_000).read_text(encoding="utf-8")
+    found = carried(text)
+    assert "the huge one" in found["keys"] and len(found["keys"]) == 41
+    (red,) = re.findall('<p class="partly">(.*?)</p>', text)
+    assert "It shows 41 of 41 keys and 4,000 of 21,125 records" in red and "Left out" not in red
+    (low, high), words = re.findall(r"number ([\d,]+) to ([\d,]+)", red)[0], found["cut"]["words"]
+    assert int(high.replace(",", "")) - int(low.replace(",", "")) + 1 == 4_000 - 1_125
+    assert "Of the 20,000 records of “the huge one”, of which the whole run dropped 87, the page carries" in red
+    assert (
+        f"number {low} to {high} in order of arrival; a session that goes beyond these is cut there, and a late record"
+        in words
+    )
+    metrics = run.metrics()
+    assert found["whole"]["dropped"] == 87 and found["whole"]["windows"] == metrics["windows"]
+    few = run.write_html(tmp_path / "few.html", most_records=200).read_text(encoding="utf-8")
+    (red,) = re.findall('<p class="partly">(.*?)</p>', few)
+    assert "the huge one" in carried(few)["keys"]
+    left, at = [key for key in run.trace.keys.to_pylist() if key not in carried(few)["keys"]], "records, 0 dropped"
+    sizes = sorted(
+        (int((run.trace.batch.key == run.trace.keys.index(key).as_py()).sum()) for key in left), reverse=True
+    )
+    assert [int(each) for each in re.findall(rf"“key \d\d” \((\d+) {at}\)", red)] == sizes[:3]
+    assert f"{len(left) - 3} more keys ({sum(sizes[3:]):,} {at})" in red
+    hidden = run.write_html(tmp_path / "hidden.html", most_records=200, hide_keys=True).read_text(encoding="utf-8")
+    assert f"Left out: a key ({sizes[0]} {at}), a key" in hidden
+    assert not [key for key in run.trace.keys.to_pylist() if key in hidden]
+    one = run.write_html(tmp_path / "one.html", most_records=1).read_text(encoding="utf-8")
+    assert carried(one)["keys"] == ["the huge one"] and "(20,000 records" not in one
+    nobody = {"who": pa.array([None] * 5, pa.string()), "at": range(5), "n": range(5)}
+    none = run.plan.run(pa.table(nobody)).write_html(tmp_path / "none.html", most_records=3).read_text(encoding="utf-8")
+    assert "It shows" not in none and "Left out: 5 records without a key." in none
 
 
 def test_the_page_says_what_it_carries_and_what_it_leaves_out(flights: sk.Run, tmp_path: Path) -> None:
@@ -240,6 +274,31 @@ def test_hopping_windows_have_a_slider_for_the_advance(flights: sk.Run, opened: 
     tab.locator(".slider input[type=text]").nth(1).press("Enter")
     painted(tab)
     assert "advance must be more than 0 and at most the size" in tab.locator(".refused").inner_text()
+
+
+@pytest.mark.browser
+def test_beside_the_numbers_of_a_part_stand_those_of_the_whole_run(opened: Any) -> None:
+    for windows in (
+        sk.SessionWindows(inactivity_gap="2m", grace="1m"),
+        sk.TimeWindows(size="10m", advance="2m", grace="1m"),
+    ):
+        run = one_huge_key(windows)
+        whole, part = opened(run), opened(run, most_records=300)
+        assert whole.locator(".whole").count() == 0 and whole.locator(".partly").count() == 0
+        counts = {name: count for name, count in shown(whole).items() if name != "until final"}
+        told = part.locator(".count:has(.whole)")
+        names = told.locator("span").all_inner_texts()
+        assert dict(zip(names, told.locator(".whole").all_inner_texts(), strict=True)) == {
+            name: f"{count} in the whole run" for name, count in counts.items()
+        }
+        assert shown(part) != shown(whole)
+        red, tiles = part.locator(".partly"), part.locator(".counts")
+        assert red.evaluate("e => getComputedStyle(e).color") == "rgb(179, 38, 30)"
+        assert red.bounding_box()["y"] < tiles.bounding_box()["y"]
+        assert "the page carries number" in part.locator(".one .words").inner_text()
+        part.locator("#sk-grace").press("End")
+        painted(part)
+        assert part.locator(".whole").first.inner_text().endswith("in the whole run as it was run")
 
 
 @pytest.mark.browser

@@ -26,6 +26,9 @@ DRAW = """async ([figure, width]) => {
   await Plotly.newPlot(room, figure.data, figure.layout, {displayModeBar: false});
 }"""
 
+TITLES = "buttons => buttons.map((button) => button.dataset.title ?? '')"
+SENDING = ("share", "cloud", "upload", "studio", "server", "edit chart")
+
 
 @cache
 def figure_of(chart: str, shape: str, theme: str) -> dict[str, Any]:
@@ -50,6 +53,13 @@ def faults(page: Page) -> list[str]:
     """What is wrong with the figure that is drawn."""
     found: list[str] = page.evaluate(FAULTS)
     return found
+
+
+def sending(page: Page) -> list[str]:
+    """The buttons that send a picture elsewhere, of all pictures on a page that have buttons."""
+    titles: list[str] = page.locator(".modebar-btn").evaluate_all(TITLES)
+    assert "Zoom" in titles, titles
+    return [title for title in titles if any(word in title.lower() for word in SENDING)]
 
 
 def main(charts: list[str]) -> None:

@@ -92,7 +92,9 @@ function makePicture(name, model, send, onDrawn) {
         displayModeBar: picture.zoom ? "hover" : false,
         scrollZoom: picture.zoom === "wheel",
         doubleClick: picture.zoom ? "reset" : false,
-        modeBarButtonsToRemove: ["toImage", "select2d", "lasso2d"],
+        modeBarButtonsToRemove: ["toImage", "select2d", "lasso2d", "sendChartToCloud"],
+        showSendToCloud: false, // nothing leaves the notebook
+        plotlyServerURL: "",
       };
       await Plotly.react(place, figure.data, layout, config);
       bringStyles(place);

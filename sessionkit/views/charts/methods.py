@@ -145,8 +145,9 @@ class Pictures:
         Args:
             path: the file.
             keys: only the records of these keys.
-            most_records: of more, only as many keys are taken as have at most so many records together. A key comes
-                with all its records, each at the stream time that all records of the run had made.
+            most_records: of more, the page takes the key with most to see (a stretch of it, if it alone has more) and
+                other keys, drawn at random, that have at most so many records together. It says in red what it leaves
+                out, with the largest keys by name. Each record keeps the stream time of the whole run.
             hide_keys: numbers the keys, "key 1", instead of naming them.
             title: of the page; without it, the key columns and the windows.
         Returns:
@@ -155,7 +156,7 @@ class Pictures:
             NotBuilt: the page cannot recompute this run: sliding windows, windows without a grace, rules="kafka", or
                 windows that a store held before.
             InvalidData: times from 2**53 ms on, which are no exact numbers in JavaScript.
-            InvalidArgument: no key has at most `most_records` records, or those of `keys` are more.
+            InvalidArgument: the records of `keys` are more than `most_records`.
             UnknownRecord: the run holds no such key.
             WriteFailed: the folder is not there, or cannot be written to.
             NotKept: the run was started with `trace=False`.

@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from sessionkit.base.assets import policy, read_asset
+from sessionkit.base.decisions import LATE
 from sessionkit.base.moments import wall_clock
 from sessionkit.base.text import escape_html, inert_json, key_name, plural
 from sessionkit.errors import shorten
@@ -23,6 +26,9 @@ SCRIPTS = (
     *("elements", "controls", "lanes", "plane", "page"),
 )
 TITLE_LENGTH = 120
+MOST_NAMED = 3  # of the keys that are left out
+MOST_TO_SEE = ": the key with most to see, and as many others, drawn at random, as there is room for"
+AT_THEIR_TIME = "Each record keeps the stream time at which it arrived among all of them."
 _AHEAD_MS = 2 * 366 * 86_400_000  # of what a clock shows behind the newest record
 LAST_CLOCK_MS = 253_402_128_000_000  # two days before the year 10000
 
@@ -45,7 +51,8 @@ class Page:
         trace: Trace = run.trace
         eventful = run.most_eventful_key() if len(trace.keys) else None
         self._run, self._trace, self._hidden = run, trace, hide_keys
-        self.sample: Sample = sample(trace, keys, most_records, eventful, by_name=not hide_keys)
+        reach_ms = windows.reach_ms
+        self.sample: Sample = sample(trace, keys, most_records, eventful, by_name=not hide_keys, reach_ms=reach_ms)
         self._places = {code: place for place, code in enumerate(self.sample.keys.tolist())}
         self._eventful = -1 if eventful is None else key_code(trace, eventful)
         self._engine = engine_data(run, trace, windows, self.sample)
@@ -55,26 +62,78 @@ class Page:
         """The place of the pictures with all that they are made of; `style()` and `script()` bring it to life."""
         nothing = "The sliders and pictures need JavaScript. It comes with this page; the page loads nothing."
         return (
-            f'<div class="what-if"><noscript><p>{nothing}</p></noscript></div>'
+            f'<div class="what-if">{self._partly()}<noscript><p>{nothing}</p></noscript></div>'
             f'<script type="application/json" data-what-if>{inert_json(self._data())}</script>'
         )
 
     def _data(self) -> dict[str, Any]:
-        names = self._trace.keys
-        labels = [
-            f"key {number}" if self._hidden else key_name(names[code].as_py())
-            for number, code in enumerate(self.sample.keys.tolist(), 1)
-        ]
+        cut = self.sample.cut
         return {
             **self._engine,
             "results": [[shorten(name), *rest] for name, *rest in self._engine["results"]],
             "leftOut": [shorten(name) for name in self._engine["leftOut"]],
-            "keys": labels,
+            "keys": [self._label(code) for code in self._places],
+            "whole": None if self.sample.is_whole else self._whole_counts(),
+            "cut": None if cut is None else {"key": self._places[cut], "words": self._cut_words(cut)},
             "firstKey": self._places.get(self._eventful),
             "zone": zone_named(self._trace),
             "clock": clock_data(self._trace.batch.timezone, int(self._trace.last_stream_time_ms.max(initial=0))),
             "palettes": {theme: _colours(theme) for theme in PALETTES},
         }
+
+    def _label(self, code: int) -> str:
+        return key_name(self._trace.keys[code].as_py()) if not self._hidden else f"key {self._places.get(code, 0) + 1}"
+
+    def _whole_counts(self) -> dict[str, int]:
+        """The numbers of the run, as the page counts those of what it carries."""
+        trace, metrics = self._trace, self._run.metrics()
+        dropped, late = trace.decision == LATE, trace.late_for_some
+        return {
+            "windows": metrics["windows"],
+            "merges": metrics.get("windows-merged", 0),
+            "dropped": int(dropped.sum()),
+            "partly": int((late & ~dropped).sum()),
+            "kept": int((trace.late_but_kept & ~late).sum()),
+        }
+
+    def _cut_words(self, code: int, dropped: str = "") -> str:
+        rows, noun = np.flatnonzero(self._trace.batch.key == code), self._run.plan.complete_windows.noun
+        low, high = np.flatnonzero(np.isin(rows, self.sample.rows))[[0, -1]] + 1
+        lost = ", and a late record that it took in may be dropped here" * ("gap" in self._engine["lengths"])
+        return (
+            f"of the {len(rows):,} records of “{self._label(code)}”{dropped}, the page carries number {low:,} to "
+            f"{high:,} in order of arrival; a {noun} that goes beyond these is cut there{lost}"
+        )
+
+    def _share(self) -> str:
+        keys, records = plural(self.sample.all_keys, "key"), plural(self.sample.all_records, "record")
+        return f"{len(self.sample.keys):,} of {keys} and {len(self.sample.rows):,} of {records}"
+
+    def _partly(self) -> str:
+        """What is not in the page although nobody asked to leave it out, in red, with the largest keys by name."""
+        some, key = self.sample, self._trace.batch.key
+        if some.is_whole or some.was_asked:
+            return ""
+        masks = (self._trace.is_record & (key >= 0), self._trace.decision == LATE)
+        records, drops = (np.bincount(key[mask], minlength=some.all_keys) for mask in masks)
+
+        def weight(codes: list[int]) -> str:
+            return f"({plural(int(records[codes].sum()), 'record')}, {drops[codes].sum():,} dropped)"
+
+        left = [code for code in np.argsort(-records, kind="stable").tolist() if code not in self._places]
+        named = "a key" if self._hidden else "“{}”"
+        parts = [f"{named.format(self._label(code))} {weight([code])}" for code in left[:MOST_NAMED]]
+        if rest := left[MOST_NAMED:]:
+            parts.append(f"{plural(len(rest), 'more key')} {weight(rest)}")
+        if keyless := some.all_records - int(records.sum()):
+            parts.append(f"{plural(keyless, 'record')} without a key")
+        said = [f"It shows {self._share()}{MOST_TO_SEE * bool(left)}. {AT_THEIR_TIME}"] if self._places else []
+        if some.cut is not None:
+            words = self._cut_words(some.cut, f", of which the whole run dropped {drops[some.cut]:,}")
+            said.append(f"O{words[1:]}.")
+        said += [f"Left out: {', '.join(parts)}."] if parts else []
+        text = escape_html(" ".join(said))
+        return f'<p class="partly"><b>This page carries only a part of the run.</b> {text}</p>'
 
     def carries(self) -> str:
         """What is in the page, in a sentence, as who passes it on should know."""
@@ -84,18 +143,10 @@ class Page:
         return said + (": the keys are only numbered." if self._hidden else ".")
 
     def left_out(self) -> list[str]:
-        """What the page does not have, in sentences."""
+        """What was not asked for and what the page cannot compute, in sentences."""
         some, said = self.sample, []
-        if not some.is_whole:
-            part = f"{len(some.keys):,} of {plural(some.all_keys, 'key')}"
-            records = f"{len(some.rows):,} of {plural(some.all_records, 'record')}"
-            drawn = "" if some.was_asked else ", drawn at random"
-            if drawn and self._places.get(self._eventful) is not None:
-                drawn += " but for the key with most to see"
-            said.append(
-                f"All numbers and pictures are of {part}{drawn}: {records}. "
-                "Each keeps the stream time at which it arrived among all of them."
-            )
+        if some.was_asked and not some.is_whole:
+            said.append(f"All numbers and pictures are of {self._share()}. {AT_THEIR_TIME}")
         names = [shorten(name) for name in self._engine["leftOut"]]
         if names:
             left = ", ".join(names)

@@ -1,4 +1,4 @@
-"""Which records a page carries: all of a run's, or those of whole keys; and which runs no page can recompute."""
+"""Which records a page carries: all of a run's, or those of some keys; and which runs no page can recompute."""
 
 from __future__ import annotations
 
@@ -21,13 +21,17 @@ SEED = 20  # of the keys that are drawn where not all fit
 
 
 class Sample(NamedTuple):
-    """Records of whole keys, as rows of the trace in order of arrival, with how many there are in all."""
+    """Records of whole keys and of a stretch of one, as rows of the trace in order of arrival, and how many there are.
+
+    `cut` is the code of the key of which there is only a stretch, if there is one.
+    """
 
     rows: npt.NDArray[np.intp]
     keys: npt.NDArray[np.intp]  # codes, in the order of the keys
     all_keys: int
     all_records: int
     was_asked: bool  # for these keys
+    cut: int | None = None
 
     @property
     def is_whole(self) -> bool:
@@ -42,15 +46,18 @@ def sample(
     most_eventful: object = None,
     *,
     by_name: bool = True,
+    reach_ms: int = 0,
 ) -> Sample:
     """All records, or those of `keys`, or of as many keys drawn at random as have at most `most_records`.
 
-    A page that needs a choice has the key with most to see; the others are drawn, so that shares stay about right.
+    A page that needs a choice has the key with most to see, or a stretch of it if it alone is too large; the others
+    are drawn, so that shares stay about right.
 
     Args:
         by_name: the keys are in the order of their names; else in that of the data, which does not tell of them.
+        reach_ms: records of a key that are further apart have no window in common.
     Raises:
-        InvalidArgument: less than one record, or no key fits.
+        InvalidArgument: less than one record, or those of `keys` are more than `most_records`.
         UnknownRecord: the run holds no such key.
     """
     if most_records < 1:
@@ -68,12 +75,17 @@ def sample(
     if trace.record_count <= most_records:
         rows = np.flatnonzero(trace.is_record)
         return Sample(rows, ordered(np.arange(count)), count, len(rows), was_asked=False)
-    drawn = _drawn(np.bincount(key[key >= 0], minlength=count), key_code(trace, most_eventful), most_records)
-    if not len(drawn):
-        fewest = int(np.bincount(key[key >= 0], minlength=count).min())
-        want = f"most_records={fewest} or more: a page carries all records of a key"
-        raise InvalidArgument(problem("no key has so few records", f"most_records={most_records}", want))
-    return Sample(_of_keys(key, drawn, count), ordered(drawn), count, trace.record_count, was_asked=False)
+    if not count:
+        return Sample(np.array([], np.intp), np.array([], np.intp), 0, trace.record_count, was_asked=False)
+    records, first = np.bincount(key[key >= 0], minlength=count), key_code(trace, most_eventful)
+    if records[first] <= most_records:
+        drawn = _drawn(records, [first], most_records)
+        return Sample(_of_keys(key, drawn, count), ordered(drawn), count, trace.record_count, was_asked=False)
+    drawn = _drawn(np.where(np.arange(count) == first, most_records, records), [], most_records // 2)
+    own = np.flatnonzero(key == first)
+    stretch = own[_stretch(trace, own, most_records - int(records[drawn].sum()), reach_ms)]
+    rows = np.sort(np.append(_of_keys(key, drawn, count), stretch))
+    return Sample(rows, ordered(np.append(drawn, first)), count, trace.record_count, was_asked=False, cut=first)
 
 
 def _by_name(trace: Trace, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
@@ -87,16 +99,33 @@ def _of_keys(key: npt.NDArray[np.int32], chosen: npt.NDArray[np.intp], count: in
     return np.flatnonzero(is_chosen[key])
 
 
-def _drawn(records: npt.NDArray[np.int64], first: int, most: int) -> npt.NDArray[np.intp]:
-    """Keys with at most so many records together: `first` if it fits, then others at random, each that still fits."""
+def _drawn(records: npt.NDArray[np.int64], chosen: list[int], most: int) -> npt.NDArray[np.intp]:
+    """Keys with at most so many records together: those chosen, then others at random, each that still fits."""
     others = np.random.default_rng(SEED).permutation(len(records))
-    order = np.append(first, others[others != first])
+    order = np.append(chosen, others[~np.isin(others, chosen)]).astype(np.intp)
     kept, room = [], most
     for code in order.tolist():
         if records[code] <= room:
             kept.append(code)
             room -= int(records[code])
     return np.sort(np.array(kept, np.intp))
+
+
+def _stretch(trace: Trace, own: npt.NDArray[np.intp], size: int, reach_ms: int) -> slice:
+    """Where the `size` records of a key with most to see lie among its records.
+
+    They begin where no window of an earlier record is touched again, so that each is decided as in the whole run; if
+    that costs more than half of what there is to see, they begin within a window.
+    """
+    worth = np.append(0, np.cumsum(trace.worth_seeing[own]))
+    seen = worth[size:] - worth[:-size]
+    kept, times = trace.accepted[own], trace.batch.timestamp_ms[own]
+    newest = np.maximum.accumulate(np.where(kept, times, -MOST_EXACT))
+    oldest = np.minimum.accumulate(np.where(kept, times, MOST_EXACT)[::-1])[::-1]
+    fresh = np.append(0, 1 + np.flatnonzero(oldest[1 : len(seen)] - newest[: len(seen) - 1] > reach_ms))
+    best, clean = np.flatnonzero(seen == seen.max()), int(fresh[np.argmax(seen[fresh])])
+    first = clean if 2 * seen[clean] >= seen.max() else int(best[len(best) // 2])
+    return slice(first, first + size)
 
 
 def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:

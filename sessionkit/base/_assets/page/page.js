@@ -57,7 +57,7 @@ class WhatIf {
     settings.append(make("div", { class: "sliders" }, ...Object.values(this.sliders).map((slider) => slider.element)));
     settings.append(make("div", { class: "come" }, this.counts, make("p", { class: "code" }, this.code, this.reset)), this.refused);
     this.why = make("p", { class: "why", role: "status", "aria-live": "polite", text: `Click a record, a cross or a ${this.noun}, or go there with the arrow keys: why it is so is told here.` });
-    this.root.replaceChildren(settings, this.buildLanes(), this.buildPlane(), this.why); // what is told stays in view, below
+    this.root.replaceChildren(...this.root.querySelectorAll(".partly"), settings, this.buildLanes(), this.buildPlane(), this.why); // what is told stays in view, below
     new ResizeObserver(() => this.root.clientWidth !== this.width && this.redraw()).observe(this.root);
     window.addEventListener("resize", () => this.redraw());
     window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.redraw());
@@ -91,7 +91,7 @@ class WhatIf {
       ),
     );
     this.lanes = new LanesView({
-      keyName: (key) => this.data.keys[key],
+      keyName: (key) => this.data.keys[key] + (key === this.data.cut?.key ? " (a part)" : ""),
       words: (thing) => this.wordsFor(thing),
       select: (slot, thing) => this.select(slot, thing),
       colours: (isForPrint) => this.data.palettes[!isForPrint && window.matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"],
@@ -221,15 +221,19 @@ class WhatIf {
     const now = countsOf(this.records, this.done);
     const share = now.usable ? `${percent(now.dropped / now.usable)} of the records` : "no records";
     const end = noun === "session" ? "its last record" : "its end";
-    const tile = (value, name, words, change = 0, kind = "") => {
+    const { whole } = this.data; // the counts of the run, where the page carries only a part of it
+    this.reset.disabled = Object.keys(this.sliders).every((name) => this.lengths[name] === this.asRun[name]);
+    const tile = (value, name, words, counted, kind = "") => {
+      const change = counted ? now[counted] - before[counted] : 0;
       const more = change ? `${change > 0 ? "+" : "−"}${number(Math.abs(change))} ` : "";
-      return make("div", { class: `count ${kind}` }, make("b", { text: value }), make("span", { text: name }), make("small", { text: words }), make("small", { class: "change", text: more && `${more}against the plan` }));
+      const all = whole && counted ? [make("small", { class: "whole", text: `${number(whole[counted])} in the whole run${this.reset.disabled ? "" : " as it was run"}` })] : [];
+      return make("div", { class: `count ${kind}` }, make("b", { text: value }), make("span", { text: name }), make("small", { text: words }), ...all, make("small", { class: "change", text: more && `${more}against the plan` }));
     };
-    const tiles = [tile(number(now.windows), `${noun}s`, `${number(now.closed)} final, ${number(now.open)} open`, now.windows - before.windows)];
-    if (noun === "session") tiles.push(tile(number(now.merges), "merges", "times a record joined two", now.merges - before.merges));
-    tiles.push(tile(number(now.dropped), "dropped", share, now.dropped - before.dropped, now.dropped ? "bad" : ""));
-    if (now.partly || before.partly) tiles.push(tile(number(now.partly), "partly late", "too late for some of their windows", now.partly - before.partly));
-    tiles.push(tile(number(now.kept), "late but kept", `their ${noun} was still open`, now.kept - before.kept));
+    const tiles = [tile(number(now.windows), `${noun}s`, `${number(now.closed)} final, ${number(now.open)} open`, "windows")];
+    if (noun === "session") tiles.push(tile(number(now.merges), "merges", "times a record joined two", "merges"));
+    tiles.push(tile(number(now.dropped), "dropped", share, "dropped", now.dropped || whole?.dropped ? "bad" : ""));
+    if (now.partly || before.partly || whole?.partly) tiles.push(tile(number(now.partly), "partly late", "too late for some of their windows", "partly"));
+    tiles.push(tile(number(now.kept), "late but kept", `their ${noun} was still open`, "kept"));
     const change = this.done.lag - closeLag(this.asRun);
     const wait = tile(showDuration(this.done.lag), "until final", `after ${end}, in stream time`);
     wait.lastChild.textContent = change ? `${change > 0 ? "+" : "−"}${showDuration(Math.abs(change))} against the plan` : "";
@@ -237,7 +241,6 @@ class WhatIf {
     const names = { gap: "inactivity_gap" };
     const code = Object.keys(this.sliders).filter((name) => name !== "advance" || !this.tumbles).map((name) => `${names[name] ?? name}="${durationCode(this.lengths[name])}"`);
     this.code.textContent = `plan.with_windows(${code.join(", ")})`;
-    this.reset.disabled = Object.keys(this.sliders).every((name) => this.lengths[name] === this.asRun[name]);
   }
 
   drawLanes() {
@@ -276,6 +279,7 @@ class WhatIf {
     const isPart = rows.length < history.ofPartition.length;
     const said = ["read upwards: each row is one arriving record; sideways is when it happened"];
     if (isPart && rows.length) said.push(`shown: offsets ${number(records.offset[rows[0]])} to ${number(records.offset[rows.at(-1)])}, without records of other keys that moved little or nothing`);
+    if (key === this.data.cut?.key) said.push(this.data.cut.words);
     this.planeWords.textContent = said.join(" · ");
     this.earlier.disabled = !isPart || rows[0] <= history.ofPartition[0];
     this.later.disabled = !isPart || rows.at(-1) >= history.ofPartition.at(-1);

@@ -262,6 +262,7 @@ def dressed(colours: Palette, frame: Frame, heading: Heading, legend: Legend) ->
             "font": {"size": HEADING_SIZE, "color": colours.ink},
         },
         "margin": {"l": frame.left, "r": frame.right, "t": frame.top, "b": frame.bottom, "autoexpand": False},
+        "modebar": {"remove": ["sendChartToCloud"]},  # it uploads the picture, with keys and times
         "hovermode": "closest",
         "hoverlabel": {
             "bgcolor": colours.background,

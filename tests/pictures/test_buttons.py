@@ -1,0 +1,81 @@
+"""The buttons of every picture, as a browser draws them: none sends the picture, with its keys and times, elsewhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import plotly.graph_objects as go
+import plotly.io as pio
+import pytest
+
+import sessionkit as sk
+from tests.pictures.charts import CHARTS, drawn
+from tests.pictures.look import figure_of, opened, sending
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+pytestmark = pytest.mark.browser
+
+DRAW = "figure => Plotly.newPlot(document.body, figure.data, figure.layout, {...figure.config, displayModeBar: true})"
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser) -> Iterator[Page]:
+    page = opened(browser)
+    yield page
+    page.close()
+
+
+def sending_of(page: Page, figure: dict[str, Any]) -> list[str]:
+    page.evaluate(DRAW, figure)
+    return sending(page)
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_no_picture_offers_to_send_itself_away(page: Page, chart: str) -> None:
+    assert sending_of(page, figure_of(chart, "change of clocks", "light")) == []
+
+
+def test_no_picture_of_a_board_offers_it_either(page: Page) -> None:
+    shape, run = drawn("change of clocks").shape, drawn("change of clocks").run
+    with sk.open_store("memory", "clicks") as store:
+        shape.plan.run(shape.table, store=store)
+        boards = [sk.tune(shape.plan, shape.table), sk.play(run, run.most_eventful_key()), sk.browse(store)]
+        for board in boards:
+            assert sending_of(page, json.loads(board.figure().to_json())) == []
+            for picture in board.figures.values():
+                assert sending_of(page, json.loads(picture["figure"])) == []
+
+
+@pytest.mark.parametrize("renderer", ["write_html", "plotly_mimetype", "notebook", "iframe"])
+def test_however_a_figure_is_shown(
+    page: Page, browser: Browser, renderer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `show` and a notebook's renderers show it, and as a page of its own."""
+    figure = drawn("change of clocks").run.plane()
+    if renderer == "plotly_mimetype":
+        (shown,) = pio.renderers[renderer].to_mimebundle(figure.to_dict()).values()
+        assert sending_of(page, json.loads(json.dumps(shown))) == []
+        return
+    monkeypatch.chdir(tmp_path)
+    if renderer == "write_html":
+        figure.write_html("page.html")
+    elif renderer == "iframe":
+        figure.show(renderer=renderer)
+    else:
+        html = pio.renderers[renderer].to_mimebundle(figure.to_dict())["text/html"]
+        Path("page.html").write_text(f"<!doctype html><script>{pio._html.get_plotlyjs()}</script>{html}")
+    (place,) = tmp_path.rglob("*.html")
+    with browser.new_context(offline=True) as context:
+        tab = context.new_page()
+        tab.goto(place.as_uri())
+        tab.locator(".modebar-btn").first.wait_for(state="attached")
+        assert sending(tab) == []
+
+
+def test_the_program_sees_a_button_that_sends(page: Page) -> None:
+    assert sending_of(page, {"data": [], "layout": json.loads(go.Figure().to_json())["layout"]}) == ["Share chart..."]
