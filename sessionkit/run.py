@@ -181,8 +181,10 @@ class Run(Downstream, Pictures):
 
         Columns: name, group, level, thread_id, task_id, processor_node_id, value. At level "debug" also what the node
         that aggregates counts of final results, by Kafka 4.3.1's names (`window-aggregate-final-emit-…`) and by
-        KIP-825's (`emit-final-…`). Rates are events a second over the last minute of the clock (Kafka's samples shift a
-        little), latencies in ms, and both are null without a clock: `plan.run(data, rules="kafka", wall_clock=…)`.
+        KIP-825's (`emit-final-…`), how late records are, and what suppress sent and held at most (bytes are known under
+        rules="kafka"; its store stands in the column of the node). Rates are events a second over the last minute of
+        the clock (Kafka's samples shift a little), latencies in ms, and both are null without a clock, which is
+        `plan.run(data, rules="kafka", wall_clock=…)`; lateness then is that of all records.
 
         Source:
             StreamsMetricsImpl; TaskMetrics, ProcessorNodeMetrics; KIP-825.
@@ -193,7 +195,8 @@ class Run(Downstream, Pictures):
         from sessionkit.views.kafka_metrics import kafka_metrics
 
         finals = np.asarray(self._changelog["partition"] if self.plan.strategy == "on_window_close" else [])
-        return tables.frame_of(kafka_metrics(self.trace, finals, self.deployed, level), self.outcome.batch)
+        held = None if self.plan.suppression is None else self._held_by_suppress()
+        return tables.frame_of(kafka_metrics(self.trace, finals, self.deployed, level, held), self.outcome.batch)
 
     @property
     def timezone(self) -> Timezone:

@@ -47,9 +47,14 @@ class Suppressor:
         self.waiting: Waiting | None = None
 
     @property
+    def most_in_each(self) -> dict[int, int]:
+        """How many results waited at once in each partition, at most."""
+        return {partition: int(state[MOST_WAITING]) for partition, state in self._state.items()}
+
+    @property
     def most_records(self) -> int:
-        """How many results waited at once in a partition, at most."""
-        return max((int(state[MOST_WAITING]) for state in self._state.values()), default=0)
+        """The most of any partition."""
+        return max(self.most_in_each.values(), default=0)
 
     def step(self, sent: Mapping[str, Column]) -> dict[str, Column]:
         """What goes out of the next rows of the changelog on update.

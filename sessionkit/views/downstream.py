@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
+
 from sessionkit.base.calls import called_as
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.outcome import Outcome
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from sessionkit.engine.processor_run import Deployed
     from sessionkit.suppression.stage import Suppressor
     from sessionkit.views.emissions import Emissions
+    from sessionkit.views.kafka_metrics import Held
 
 
 class Suppressed(NamedTuple):
@@ -167,6 +170,15 @@ class Downstream:
         most_records = max((buffer.most_records for buffer in buffers), default=0)
         columns = tables.forwarded_table(self.outcome, held, old_values=False)
         return SuppressBuffer(most_records, columns, self)
+
+    def _held_by_suppress(self: _Sends) -> Held:
+        from sessionkit.views.kafka_metrics import Held
+
+        sent, numbers = np.asarray(self._changelog["partition"]), self.outcome.batch.partitions.tolist()
+        if self.deployed is None:
+            return Held(sent, {number: (most, None) for number, most in self._suppressed.stage.most_in_each.items()})
+        buffers = zip(numbers, self.deployed.buffers, strict=True)
+        return Held(sent, {number: (buffer.most_records, buffer.most_size) for number, buffer in buffers})
 
     @called_as('run.emissions("ada")')
     def emissions(self: _Sends, key: Any = None, *, partition: int | None = None) -> Emissions:

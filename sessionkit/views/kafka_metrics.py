@@ -9,14 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.decisions import REPLAYED
+from sessionkit.base.decisions import BAD_TIME, REPLAYED
 from sessionkit.base.text import one_of
 from sessionkit.engine.processor_run import Deployed, Look
 from sessionkit.trace.trace import Trace
 
+Times = npt.NDArray[np.int64]
 LEVELS = ("info", "debug")
 THREAD = "sessionkit-StreamThread-1"
 NODE = "KSTREAM-AGGREGATE-0000000002"  # behind a source and a store without names, in a topology of its own
+SUPPRESS_NODE, SUPPRESS_STORE = "KTABLE-SUPPRESS-0000000003", "KTABLE-SUPPRESS-STATE-STORE-0000000004"  # behind that
 DROPPED = "dropped-records-total"
 TASK_GROUP, NODE_GROUP = "stream-task-metrics", "stream-processor-node-metrics"
 RATE_MS, LEAST_MS = 60_000, 30_000  # metrics.num.samples of metrics.sample.window.ms; and one of them
@@ -34,7 +36,16 @@ class Metric(NamedTuple):
     value: float | None
 
 
-def kafka_metrics(trace: Trace, finals: npt.NDArray[np.int64], deployed: Deployed | None, level: str) -> pa.Table:
+class Held(NamedTuple):
+    """Which partitions suppress sent results of, and the most that each buffer held: results, and bytes if known."""
+
+    sent: npt.NDArray[np.int64]
+    most: Mapping[int, tuple[int, int | None]]
+
+
+def kafka_metrics(
+    trace: Trace, finals: npt.NDArray[np.int64], deployed: Deployed | None, level: str, held: Held | None = None
+) -> pa.Table:
     """A row for each metric of each task, from a run's decisions and the partition of each final result."""
     one_of("level", level, LEVELS)
     batch, at = trace.batch, trace.dropped_at
@@ -47,7 +58,10 @@ def kafka_metrics(trace: Trace, finals: npt.NDArray[np.int64], deployed: Deploye
         found += _of_task(f"0_{number}", len(mine), _rate(times, mine, np.ones(len(mine))))
         if level == "debug":
             own = None if deployed is None else [each for each in deployed.looks if each.partition == code]
+            found += _lateness(f"0_{number}", _lateness_ms(trace, code, times))
             found += _of_node(f"0_{number}", int((finals == number).sum()), own, times)
+            if held is not None:
+                found += _of_suppress(f"0_{number}", int((held.sent == number).sum()), held.most.get(number, (0, None)))
     return _as_table(found)
 
 
@@ -58,6 +72,7 @@ def kafka_metrics_of_counts(counts: Mapping[int, Mapping[str, int]], level: str)
     for number, counted in sorted(counts.items()):
         found += _of_task(f"0_{number}", counted.get(DROPPED, 0), None)
         if level == "debug":
+            found += _lateness(f"0_{number}", None)
             found += _of_node(f"0_{number}", counted.get("window-aggregate-final-emit-total", 0), None, None)
     return _as_table(found)
 
@@ -72,6 +87,35 @@ def _as_table(found: list[Metric]) -> pa.Table:
 def _of_task(task_id: str, dropped: int, rate: float | None) -> Iterator[Metric]:
     for name, value in ((DROPPED, dropped), ("dropped-records-rate", rate)):
         yield Metric(name, TASK_GROUP, "info", THREAD, task_id, None, value)
+
+
+def _lateness_ms(trace: Trace, code: int, clock_ms: Times | None) -> Times:
+    """How far each record of a partition was behind the newest before it, in the last minute if there is a clock.
+
+    Source:
+        PartitionGroup.nextRecord, which counts records without a key, too.
+    """
+    rejected = np.isin(trace.decision, (BAD_TIME, REPLAYED)) | ~trace.is_record
+    own = np.flatnonzero((trace.batch.partition == code) & ~rejected)
+    times = trace.batch.timestamp_ms[own]
+    first_ms = trace.first_stream_time_ms[code]
+    behind: Times = np.maximum.accumulate(np.maximum(times, first_ms)) - times
+    return behind if clock_ms is None else behind[clock_ms[own] > clock_ms.max(initial=0) - RATE_MS]
+
+
+def _lateness(task_id: str, behind_ms: Times | None) -> Iterator[Metric]:
+    average = most = None
+    if behind_ms is not None and len(behind_ms):
+        average, most = float(behind_ms.mean()), float(behind_ms.max())
+    for name, value in (("record-lateness-avg", average), ("record-lateness-max", most)):
+        yield Metric(name, TASK_GROUP, "debug", THREAD, task_id, None, value)
+
+
+def _of_suppress(task_id: str, sent: int, most: tuple[int, int | None]) -> Iterator[Metric]:
+    """What the node that suppresses counts, and its buffer; averages would need every state of that."""
+    yield Metric("suppression-emit-total", NODE_GROUP, "debug", THREAD, task_id, SUPPRESS_NODE, sent)
+    for name, value in zip(("suppression-buffer-count-max", "suppression-buffer-size-max"), most, strict=True):
+        yield Metric(name, "stream-state-metrics", "debug", THREAD, task_id, SUPPRESS_STORE, value)
 
 
 def _of_node(

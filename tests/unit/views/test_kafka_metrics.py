@@ -55,7 +55,7 @@ def test_tags_and_levels() -> None:
     assert info["name"].tolist() == ["dropped-records-total", "dropped-records-rate"] * 2
     assert info["task_id"].tolist() == ["0_3", "0_3", "0_7", "0_7"]
     assert info["processor_node_id"].isna().all()
-    of_node = debug[debug["level"] == "debug"]
+    of_node = debug[debug["processor_node_id"].notna()]
     assert set(of_node["group"]) == {"stream-processor-node-metrics"}
     assert set(of_node["processor_node_id"]) == {"KSTREAM-AGGREGATE-0000000002"}
     assert of_node[of_node["task_id"] == "0_7"]["name"].tolist() == [
@@ -132,3 +132,36 @@ def test_a_clock_as_a_column_is_read_by_place() -> None:
     for clock in ([0, 1, None, 3], [0.0, 1.0, 2.0, 3.5], lambda: None, frame["at"].astype("datetime64[ms]"), 5):
         with pytest.raises(InvalidArgument, match="wall_clock"):
             plan.run(frame, wall_clock=clock, **options)
+
+
+def of(table: pd.DataFrame, name: str) -> list[Any]:
+    return [None if pd.isna(value) else value for value in table.loc[table["name"] == name, "value"]]
+
+
+@pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
+def test_how_late_records_are(rules: str) -> None:
+    """Partition 3 has 0, 30, 2, 31; partition 7 has 60, 90, 1 and, without a key, 120."""
+    table = run("sessions", "on_window_update", rules=rules).kafka_metrics(level="debug")
+    assert of(table, "record-lateness-max") == [28, 89]
+    assert of(table, "record-lateness-avg") == [7, 89 / 4]
+    assert set(table.loc[table["name"].str.contains("lateness"), "group"]) == {"stream-task-metrics"}
+    assert not of(run("sessions", "on_window_update").kafka_metrics(), "record-lateness-max")
+    clock = [0, 0, 0, 0, 200_000, 0, 200_000, 200_000]
+    recent = run("sessions", "on_window_update", rules="kafka", wall_clock=clock).kafka_metrics(level="debug")
+    assert (of(recent, "record-lateness-max"), of(recent, "record-lateness-avg")) == ([0, 89], [0, 89 / 2])
+
+
+@pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
+def test_what_suppress_sent_and_held(rules: str) -> None:
+    keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o", times="ms")
+    plan = keyed.windowed_by(WINDOWS["sessions"]).count().suppress("until_window_closes")
+    done = plan.run(data(), rules=rules)
+    table, buffer = done.kafka_metrics(level="debug"), done.suppress_buffer()
+    sent = done.changelog()["partition"].value_counts()
+    assert of(table, "suppression-emit-total") == [int(sent.get(number, 0)) for number in (3, 7)]
+    assert max(of(table, "suppression-buffer-count-max")) == buffer.most_records > 0
+    sizes = of(table, "suppression-buffer-size-max")
+    assert sizes == [None, None] if rules == "sessionkit" else max(sizes) == buffer.most_bytes
+    of_buffer = table[table["name"].str.startswith("suppression-buffer")]
+    assert set(of_buffer["processor_node_id"]) == {"KTABLE-SUPPRESS-STATE-STORE-0000000004"}
+    assert not of(run("sessions", "on_window_update").kafka_metrics(level="debug"), "suppression-emit-total")
