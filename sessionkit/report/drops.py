@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.decisions import REASONS
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import shorten
 from sessionkit.report.parts import Bar, Cell, Number, link, numbers, section, table
@@ -79,8 +79,8 @@ def _drop_table(findings: Findings, run: Run) -> str:
                 "no key" if code < 0 else shorten(trace.keys[code].as_py()),
                 at(int(trace.batch.timestamp_ms[row])) if late else "",
                 at(int(trace.stream_time_ms[row])),
-                show_duration(missing[row]) if late else REASONS[int(trace.decision[row])].replace("_", " "),
-                show_duration(windows.grace_ms + missing[row]) if late else "",
+                lacked(missing[row]) if late else REASONS[int(trace.decision[row])].replace("_", " "),
+                grace_with(windows.grace_ms, missing[row]) if late else "",
             ]
         )
     names = ["offset", "key", "event time", "arrived at stream time", "missing grace", "grace that keeps it"]

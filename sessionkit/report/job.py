@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.base.result_folders import Results
-from sessionkit.base.text import percent
+from sessionkit.base.text import percent, plural
 from sessionkit.grouping import group_by_key
 from sessionkit.plan import Plan
 from sessionkit.report.page import Findings, page
@@ -133,8 +133,8 @@ def counted(counts: Mapping[str, int]) -> str:
     records, dropped = counts["process-total"], counts["dropped-records-total"]
     share = f" ({percent(dropped / records)})" if records else ""
     return (
-        f"{records:,} records, {counts['windows']:,} sessions ({counts['windows-open']:,} still open), "
-        f"{counts['windows-merged']:,} merges, {dropped:,} dropped{share}"
+        f"{plural(records, 'record')}, {plural(counts['windows'], 'session')} ({counts['windows-open']:,} still open), "
+        f"{plural(counts['windows-merged'], 'merge')}, {dropped:,} dropped{share}"
     )
 
 

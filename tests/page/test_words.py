@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from sessionkit.base.durations import about, duration_ms, enough_ms, show_duration
+from sessionkit.base.durations import about, duration_ms, grace_with, lacked, show_duration
 from sessionkit.base.moments import clock_changes, show_time
 from sessionkit.base.text import percent
 from sessionkit.errors import InvalidArgument
@@ -53,8 +53,9 @@ def tab(browser: Browser) -> Iterator[Tab]:
 def test_lengths_are_said_alike(tab: Tab) -> None:
     rng = np.random.default_rng(1)
     lengths = [0, 1, 999, 1_000, 59_999, 86_399_999, *(10 ** (rng.random(400) * 13)).astype(np.int64).tolist()]
-    said = tab.evaluate("all => all.map((ms) => [showDuration(ms), aboutDuration(ms), enoughDuration(ms)])", lengths)
-    assert said == [[show_duration(ms), about(ms), show_duration(enough_ms(ms))] for ms in lengths]
+    each = "[showDuration(ms), aboutDuration(ms), lacked(ms), graceWith(90_000, ms)]"
+    said = tab.evaluate(f"all => all.map((ms) => {each})", lengths)
+    assert said == [[show_duration(ms), about(ms), lacked(ms), grace_with(90_000, ms)] for ms in lengths]
 
 
 def test_shares_are_said_alike(tab: Tab) -> None:

@@ -324,7 +324,7 @@ class LanesView {
       found.forEach(([x, i], n) => {
         const next = found[n + 1]?.[0] ?? this.right;
         if (next - x < 40) return;
-        const words = `+${enoughDuration(lackedBy(scene, i))}`;
+        const words = `+${lacked(lackedBy(scene, i))}`;
         if (x + 8 + pen.measureText(words).width + 8 < next) this.text(words, x + 8, this.y(slot) + this.above, now.drop);
       });
     }

@@ -225,8 +225,8 @@ class WhatIf {
       const more = change ? `${change > 0 ? "+" : "−"}${number(Math.abs(change))} ` : "";
       return make("div", { class: `count ${kind}` }, make("b", { text: value }), make("span", { text: name }), make("small", { text: words }), make("small", { class: "change", text: more && `${more}against the plan` }));
     };
-    const tiles = [tile(number(now.windows), `${noun}s`, `${number(now.closed)} final, ${number(now.open)} open`, now.windows - before.windows)];
-    if (noun === "session") tiles.push(tile(number(now.merges), "merges", "times a record joined two", now.merges - before.merges));
+    const tiles = [tile(number(now.windows), now.windows === 1 ? noun : `${noun}s`, `${number(now.closed)} final, ${number(now.open)} open`, now.windows - before.windows)];
+    if (noun === "session") tiles.push(tile(number(now.merges), now.merges === 1 ? "merge" : "merges", "times a record joined two", now.merges - before.merges));
     tiles.push(tile(number(now.dropped), "dropped", share, now.dropped - before.dropped, now.dropped ? "bad" : ""));
     if (now.partly || before.partly) tiles.push(tile(number(now.partly), "partly late", "too late for some of their windows", now.partly - before.partly));
     tiles.push(tile(number(now.kept), "late but kept", `their ${noun} was still open`, now.kept - before.kept));
@@ -434,7 +434,7 @@ class WhatIf {
     if (thing.kind === "other") return `${said[0]}\nanother key`;
     if (done.decision[i] === LATE) {
       const missing = lackedBy({ records, lengths, done }, i);
-      said.push(`dropped: ${enoughDuration(missing)} short`, `grace ${showDuration(lengths.grace)} → ${enoughDuration(lengths.grace + missing)} would keep it`);
+      said.push(`dropped: ${lacked(missing)} short`, `grace ${showDuration(lengths.grace)} → ${graceWith(lengths.grace, missing)} would keep it`);
     } else if (done.decision[i] === MERGED) said.push("a bridge: it joined two sessions");
     else if (lateForSome(done)[i]) said.push("too late for some of its windows");
     else if (records.time[i] < records.stream[i] - done.lag) said.push(`late, but its ${this.noun} is still open`);

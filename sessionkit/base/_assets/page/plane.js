@@ -218,13 +218,13 @@ class PlaneView {
       for (const i of list) if (count < MOST_OF_A_KIND && this.label(words(i), ...at(i), kind)) count++;
     };
     const cure = (least, most) => {
-      const said = `grace ${showDuration(lengths.grace)} → ${enoughDuration(lengths.grace + least)} would keep it`;
+      const said = `grace ${showDuration(lengths.grace)} → ${graceWith(lengths.grace, least)} would keep it`;
       return least === most ? said : `${said} in one window`;
     };
     spoken(scene.drops.filter((i) => scene.missing.has(i)), "drop", (i) => {
       const missing = scene.missing.get(i);
       const [least, most] = Array.isArray(missing) ? missing : [missing, missing];
-      return [`dropped · ${enoughDuration(least)} short`, cure(least, most)];
+      return [`dropped · ${lacked(least)} short`, cure(least, most)];
     });
     spoken(scene.merges, "bridge", () => ["bridge: two sessions become one"]);
     spoken(scene.partlyLate, "bridge", () => ["too late for some of its windows"]);

@@ -45,11 +45,13 @@ function stepOf(length) {
   return 1;
 }
 
-// A grace that is as good as this one and takes as few words.
-function enoughDuration(length) {
+// The grace that a dropped record lacked, and one that would have kept it: see base/durations.py.
+function enough(length) {
   const step = length >= HOUR ? MINUTE : length >= MINUTE ? SECOND : MILLISECOND;
-  return showDuration(Math.ceil(length / step) * step);
+  return Math.ceil(length / step) * step;
 }
+const lacked = (missing) => showDuration(enough(missing));
+const graceWith = (grace, missing) => showDuration(grace + enough(missing));
 
 const NAMES = {
   ms: /^(ms|msecs?|millis?|milliseconds?)$/,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.durations import enough_ms, show_duration
+from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import escape_label
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
@@ -324,7 +324,7 @@ def reason(trace: SessionTrace, window: SessionWindows, row: int, missing_ms: in
     said = _in_lines(short_reason(trace, window, row))
     if missing_ms is None:
         return said
-    return f"{said}<br>{show_duration(missing_ms)} short: {cure(window.grace_ms, missing_ms)}"
+    return f"{said}<br>{lacked(missing_ms)} short: {cure(window.grace_ms, missing_ms)}"
 
 
 @lru_cache(8_192)  # most records do under one setting what they did under the one before it
@@ -334,4 +334,4 @@ def _in_lines(told: str) -> str:
 
 def cure(grace_ms: int, missing_ms: int) -> str:
     """A grace that would have kept a dropped record, in few words."""
-    return f"grace {show_duration(grace_ms)} → {show_duration(grace_ms + enough_ms(missing_ms))} would keep it"
+    return f"grace {show_duration(grace_ms)} → {grace_with(grace_ms, missing_ms)} would keep it"
