@@ -81,16 +81,18 @@ def test_sentences_with_a_count_of_one_have_its_singular(case: str, windows: Any
     assert not {name: found for name, found in wrong.items() if found}
 
 
-SOURCES = [path for folder in ("sessionkit", "examples") for path in sorted(Path(folder).rglob("*.py"))]
+ROOT = Path(__file__).parents[3]
+SOURCES = [path for folder in ("sessionkit", "examples") for path in sorted((ROOT / folder).rglob("*.py"))]
 COUNTED = r"sessions|windows|records|flights|keys|rows|partitions|merges|drops|pauses|arrivals|results|files|marks"
 
 
 def test_counts_in_sentences_are_written_with_plural() -> None:
     """`{len(x)} sessions` says "1 sessions"; what is never 1 stands here."""
     never_one = """{several} partitions {self._seen:,} partitions {every:,} records {windows:,} windows
-        {MOST_REASONS} drops {len(self.board.windows):,} windows {len(self._all_lives):,} windows 
-        {len(chosen)} partitions {shown} keys {SHOWN_KEYS} keys {len(found):,} records {rows:,} rows {len(part)} rows {SPARKS_OWN} partitions
-        {len(found.contents):,} files {MOST_FILES:,} files {windows.name} windows {per_value:,.1f} rows"""
+        {MOST_REASONS} drops {len(self.board.windows):,} windows {len(self._all_lives):,} windows {shown} keys
+        {len(chosen)} partitions {SHOWN_KEYS} keys {len(found):,} records {rows:,} rows {len(part)} rows
+        {SPARKS_OWN} partitions {len(found.contents):,} files {MOST_FILES:,} files {windows.name} windows
+        {per_value:,.1f} rows"""
     counts = re.compile(rf"\{{[^{{}}]*\}} (?:{COUNTED})\b")
     found = {
         each for path in SOURCES for each in counts.findall(path.read_text(encoding="utf-8")) if each not in never_one
