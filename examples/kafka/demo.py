@@ -21,6 +21,7 @@ import sessionkit as sk
 from examples.kafka.broker import BrokerFailed, broker
 from examples.kafka.jars import Missing, connector_jars
 from sessionkit.base.moments import show_time
+from sessionkit.base.text import plural
 from sessionkit.errors import SessionkitError
 from sessionkit.report.job import Progress
 from sessionkit.spark.session import QUICK_START, start_spark
@@ -97,7 +98,8 @@ class Shown:
             found = json.loads(record.value or b"{}")
             first, last = (show_time(int.from_bytes(raw, "big")) for raw in (start, end))
             delay = found["delay"] / found["flights"]
-            lines.append(f"{key}  {first} to {last}  {found['flights']:3} flights, {delay:.0f} min late on average")
+            flights = plural(found["flights"], "flight")
+            lines.append(f"{key}  {first} to {last}  {flights:>11}, {delay:.0f} min late on average")
         self._say("\n          ".join(lines))
 
 
@@ -124,7 +126,8 @@ def demo(out: Path) -> None:
             query.stop()
             reader.close()
         results, withdrawn = shown.counts["results"], shown.counts["withdrawn"]
-        say(f"{records:,} flights in, {results:,} results out, {withdrawn:,} of them null: a session was withdrawn")
+        came, sent = plural(records, "flight"), plural(results, "result")
+        say(f"{came} in, {sent} out, {withdrawn:,} of them null: a session was withdrawn")
         assert spark.read.parquet(str(out / "events")).where("what <> 'dropped'").count() == results
     print(
         f"{out / 'events'}: the same and what was dropped, as Parquet, a folder for each micro-batch\n"

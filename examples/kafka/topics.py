@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from examples.kafka.jars import Missing
+from sessionkit.base.text import plural
 from sessionkit.errors import install
 
 try:
@@ -69,7 +70,7 @@ def read_all(address: str, topic: str) -> list[Record]:
         while len(messages) < waiting:
             got = reader.consume(min(10_000, waiting - len(messages)), timeout=TIMEOUT_S)
             if not got:
-                raise TimeoutError(f"{len(messages)} of {waiting} records of {topic} came")
+                raise TimeoutError(f"{len(messages)} of {plural(waiting, 'record')} of {topic} came")
             messages += got
     finally:
         reader.close()

@@ -86,10 +86,8 @@ class GapSuggestion:
     def words(self) -> list[str]:
         """What was found, as sentences."""
         if self.pauses < FEWEST_PAUSES:
-            found = (
-                f"{self.pauses:,} pauses between records of one key are too few to judge (at least {FEWEST_PAUSES})."
-            )
-            return [f"unsure: {found}"]
+            found = f"{plural(self.pauses, 'pause')} between records of one key"
+            return [f"unsure: {found}: too few to judge (at least {FEWEST_PAUSES})."]
         said, by = [], f"by {self.keys}"
         best = max(self.valleys, key=lambda valley: valley.clearness, default=None)
         chosen = next((valley for valley in self.valleys if valley.gap_ms == self.gap_ms), None)
@@ -101,7 +99,7 @@ class GapSuggestion:
             if chosen.empty_ms is not None:
                 shorter, longer = map(show_duration, chosen.empty_ms)
                 rare = f"no pause is between {shorter} and {longer} long"
-            said.append(f"gap {show_duration(chosen.gap_ms)}: {rare} ({by}; {self.pauses:,} pauses).")
+            said.append(f"gap {show_duration(chosen.gap_ms)}: {rare} ({by}; {plural(self.pauses, 'pause')}).")
         elif self.burst_ms is not None:
             said.append(f"unsure: the pauses ({by}) have no clear valley of {show_duration(BURST_MS)} or more.")
         elif best is not None:

@@ -217,6 +217,21 @@ def enough_ms(ms: int) -> int:
     return -(-ms // step_ms) * step_ms
 
 
+def lacked(missing_ms: int) -> str:
+    """The grace that a dropped record lacked, as every sentence and picture says it: never less than it was.
+
+    Example:
+        >>> lacked(17_032_100), grace_with(60_000, 17_032_100)
+        ('4 h 44 min', '4 h 45 min')
+    """
+    return show_duration(enough_ms(missing_ms))
+
+
+def grace_with(grace_ms: int, missing_ms: int) -> str:
+    """A grace that would have kept a record that lacked so much: this one and what `lacked` says."""
+    return show_duration(grace_ms + enough_ms(missing_ms))
+
+
 def _step_ms(ms: int) -> int:
     """The smallest unit in which a length is said that is not said to the millisecond."""
     units = [unit_ms for _, unit_ms in _SHOWN]

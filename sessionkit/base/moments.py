@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -32,6 +31,7 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 _DAY_MS = 86_400_000
 _WEEK_MS = 7 * _DAY_MS  # no zone changes its clocks twice in a week
 _LAST_MS = 253_402_128_000_000  # two days before the year 10000
+_BEFORE_ALL = -(2**62)
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d\d?)(?::?([0-5]\d))?")
 _FIXED = re.compile(r"([+-])(\d\d):?(\d\d)")
 _FINER = re.compile(r"[.,]\d{3}\d*[1-9]")  # a digit that is not 0 behind the milliseconds
@@ -102,74 +102,62 @@ def cut_time(shown: str, letters: int | None) -> str:
 
 
 @dataclass(frozen=True)
-class WallClock:
-    """What the clocks of a zone show, as places on an axis that never steps back.
+class ClockChanges:
+    """The table of a zone's changes of clocks, which charts, boards and pages read.
 
-    An hour that clocks show twice is drawn at half the pace, over the place that it has on the clock.
+    Axes are even in elapsed time; what is written along them is what clocks show.
     """
 
-    changes_ms: npt.NDArray[np.int64]  # when the pace or the offset changes
-    offsets_ms: npt.NDArray[np.int64]  # before the first change, and from each on
-    slow_from_ms: npt.NDArray[np.int64]  # for each of them: where a stretch at half the pace began; -1 elsewhere
+    changes_ms: npt.NDArray[np.int64]
+    offsets_ms: npt.NDArray[np.int64]  # how far clocks are ahead of UTC before the first change, and from each on
 
-    def places(self, times_ms: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Milliseconds since the epoch as the clock shows them, as if it were UTC."""
+    def local(self, times_ms: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """What clocks show, as milliseconds since 1970 as if it were UTC: an hour that they show twice comes twice."""
         times = np.asarray(times_ms, np.int64)
-        piece = np.searchsorted(self.changes_ms, times, side="right")
-        slow_from = self.slow_from_ms[piece]
-        lost = np.where(slow_from >= 0, (times - slow_from) / 2, 0.0)
-        return np.asarray(times + self.offsets_ms[piece] - lost, np.float64)
+        return times + self.offsets_ms[np.searchsorted(self.changes_ms, times, side="right")]
 
-    def along(self, times_ms: Iterable[int | None]) -> list[float | None]:
-        """`places` of times of which some may be missing."""
-        given = list(times_ms)
-        places = iter(self.places([ms for ms in given if ms is not None]).tolist())
-        return [None if ms is None else next(places) for ms in given]
+    def first_at(self, local_ms: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """The first moments at which clocks show these local times; of times that they skip, the change."""
+        local = np.asarray(local_ms, np.int64)
+        piece = np.searchsorted(self.changes_ms + self.offsets_ms[:-1], local, side="right")
+        return np.maximum(local - self.offsets_ms[piece], np.append(_BEFORE_ALL, self.changes_ms)[piece])
 
-    def ms_at(self, place: float) -> int:
-        """The moment at a place; of a stretch that no clock shows, its beginning."""
-        low, high = int(place) - 2 * _DAY_MS, int(place) + 2 * _DAY_MS
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if float(self.places(middle)) <= place else (low, middle)
-        return low
+    def last_at(self, local_ms: npt.ArrayLike) -> npt.NDArray[np.int64]:
+        """The last moments at which clocks show these local times; of times that they skip, the change."""
+        local = np.asarray(local_ms, np.int64)
+        piece = np.searchsorted(self.changes_ms + self.offsets_ms[1:], local, side="right")
+        return np.minimum(local - self.offsets_ms[piece], np.append(self.changes_ms, -_BEFORE_ALL)[piece])
+
+    def pieces(self, low_ms: int, high_ms: int) -> list[tuple[int, int, int]]:
+        """(from, to, offset) of each stretch of a span, both included, in which clocks are not changed."""
+        inside = self.changes_ms[(self.changes_ms > low_ms) & (self.changes_ms <= high_ms)].tolist()
+        starts, ends = [low_ms, *inside], [*(ms - 1 for ms in inside), high_ms]
+        offsets = (self.local(starts) - np.array(starts)).tolist()
+        return list(zip(starts, ends, offsets, strict=True))
 
 
 @lru_cache(maxsize=64)
-def wall_clock(timezone: str, last_ms: int) -> WallClock | None:
-    """The clock of a zone from 1970 up to a time; None where it is that of UTC."""
-    if timezone == "UTC" or not 0 <= last_ms <= _LAST_MS:
-        return None
-    zone = zone_of(timezone)
+def clock_changes(timezone: str, last_ms: int) -> ClockChanges:
+    """The changes of clocks of a zone from 1970 up to a time, at most up to the last years that clocks show."""
+    zone, last_ms = zone_of(timezone), min(last_ms, _LAST_MS)
 
     def offset(ms: int) -> int:
         ahead = (_EPOCH + ms * _MILLISECOND).astimezone(zone).utcoffset()
         return (ahead or dt.timedelta()) // _MILLISECOND
 
-    at, now = 0, offset(0)
-    changes, offsets, slow = [], [now], [-1]
-    while at < last_ms:
+    at, changes, offsets = 0, [], [offset(0)]
+    while at < last_ms and timezone != "UTC":
         behind = min(at + _WEEK_MS, last_ms)
-        if offset(behind) != now:
+        if offset(behind) != offsets[-1]:
             low, high = at, behind
             while high - low > 1:
                 middle = (low + high) // 2
-                low, high = (middle, high) if offset(middle) == now else (low, middle)
-            before, now = now, offset(high)
-            back = before - now
-            if back > 0:
-                changes += [high - back, high + back]
-                offsets += [before, now]
-                slow += [high - back, -1]
-            else:
-                changes.append(high)
-                offsets.append(now)
-                slow.append(-1)
+                low, high = (middle, high) if offset(middle) == offsets[-1] else (low, middle)
+            changes.append(high)
+            offsets.append(offset(high))
             behind = high
         at = behind
-    if not changes and not offsets[0]:
-        return None
-    return WallClock(*(np.array(each, np.int64) for each in (changes, offsets, slow)))
+    return ClockChanges(np.array(changes, np.int64), np.array(offsets, np.int64))
 
 
 def known_zone(timezone: str) -> str:

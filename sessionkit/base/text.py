@@ -193,6 +193,15 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def counted(name: str, count: int) -> str:
+    """What stands below a number: "sessions", but "session" below 1."""
+    return _ONE.get(name, name) if count == 1 else name
+
+
+_ONE = {each: each.removesuffix("s") for each in ("sessions", "windows", "records", "merges", "keys")}
+_ONE["micro-batches"] = "micro-batch"
+
+
 def percent(share: float) -> str:
     """A share as a person says it; never 100% of what is not all, or 0% of what is something.
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.durations import Duration, show_duration
-from sessionkit.base.text import is_visible, one_of
+from sessionkit.base.text import is_visible, one_of, plural
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.exports.target import Target
 from sessionkit.records.source import Source, check_not_idle
@@ -185,7 +185,7 @@ class Request:
         """Where the topic's order may not be the plan's."""
         if self.source.partitions is not None:
             count, topic = self.source.partitions, quoted(self.input_topic)
-            return f"Topic {topic} has {count} partitions, and Kafka's own partitioner places the keys."
+            return f"Topic {topic} has {plural(count, 'partition')}, and Kafka's own partitioner places the keys."
         if self.source.partition is None:
             return "The plan has one partition and one stream time; a topic with several partitions has one for each."
         return "Partition and offset are those of the topic, whatever the plan's columns for them say."

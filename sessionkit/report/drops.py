@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.decisions import LATE, REASONS
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import shorten
 from sessionkit.report.parts import Bar, Cell, Number, link, numbers, section, table
@@ -80,8 +80,8 @@ def _drop_table(findings: Findings, run: Run) -> str:
                 at(int(trace.batch.timestamp_ms[row])) if late else "",
                 at(int(trace.stream_time_ms[row])),
                 *([] if starts_ms is None else [at(int(starts_ms[place])) if late else ""]),
-                show_duration(missing_ms) if late else REASONS[int(trace.decision[row])].replace("_", " "),
-                show_duration(grace_ms + missing_ms) if late else "",
+                lacked(missing_ms) if late else REASONS[int(trace.decision[row])].replace("_", " "),
+                grace_with(grace_ms, missing_ms) if late else "",
             ]
         )
     missed = [] if starts_ms is None else ["start of the missed window"]

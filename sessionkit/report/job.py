@@ -136,11 +136,12 @@ def write_page(results: Results, findings: Findings) -> None:
 def counted(plan: Plan, counts: Mapping[str, int]) -> str:
     """A run's counts in one line."""
     records, dropped, noun = counts["process-total"], counts["dropped-records-total"], plan.complete_windows.noun
-    windows = f"{records:,} records, {counts['windows']:,} {noun}s ({counts['windows-open']:,} still open)"
+    many = f"{plural(records, 'record')}, {plural(counts['windows'], noun)}"
+    windows = f"{many} ({counts['windows-open']:,} still open)"
     if not are_sessions(plan):
         return f"{windows}, {plural(dropped, 'drop')}: {DROPS_OF_WINDOWS}"
     share = f" ({percent(dropped / records)})" if records else ""
-    return f"{windows}, {counts['windows-merged']:,} merges, {dropped:,} dropped{share}"
+    return f"{windows}, {plural(counts['windows-merged'], 'merge')}, {dropped:,} dropped{share}"
 
 
 def _places(out: Path, names: Sequence[str]) -> list[str]:

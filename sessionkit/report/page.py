@@ -14,7 +14,7 @@ import pyarrow as pa
 from sessionkit.base.assets import policy, read_asset
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import show_duration
-from sessionkit.base.text import escape_html, percent, plural
+from sessionkit.base.text import counted, escape_html, percent, plural
 from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.errors import shorten
 from sessionkit.plan import Plan
@@ -191,8 +191,8 @@ def _tiles(findings: Findings) -> str:
     if findings.of_sessions and findings.local is not None:
         cells.append((int(findings.local.trace.late_but_kept.sum()), "late but kept", "they touched an open session"))
     cells.append((dropped, *(("dropped", share) if findings.of_sessions else ("drops", DROPS_OF_WINDOWS))))
-    bad = ["dropped", "drops"] if dropped else []
-    return tiles([(f"{number:,}", name, words) for number, name, words in cells], "counts", bad=bad)
+    bad = ["dropped", counted("drops", dropped)] if dropped else []
+    return tiles([(f"{number:,}", counted(name, number), words) for number, name, words in cells], "counts", bad=bad)
 
 
 def _code(findings: Findings) -> str:

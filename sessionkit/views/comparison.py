@@ -133,7 +133,8 @@ class Comparison:
             *([f"{c['regrouped_before']:,} regrouped as {c['regrouped_after']:,}"] if c["regrouped"] else []),
             f"{c['lost']:,} lost, {c['gained']:,} gained",
         ]
-        return [*said, f"Of the {noun}s {c['same']:,} stay as they are; {', '.join(told)}."]
+        stay = "one stays as it is" if c["same"] == 1 else f"{c['same']:,} stay as they are"
+        return [*said, f"Of the {noun}s {stay}; {', '.join(told)}."]
 
     def figure(self, *, theme: Theme | None = None, most: int = 8) -> go.Figure:
         """The windows of the keys that change most, with those before above those after."""

@@ -18,6 +18,7 @@ import traitlets
 
 from sessionkit.base.assets import read_asset
 from sessionkit.base.durations import show_duration
+from sessionkit.base.text import counted
 from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, MOST_WIDTH, USUAL_WIDTH, figure_json
 from sessionkit.views.charts.drawing.script import plotly_script
 from sessionkit.views.charts.stills import still_pictures
@@ -235,7 +236,8 @@ def _tile(count: Count) -> dict[str, Any]:
     """A number as it is shown."""
     shown = count.shown or (show_duration(count.value) if count.is_duration else f"{count.value:,}")
     words = count.words if count.before is None else f"{_difference(count)} compared with the snapshot"
-    return {"name": count.name, "shown": shown, "words": words, "bad": count.name == "dropped" and count.value > 0}
+    name = counted(count.name, count.value)
+    return {"name": name, "shown": shown, "words": words, "bad": count.name == "dropped" and count.value > 0}
 
 
 def _difference(count: Count) -> str:

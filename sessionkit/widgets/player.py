@@ -8,7 +8,7 @@ import numpy as np
 
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.durations import show_duration
-from sessionkit.base.text import key_name
+from sessionkit.base.text import key_name, plural
 from sessionkit.run import Run
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.charts.drawing.playback import curtain
@@ -46,7 +46,7 @@ class Player(Board):
         self.show_controls()
 
     def __repr__(self) -> str:
-        return f"Player: key {key_name(self.key)}, {len(self.arrivals.words)} arrivals"
+        return f"Player: key {key_name(self.key)}, {plural(len(self.arrivals.words), 'arrival')}"
 
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The plane with a slider over the arrivals, for a page or a file."""

@@ -154,7 +154,7 @@ class LanesView:
             figure.update_xaxes(minallowed=low, maxallowed=high)
             _mark_lane(figure, scene, chosen)
         self.scene = scene
-        label = f"The lanes of {len(keys)} keys: {run.summary()}"
+        label = f"The lanes of {plural(len(keys), 'key')}: {run.summary()}"
         title, notes = html.unescape(lanes_title(scene)), self._notes(scene, len(run.trace.keys) - len(keys))
         return Picture(figure, label, title, notes, legend=True, zoom="wheel", hint=LANES_HINT)
 

@@ -152,7 +152,7 @@ class WatchBoard(Board):
         rows = self._kept.rows()
         for row in rows:
             row["label"] = _label(row, progress.timezone)
-        of = f"the {len(keys)} keys asked for" if keys else f"the {SHOWN_KEYS} keys with the newest windows"
+        of = f"the {plural(len(keys), 'key')} asked for" if keys else f"the {SHOWN_KEYS} keys with the newest windows"
         said = (
             f"as of micro-batch {batch}: {of}; read from the checkpoint in {self._read_took:.1f} s, now and then: what "
             "opened and closed in between is not seen"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from sessionkit.base.durations import about, duration_ms, enough_ms, show_duration
-from sessionkit.base.moments import show_time, wall_clock
+from sessionkit.base.durations import about, duration_ms, grace_with, lacked, show_duration
+from sessionkit.base.moments import clock_changes, show_time
 from sessionkit.base.text import percent
 from sessionkit.errors import InvalidArgument
+from sessionkit.views.charts.drawing.time_axis import clock_ticks
 from sessionkit.views.page.html import clock_data
 from sessionkit.widgets.tuner import LADDER_MS, ladder
 from tests.page.scenes import drawing
@@ -52,8 +53,9 @@ def tab(browser: Browser) -> Iterator[Tab]:
 def test_lengths_are_said_alike(tab: Tab) -> None:
     rng = np.random.default_rng(1)
     lengths = [0, 1, 999, 1_000, 59_999, 86_399_999, *(10 ** (rng.random(400) * 13)).astype(np.int64).tolist()]
-    said = tab.evaluate("all => all.map((ms) => [showDuration(ms), aboutDuration(ms), enoughDuration(ms)])", lengths)
-    assert said == [[show_duration(ms), about(ms), show_duration(enough_ms(ms))] for ms in lengths]
+    each = "[showDuration(ms), aboutDuration(ms), lacked(ms), graceWith(90_000, ms)]"
+    said = tab.evaluate(f"all => all.map((ms) => {each})", lengths)
+    assert said == [[show_duration(ms), about(ms), lacked(ms), grace_with(90_000, ms)] for ms in lengths]
 
 
 def test_shares_are_said_alike(tab: Tab) -> None:
@@ -73,7 +75,10 @@ def test_a_length_is_read_as_the_package_reads_it(tab: Tab) -> None:
         assert ms == (0 if text == "0" else read(text)), text
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe"])
+ZONES = ["UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Antarctica/Troll"]
+
+
+@pytest.mark.parametrize("zone", ZONES)
 def test_times_are_said_and_placed_alike(tab: Tab, zone: str) -> None:
     rng = np.random.default_rng(3)
     change = 1_729_990_800_000  # clocks are set back in Berlin
@@ -81,13 +86,36 @@ def test_times_are_said_and_placed_alike(tab: Tab, zone: str) -> None:
     times: list[Any] = [0, 1_500_000_000_123, *spread.tolist(), *rng.integers(0, 2**41, 200).tolist()]
     latest = max(times)
     found = tab.evaluate(
-        "([data, all]) => { const clock = clockOf(data); return all.map((ms) => [clock.show(ms), clock.place(ms)]); }",
+        "([data, all]) => { const clock = clockOf(data); const at = (ms) => clock.local(ms);"
+        "return all.map((ms) => [clock.show(ms), at(ms), clock.firstAt(at(ms)), clock.lastAt(at(ms))]); }",
         [clock_data(zone, latest), times],
     )
-    clock = wall_clock(zone, latest + 10**10)
-    places = times if clock is None else clock.places(times).tolist()
-    assert [said for said, _ in found] == [show_time(ms, zone) for ms in times]
-    assert [place for _, place in found] == places
+    clock = clock_changes(zone, latest + 10**10)
+    local = clock.local(times)
+    columns = ([show_time(ms, zone) for ms in times], local, clock.first_at(local), clock.last_at(local))
+    assert found == [list(row) for row in zip(columns[0], *(each.tolist() for each in columns[1:]), strict=True)]
+
+
+@pytest.mark.parametrize("zone", [*ZONES, "America/St_Johns"])
+def test_axes_have_the_same_ticks(tab: Tab, zone: str) -> None:
+    rng = np.random.default_rng(5)
+    changes = clock_changes(zone, 2**41).changes_ms
+    middles = [1_729_990_800_000, *rng.choice(changes, 30).tolist()] if len(changes) else [1_729_990_800_000] * 31
+    spans = [
+        [int(at - length * part), int(at + length * (1 - part)), most]
+        for at, length, part in zip(middles, 10 ** rng.uniform(1, 11.5, 31), rng.random(31), strict=True)
+        for most in (2, 6, 9)
+        if at > 2 * length
+    ]
+    found = tab.evaluate(
+        "([data, all]) => { const clock = clockOf(data);"
+        "return all.map((span) => ticks(clock, ...span).map(({ at, text }) => [at, text])); }",
+        [clock_data(zone, 2**41), spans],
+    )
+    clock = clock_changes(zone, 2**41 + 10**11)
+    for span, ticks in zip(spans, found, strict=True):
+        assert ticks == [list(tick) for tick in clock_ticks(clock, zone, *span)], span
+        assert sorted(at for at, _ in ticks) == [at for at, _ in ticks]
 
 
 def test_sliders_have_the_lengths_of_the_tuning_board(tab: Tab) -> None:

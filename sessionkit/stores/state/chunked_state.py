@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.text import plural
 from sessionkit.errors import StoreCorrupted, problem, shorten
 from sessionkit.stores.contract import COLUMNS, SessionColumns, Snapshot
 from sessionkit.stores.state.column_state import ColumnState, State
@@ -144,7 +145,7 @@ class ChunkedState(ColumnState):
         state._drop(np.concatenate(gone, axis=1))
         state.snapshots = {partition: snapshot}
         if windows is not None and len(state) != windows:
-            got = f"{len(state):,} windows of partition {partition}, where {windows:,} were written"
+            got = f"{plural(len(state), 'window')} of partition {partition}, where {windows:,} were written"
             raise StoreCorrupted(problem("a state is incomplete", got, "the chunks that were written with it"))
         return state
 

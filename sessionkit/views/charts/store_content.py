@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sessionkit.base.text import escape_label, plural
-from sessionkit.views.charts.drawing.grammar import LAST_DATE_MS, axis_title
+from sessionkit.views.charts.drawing.grammar import axis_title
 from sessionkit.views.charts.drawing.measured_text import key_label, text_width
 from sessionkit.views.charts.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.charts.drawing.simple_frame import axis_type, dress_plain, event_time_axis
+from sessionkit.views.charts.drawing.time_axis import LAST_DATE_MS
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

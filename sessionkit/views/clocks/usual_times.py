@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.moments import wall_clock
+from sessionkit.base.moments import clock_changes
 from sessionkit.views.clocks.calendar import DAY, HOUR, WEEKDAYS
 
 QUARTER = 900_000  # hours of all zones begin at quarters of an hour
@@ -51,7 +51,7 @@ def usual_time(
     records = np.bincount(quarter, minlength=count)
     drops = np.bincount(quarter[dropped], minlength=count)
     seen = np.flatnonzero(records)
-    clock = _clock(seen + first, timezone, high_ms)
+    clock = clock_changes(timezone, high_ms).local((seen + first) * QUARTER)
     day, hour = clock // DAY, clock % DAY // HOUR
     weekday = (day + _EPOCH_WEEKDAY) % 7
     usual = np.zeros((2, 7, 24))
@@ -64,11 +64,6 @@ def usual_time(
     inside = np.isin(weekday, found.days) & np.isin(hour, found.hours)
     per_day = np.bincount(day[inside] - day.min(), weights=drops[seen][inside])
     return found if per_day.max() <= MOST_OF_ONE_DAY * per_day.sum() else None
-
-
-def _clock(quarters: npt.NDArray[np.int64], timezone: str, high_ms: int) -> npt.NDArray[np.int64]:
-    wall = wall_clock(timezone, high_ms)
-    return quarters * QUARTER if wall is None else wall.places(quarters * QUARTER).astype(np.int64)
 
 
 def _most_parted(

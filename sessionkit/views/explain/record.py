@@ -9,7 +9,7 @@ from sessionkit.base.decisions import (
     LATE,
     OPENED,
 )
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.trace.session_trace import SessionTrace
@@ -56,10 +56,9 @@ def explain_record(trace: SessionTrace, windows: SessionWindows, index: int) -> 
         words.append(f"It arrived when stream time was {at(stream)}, so {line}.")
         words += _closed_near(trace, windows, index)
         missing = int(missing_grace_ms(trace, windows, np.array([index]))[0])
-        enough = show_duration(windows.grace_ms + missing)
+        enough = grace_with(windows.grace_ms, missing)
         words.append(
-            f"It came {show_duration(missing)} too late: with grace {enough} instead of {grace} it would have been "
-            "kept."
+            f"It came {lacked(missing)} too late: with grace {enough} instead of {grace} it would have been kept."
         )
     elif code == OPENED:
         words += _gone_near(trace, windows, index)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import grace_with, show_duration
 from sessionkit.base.text import plural
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.explain.record import Explanation, who_moved
@@ -68,7 +68,7 @@ def _taken_along(trace: WindowTrace, index: int, counted: list[int], at: Callabl
 def _missed(trace: WindowTrace, windows: WindowKind, index: int, starts: list[int], at: Callable[[int], str]) -> str:
     stream, close = int(trace.stream_time_ms[index]), int(trace.close_time_ms[index])
     last = trace.last_instant_ms(trace.ends_ms(np.array(starts, np.int64)))
-    enough = show_duration(int(close - last.min()) + windows.grace_ms)
+    enough = grace_with(windows.grace_ms, int(close - last.min()))
     grace = show_duration(windows.grace_ms)
     one = len(starts) == 1
     ended = "before" if trace.inclusive_end else "up to"

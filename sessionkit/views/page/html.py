@@ -10,7 +10,7 @@ import numpy as np
 
 from sessionkit.base.assets import policy, read_asset
 from sessionkit.base.decisions import LATE
-from sessionkit.base.moments import wall_clock
+from sessionkit.base.moments import clock_changes
 from sessionkit.base.text import escape_html, inert_json, key_name, plural
 from sessionkit.errors import shorten
 from sessionkit.trace.trace import Trace
@@ -30,7 +30,6 @@ MOST_NAMED = 3  # of the keys that are left out
 MOST_TO_SEE = ": the key with most to see, and as many others, drawn at random, as there is room for"
 AT_THEIR_TIME = "Each record keeps the stream time at which it arrived among all of them."
 _AHEAD_MS = 2 * 366 * 86_400_000  # of what a clock shows behind the newest record
-LAST_CLOCK_MS = 253_402_128_000_000  # two days before the year 10000
 
 
 class Page:
@@ -156,12 +155,9 @@ class Page:
 
 def clock_data(timezone: str, latest_ms: int) -> dict[str, Any]:
     """What the clocks of a zone show, up to times that the page can come to; lengths where the data counts from 0."""
-    clock = None if latest_ms < SHORT_HISTORY_MS else wall_clock(timezone, min(latest_ms + _AHEAD_MS, LAST_CLOCK_MS))
-    found: dict[str, Any] = {"changes": [], "offsets": [0], "slowFrom": [-1]}
-    if clock is not None:
-        columns = {"changes": clock.changes_ms, "offsets": clock.offsets_ms, "slowFrom": clock.slow_from_ms}
-        found = {name: column.tolist() for name, column in columns.items()}
-    return {**found, "isElapsed": latest_ms < SHORT_HISTORY_MS}
+    is_elapsed = latest_ms < SHORT_HISTORY_MS
+    clock = clock_changes("UTC" if is_elapsed else timezone, latest_ms + _AHEAD_MS)
+    return {"changes": clock.changes_ms.tolist(), "offsets": clock.offsets_ms.tolist(), "isElapsed": is_elapsed}
 
 
 def _colours(theme: str) -> dict[str, str]:

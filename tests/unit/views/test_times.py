@@ -18,7 +18,7 @@ import pyarrow.csv as pa_csv
 import pytest
 
 import sessionkit as sk
-from sessionkit.base.moments import show_time, wall_clock
+from sessionkit.base.moments import clock_changes, show_time
 from sessionkit.base.result_columns import TIMES, last_shown_ms
 from sessionkit.errors import InvalidArgument, NumberOverflow
 from sessionkit.report.page import Findings, page
@@ -360,21 +360,88 @@ def test_what_lies_after_the_year_9999_names_the_way_out() -> None:
     assert last_shown_ms("UTC") - last_shown_ms("Europe/Berlin") == 3_600_000
 
 
-@pytest.mark.parametrize("zone", CHANGES)
-def test_a_place_on_the_axis_never_steps_back(zone: str) -> None:
-    change = ms_of(CHANGES[zone])
-    clock = wall_clock(zone, change + 10**10)
-    assert clock is not None
-    times = change + np.arange(-200, 200) * 60_000
-    places = clock.places(times)
-    assert (np.diff(places) > 0).all()
+NIGHTS = {  # in which clocks are changed; how the pictures say so
+    "Europe/Berlin": ("2024-10-27T01:00", "clocks back 1 h", ["02:00+02:00<br>2024-10-27", "02:00+01:00", "03:00"]),
+    "America/New_York": ("2024-03-10T07:00", "clocks forward 1 h", ["01:00", "03:00", "04:00"]),
+    "America/St_Johns": ("2010-11-07T02:31", "clocks back 1 h", ["00:00-02:30<br>2010-11-07", "00:00-03:30", "01:00"]),
+    "Australia/Lord_Howe": ("2024-04-06T15:00", "clocks back 30 min", ["01:00", "02:00", "03:00"]),
+    "Antarctica/Troll": ("2024-10-27T01:00", "clocks back 2 h", ["02:00+02:00", "01:00+00:00", "02:00+00:00"]),
+}
+
+
+@pytest.mark.parametrize("zone", NIGHTS)
+def test_pictures_are_even_in_time_where_clocks_are_changed(zone: str) -> None:
+    at, said, ticks = NIGHTS[zone]
+    change = ms_of(dt.datetime.fromisoformat(at).replace(tzinfo=UTC))
+    minutes = np.array([-70, -50, -35, -20, -1, 0, 10, 35, 70, -40, 90, 160])
+    times = change + minutes * 60_000
+    data = pa.table({"user": ["ada"] * len(times), "at": pa.array(times, pa.timestamp("ms", zone))})
+    run = (
+        sk.group_by_key("user", timestamp="at")
+        .windowed_by(sk.SessionWindows(inactivity_gap="36m", grace="20m"))
+        .count()
+        .run(data)
+    )
+    pictures = {
+        "plane": run.plane("ada", playback=True),
+        "lanes": run.lanes(start=0),
+        "emissions": run.emissions("ada").figure(over="stream_time"),
+        "open windows": run.open_windows().figure(),
+        "lineage": run.lineage("ada", int(times[0])).figure(),
+        "comparison": run.compare(run).figure(),
+    }
+    shown = dt.datetime.fromtimestamp(change // 1000 - 1, ZoneInfo(zone))
+    before = ms_of(shown.replace(tzinfo=UTC)) + 1000 - change  # the offset that the pictures begin with
+    for name, figure in pictures.items():
+        (line,) = (trace for trace in figure.data if trace.name == "change of clocks")
+        assert (line.text[0].strip(), line.x[0] - before) == (said, change), name
+        assert figure.layout.xaxis2.matches == "x", name
+    opened = pictures["open windows"].data[0].x
+    assert [place - before for place in opened] == np.maximum.accumulate(times).tolist()
+    marks = [x - before for trace in pictures["plane"].data if trace.mode == "markers" for x in trace.x]
+    assert set(times.tolist()) <= set(marks)
+    axis = pictures["plane"].layout.xaxis
+    shown_at = [show_time(place - before, zone)[11:16] for place in axis.tickvals]
+    assert shown_at == [text[:5] for text in axis.ticktext]
+    assert set(ticks) <= {*axis.ticktext, *(text.split("<br>")[0] for text in axis.ticktext)}
+
+
+@pytest.mark.parametrize("zone", [*NIGHTS, "UTC", "Asia/Kathmandu", "Pacific/Apia", "Africa/Casablanca"])
+def test_the_table_of_changes_is_what_clocks_show(zone: str) -> None:
+    table = clock_changes(zone, 1_800_000_000_000)
+    rng = np.random.default_rng(1)
+    times = np.concatenate(
+        [rng.integers(0, 1_800_000_000_000, 500), *(table.changes_ms + d for d in (-1, 0, 1_800_000))]
+    )
+    local = table.local(times)
     shown = [dt.datetime.fromtimestamp(ms / 1000, ZoneInfo(zone)) for ms in times.tolist()]
-    once = [at.replace(fold=0).utcoffset() == at.replace(fold=1).utcoffset() for at in shown]
-    for at, place, ms, exact in zip(shown, places.tolist(), times.tolist(), once, strict=True):
-        if exact:
-            assert on_the_axis(place) == at.replace(tzinfo=None)
-        assert abs(on_the_axis(place) - at.replace(tzinfo=None)) <= dt.timedelta(hours=1)
-        assert clock.ms_at(place) == ms
+    assert local.tolist() == [ms_of(at.replace(tzinfo=UTC)) for at in shown]
+    first, last = table.first_at(local), table.last_at(local)
+    assert (table.local(first) == local).all() and (table.local(last) == local).all()
+    assert (first <= times).all() and (times <= last).all() and ((first == times) | (last == times)).all()
+    twice = [at.replace(fold=0).utcoffset() > at.replace(fold=1).utcoffset() for at in shown]
+    assert (first < last).tolist() == twice
+    skipped = [
+        ms + before
+        for ms, before, after in zip(table.changes_ms, table.offsets_ms, table.offsets_ms[1:], strict=False)
+        if after > before
+    ]
+    assert table.first_at(skipped).tolist() == table.last_at(skipped).tolist()
+    assert set(table.first_at(skipped).tolist()) <= set(table.changes_ms.tolist())
+
+
+def test_a_picture_of_two_changes_names_both_and_ticks_at_local_midnights() -> None:
+    rng = np.random.default_rng(4)
+    times = ms_of(dt.datetime(2024, 1, 10, tzinfo=UTC)) + np.sort(rng.integers(0, 400 * 86_400_000, 300))
+    data = pa.table({"user": ["ada"] * len(times), "at": pa.array(times, pa.timestamp("ms", "Europe/Berlin"))})
+    figure = sk.group_by_key("user", timestamp="at").windowed_by(WINDOWS).count().run(data).lanes(start=0)
+    (line,) = (trace for trace in figure.data if trace.name == "change of clocks")
+    assert [text.strip() for text in line.text if text.strip()] == ["clocks forward 1 h", "clocks back 1 h"]
+    axis = figure.layout.xaxis
+    assert axis.ticktext[:4] == ("2024-01", "2024-04", "2024-07", "2024-10")
+    assert [show_time(place - 3_600_000, "Europe/Berlin")[8:] for place in axis.tickvals] == ["01 00:00:00"] * len(
+        axis.tickvals
+    )
 
 
 def test_an_hour_that_clocks_show_twice_is_told_with_its_offset() -> None:

@@ -50,8 +50,7 @@ class Explainer {
     if (done.decision[i] === LATE) {
       words.push(`It arrived when stream time was ${at(stream)}, so ${line}.`, this.closedNear(i));
       const missing = missingGrace(records, lengths, i);
-      const enough = showDuration(lengths.grace + missing);
-      words.push(`It came ${showDuration(missing)} too late: with grace ${enough} instead of ${grace} it would have been kept.`);
+      words.push(`It came ${lacked(missing)} too late: with grace ${graceWith(lengths.grace, missing)} instead of ${grace} it would have been kept.`);
     } else if (done.decision[i] === OPENED) {
       words.push(...this.goneNear(i));
     } else if (time < close) {
@@ -158,7 +157,7 @@ class Explainer {
     const grace = showDuration(lengths.grace);
     if (missed.length) {
       const last = missed.map((start) => start + lengths.size - 1);
-      const enough = showDuration(close - Math.min(...last) + lengths.grace);
+      const enough = graceWith(lengths.grace, close - Math.min(...last));
       words.push(
         `It came too late for ${plural(missed.length, "window")}, ${this.spans(missed)}: stream time was ${at(stream)}, so ` +
           `windows that ended up to ${at(close)} were closed (− grace ${grace}); with grace ${enough} it would have ` +

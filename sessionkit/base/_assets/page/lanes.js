@@ -49,8 +49,8 @@ class LanesView {
     this.left = Math.ceil(Math.max(40, ...this.names.map((name) => pen.measureText(name).width))) + 18;
     this.right = width - 10;
     this.bottom = HEAD + count * this.pitch;
-    const [low, high] = xRange.map((time) => this.clock.place(time));
-    this.x = (time) => this.left + ((this.clock.place(time) - low) / (high - low)) * (this.right - this.left);
+    const [low, high] = xRange;
+    this.x = (time) => this.left + ((time - low) / (high - low)) * (this.right - this.left);
     this.y = (slot) => HEAD + (count - 1 - scene.height.get(slot) + 0.5) * this.pitch;
     this.things = scene.lanes.map(() => []);
     this.ground(low, high);
@@ -64,7 +64,7 @@ class LanesView {
     this.clocks();
     this.drops();
     pen.restore();
-    this.axis(low, high);
+    this.axis();
     if (!scene.lanes.length) this.text("no records to show", this.left + 10, this.pitch / 2, colours.mute);
     for (const things of this.things) things.sort((a, b) => a.x - b.x);
   }
@@ -101,18 +101,24 @@ class LanesView {
     }
     pen.fillStyle = now.grid;
     for (const { at } of (this.marks = ticks(this.clock, low, high, Math.max(Math.floor((this.right - this.left) / 110), 2)))) {
-      const x = this.left + ((at - low) / (high - low)) * (this.right - this.left);
-      pen.fillRect(Math.round(x), 0, 1, this.bottom);
+      pen.fillRect(Math.round(this.x(at)), 0, 1, this.bottom);
+    }
+    pen.font = `11px ${LANE_FONT}`;
+    for (const { at, text } of changesWithin(this.clock, low, high)) {
+      const [x, width] = [Math.round(this.x(at)), pen.measureText(text).width];
+      pen.fillStyle = now.mute;
+      pen.fillRect(x, 0, 1, this.bottom);
+      this.text(text, x + width + 4 > this.right ? x - width - 4 : x + 4, 6, now.mute);
     }
   }
 
-  axis(low, high) {
+  axis() {
     const { pen, now, scene, pitch } = this;
     pen.font = `12px ${LANE_FONT}`;
     pen.textAlign = "center";
     let free = this.left - 40;
     for (const { at, text } of this.marks) {
-      const x = this.left + ((at - low) / (high - low)) * (this.right - this.left);
+      const x = this.x(at);
       const half = pen.measureText(text).width / 2;
       if (x - half < free + 10 || x + half > this.right + 8) continue;
       this.text(text, x, this.bottom + 14, now.mute);
@@ -318,7 +324,7 @@ class LanesView {
       found.forEach(([x, i], n) => {
         const next = found[n + 1]?.[0] ?? this.right;
         if (next - x < 40) return;
-        const words = `+${enoughDuration(lackedBy(scene, i))}`;
+        const words = `+${lacked(lackedBy(scene, i))}`;
         if (x + 8 + pen.measureText(words).width + 8 < next) this.text(words, x + 8, this.y(slot) + this.above, now.drop);
       });
     }

@@ -161,7 +161,7 @@ function mostEventful(records, lengths, done, lanes, clock) {
   const wanted = Math.max(floorDiv((last - first) * readable, standing), LENGTHS * longest);
   if (wanted >= last - first) return [first, last];
   const span = SPANS.filter((each) => each <= wanted).at(-1) ?? Math.max(wanted, 1);
-  const cellOf = (time) => floorDiv(Math.trunc(clock.place(time)), span);
+  const cellOf = (time) => floorDiv(clock.local(time), span);
   const late = lateForSome(done);
   const counts = new Map(); // of each cell: drops, merges, rescues, records
   for (let i = 0; i < records.count; i++) {
@@ -180,7 +180,7 @@ function mostEventful(records, lengths, done, lanes, clock) {
   const worth = (cell) => (any ? eventful(counts.get(cell)) : counts.get(cell)[3]);
   let best = cells[0];
   for (const cell of cells) if (worth(cell) > worth(best)) best = cell;
-  return withoutEmptyEnds(records, done, lanes, clock.timeAt(best * span), clock.timeAt((best + 1) * span) - 1);
+  return withoutEmptyEnds(records, done, lanes, clock.firstAt(best * span), clock.lastAt((best + 1) * span - 1));
 }
 
 // The span without the empty time at its ends.

@@ -229,8 +229,8 @@ class WhatIf {
       const all = whole && counted ? [make("small", { class: "whole", text: `${number(whole[counted])} in the whole run${this.reset.disabled ? "" : " as it was run"}` })] : [];
       return make("div", { class: `count ${kind}` }, make("b", { text: value }), make("span", { text: name }), make("small", { text: words }), ...all, make("small", { class: "change", text: more && `${more}against the plan` }));
     };
-    const tiles = [tile(number(now.windows), `${noun}s`, `${number(now.closed)} final, ${number(now.open)} open`, "windows")];
-    if (noun === "session") tiles.push(tile(number(now.merges), "merges", "times a record joined two", "merges"));
+    const tiles = [tile(number(now.windows), now.windows === 1 ? noun : `${noun}s`, `${number(now.closed)} final, ${number(now.open)} open`, "windows")];
+    if (noun === "session") tiles.push(tile(number(now.merges), now.merges === 1 ? "merge" : "merges", "times a record joined two", "merges"));
     tiles.push(tile(number(now.dropped), "dropped", share, "dropped", now.dropped || whole?.dropped ? "bad" : ""));
     if (now.partly || before.partly || whole?.partly) tiles.push(tile(number(now.partly), "partly late", "too late for some of their windows", "partly"));
     tiles.push(tile(number(now.kept), "late but kept", `their ${noun} was still open`, "kept"));
@@ -438,7 +438,7 @@ class WhatIf {
     if (thing.kind === "other") return `${said[0]}\nanother key`;
     if (done.decision[i] === LATE) {
       const missing = lackedBy({ records, lengths, done }, i);
-      said.push(`dropped: ${enoughDuration(missing)} short`, `grace ${showDuration(lengths.grace)} → ${enoughDuration(lengths.grace + missing)} would keep it`);
+      said.push(`dropped: ${lacked(missing)} short`, `grace ${showDuration(lengths.grace)} → ${graceWith(lengths.grace, missing)} would keep it`);
     } else if (done.decision[i] === MERGED) said.push("a bridge: it joined two sessions");
     else if (lateForSome(done)[i]) said.push("too late for some of its windows");
     else if (records.time[i] < records.stream[i] - done.lag) said.push(`late, but its ${this.noun} is still open`);

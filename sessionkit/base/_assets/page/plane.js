@@ -56,10 +56,10 @@ class PlaneView {
     this.svg.setAttribute("width", width);
     this.svg.setAttribute("height", plot + 58);
     this.svg.setAttribute("viewBox", `0 0 ${width} ${plot + 58}`);
-    const [low, high] = scene.xRange.map((time) => this.clock.place(time));
+    const [low, high] = scene.xRange;
     const yLow = -0.8;
     const yHigh = scene.top + (HEAD_PIXELS * (scene.top + 0.8)) / (plot - HEAD_PIXELS);
-    this.x = (time) => this.left + ((this.clock.place(time) - low) / (high - low)) * (this.right - this.left);
+    this.x = (time) => this.left + ((time - low) / (high - low)) * (this.right - this.left);
     this.y = (row) => this.top + ((yHigh - row) / (yHigh - yLow)) * plot;
     const clip = draw("clipPath", { id: "plane-room" }, draw("rect", { x: this.left, y: this.top, width: this.right - this.left, height: plot }));
     this.svg.append(draw("defs", {}, clip));
@@ -96,12 +96,18 @@ class PlaneView {
     const room = this.right - this.left;
     let free = -Infinity;
     for (const { at, text } of ticks(this.clock, low, high, Math.max(Math.floor(room / 110), 2))) {
-      const x = this.left + ((at - low) / (high - low)) * room;
+      const x = this.x(at);
       this.svg.append(draw("path", { d: `M${x.toFixed(1)} ${this.top}V${this.bottom}`, class: "grid" }));
       const half = text.length * 3.6;
       if (x - half < Math.max(free + 8, 0) || x + half > this.width) continue;
       this.svg.append(draw("text", { x: x.toFixed(1), y: this.bottom + 18, class: "tick middle", text }));
       free = x + half;
+    }
+    for (const { at, text } of changesWithin(this.clock, low, high)) {
+      const x = this.x(at);
+      const side = x + 8 * text.length > this.right ? "tick end" : "tick";
+      this.svg.append(draw("path", { d: `M${x.toFixed(1)} ${this.top}V${this.bottom}`, class: "change" }));
+      this.svg.append(draw("text", { x: (x + (side === "tick" ? 4 : -4)).toFixed(1), y: this.top + 10, class: side, text }));
     }
     this.svg.append(draw("text", { x: this.left, y: this.bottom + 42, class: "tick", text: "across: event time · upward: arrival, by offset" }));
     let last = Infinity;
@@ -212,13 +218,13 @@ class PlaneView {
       for (const i of list) if (count < MOST_OF_A_KIND && this.label(words(i), ...at(i), kind)) count++;
     };
     const cure = (least, most) => {
-      const said = `grace ${showDuration(lengths.grace)} → ${enoughDuration(lengths.grace + least)} would keep it`;
+      const said = `grace ${showDuration(lengths.grace)} → ${graceWith(lengths.grace, least)} would keep it`;
       return least === most ? said : `${said} in one window`;
     };
     spoken(scene.drops.filter((i) => scene.missing.has(i)), "drop", (i) => {
       const missing = scene.missing.get(i);
       const [least, most] = Array.isArray(missing) ? missing : [missing, missing];
-      return [`dropped · ${enoughDuration(least)} short`, cure(least, most)];
+      return [`dropped · ${lacked(least)} short`, cure(least, most)];
     });
     spoken(scene.merges, "bridge", () => ["bridge: two sessions become one"]);
     spoken(scene.partlyLate, "bridge", () => ["too late for some of its windows"]);

@@ -45,11 +45,13 @@ function stepOf(length) {
   return 1;
 }
 
-// A grace that is as good as this one and takes as few words.
-function enoughDuration(length) {
+// The grace that a dropped record lacked, and one that would have kept it: see base/durations.py.
+function enough(length) {
   const step = length >= HOUR ? MINUTE : length >= MINUTE ? SECOND : MILLISECOND;
-  return showDuration(Math.ceil(length / step) * step);
+  return Math.ceil(length / step) * step;
 }
+const lacked = (missing) => showDuration(enough(missing));
+const graceWith = (grace, missing) => showDuration(grace + enough(missing));
 
 const NAMES = {
   ms: /^(ms|msecs?|millis?|milliseconds?)$/,
@@ -79,48 +81,58 @@ function readDuration(text) {
 
 // ---- clocks
 
-// What the clocks of a zone show: see WallClock in base/moments.py. `changes` is empty for UTC.
-function clockOf({ changes, offsets, slowFrom, isElapsed }) {
-  const piece = (time) => {
+// What the clocks of a zone show: see ClockChanges in base/moments.py. `changes` is empty for UTC.
+function clockOf({ changes, offsets, isElapsed }) {
+  const below = (all, time) => {
     let at = 0;
-    while (at < changes.length && changes[at] <= time) at++;
+    while (at < all.length && all[at] <= time) at++;
     return at;
   };
-  // A place on an axis that never steps back: an hour that clocks show twice is drawn at half the pace.
-  const place = (time) => {
-    const at = piece(time);
-    return time + offsets[at] - (slowFrom[at] >= 0 ? (time - slowFrom[at]) / 2 : 0);
+  const local = (time) => time + offsets[below(changes, time)];
+  const [before, after] = [0, 1].map((n) => changes.map((time, at) => time + offsets[at + n]));
+  const firstAt = (shown) => {
+    const at = below(before, shown);
+    return Math.max(shown - offsets[at], changes[at - 1] ?? -Infinity);
   };
-  const timeAt = (wanted) => {
-    let low = wanted - 2 * DAY;
-    let high = wanted + 2 * DAY;
-    for (let step = 0; step < 60 && high - low > 0.5; step++) {
-      const middle = (low + high) / 2;
-      if (place(middle) <= wanted) low = middle;
-      else high = middle;
-    }
-    return Math.round(low);
+  const lastAt = (shown) => {
+    const at = below(after, shown);
+    return Math.min(shown - offsets[at], changes[at] ?? Infinity);
+  };
+  // [from, to, offset] of each stretch of a span in which clocks are not changed.
+  const pieces = (low, high) => {
+    const inside = changes.filter((time) => time > low && time <= high);
+    return [low, ...inside].map((from, n) => [from, n < inside.length ? inside[n] - 1 : high, local(from) - from]);
+  };
+  const offsetOf = (time) => {
+    const minutes = Math.abs(local(time) - time) / MINUTE;
+    const two = (value) => String(Math.floor(value)).padStart(2, "0");
+    return `${local(time) < time ? "-" : "+"}${two(minutes / 60)}:${two(minutes % 60)}`;
+  };
+  // The date, the time and, where clocks show it twice, the offset.
+  const parts = (time) => {
+    const shown = local(time);
+    const [day, clock] = new Date(shown).toISOString().slice(0, -1).split("T");
+    return [day, clock, firstAt(shown) === lastAt(shown) ? "" : offsetOf(time)];
   };
   const date = (time) => {
     if (!(time <= LAST_DATE)) return `${time} ms`;
-    const at = piece(time);
-    let offset = offsets[at];
-    let suffix = "";
-    if (slowFrom[at] >= 0) {
-      const back = offsets[at] - offsets[at + 1];
-      if (time >= slowFrom[at] + back) offset = offsets[at + 1];
-      const minutes = Math.abs(offset) / MINUTE;
-      const two = (value) => String(Math.floor(value)).padStart(2, "0");
-      suffix = `${offset < 0 ? "-" : "+"}${two(minutes / 60)}:${two(minutes % 60)}`;
-    }
-    const iso = new Date(time + offset).toISOString().replace("T", " ").replace("Z", "");
-    return (time % 1000 ? iso : iso.slice(0, -4)) + suffix;
+    const [day, clock, offset] = parts(time);
+    return `${day} ${time % 1000 ? clock : clock.slice(0, 8)}${offset}`;
   };
-  const plain = { place: (time) => time, timeAt: Math.round, isElapsed };
-  if (isElapsed) return { show: showDuration, short: showDuration, about: aboutDuration, ...plain };
+  const table = { local, firstAt, lastAt, pieces, parts, isElapsed };
+  if (isElapsed) return { show: showDuration, short: showDuration, about: aboutDuration, ...table };
   const short = (time) => date(time).replace(/(\d\d:\d\d):00(?=$|[+-])/, "$1");
   const about = (time) => short(time <= LAST_DATE ? Math.floor(time / MINUTE) * MINUTE : time);
-  return { show: date, short, about, ...plain, ...(changes.length || offsets[0] ? { place, timeAt } : {}) };
+  return { show: date, short, about, ...table };
+}
+
+// Where clocks are changed within a span, and how that is said.
+function changesWithin(clock, low, high) {
+  const pieces = clock.pieces(low, high);
+  return pieces.slice(1).map(([at, , after], n) => {
+    const more = after - pieces[n][2];
+    return { at, text: `clocks ${more < 0 ? "back" : "forward"} ${showDuration(Math.abs(more))}` };
+  });
 }
 
 // Round places for so many ticks between two places of an axis, and how each is written.
@@ -132,35 +144,39 @@ const STEPS = [
   ...[1, 2, 7, 14].map((count) => count * DAY),
 ];
 
+const multiples = (low, high, step) => {
+  const found = [];
+  for (let at = Math.ceil(low / step) * step; at <= high; at += step) found.push(at);
+  return found;
+};
+
+// Round local times: those that clocks show twice come twice, with their offsets.
 function ticks(clock, low, high, most) {
   const step = STEPS.find((each) => (high - low) / each <= most);
-  if (!clock.isElapsed && (!step || step > 2 * DAY) && high <= LAST_DATE) return monthTicks(low, high, most, step);
-  const every = step ?? Math.ceil((high - low) / most / DAY) * DAY;
-  const found = [];
-  for (let at = Math.ceil(low / every) * every; at <= high; at += every) found.push({ at, text: tickText(clock, at, every) });
-  return found;
+  if (clock.isElapsed || high > LAST_DATE) {
+    const every = step ?? Math.ceil((high - low) / most / DAY) * DAY;
+    return multiples(low, high, every).map((at) => ({ at, text: clock.isElapsed ? showDuration(at) : `${number(at)} ms` }));
+  }
+  if (step < DAY) {
+    const round = ([from, to, ahead]) => multiples(from + ahead, to + ahead, step).map((shown) => shown - ahead);
+    return clock.pieces(low, high).flatMap(round).map((at) => ({ at, text: tickText(clock, at, step) }));
+  }
+  const span = [clock.local(low), clock.local(high)];
+  const [days, letters] = step ? [multiples(...span, step), 10] : months(...span, most);
+  const found = days.map((day) => ({ at: clock.firstAt(day), text: new Date(day).toISOString().slice(0, letters) }));
+  return found.filter(({ at }) => low <= at && at <= high);
 }
 
 function tickText(clock, at, step) {
-  if (clock.isElapsed) return showDuration(at);
-  if (at > LAST_DATE) return `${number(at)} ms`;
-  const iso = new Date(at).toISOString();
-  if (at % DAY === 0) return iso.slice(0, 10);
-  return step % MINUTE === 0 ? iso.slice(11, 16) : step % SECOND === 0 ? iso.slice(11, 19) : iso.slice(11, 23);
+  const [day, time, offset] = clock.parts(at);
+  if (time === "00:00:00.000" && !offset) return day;
+  return time.slice(0, step % MINUTE === 0 ? 5 : step % SECOND === 0 ? 8 : 12) + offset;
 }
 
-function monthTicks(low, high, most, step) {
-  const months = Math.ceil((high - low) / (30.5 * DAY) / most);
-  const every = step ? 0 : ([1, 2, 3, 6, 12, 24, 60, 120].find((count) => count >= months) ?? 120 * Math.ceil(months / 120));
-  const found = [];
-  if (!every) {
-    for (let at = Math.ceil(low / step) * step; at <= high; at += step) found.push({ at, text: new Date(at).toISOString().slice(0, 10) });
-    return found;
-  }
-  const first = new Date(low);
-  for (let month = Math.floor((first.getUTCFullYear() * 12 + first.getUTCMonth()) / every) * every; ; month += every) {
-    const at = Date.UTC(Math.floor(month / 12), month % 12, 1);
-    if (at > high) return found;
-    if (at >= low) found.push({ at, text: new Date(at).toISOString().slice(0, every >= 12 ? 4 : 7) });
-  }
+// The first days of months, and how many letters of their date are written.
+function months(low, high, most) {
+  const least = Math.ceil((high - low) / (30.5 * DAY) / most);
+  const every = [1, 2, 3, 6, 12, 24, 60, 120].find((count) => count >= least) ?? 120 * Math.ceil(least / 120);
+  const [first, last] = [low, high].map((time) => new Date(time).getUTCFullYear() * 12 + new Date(time).getUTCMonth());
+  return [multiples(Math.floor(first / every) * every, last, every).map((month) => Date.UTC(Math.floor(month / 12), month % 12, 1)), every >= 12 ? 4 : 7];
 }

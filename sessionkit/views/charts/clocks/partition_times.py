@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import cut_time
-from sessionkit.base.text import escape_label
+from sessionkit.base.text import escape_label, plural
 from sessionkit.trace.trace import Trace
 from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, axis_title, empty_figure
 from sessionkit.views.charts.drawing.lengths_axis import lengths_axis, takes_logarithm
@@ -99,7 +99,7 @@ def _row(
     known = np.isfinite(most)
     name = f"partition {trace.batch.partitions[code]}"
     hover = [
-        f"{name}, after {place:,} arrivals: {show_duration(round(usual))} behind {at(int(leader))}"
+        f"{name}, after {plural(int(place), 'arrival')}: {show_duration(round(usual))} behind {at(int(leader))}"
         + (f", {show_duration(int(worst))} at most" if int(worst) > round(usual) else "")
         for place, leader, usual, worst in zip(
             places[known].tolist(), course.leader_ms[places][known], mean[known], most[known], strict=True

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import re
 import textwrap
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,16 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.durations import enough_ms, show_duration
-from sessionkit.base.moments import WallClock, wall_clock
+from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import escape_label
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.trace.trace import Trace
 from sessionkit.views.charts.drawing.measured_text import HEADING_SIZE, Heading, text_width
 from sessionkit.views.charts.drawing.palettes import Palette
-from sessionkit.views.words import SHORT_HISTORY_MS, short_reason, zone_named
-from sessionkit.views.words import clock as spoken_clock
+from sessionkit.views.charts.drawing.time_axis import TimeAxis
+from sessionkit.views.words import short_reason
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -32,7 +28,6 @@ if TYPE_CHECKING:
     from sessionkit.windows.session import SessionWindows
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
-Coordinates = list[float | int | None]
 Drawn = dict[str, Any]  # a trace, as plotly.js takes it
 
 # A picture that is laid out for the least width is drawn as wide as the room that it is given.
@@ -41,17 +36,6 @@ FLUID_WIDTHS = (LEAST_WIDTH, 740, 900, USUAL_WIDTH, 1400, 1800, MOST_WIDTH)
 FONT = "Inter, 'Segoe UI', 'DejaVu Sans', sans-serif"
 MOST_SVG_POINTS = 5_000  # above, points are drawn by WebGL: SVG takes 0.5 s a redraw at 10,000
 MOST_REASONS = 300  # records whose reason and missing grace are worked out: each costs a replay
-_WHOLE_MINUTE = re.compile(r"(\d\d:\d\d):00(?=$|[+-])")
-_MOST_AHEAD_MS = 366 * 86_400_000  # of what a picture shows behind the newest record
-LAST_DATE_MS = 253_402_300_799_999  # the end of the year 9999, where plotly's dates end
-# elapsed times up to this many ms are counted in this unit: two or more ticks, few digits
-_ELAPSED = (
-    (5_000, 1, "ms"),
-    (300_000, 1_000, "seconds"),
-    (6 * 3_600_000, 60_000, "minutes"),
-    (4 * 86_400_000, 3_600_000, "hours"),
-    (SHORT_HISTORY_MS, 86_400_000, "days"),
-)
 _LEGEND_ROW, _LEGEND_SYMBOL, _LEGEND_SIZE = 20, 46, 11
 _HOVER_LETTERS = 76
 _WRAPPER = textwrap.TextWrapper(_HOVER_LETTERS)
@@ -71,52 +55,6 @@ def checked_width(width: int) -> int:
 def usual_width(width: int) -> int:
     """Pixels that a picture laid out for this width mostly has."""
     return USUAL_WIDTH if width == LEAST_WIDTH else width
-
-
-@dataclass(frozen=True)
-class TimeAxis:
-    """How event times (ms) become positions and words: dates, or time elapsed for data near 0."""
-
-    unit_ms: int
-    is_date: bool
-    title: str
-    show: Callable[[int], str]
-    wall: WallClock | None = None  # of the zone whose clock the dates are read from; None for UTC
-
-    def at(self, times_ms: Iterable[int | None]) -> Coordinates:
-        """Positions on the axis; None parts one line or polygon from the next."""
-        if self.wall is not None:
-            return [*self.wall.along(times_ms)]
-        if self.unit_ms == 1:
-            return list(times_ms)
-        return [None if ms is None else ms / self.unit_ms for ms in times_ms]
-
-    def ms_at(self, place: float | str) -> int:
-        """The time at a position, as plotly names it: a number, or a date as text."""
-        if isinstance(place, str):
-            place = (dt.datetime.fromisoformat(place) - dt.datetime(1970, 1, 1)) / dt.timedelta(milliseconds=1)
-        return round(place * self.unit_ms) if self.wall is None else self.wall.ms_at(place)
-
-    def options(self, low_ms: int, high_ms: int) -> dict[str, Any]:
-        """Settings of the x axis that shows this span and nothing beyond it."""
-        low, high = self.at([low_ms, high_ms])
-        kind = "date" if self.is_date else "linear"
-        return {"type": kind, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
-
-
-def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:
-    """The axis for the event times of a run, in its zone; `clock` is another name for that."""
-    named = clock or zone_named(trace)
-    name = f"event time, {escape_label(named)}" if named else "event time"
-    latest_ms, show = int(trace.last_stream_time_ms.max(initial=0)), spoken_clock(trace)
-    if latest_ms > LAST_DATE_MS:
-        return TimeAxis(1, False, f"{name}, ms since 1970", show)
-    if latest_ms >= SHORT_HISTORY_MS:
-        wall = wall_clock(trace.batch.timezone, latest_ms + _MOST_AHEAD_MS)
-        return TimeAxis(1, True, name, lambda ms: _WHOLE_MINUTE.sub(r"\1", show(ms)), wall)
-    longest_ms = min(max(latest_ms, window.reach_ms), SHORT_HISTORY_MS)
-    unit_ms, unit = next((unit_ms, unit) for most_ms, unit_ms, unit in _ELAPSED if longest_ms <= most_ms)
-    return TimeAxis(unit_ms, False, f"event time, {unit}", show)
 
 
 @dataclass(frozen=True)
@@ -387,7 +325,7 @@ def reason(trace: SessionTrace, window: SessionWindows, row: int, missing_ms: in
     said = _in_lines(short_reason(trace, window, row))
     if missing_ms is None:
         return said
-    return f"{said}<br>{show_duration(missing_ms)} short: {cure(window.grace_ms, missing_ms)}"
+    return f"{said}<br>{lacked(missing_ms)} short: {cure(window.grace_ms, missing_ms)}"
 
 
 @lru_cache(8_192)  # most records do under one setting what they did under the one before it
@@ -397,4 +335,4 @@ def _in_lines(told: str) -> str:
 
 def cure(grace_ms: int, missing_ms: int) -> str:
     """A grace that would have kept a dropped record, in few words."""
-    return f"grace {show_duration(grace_ms)} → {show_duration(grace_ms + enough_ms(missing_ms))} would keep it"
+    return f"grace {show_duration(grace_ms)} → {grace_with(grace_ms, missing_ms)} would keep it"

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.views.charts.drawing.grammar import Frame, Outline, TimeAxis
+from sessionkit.views.charts.drawing.grammar import Frame, Outline
 from sessionkit.views.charts.drawing.measured_text import PAD, SIZE, text_size
 from sessionkit.views.charts.drawing.palettes import Palette
+from sessionkit.views.charts.drawing.time_axis import TimeAxis
 
 Boxes = npt.NDArray[np.float64]  # rows of (left, top, right, bottom) in pixels of the plot
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sessionkit.base.moments import wall_clock
+from sessionkit.base.moments import clock_changes
 from sessionkit.base.text import escape_label
 from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, Frame, Legend, axis_title, dress, legend_of
 from sessionkit.views.charts.drawing.measured_text import Heading
 from sessionkit.views.charts.drawing.palettes import Palette
+from sessionkit.views.charts.drawing.time_axis import TimeAxis, change_of_clocks
 from sessionkit.views.words import SHORT_HISTORY_MS
 
 if TYPE_CHECKING:
@@ -50,21 +51,24 @@ def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str
     kind = axis_type(newest_ms)
     zone = f", {escape_label(timezone)}" if kind == "date" else ""
     figure.update_xaxes(title=axis_title(f"{title}{zone}", colours), type=kind)
-    wall = wall_clock(timezone, newest_ms) if kind == "date" else None
-    if wall is None:
+    names = ["base" if trace.orientation == "h" else "x" for trace in figure.data]  # bars have lengths as x
+    places = [np.asarray(trace[name], np.float64) for trace, name in zip(figure.data, names, strict=True)]
+    lengths = [place + trace.x for trace, place in zip(figure.data, places, strict=True) if trace.orientation == "h"]
+    found = np.concatenate([*places, *lengths, figure.layout.xaxis.range or ()])
+    if kind != "date" or not len(found):
         return
-    for trace in figure.data:
-        if trace.type == "bar" and trace.orientation == "h":
-            starts, lengths = np.asarray(trace.base, np.int64), np.asarray(trace.x, np.int64)
-            trace.base = wall.places(starts)
-            trace.x = wall.places(starts + lengths) - trace.base
-        else:
-            trace.x = wall.along(trace.x)
+    low, high = int(np.nanmin(found)), int(np.nanmax(found))
+    axis = TimeAxis(1, True, title, str, clock_changes(timezone, high), timezone).over(low)
+    for trace, name in zip(figure.data, names, strict=True):
+        trace[name] = axis.at(trace[name])
     for note in figure.layout.annotations:
         if note.xref in (None, "x"):
-            note.x = float(wall.places(note.x))
+            note.x += axis.shift_ms
     if figure.layout.xaxis.range is not None:
-        figure.layout.xaxis.range = wall.along(figure.layout.xaxis.range)
+        figure.layout.xaxis.range = axis.at(figure.layout.xaxis.range)
+    changes = change_of_clocks(axis, low, high, colours)
+    figure.add_traces(changes.lines)
+    figure.update_layout(changes.layout)
 
 
 def axis_type(newest_ms: int) -> str:

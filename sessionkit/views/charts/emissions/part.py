@@ -15,7 +15,7 @@ from sessionkit.base.durations import about
 from sessionkit.base.moments import cut_time
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem
-from sessionkit.views.charts.drawing.grammar import TimeAxis, time_axis
+from sessionkit.views.charts.drawing.time_axis import TimeAxis, time_axis
 
 if TYPE_CHECKING:
     from sessionkit.views.emissions import Emissions
@@ -185,7 +185,8 @@ def choose(emissions: Emissions, over: str | None, first: int | None, last: int 
     seen = {*emissions.lane[rows].tolist(), *(number for number, _ in closed)} & set(kept)
     axis = time_axis(emissions.trace, emissions.windows, None)
     axis = dataclasses.replace(axis, title=axis.title.replace("event time", "stream time"))
-    return Part(emissions, over, rows, tuple(sorted(seen)), records, first_at, last_at, is_cut, axis)
+    part = Part(emissions, over, rows, tuple(sorted(seen)), records, first_at, last_at, is_cut, axis)
+    return dataclasses.replace(part, axis=axis.over(round(part.span[0]))) if seen else part
 
 
 def _between(emissions: Emissions, first: int | None, last: int | None) -> tuple[int, int]:

@@ -10,6 +10,7 @@ import numpy as np
 from sessionkit.views.charts.drawing.grammar import axis_title, dress, empty_figure, legend_of
 from sessionkit.views.charts.drawing.measured_text import text_width
 from sessionkit.views.charts.drawing.palettes import Theme, palette
+from sessionkit.views.charts.drawing.time_axis import change_of_clocks
 from sessionkit.views.charts.emissions.part import Part, choose
 from sessionkit.views.charts.emissions.scene import BODY, KINDS, SMALL, Scene, hover, value_notes, wait_notes
 from sessionkit.views.words import closer_words
@@ -222,6 +223,9 @@ def _dress_axes(figure: go.Figure, scene: Scene) -> None:
     else:
         kind = "date" if part.axis.is_date else "linear"
         figure.update_xaxes(range=[low, high], type=kind, title=axis_title(part.axis.title, colours))
+        changes = change_of_clocks(part.axis, round(part.span[0]), round(part.span[1]), colours)
+        figure.add_traces(changes.lines)
+        figure.update_layout(changes.layout)
     if part.is_pending:
         line = {"width": 1.6, "color": colours.stream, "dash": "dash"}
         x = scene.at([part.now_x])[0]

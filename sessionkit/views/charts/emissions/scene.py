@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sessionkit.base.text import escape_label
+from sessionkit.base.text import escape_label, plural
 from sessionkit.errors import shorten
 from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, Frame, Legend
 from sessionkit.views.charts.drawing.measured_text import Heading, text_width
@@ -99,7 +99,8 @@ class Scene:
             said.append(f"above a mark: {named}{rest}")
         hidden = len(part.rows) - len({(found.lane[r], found.what[r], self.mark_x(r)) for r in part.rows.tolist()})
         if hidden:
-            said.append(f"{hidden:,} marks are hidden by others of the same moment: over='arrival' separates them")
+            are = plural(hidden, "mark is", "marks are")
+            said.append(f"{are} hidden by others of the same moment: over='arrival' separates them")
         if any(part.closes_beyond(int(found.lane[row])) for row in part.marked("pending")):
             said.append("→ closes after the end of the chart")
         return [*said, *left_out(part)]

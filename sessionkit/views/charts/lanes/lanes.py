@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sessionkit.trace.session_trace import SessionTrace
@@ -20,9 +21,9 @@ from sessionkit.views.charts.drawing.grammar import (
     figure_of,
     leave_bare,
     shown_names,
-    time_axis,
 )
 from sessionkit.views.charts.drawing.palettes import Theme, palette
+from sessionkit.views.charts.drawing.time_axis import change_of_clocks, time_axis
 from sessionkit.views.charts.lanes.density import Density, SessionDensity, WindowDensity, density, has_too_many
 from sessionkit.views.charts.lanes.marks import Kind
 from sessionkit.views.charts.lanes.sessions import session_bars, session_kinds
@@ -98,8 +99,10 @@ def lane_scene(
     """
     whole = everything(trace, window.trailing_only) if whole is None else whole
     board, form = choose(whole, keys, most, sort, first_ms, last_ms), FORMS[type(trace)]
-    scene = form.dense if has_too_many(board, form.window_records, most_drawn) else form.scene
-    return scene(board, window, palette(theme), time_axis(trace, window, clock), checked_width(width), height)
+    drawn_as = form.dense if has_too_many(board, form.window_records, most_drawn) else form.scene
+    axis = time_axis(trace, window, clock)
+    scene = drawn_as(board, window, palette(theme), axis, checked_width(width), height)
+    return replace(scene, axis=axis.over(scene.x_range_ms[0]))
 
 
 def draw_lanes(scene: Lanes) -> go.Figure:
@@ -119,7 +122,8 @@ def draw_lanes(scene: Lanes) -> go.Figure:
     layout["yaxis"] |= {"range": [low, high], "minallowed": low, "maxallowed": high, "showgrid": True}
     names = [f"<b>{scene.name(lane)}</b>" for lane in scene.board.lanes]
     layout["yaxis"] |= {"tickmode": "array", "tickvals": list(range(len(names)))[::-1], "ticktext": names}
-    return figure_of(drawn, layout)
+    changes = change_of_clocks(scene.axis, *scene.x_range_ms, colours)
+    return figure_of([*drawn, *changes.lines], changes.added_to(layout))
 
 
 def _drawn(scene: Lanes, frame: Frame) -> list[Drawn]:

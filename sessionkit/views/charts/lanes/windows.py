@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sessionkit.base.decisions import LATE
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import lacked
 from sessionkit.base.text import escape_label
 from sessionkit.views.charts.drawing.grammar import Drawn, Frame, Outline, cure, lines, marks
 from sessionkit.views.charts.drawing.measured_text import text_width
@@ -85,7 +85,7 @@ def _hover(scene: WindowLanes, row: int) -> str:
     said = [f"{name} · offset {batch.offset[row]:,} · {scene.axis.show(int(batch.timestamp_ms[row]))}"]
     if row in scene.missing_ms:
         missing_ms = scene.missing_ms[row]
-        said.append(f"{show_duration(missing_ms)} short: {cure(scene.window.grace_ms, missing_ms)}")
+        said.append(f"{lacked(missing_ms)} short: {cure(scene.window.grace_ms, missing_ms)}")
     return "<br>".join(said)
 
 

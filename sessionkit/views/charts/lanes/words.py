@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sessionkit.base.durations import enough_ms, show_duration
+from sessionkit.base.durations import lacked
 from sessionkit.base.text import plural
 from sessionkit.views.charts.drawing.grammar import Drawn, Frame
 from sessionkit.views.charts.drawing.measured_text import Heading, text_width
@@ -147,7 +147,7 @@ def graces(scene: Lanes, frame: Frame) -> Drawn:
     rows = np.array(list(scene.missing_ms), np.int64)
     places = zip(scene.height_of(rows).tolist(), frame.x(times[rows]).tolist(), strict=True)
     for (y, x), missing_ms in zip(places, scene.missing_ms.values(), strict=True):
-        place = LaneText(f"{BESIDE_MARK}<b>+{show_duration(enough_ms(missing_ms))}</b>", x, y + scene.above, "right")
+        place = LaneText(f"{BESIDE_MARK}<b>+{lacked(missing_ms)}</b>", x, y + scene.above, "right")
         end = place.extent[1]
         low, high = np.searchsorted(marked[y], [x, end + 8])
         if high - low == 1 and end <= frame.plot_width:

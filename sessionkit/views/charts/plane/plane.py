@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sessionkit.trace.session_trace import SessionTrace
@@ -19,11 +20,11 @@ from sessionkit.views.charts.drawing.grammar import (
     figure_of,
     leave_bare,
     shown_names,
-    time_axis,
 )
 from sessionkit.views.charts.drawing.labels import Placement
 from sessionkit.views.charts.drawing.palettes import Theme, palette
 from sessionkit.views.charts.drawing.playback import add_playback
+from sessionkit.views.charts.drawing.time_axis import change_of_clocks, time_axis
 from sessionkit.views.charts.plane.marks import offsets
 from sessionkit.views.charts.plane.sessions import session_labels, session_marks
 from sessionkit.views.charts.plane.windows import window_labels, window_marks
@@ -94,7 +95,8 @@ def plane_scene(
     axis, width = time_axis(trace, window, clock), checked_width(width)
     form = FORMS[type(trace)]
     history = form.history(trace, *at, trailing_only=window.trailing_only)
-    return form.scene(history, window, history.choose(first, last), colours, axis, width, height)
+    scene = form.scene(history, window, history.choose(first, last), colours, axis, width, height)
+    return replace(scene, axis=axis.over(scene.x_range_ms[0])) if len(scene.rows) else scene
 
 
 class Composed(NamedTuple):
@@ -130,5 +132,6 @@ def compose(scene: Plane) -> Composed:
     layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
     layout["yaxis"] |= {"title": axis_title("arrival order, by offset →", colours), **offsets(scene, frame)}
     placement = form.labels(scene, frame)
-    figure = figure_of(drawn, {**layout, "annotations": placement.annotations})
+    changes = change_of_clocks(scene.axis, *scene.x_range_ms, colours)
+    figure = figure_of([*drawn, *changes.lines], changes.added_to({**layout, "annotations": placement.annotations}))
     return Composed(figure, frame, placement)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sessionkit.base.durations import about
+from sessionkit.base.durations import about, lacked
 from sessionkit.views.charts.drawing.grammar import MOST_REASONS, Drawn, Frame, Outline, cure, growing, lines, reason
 from sessionkit.views.charts.drawing.labels import Placement
 from sessionkit.views.charts.plane.marks import (
@@ -134,7 +134,7 @@ def session_labels(scene: SessionPlane, frame: Frame) -> Placement:
 def _words_for(scene: SessionPlane, kind: str, row: int) -> str:
     if kind == "dropped":
         missing, grace = scene.missing_ms[row], scene.window.grace_ms
-        return f"<b>dropped</b> · {about(missing)} short<br>{cure(grace, missing)}"
+        return f"<b>dropped</b> · {lacked(missing)} short<br>{cure(grace, missing)}"
     if kind == "bridge":
         return "<b>bridge</b>: two sessions become one"
     if kind == "reopened":

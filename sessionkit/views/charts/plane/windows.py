@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sessionkit.base.durations import about, enough_ms, show_duration
+from sessionkit.base.durations import about, grace_with, lacked
 from sessionkit.base.text import plural
 from sessionkit.views.charts.drawing.grammar import Drawn, Frame, Outline, cure, lines, marks
 from sessionkit.views.charts.drawing.labels import Placement
@@ -68,7 +68,7 @@ def _missed_ends(scene: WindowPlane) -> Drawn:
     words = []
     for row, start_ms, short_ms in zip(records.tolist(), starts.tolist(), short.tolist(), strict=True):
         span = f"{scene.axis.show(start_ms)} to {scene.axis.show(int(scene.trace.ends_ms(start_ms)))}"
-        said = f"{about(short_ms)} short: {cure(scene.window.grace_ms, short_ms)}"
+        said = f"{lacked(short_ms)} short: {cure(scene.window.grace_ms, short_ms)}"
         words.append(f"<b>closed before</b> offset {scene.trace.batch.offset[row]:,} came<br>{span}<br>{said}")
     line = {"width": 2, "color": scene.colours.drop}
     marker = {"symbol": "line-ns", "size": 9, "color": scene.colours.drop, "line": line}
@@ -131,7 +131,7 @@ def _cure(scene: WindowPlane, met: Met) -> str:
         return (
             f"{cure(grace_ms, most)}{(' in all' if len(met.missing_ms) > 1 else ' there too') if met.counted else ''}"
         )
-    return f"{cure(grace_ms, least)} in one,<br>{show_duration(grace_ms + enough_ms(most))} in all"
+    return f"{cure(grace_ms, least)} in one,<br>{grace_with(grace_ms, most)} in all"
 
 
 def window_labels(scene: WindowPlane, frame: Frame) -> Placement:
@@ -160,5 +160,5 @@ def _label(scene: WindowPlane, row: int) -> str:
     if met.counted:
         return f"<b>too late for {missed}</b>, counts in {met.counted:,}<br>{_cure(scene, met)}"
     if len(met.missing_ms) == 1:
-        return f"<b>dropped</b> · {about(met.missing_ms[0])} short<br>{_cure(scene, met)}"
+        return f"<b>dropped</b> · {lacked(met.missing_ms[0])} short<br>{_cure(scene, met)}"
     return f"<b>dropped</b>: too late for {missed}<br>{_cure(scene, met)}"

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.base.moments import wall_clock
+from sessionkit.base.moments import clock_changes
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.trace import Trace
 from sessionkit.views.charts.scenes.key_rows import Rows, key_code
@@ -216,21 +216,18 @@ def _most_eventful(board: Board[T]) -> tuple[int, int]:
     if wanted >= last - first:
         return first, last
     span = max((each for each in _SPANS if each <= wanted), default=max(wanted, 1))
-    trace, clock = board.trace, wall_clock(board.trace.batch.timezone, last)
-
-    def local(times_ms: npt.ArrayLike) -> npt.NDArray[np.int64]:  # a day is one of the zone
-        return np.asarray(times_ms if clock is None else clock.places(times_ms), np.int64)
-
-    times, base = local(trace.batch.timestamp_ms), int(local(first)) // span
-    score = np.zeros(int(local(last)) // span - base + 1)
+    trace, clock = board.trace, clock_changes(board.trace.batch.timezone, last)
+    cells = clock.local(trace.batch.timestamp_ms) // span  # a day is one of the zone
+    seen = np.append(cells[board.records], clock.local(first) // span)
+    base = int(seen.min())
+    score = np.zeros(int(seen.max()) - base + 1)
     for mask, worth in ((board.late, 2.0), (trace.decision == MERGED, 6.0), (trace.late_but_kept, 1.0)):
-        place, count = np.unique(times[board.of(mask)] // span - base, return_counts=True)
+        place, count = np.unique(cells[board.of(mask)] - base, return_counts=True)
         score[place] += worth * np.sqrt(count)  # some of each is better than many of one
     if not score.any():
-        np.add.at(score, times[board.records] // span - base, 1.0)
+        np.add.at(score, cells[board.records] - base, 1.0)
     low = (base + int(np.argmax(score))) * span
-    bounds = (low, low + span) if clock is None else (clock.ms_at(low), clock.ms_at(low + span))
-    return _trimmed(board, bounds[0], bounds[1] - 1)
+    return _trimmed(board, int(clock.first_at(low)), int(clock.last_at(low + span - 1)))
 
 
 def _trimmed(board: Board[T], low: int, high: int) -> tuple[int, int]:

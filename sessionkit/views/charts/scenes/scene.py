@@ -17,12 +17,12 @@ from sessionkit.views.charts.drawing.grammar import (
     Frame,
     Legend,
     Outline,
-    TimeAxis,
     stair,
     usual_width,
 )
 from sessionkit.views.charts.drawing.measured_text import Heading, key_label, text_size
 from sessionkit.views.charts.drawing.palettes import Palette
+from sessionkit.views.charts.drawing.time_axis import TimeAxis
 from sessionkit.views.charts.scenes.board import Board, Lane
 from sessionkit.views.charts.scenes.key_rows import Cap, KeyRows, Life, Rows
 from sessionkit.windows.contract import WindowKind

@@ -205,7 +205,7 @@ def test_plane_of_hopping_windows_says_it_in_words() -> None:
 
 def test_plane_of_tumbling_windows_says_how_much_grace_is_missing() -> None:
     figure = run_of(TOY, TUMBLING).plane("ana", theme="dark", playback=True)
-    assert labels(figure, "dropped") == ["<b>dropped</b> · 7 min short<br>grace 5 min → 12 min 1 s would keep it"]
+    assert labels(figure, "dropped") == ["<b>dropped</b> · 7 min 1 s short<br>grace 5 min → 12 min 1 s would keep it"]
     assert figure.layout.paper_bgcolor == PALETTES["dark"].background
     assert len(figure.frames) == len(TOY)
     assert len(all_named(figure, "window, from")) == 1  # side by side: no layers
