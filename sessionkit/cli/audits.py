@@ -78,7 +78,7 @@ def _audited(reading: of.Reading, gap: str, grace: str | None, emit: str, deploy
         found = audited(plan.emit(emit).count(), opened.table, **deployment)
         step("comparing the results")
         found.words()  # which may look for a retention that loses nothing
-    say(*opened.remarks, *([said] if said else []))
+    say(*opened.remarks, *said)
     return found
 
 
