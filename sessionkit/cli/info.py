@@ -55,7 +55,7 @@ def _listed(found: FileColumns) -> list[str]:
 
 
 def _order(table: pa.Table, found: FileColumns) -> list[str]:
-    from sessionkit.base.durations import show_duration
+    from sessionkit.base.durations import about
     from sessionkit.base.moments import show_time
     from sessionkit.base.text import percent
 
@@ -68,7 +68,7 @@ def _order(table: pa.Table, found: FileColumns) -> list[str]:
     said = f"{percent(share)} of the rows step back in time" if share else "no row steps back in time"
     return [
         f"Order by {name}: {said}",
-        f"Span: {show_time(first, zone)} to {show_time(last, zone)} ({show_duration(last - first)}), in {zone}",
+        f"Span: {show_time(first, zone)} to {show_time(last, zone)} ({about(last - first)}), in {zone}",
     ]
 
 

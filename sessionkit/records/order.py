@@ -41,10 +41,8 @@ class Cause(NamedTuple):
 
     def words(self, dropped: int | None, lag_ms: int) -> str:
         """What happened to how many records, why, and the way; `dropped` is None before there is a grace."""
-        behind = f"more than {about(lag_ms)} behind" if lag_ms else "behind"
-        count, what = (self.late, f"are {behind} stream time")
-        if dropped is not None:
-            count, what = dropped, "came too late and were dropped"
+        behind = f"are {f'more than {about(lag_ms)} ' if lag_ms else ''}behind stream time"
+        count, what = (self.late, behind) if dropped is None else (dropped, "came too late and were dropped")
         return f"{count:,} of {plural(self.records, 'record')} {what}, because {self.why}. {self.way}"
 
 
@@ -90,7 +88,7 @@ def late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: bool
     they come between others that are not, and those of a key that is late now are not all late.
 
     Args:
-        is_many: False looks only for single records that are ahead of all others.
+        is_many: False looks only for single records that are ahead.
     """
     rows = np.flatnonzero(batch.usable)
     if batch.chosen_from is not None or len(rows) <= MANY_LATE:
@@ -117,24 +115,20 @@ def _ahead(stream: _Stream) -> Cause | None:
     enough = min(stream.late_count / 2, MANY * len(ahead) * len(stream.times))  # each costs many records
     if not len(ahead) or cured < max(enough, MANY_LATE):
         return None
-    batch = stream.batch
     places = np.minimum(ahead - np.arange(len(ahead)), len(rest) - 1)
     by_ms = stream.times[ahead] - np.median(rest[_around(places, len(rest))], axis=1).astype(np.int64)
-    most = ahead[order := np.argsort(-by_ms, kind="stable")[:NAMED]]
-    by = {
-        record_name(batch, row): ms for row, ms in zip(stream.rows[most].tolist(), by_ms[order].tolist(), strict=True)
-    }
+    most = np.argsort(-by_ms, kind="stable")[:NAMED]
+    names = [record_name(stream.batch, row) for row in stream.rows[ahead[most]].tolist()]
+    by = [about(ms) for ms in by_ms[most].tolist()]
     if len(ahead) == 1:
-        time, newest, (name,) = int(stream.times[ahead[0]]), int(rest.max()), by
-        beyond = f"{about(time - newest)} ahead of all others" if time - newest > newest - int(rest.min()) else ""
-        of = " of its partition" if beyond and len(batch.partitions) > 1 else ""
-        when = f", at {show_time(time, batch.timezone)} ({batch.timezone})" if time >= SOME_DATE_MS else ""
-        why = f"{name} lies {beyond or f'{about(by[name])} ahead of the records around it'}{of}{when}"
+        time, zone = int(stream.times[ahead[0]]), stream.batch.timezone
+        when = f", at {show_time(time, zone)} ({zone})" if time >= SOME_DATE_MS else ""
+        why = f"{names[0]} lies {by[0]} ahead of those around it{when}"
         way = "Leave it out, or correct its time."
     else:
-        named = "; ".join(f"{name} by {about(ms)}" for name, ms in by.items())
-        more = f" and {len(ahead) - len(by)} more" if len(ahead) > len(by) else ""
-        why = f"{len(ahead):,} records lie far ahead of those around them: {named}{more}"
+        named = ", ".join(f"{name} by {ahead_by}" for name, ahead_by in zip(names, by, strict=True))
+        why = f"{len(ahead):,} records lie far ahead of those around them: {named}"
+        why += f", and {len(ahead) - NAMED:,} more" if len(ahead) > NAMED else ""
         way = "Leave them out, or correct their times."
     if 4 * cured < 3 * stream.late_count:
         why += f"; others are late without {'it' if len(ahead) == 1 else 'them'}, too"
@@ -150,14 +144,14 @@ def _far_ahead(stream: _Stream) -> Rows:
     """Places of the few records after which many are late, and that lie far ahead of those before and after them."""
     times, ahead = stream.times, np.empty(0, np.intp)
     kept: Rows = np.arange(len(times))
-    while len(ahead) <= FEW * len(times) + 1:  # one may stand in the shadow of another
+    most = int(FEW * len(times)) + 1
+    while len(ahead) <= most:  # one may stand in the shadow of another
         moved = times[kept]
         newest = np.maximum.accumulate(moved)
         leads = np.flatnonzero(np.diff(newest, prepend=newest[0] - 1))
         followers = np.diff(np.cumsum(np.append(0, moved < newest - stream.lag_ms))[[*leads, len(kept)]])
-        leads = leads[followers >= MANY_LATE]
-        if len(leads) > FEW * len(times) + 1:
-            leads = leads[np.argsort(-followers[followers >= MANY_LATE], kind="stable")[: int(FEW * len(times)) + 1]]
+        order = np.argsort(-followers, kind="stable")[:most]
+        leads = leads[order[followers[order] >= MANY_LATE]]
         around = moved[_around(leads, len(kept))]
         low, high = np.percentile(around, (25, 75), axis=1) if len(leads) else (leads, leads)
         far = leads[moved[leads] - high > np.maximum(stream.lag_ms, SPREADS * (high - low))]
@@ -178,8 +172,8 @@ def _out_of_order(stream: _Stream) -> Cause | None:
         why = "the newest row stands first"
     elif _stands_key_by_key(stream):
         keys = np.count_nonzero(np.bincount(stream.keys))
-        sorted_by = shorten(", ".join(stream.source.keys))
-        why = f"the {keys:,} keys stand one after another, as in a table sorted by {sorted_by}"
+        by = shorten(", ".join(stream.source.keys))
+        why = f"the {keys:,} keys stand one after another, as in a table sorted by {by}"
     elif blocks := _histories(stream):
         first = blocks[0]
         name, by = record_name(stream.batch, int(stream.rows[first])), about(-int(steps[first - 1]))
@@ -202,8 +196,7 @@ def _trend(times: npt.NDArray[np.int64]) -> float:
 
 def _stands_key_by_key(stream: _Stream) -> bool:
     """True if nearly each key has its rows in one piece, and is late only because of the keys before it."""
-    keys = np.count_nonzero(np.bincount(stream.keys))
-    pieces = 1 + np.count_nonzero(np.diff(stream.keys))
+    keys, pieces = np.count_nonzero(np.bincount(stream.keys)), 1 + np.count_nonzero(np.diff(stream.keys))
     if not 2 <= keys <= len(stream.keys) / 2 or pieces > 1.1 * keys:
         return False
     return 4 * stream.late_within(stream.keys, len(stream.batch.keys)) <= stream.late_count
@@ -213,15 +206,15 @@ def _histories(stream: _Stream) -> list[int]:
     """Places where long histories of several keys begin anew, each in order by itself; none if they do not."""
     steps, late = np.diff(stream.times, prepend=stream.times[0]), stream.late
     starts = np.flatnonzero(late & (steps < -stream.lag_ms))
+    if 4 * len(starts) > stream.late_count:
+        return []
     few = np.arange(5)  # the level falls: it is not one record that is ahead, or late
     before = np.median(stream.times[np.maximum(starts[:, None] - 1 - few, 0)], axis=1)
     after = np.median(stream.times[np.minimum(starts[:, None] + few, len(late) - 1)], axis=1)
     starts = starts[before - stream.lag_ms > after]
     if stream.late_count < LONG_BLOCK * len(starts):
         return []
-    block = np.zeros(len(late), np.int32)
-    block[starts] = 1
-    block = np.cumsum(block, dtype=np.int32)
+    block = np.repeat(np.arange(len(starts) + 1), np.diff(starts, prepend=0, append=len(late)))
     if 10 * stream.late_within(block, len(starts) + 1) > stream.late_count:
         return []
     of_block, times, keys = block[late], stream.times[late], stream.keys[late]

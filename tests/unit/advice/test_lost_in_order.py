@@ -73,11 +73,12 @@ def test_a_suggested_grace_comes_with_the_cause_and_the_grace_without_it(name: s
 def test_the_record_that_is_ahead_is_named() -> None:
     (said,) = plan_of_shape().run(SHAPES["one_record_ahead"]()).remarks()
     assert said == (
-        "259 of 3,768 records came too late and were dropped, because record 1000 (key user 012) lies 1 d ahead of the "
-        "records around it, at 2024-07-05 20:15:20.035 (UTC). Leave it out, or correct its time."
+        "259 of 3,768 records came too late and were dropped, because record 1000 (key user 012) lies 1 d ahead of "
+        "those around it, at 2024-07-05 20:15:20.035 (UTC). Leave it out, or correct its time."
     )
     (said,) = plan_of_shape().run(SHAPES["few_records_ahead"]()).remarks()
-    assert "because 4 records lie far ahead of those around them: record 2725 (key user 007) by 4,000 d; " in said
+    assert "because 4 records lie far ahead of those around them: record 2725 (key user 007) by 4,000 d, " in said
+    assert said.endswith(" by 2 d, and 1 more. Leave them out, or correct their times.")
 
 
 def test_of_several_partitions_the_one_that_lost_most_is_looked_at() -> None:
