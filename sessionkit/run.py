@@ -18,7 +18,7 @@ from sessionkit.base.moments import Moment, Timezone, moment_ms
 from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import InvalidArgument, NotKept, problem, shorten
-from sessionkit.records.batch import order_remarks
+from sessionkit.records.order import order_remarks
 from sessionkit.stores.contract import Store
 from sessionkit.views import tables
 from sessionkit.views.charts.methods import Pictures
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @answers_guesses("run", OF_A_RUN)
 @answers_calls("run")
-@not_offered("all_lanes", "changelog_columns", "deployed", "outcome", "store", "table_columns")
+@not_offered("all_lanes", "changelog_columns", "deployed", "late_remarks", "outcome", "store", "table_columns")
 @dataclass(frozen=True, repr=False)
 class Run(Downstream, Pictures):
     """What happened: every view of one run of a plan, as frames of the kind that was given.
@@ -342,23 +342,26 @@ class Run(Downstream, Pictures):
         return f"{' · '.join(parts)} · {windows.in_words()}{idle}"
 
     def remarks(self) -> list[str]:
-        """What may be a mistake: guessed types, rows that step back in time, a record far ahead of the others.
+        """What may be a mistake: guessed types, and why many records came too late, where a cause is found.
 
         Also which partitions were idle, and that the rule that moved them on is none of Kafka's.
         """
-        from sessionkit.views.explain.record import MANY_LATE, far_ahead
         from sessionkit.views.words import idle_remarks
 
         batch = self.outcome.batch
         types = {name: column.type for name, column in batch.values.items()}
         floats = decimal_remarks(self.plan.aggregations, types)
-        said = [*batch.remarks, *floats, *order_remarks(batch, self.plan.source), *idle_remarks(batch)]
+        said = [*batch.remarks, *floats, *self.late_remarks, *idle_remarks(batch)]
         if unknown := int((self.outcome.earlier_rows < 0).sum()) if not do_overlap(self._windows) else 0:
             windows = plural(unknown, self._windows.noun)
             said.append(f"The store does not say how many records {windows} had before: `assign` leaves that empty.")
-        if self.outcome.kept_trace is None or self.outcome.dropped.get(LATE, 0) < MANY_LATE:
-            return said
-        return [*said, *far_ahead(self.trace)]
+        return said
+
+    @cached_property
+    def late_remarks(self) -> list[str]:
+        """Why many of the records came too late, where a cause is found."""
+        late = self.outcome.dropped.get(LATE, 0)
+        return order_remarks(self.outcome.batch, self.plan.source, self._windows.close_lag_ms, late)
 
     def __repr__(self) -> str:
         return "\n".join([f"Run: {self.summary()}", *self.remarks()])

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.advice.replay import Replay
+from sessionkit.advice.round_grace import order_advice
 from sessionkit.base.calls import called_as
-from sessionkit.base.durations import MAX_DURATION_MS, show_duration
+from sessionkit.base.durations import MAX_DURATION_MS, about, enough_ms, show_duration
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.grouping import plan_and_data
@@ -33,7 +34,8 @@ FEWEST_PAUSES = 100
 RESOLUTIONS = 10  # pauses of a few ticks of the data's clock make valleys that are not there
 CURVE_POINTS = 33
 EMPTY_DECADES = 0.6  # so wide a stretch without any pause is a valley by itself
-EMPTY_SHARE, EMPTY_COUNT = 0.01, 10  # of the pauses, on each side of it: a few stray ones are no hump
+EMPTY_SHARE, EMPTY_COUNT = 0.01, 10  # of the pauses, on each side of it: fewer are few
+FEW_TAILS = (1, 2)  # how many times as wide as the upper half of what is below it a stretch is, if few are beyond it
 BURST_MS = 60_000  # what lies closer together is a burst, not a visit
 
 
@@ -41,12 +43,14 @@ BURST_MS = 60_000  # what lies closer together is a burst, not a visit
 class Valley:
     """A dent in the curve of pauses: few are about this long, more are shorter, and more are longer.
 
-    `empty_ms`: no pause at all is between these two long; then `depth` counts those on the side that has fewer.
+    `empty_ms`: no pause at all is between these two long; then `depth` counts those on the side that has fewer, and
+    `is_rare` if hardly any pause is longer.
     """
 
     gap_ms: int
     depth: float
     empty_ms: tuple[int, int] | None = None
+    is_rare: bool = False
 
     @property
     def parts_visits(self) -> bool:
@@ -54,10 +58,16 @@ class Valley:
         return (self.gap_ms if self.empty_ms is None else self.empty_ms[1]) >= BURST_MS
 
     @property
-    def clearness(self) -> tuple[float, float]:
-        """A wider empty stretch is clearer than a narrow one, and any than a dent that is not empty."""
+    def clearness(self) -> tuple[bool, float, float]:
+        """A wider empty stretch is clearer than a narrow one, and any than a dent that is not empty, or a rare one."""
         shorter, longer = self.empty_ms or (1, 1)
-        return longer / shorter, self.depth
+        return not self.is_rare, longer / shorter, self.depth
+
+    def empty_in_words(self) -> str:
+        """The empty stretch, and how few pauses are longer if they are few."""
+        shorter, longer = map(about, self.empty_ms or (0, 0))
+        few = f", and only {plural(int(self.depth), 'is', 'are')} longer" if self.is_rare else ""
+        return f"no pause is between {shorter} and {longer} long{few}"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -97,11 +107,15 @@ class GapSuggestion:
             )
             rare += "times as frequent"
             if chosen.empty_ms is not None:
-                shorter, longer = map(show_duration, chosen.empty_ms)
-                rare = f"no pause is between {shorter} and {longer} long"
-            said.append(f"gap {show_duration(chosen.gap_ms)}: {rare} ({by}; {plural(self.pauses, 'pause')}).")
+                rare = chosen.empty_in_words()
+            sure = ", but not for sure" if chosen.is_rare and chosen.depth < EMPTY_COUNT else ""
+            said.append(f"gap {show_duration(chosen.gap_ms)}{sure}: {rare} ({by}; {plural(self.pauses, 'pause')}).")
         elif self.burst_ms is not None:
             said.append(f"unsure: the pauses ({by}) have no clear valley of {show_duration(BURST_MS)} or more.")
+        elif best is not None and best.empty_ms is not None:
+            said.append(
+                f"unsure: {best.empty_in_words()} ({by}; {self.pauses:,} pauses); it may be a mere interruption."
+            )
         elif best is not None:
             said.append(
                 f"unsure: the best valley of the pauses ({by}) lies at {show_duration(best.gap_ms)}, but pauses beside "
@@ -208,16 +222,23 @@ def _valleys(logs: npt.NDArray[np.float64], height: npt.NDArray[np.float64]) -> 
 
 
 def _empty_valleys(pauses: npt.NDArray[np.int64]) -> list[Valley]:
-    """Wide stretches without a pause, between lengths that many have; the gap is the middle, in logarithmic time."""
+    """Wide stretches without a pause; the gap is the middle, in logarithmic time.
+
+    Many pauses are shorter than the stretch. Where few are longer, it could be the end of a tail, unless those below
+    it lie close together.
+    """
     lengths, counts = np.unique(pauses, return_counts=True)
     logs, below = decades(lengths), np.cumsum(counts)[:-1]
-    fewer = np.minimum(below, len(pauses) - below)
-    is_empty = (np.diff(logs) >= EMPTY_DECADES) & (fewer >= max(EMPTY_COUNT, EMPTY_SHARE * len(pauses)))
+    beyond, width, many = len(pauses) - below, np.diff(logs), max(EMPTY_COUNT, EMPTY_SHARE * len(pauses))
+    halves = logs[:-1] - logs[np.searchsorted(below, below / 2)]  # from the middle one of those below to the last
+    is_clear = (beyond >= many) | (width >= np.where(beyond >= EMPTY_COUNT, *FEW_TAILS) * halves)
+    is_empty = (width >= EMPTY_DECADES) & (below >= many) & is_clear
     return [
         Valley(
             _rounded(math.sqrt(lengths[at]) * math.sqrt(lengths[at + 1])),
-            float(fewer[at]),
+            float(min(below[at], beyond[at])),
             (int(lengths[at]), int(lengths[at + 1])),
+            bool(beyond[at] < many),
         )
         for at in np.flatnonzero(is_empty).tolist()
     ]
@@ -253,18 +274,21 @@ class GraceSuggestion:
     records: int
     plan: Plan
     curve: tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]  # graces that were tried, and the share that they keep
+    remarks: tuple[str, ...] = ()  # why so many records are behind stream time, where a cause is found
 
     def words(self) -> list[str]:
         """What was found, as sentences."""
         windows = self.plan.complete_windows
         dropped = round((1 - self.kept_share) * self.records)
-        waits, grace = show_duration(windows.close_lag_ms), show_duration(self.grace_ms)
+        waits, enough = about(windows.close_lag_ms), enough_ms(self.grace_ms)
+        grace = show_duration(enough) + (f" ({self.grace_ms:,} ms)" if enough != self.grace_ms else "")
         kept = f"A grace of {grace} keeps {percent(self.kept_share)} of {plural(self.records, 'record')}"
         return [
             f"{kept} ({dropped:,} dropped); {percent(self.keep)} were asked for."
             if self.records
             else "There are no records, so no grace can be told apart from another.",
             f"The cost: a result is final {waits} of stream time after a window's last moment.",
+            *self.remarks,
         ]
 
     def __repr__(self) -> str:
@@ -306,27 +330,34 @@ def suggest_grace(plan: Plan, data: Any, *, keep: float = 0.999, gap: Any = None
         plan = plan.with_windows(inactivity_gap=gap)
     replay = Replay.of(plan, data)
     tried: dict[int, float] = {}
+    grace_ms = _smallest_grace_ms(plan, replay, keep, tried)
+    for each_ms in np.linspace(0, max(2 * grace_ms, 60_000), CURVE_POINTS).astype(int).tolist():
+        _share(plan, replay, each_ms, tried)
+    graces = np.array(sorted(tried), np.int64)
+    return GraceSuggestion(
+        grace_ms=grace_ms,
+        keep=keep,
+        kept_share=tried[grace_ms],
+        records=replay.usable,
+        plan=plan.with_windows(grace_ms=grace_ms),
+        curve=(graces, np.array([tried[ms] for ms in graces.tolist()])),
+        remarks=tuple(order_advice(plan, replay, lambda cured: _smallest_grace_ms(plan, cured, keep, {}))),
+    )
 
-    def share(grace_ms: int) -> float:
-        if grace_ms not in tried:
-            counts = replay.counts(plan.with_windows(grace_ms=grace_ms).complete_windows)
-            tried[grace_ms] = (counts.records - counts.late) / counts.records if counts.records else 1.0
-        return tried[grace_ms]
 
+def _smallest_grace_ms(plan: Plan, replay: Replay, keep: float, tried: dict[int, float]) -> int:
+    """The smallest grace that keeps this share; `tried` gets what each that was tried keeps."""
     low, high = -1, 0
-    while share(high) < keep and high < MAX_DURATION_MS // 4:
+    while _share(plan, replay, high, tried) < keep and high < MAX_DURATION_MS // 4:
         low, high = high, max(2 * high, 1_000)
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if share(middle) >= keep else (middle, high)
-    for grace_ms in np.linspace(0, max(2 * high, 60_000), CURVE_POINTS).astype(int).tolist():
-        share(grace_ms)
-    graces = np.array(sorted(tried), np.int64)
-    return GraceSuggestion(
-        grace_ms=high,
-        keep=keep,
-        kept_share=tried[high],
-        records=replay.usable,
-        plan=plan.with_windows(grace_ms=high),
-        curve=(graces, np.array([tried[ms] for ms in graces.tolist()])),
-    )
+        low, high = (low, middle) if _share(plan, replay, middle, tried) >= keep else (middle, high)
+    return high
+
+
+def _share(plan: Plan, replay: Replay, grace_ms: int, tried: dict[int, float]) -> float:
+    if grace_ms not in tried:
+        counts = replay.counts(plan.with_windows(grace_ms=grace_ms).complete_windows)
+        tried[grace_ms] = (counts.records - counts.late) / counts.records if counts.records else 1.0
+    return tried[grace_ms]

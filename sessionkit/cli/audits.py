@@ -74,7 +74,7 @@ def _audited(reading: of.Reading, windows: of.Windows, emit: str, deployment: di
         found = audited(plan.emit(emit).count(), opened.table, **deployment)
         step("comparing the results")
         found.words()  # which may look for a retention that loses nothing
-    say(*opened.remarks, *([said] if said else []))
+    say(*opened.remarks, *said)
     return found
 
 

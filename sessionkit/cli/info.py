@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import say, zone_for
-from sessionkit.errors import shorten
+from sessionkit.cli.opening import lists_places, say, zone_for
+from sessionkit.cli.wording import with_options
+from sessionkit.errors import SessionkitError, shorten
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from sessionkit.advice.file_columns import FileColumns
+    from sessionkit.plan import Plan
+    from sessionkit.records.order import Cause
 
 DEFAULT_GAP = "30m"
 NAME_LENGTH = 24
@@ -33,8 +36,9 @@ def info(file: of.File, types: of.Types = None) -> None:
     found = file_columns(table)
     print(f"{shorten(file, 500)}: {plural(found.rows, 'row')}, {plural(len(found.columns), 'column')}")
     print(*_listed(found), sep="\n")
-    print(*_order(table, found), sep="\n")
-    print(*_next(file, table, found), sep="\n")
+    cause = _cause(table, found)
+    print(*_order(table, found), *([with_options(cause.words(None, 0))] if cause else []), sep="\n")
+    print(*_next(file, table, found, sort=cause is not None and cause.is_order), sep="\n")
     say(*remarks)
 
 
@@ -51,7 +55,7 @@ def _listed(found: FileColumns) -> list[str]:
 
 
 def _order(table: pa.Table, found: FileColumns) -> list[str]:
-    from sessionkit.base.durations import show_duration
+    from sessionkit.base.durations import about
     from sessionkit.base.moments import show_time
     from sessionkit.base.text import percent
 
@@ -63,12 +67,26 @@ def _order(table: pa.Table, found: FileColumns) -> list[str]:
     share = found.step_back_share
     said = f"{percent(share)} of the rows step back in time" if share else "no row steps back in time"
     return [
-        f"Order by {name}: {said}{': newest first?' if share > 0.5 else ''}",
-        f"Span: {show_time(first, zone)} to {show_time(last, zone)} ({show_duration(last - first)}), in {zone}",
+        f"Order by {name}: {said}",
+        f"Span: {show_time(first, zone)} to {show_time(last, zone)} ({about(last - first)}), in {zone}",
     ]
 
 
-def _next(file: str, table: pa.Table, found: FileColumns) -> list[str]:
+def _cause(table: pa.Table, found: FileColumns) -> Cause | None:
+    """Why many of the rows lie behind those before them."""
+    from sessionkit.advice.replay import Replay
+    from sessionkit.records.order import late_cause
+
+    if found.time is None or found.key is None:
+        return None
+    plan = _plan(table, found)
+    try:
+        return late_cause(Replay.of(plan, table).batch, plan.source, 0)
+    except SessionkitError:
+        return None
+
+
+def _next(file: str, table: pa.Table, found: FileColumns, *, sort: bool) -> list[str]:
     """The command that goes on, and why its gap is what it is."""
     if found.time is None:
         return ["To go on, sessionkit needs a column of times."]
@@ -77,23 +95,28 @@ def _next(file: str, table: pa.Table, found: FileColumns) -> list[str]:
     gap, why = _gap(table, found)
     words = ["sessionkit", "report", file, "--key", found.key.name, "--timestamp", found.time.name]
     words += ["--unit", found.time.unit] if found.time.unit else []
-    words += ["--gap", gap, *(["--sort"] if found.step_back_share > 0.5 else [])]
+    words += ["--gap", gap, *(["--sort"] if sort else [])]
     return [f"To go on ({why}):", f"  {shlex.join(words)}"]
+
+
+def _plan(table: pa.Table, found: FileColumns) -> Plan:
+    """The start of a plan over the columns that look most like a key and a time."""
+    from sessionkit.grouping import group_by_key
+
+    assert found.key is not None and found.time is not None
+    zone, _ = zone_for(table, found.time.name, None)
+    read: dict[str, Any] = {"unit": found.time.unit, "timezone": zone, "on_bad_time": "drop"}
+    if lists_places(table.column_names):
+        read |= {"partition": "partition", "offset": "offset"}
+    return group_by_key(found.key.name, timestamp=found.time.name, **read)
 
 
 def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:
     from sessionkit.advice.suggest import suggest_gap
     from sessionkit.base.durations import duration_code
-    from sessionkit.errors import SessionkitError
-    from sessionkit.grouping import group_by_key
 
-    assert found.key is not None and found.time is not None
-    zone, _ = zone_for(table, found.time.name, None)
-    source = group_by_key(
-        found.key.name, timestamp=found.time.name, unit=found.time.unit, timezone=zone, on_bad_time="drop"
-    )
     try:
-        suggested = suggest_gap(source, table).gap_ms
+        suggested = suggest_gap(_plan(table, found), table).gap_ms
     except SessionkitError:
         suggested = None
     if suggested is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sessionkit.cli.options import Reading, Windows
 from sessionkit.cli.wording import with_options
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.errors import shorten
 
 # The engine takes half a second to load: it is loaded in the functions that need it, so that help comes at once.
 if TYPE_CHECKING:
@@ -33,19 +33,18 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
     """Reads the columns of keys, times, places and `values`.
 
     Raises:
-        InvalidArgument: no such file, or only one of the columns of partitions and offsets.
+        InvalidArgument: no such file.
         MissingColumn: a column that an option names is not in the file.
     """
     from sessionkit.records.files.tables import parquet_schema, read_file
     from sessionkit.records.inputs.pandas_columns import check_columns
 
-    _check_places(reading)
     schema = parquet_schema(reading.file)
     wanted = [*reading.keys, reading.timestamp, reading.partition, reading.offset, *values]
     named = list(dict.fromkeys(name for name in wanted if name is not None))
     if schema is not None:
         check_columns(schema.names, named)
-        places = [name for name in ("partition", "offset") if _lists_places(schema.names)]
+        places = [name for name in ("partition", "offset") if lists_places(schema.names)]
         read = read_file(reading.file, list(dict.fromkeys([*named, *places])), reading.keys, reading.column_types)
     else:
         read = read_file(reading.file, None, reading.keys, reading.column_types)
@@ -59,14 +58,14 @@ def is_read_by_spark(reading: Reading) -> bool:
     from sessionkit.records.files.tables import parquet_schema
 
     schema = parquet_schema(reading.file)
-    return schema is not None and (reading.offset is not None or _lists_places(schema.names))
+    return schema is not None and (reading.offset is not None or lists_places(schema.names))
 
 
 def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
     from sessionkit.grouping import group_by_key
 
     partition, offset, said = reading.partition, reading.offset, []
-    if offset is None and _lists_places(table.column_names):
+    if partition is None and offset is None and lists_places(table.column_names):
         partition, offset = "partition", "offset"
         said.append("The columns partition and offset say where each record stands.")
     timezone, remark = zone_for(table, reading.timestamp, reading.timezone)
@@ -97,29 +96,26 @@ def zone_for(table: pa.Table, timestamp: str, given: str | None) -> tuple[str | 
     return "UTC", [f"The times in {what} have no zone and are read as UTC; --timezone names another."]
 
 
-def _check_places(reading: Reading) -> None:
-    if (reading.partition is None) != (reading.offset is None):
-        got = f"{reading.partition!r} and {reading.offset!r}"
-        want = "give both, or neither: then the order of rows is the order of arrival"
-        raise InvalidArgument(problem("--partition and --offset must be given together", got, want))
-
-
-def _lists_places(names: Sequence[str]) -> bool:
+def lists_places(names: Sequence[str]) -> bool:
+    """True if the columns partition and offset say where each record stands."""
     return {"partition", "offset"} <= set(names)
 
 
-def with_windows(opened: Opened, windows: Windows) -> tuple[Plan, str | None]:
-    """The plan with its windows; and where no grace is given the one that was taken, in words."""
-    from sessionkit.advice.round_grace import smallest_round_grace_ms
+def with_windows(opened: Opened, windows: Windows) -> tuple[Plan, list[str]]:
+    """The plan with its windows; and where no grace is given what was taken and why, in words."""
+    from sessionkit.advice.replay import Replay
+    from sessionkit.advice.round_grace import order_advice, smallest_round_grace_ms
     from sessionkit.base.durations import duration_code, show_duration
 
     if windows.grace is not None:
-        return opened.plan.windowed_by(_kind(windows, windows.grace)), None
+        return opened.plan.windowed_by(_kind(windows, windows.grace)), []
     plan = opened.plan.windowed_by(_kind(windows, "0s")).count()
-    grace_ms = smallest_round_grace_ms(plan, opened.table)
+    replay = Replay.of(plan, opened.table)
+    grace_ms = smallest_round_grace_ms(plan, replay)
     shown = show_duration(grace_ms)
     why = "no record is late in this order" if not grace_ms else "the smallest round one that keeps every record"
-    said = f"The grace is {shown}: {why}. --grace sets another."
+    causes = order_advice(plan, replay, lambda rest: smallest_round_grace_ms(plan, rest))
+    said = [f"The grace is {shown}: {why}. --grace sets another.", *causes]
     return opened.plan.windowed_by(_kind(windows, duration_code(grace_ms))), said
 
 

@@ -8,6 +8,7 @@ import typer
 
 from sessionkit.cli import options as of
 from sessionkit.cli.opening import open_file, say, with_windows
+from sessionkit.cli.wording import with_options
 from sessionkit.errors import InvalidArgument, problem
 
 OffsetNumber = Annotated[
@@ -43,7 +44,7 @@ def explain(
         raise InvalidArgument(problem("explain takes a record or a window", got, want))
     opened = open_file(reading)
     plan, said = with_windows(opened, windows)
-    say(*([said] if said else []))
+    say(*said)
     run = plan.count().run(opened.table)
     if offset is not None:
         print(run.explain(offset=offset, partition=partition))
@@ -73,6 +74,8 @@ def suggest(
     Example:
       sessionkit suggest clicks.csv --key user --timestamp at --keep 0.99
     """
+    from sessionkit.advice.replay import Replay
+    from sessionkit.advice.round_grace import order_advice
     from sessionkit.advice.suggest import suggest_gap, suggest_grace
     from sessionkit.base.durations import duration_code
     from sessionkit.windows.session import SessionWindows
@@ -83,7 +86,8 @@ def suggest(
     print(*suggested.words(), sep="\n")
     chosen = gap or (None if suggested.gap_ms is None else duration_code(suggested.gap_ms))
     if chosen is None:
-        print("--gap 30m, or another, would also suggest a grace.")
+        causes = order_advice(opened.plan, Replay.of(opened.plan, opened.table))
+        print("--gap 30m, or another, would also suggest a grace.", *map(with_options, causes), sep="\n")
         return
     plan = opened.plan.windowed_by(SessionWindows(inactivity_gap=chosen, grace="0s")).count()
-    print(*suggest_grace(plan, opened.table, keep=keep).words(), sep="\n")
+    print(*map(with_options, suggest_grace(plan, opened.table, keep=keep).words()), sep="\n")

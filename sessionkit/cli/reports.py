@@ -53,7 +53,7 @@ def report(
         records=Path(reading.file) if spark and is_read_by_spark(reading) else opened.table,
         data=literal(reading.file),
         title=title_of(reading.file),
-        remarks=[*opened.remarks, *([said] if said else [])],
+        remarks=[*opened.remarks, *said],
         file_format=file_format,
         out=out,
         overwrite=overwrite,

@@ -6,7 +6,9 @@ import re
 
 _AS_OPTIONS = (
     (re.compile(r'types=\{"([^"]*)": "(\w+)"\}(?: in group_by_key)?'), r"--types \1=\2"),
+    (re.compile(r'sort="timestamp" in group_by_key, without offset=,'), "--sort, without --partition and --offset,"),
     (re.compile(r'sort="timestamp" in group_by_key'), "--sort"),
+    (re.compile(r"partition= in group_by_key"), "--partition"),
     (re.compile(r'on_bad_time="drop"'), "--on-bad-time drop"),
     (re.compile(r'timezone="UTC"'), "--timezone UTC"),
     (re.compile(r'unit="s", "ms", "us" or "ns"'), "--unit s, ms, us or ns"),

@@ -19,19 +19,16 @@ from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VA
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import ResultForm
-from sessionkit.base.text import percent
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.inputs.plain_columns import check_text, plain_table
 from sessionkit.records.keys import encode_keys, key_ranks
-from sessionkit.records.loops import implicit_offsets, steps_back
+from sessionkit.records.loops import implicit_offsets
 from sessionkit.records.places import offsets_in, partitions_in, placed_by_key
 from sessionkit.records.row_names import rows_moved
 from sessionkit.records.source import Source
 from sessionkit.records.times import to_arrivals, to_milliseconds
-
-MOSTLY = 0.5  # of the rows
 
 
 class PythonObjects:
@@ -331,20 +328,6 @@ def arrival_order(table: pa.Table, source: Source, timestamp_ms: npt.NDArray[np.
 def _by_offset(table: pa.Table, source: Source) -> npt.NDArray[np.intp]:
     order = [(name, "ascending") for name in (source.partition, source.offset) if name is not None]
     return numpy_array(pc.sort_indices(table, sort_keys=order)).astype(np.intp)
-
-
-def order_remarks(batch: RecordBatch, source: Source) -> list[str]:
-    """A sentence where more than half of the rows, as they were given, are earlier than the row before them."""
-    if source.sort:
-        return []
-    batch = batch.without_ticks()
-    share = steps_back(batch.partition, batch.timestamp_ms, len(batch.partitions)) / max(len(batch), 1)
-    if share <= MOSTLY:
-        return []
-    told = f"{percent(int(100 * share) / 100)} of the rows step back in time: is the newest row first?"
-    if source.offset is not None:
-        return [f"{told} Offsets rise in the order of arrival."]
-    return [f'{told} sort="timestamp" in group_by_key sorts them by time.']
 
 
 def _by_time(timestamp_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:

@@ -25,15 +25,13 @@ def _count_on(partition, following, offset):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def steps_back(partition, timestamp_ms, partition_count):  # type: ignore[no-untyped-def]
-    """How many times are earlier than the one before them in their partition; those below 0 are none."""
-    last = np.full(partition_count, -1, np.int64)
-    found = 0
+def stream_times(group, timestamp_ms, group_count):  # type: ignore[no-untyped-def]
+    """The greatest time of each record's group up to it."""
+    newest = np.full(group_count, -1, np.int64)
+    found = np.empty(timestamp_ms.shape[0], np.int64)
     for i in range(timestamp_ms.shape[0]):
-        if timestamp_ms[i] >= 0:
-            if timestamp_ms[i] < last[partition[i]]:
-                found += 1
-            last[partition[i]] = timestamp_ms[i]
+        newest[group[i]] = max(newest[group[i]], timestamp_ms[i])
+        found[i] = newest[group[i]]
     return found
 
 

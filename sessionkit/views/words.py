@@ -27,6 +27,7 @@ from sessionkit.base.result_columns import last_shown_ms
 from sessionkit.base.text import plural
 from sessionkit.errors import shorten
 from sessionkit.records.batch import RecordBatch
+from sessionkit.records.order import record_name as name_of_record
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.windows.session import SessionWindows
@@ -121,10 +122,7 @@ def record_name(trace: Trace, index: int) -> str:
     if trace.decision[index] == IDLE:
         number, offset = batch.partitions[batch.partition[index]], batch.offset[index]
         return f"The rule for idle partitions ({idle_rule(batch)}, in partition {number} after offset {offset})"
-    partition = f"partition {batch.partitions[batch.partition[index]]}, " if len(batch.partitions) > 1 else ""
-    key = batch.key_at(index)
-    named = "no key" if key is None else f"key {shorten(key)}"
-    return f"Record {batch.offset[index]} ({partition}{named})"
+    return f"R{name_of_record(batch, index)[1:]}"
 
 
 def decision_in_words(trace: SessionTrace, windows: SessionWindows, index: int) -> str:

@@ -111,7 +111,7 @@ class TuneBoard(Board):
             self.show_controls()
 
     def __repr__(self) -> str:
-        return f"TuneBoard: {self.run.summary()}"
+        return "\n".join([f"TuneBoard: {self.run.summary()}", *self.run.late_remarks])
 
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The picture of the view that is shown; of a view without one that of the key."""
@@ -217,7 +217,7 @@ class TuneBoard(Board):
         except SessionkitError as error:
             self.say(f"{error}. Below is still {self.plan.complete_windows.in_words()}.", of="refused")
             return
-        self.say(of="refused")
+        self.say(*self.run.late_remarks, of="refused")
         self.draw()
 
     def draw(self) -> None:

@@ -10,7 +10,7 @@ from sessionkit.base.decisions import (
     OPENED,
 )
 from sessionkit.base.durations import grace_with, lacked, show_duration
-from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.base.text import escape_html, html_block
 from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
@@ -22,11 +22,8 @@ from sessionkit.views.words import (
     lower_first,
     record_name,
     span_words,
-    zone_named,
 )
 from sessionkit.windows.session import SessionWindows
-
-MANY_LATE = 10  # records after one far ahead: so many are worth a remark
 
 
 class Explanation(str):
@@ -136,34 +133,3 @@ def who_moved(trace: Trace, index: int) -> str:
         else "of another key: stream time belongs to the partition"
     )
     return f"Stream time had been moved to {at(stream)} by {lower_first(record_name(trace, mover))}, {same}."
-
-
-def far_ahead(trace: Trace) -> list[str]:
-    """A sentence for each partition in which one record lies so far ahead of all others that these came too late.
-
-    Told only where the newest record is further ahead of the second newest than windows take to close, and than the
-    second newest is of the oldest; and where many came too late after it.
-    """
-    batch = trace.batch
-    found: list[str] = []
-    if np.count_nonzero(trace.decision == LATE) < MANY_LATE or batch.chosen_from is not None:
-        return found  # the others are not all there
-    usable = np.ones(len(trace), np.bool_) if batch.rejected is None else batch.rejected == 0
-    for p in range(len(batch.partitions)):
-        rows = np.flatnonzero((batch.partition == p) & usable)
-        if len(rows) <= MANY_LATE:
-            continue
-        times = batch.timestamp_ms[rows]
-        second, newest = np.argpartition(times, len(rows) - 2)[-2:]
-        rest = max(int(times[second]), int(trace.first_stream_time_ms[p]))
-        ahead = int(times[newest]) - rest
-        late = int(np.count_nonzero(trace.decision[rows[newest + 1 :]] == LATE))
-        if ahead > max(trace.close_lag_ms, rest - int(times.min())) and late >= MANY_LATE:
-            name, after = record_name(trace, int(rows[newest])), plural(len(rows) - 1 - int(newest), "record")
-            zone = f" ({zone_named(trace)})" if zone_named(trace) else ""
-            where = " of its partition" if len(batch.partitions) > 1 else ""
-            found.append(
-                f"{name} lies {show_duration(ahead)} ahead of all others{where}: it moved stream time to "
-                f"{clock(trace)(int(times[newest]))}{zone}, and {late:,} of the {after} after it came too late."
-            )
-    return found

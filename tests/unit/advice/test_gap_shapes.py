@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
+from tests.shapes import SHAPES, plan_of_shape
 
 PLAN = sk.group_by_key("key", timestamp="time", unit="ms", times="ms")
 S, MIN, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
@@ -82,3 +83,79 @@ def test_without_a_valley_it_is_unsure(pauses: Any) -> None:
     found = sk.suggest_gap(PLAN, stream(pauses))
     assert found.gap_ms is None
     assert repr(found).startswith("unsure: ")
+
+
+def beats(every_ms: int, pauses_ms: Any, count: int = 10_000, spread: float = 0.0) -> pd.DataFrame:
+    """One key with a record every so often, and these pauses among them."""
+    rng = np.random.default_rng(5)
+    lengths = (every_ms * np.exp(spread * rng.standard_normal(count))).astype(np.int64)
+    lengths[np.linspace(50, count - 50, len(pauses_ms)).astype(int)] = pauses_ms
+    return pd.DataFrame({"key": "sensor", "time": 10**12 + np.cumsum(lengths)})
+
+
+@pytest.mark.parametrize(
+    ("name", "gap_ms", "said"),
+    [
+        (
+            "heartbeats",
+            134 * S,
+            "gap 2 min 12 s: no pause is between 5 s and 1 h long, and only 24 are longer (by user; ",
+        ),
+        (
+            "minute_beats",
+            657 * S,
+            "gap 11 min: no pause is between 1 min and 2 h long, and only 20 are longer (by user; ",
+        ),
+    ],
+)
+def test_heartbeats_have_a_gap_however_few_pauses_are_longer(name: str, gap_ms: int, said: str) -> None:
+    found = sk.suggest_gap(plan_of_shape(), SHAPES[name]())
+    assert found.gap_ms == pytest.approx(gap_ms, rel=0.02)
+    assert repr(found).startswith(said)
+
+
+def test_hundreds_of_records_a_visit_at_random_have_a_gap() -> None:
+    data = stream(lambda rng, count: np.where(np.arange(count) % 300, rng.exponential(10 * S, count), 2 * HOUR) + 1,
+                  keys=4, count=3_000)  # fmt: skip
+    found = sk.suggest_gap(PLAN, data)
+    assert 2 * MIN < (found.gap_ms or 0) < HOUR
+    assert "long, and only 36 are longer (by key; " in repr(found)
+
+
+@pytest.mark.parametrize("spread", [0, 0.2])
+@pytest.mark.parametrize("count", [2, 3, 9])
+def test_a_few_long_pauses_are_a_gap_but_not_for_sure(count: int, spread: float) -> None:
+    found = sk.suggest_gap(PLAN, beats(MIN, [DAY] * count, spread=spread))
+    assert MIN < (found.gap_ms or 0) < DAY
+    assert ", but not for sure: no pause is between " in repr(found)
+    assert f"and only {count} are longer" in repr(found)
+
+
+@pytest.mark.parametrize("spread", [0, 0.2])
+def test_one_long_pause_is_told_and_is_no_gap(spread: float) -> None:
+    found = sk.suggest_gap(PLAN, beats(MIN, [DAY], spread=spread))
+    assert found.gap_ms is None
+    assert repr(found).startswith("unsure: no pause is between ")
+    assert "and only 1 is longer (by key; 9,999 pauses); it may be a mere interruption." in repr(found)
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("tail", ["lognormal", "exponential", "pareto"])
+def test_the_end_of_a_smooth_tail_is_no_valley(tail: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    lengths = {
+        "lognormal": lambda: np.exp(rng.normal(9, 2, 4_000)),
+        "exponential": lambda: rng.exponential(5 * MIN, 4_000),
+        "pareto": lambda: 1_000 * (1 + rng.pareto(1, 4_000)),
+    }[tail]()
+    lengths[[100, 200, 300]] = 8 * lengths.max()  # a few that stray
+    times = 10**12 + np.cumsum(lengths.astype(np.int64) + 1)
+    assert sk.suggest_gap(PLAN, pd.DataFrame({"key": "a", "time": times})).gap_ms is None
+
+
+def test_a_valley_with_many_on_both_sides_goes_before_a_wider_one_with_few() -> None:
+    """Visits of every other hour, and two absences of a year."""
+    data = stream(visits(2 * S, HOUR), keys=1, count=2_000)
+    data.loc[700:, "time"] += 365 * DAY
+    data.loc[1_300:, "time"] += 365 * DAY
+    assert 80 * S <= (sk.suggest_gap(PLAN, data).gap_ms or 0) <= 90 * S

@@ -269,14 +269,6 @@ def test_times_without_a_zone_are_utc_and_that_is_said(calls: list[Report], tmp_
 @pytest.mark.parametrize(
     ("options", "telling"),
     [
-        (
-            ["--key", "user", "--partition", "site"],
-            "--partition and --offset must be given together; got 'site' and None; give both",
-        ),
-        (
-            ["--key", "user", "--offset", "site"],
-            "--partition and --offset must be given together; got None and 'site'; give both",
-        ),
         (["--key", ","], "a plan groups by one column or more"),
         (["--key", "user,site", "--sep", ""], "several key columns need a separator"),
         (["--key", "user", "--gap", "soon"], "inactivity_gap must be a duration; got 'soon'; a number with a unit"),

@@ -153,7 +153,11 @@ def test_info_goes_on_with_newest_first_and_numbers(tmp_path: Path, capsys: pyte
     rows = "".join(f"{second % 3},{1_720_000_000 - second}\n" for second in range(30))
     file.write_text(f"visitor id,seen\n{rows}", encoding="utf-8")
     shown = printed(capsys, "info", file)
-    assert "96.67% of the rows step back in time: newest first?" in shown
+    assert "Order by seen: 96.67% of the rows step back in time\n" in shown
+    said = (
+        "29 of 30 records are behind stream time, because the newest row stands first. --sort sorts the rows by time."
+    )
+    assert said in shown
     assert shown.endswith(f"report '{file}' --key 'visitor id' --timestamp seen --unit s --gap 30m --sort\n")
     assert main([*shlex.split(shown.splitlines()[-1])[1:], "--out", str(tmp_path / "out")]) == 0
     assert "in the order of their times" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
@@ -162,11 +166,12 @@ def test_info_goes_on_with_newest_first_and_numbers(tmp_path: Path, capsys: pyte
 def test_rows_that_mostly_step_back_are_remarked_in_the_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = "".join(f"ada,{1_720_000_000 - second}\n" for second in range(100))
+    rows = "".join(f"ada,{1_720_000_000 - 3_600 * hour}\n" for hour in range(100))
     file, out = write_clicks(tmp_path, f"user,at\n{rows}"), tmp_path / "out"
     shown = printed(capsys, "report", file, *COLUMNS, *GAP, "--unit", "s", "--out", out)
-    said = "99% of the rows step back in time: is the newest row first?"
-    assert said in shown and said in (out / "report.html").read_text(encoding="utf-8")
+    said = "because the newest row stands first."
+    assert f"{said} --sort sorts the rows by time." in shown
+    assert said in (out / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

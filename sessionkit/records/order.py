@@ -1,0 +1,263 @@
+"""Why many records come too late: rows that do not stand in the order of arrival, clocks and sources that are ahead."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.durations import about
+from sessionkit.base.moments import show_time
+from sessionkit.base.text import plural
+from sessionkit.errors import shorten
+from sessionkit.records.batch import RecordBatch
+from sessionkit.records.loops import stream_times
+from sessionkit.records.source import Source
+
+MANY = 0.01  # of the records: so many late ones are worth a remark
+MANY_LATE = 10  # after one record that is far ahead: so many are worth one, too
+FEW = 0.01  # of the records: so many single ones can be ahead of all others
+NAMED = 3  # of them
+NEIGHBOURS = 25  # on each side of a record that may be ahead
+SPREADS = 3  # as far ahead of them as this many times their own spread
+SAMPLE = 10_000  # rows in which a trend shows
+LONG_BLOCK = 20  # late records on average in each of several histories
+FEWEST_OF_A_KEY = 5  # records, that tell whether a key is always behind
+SOME_DATE_MS = 30 * 86_400_000  # toy data counts from the epoch
+
+Rows = npt.NDArray[np.intp]
+
+
+class Cause(NamedTuple):
+    """Why many records are behind stream time, and what can be done."""
+
+    why: str  # the end of a sentence
+    way: str  # a sentence
+    is_order: bool = False  # the rows sorted by time are the way
+    to_leave_out: Rows | None = None  # of the batch: records that are ahead
+    late: int = 0  # records that are behind stream time by more than was asked for
+    records: int = 0
+
+    def words(self, dropped: int | None, lag_ms: int) -> str:
+        """What happened to how many records, why, and the way; `dropped` is None before there is a grace."""
+        behind = f"are {f'more than {about(lag_ms)} ' if lag_ms else ''}behind stream time"
+        count, what = (self.late, behind) if dropped is None else (dropped, "came too late and were dropped")
+        return f"{count:,} of {plural(self.records, 'record')} {what}, because {self.why}. {self.way}"
+
+
+class _Stream(NamedTuple):
+    """The usable records of one partition, in order of arrival."""
+
+    batch: RecordBatch
+    source: Source
+    rows: Rows  # of the batch
+    times: npt.NDArray[np.int64]
+    keys: npt.NDArray[np.int32]
+    late: npt.NDArray[np.bool_]
+    lag_ms: int
+
+    @property
+    def late_count(self) -> int:
+        return int(np.count_nonzero(self.late))
+
+    def late_within(self, group: npt.NDArray[np.integer], groups: int) -> int:
+        """How many records would be late if each group had a stream time of its own."""
+        return int(np.count_nonzero(self.times < stream_times(group, self.times, groups) - self.lag_ms))
+
+
+def record_name(batch: RecordBatch, row: int) -> str:
+    """A record by its offset and key, in the middle of a sentence."""
+    partition = f"partition {batch.partitions[batch.partition[row]]}, " if len(batch.partitions) > 1 else ""
+    key = batch.key_at(row)
+    return f"record {batch.offset[row]} ({partition}{'no key' if key is None else f'key {shorten(key)}'})"
+
+
+def order_remarks(batch: RecordBatch, source: Source, lag_ms: int, dropped: int) -> list[str]:
+    """Why so many records were dropped as late, where a cause is found; windows close `lag_ms` after they end."""
+    if dropped < MANY_LATE:
+        return []
+    cause = late_cause(batch, source, lag_ms, is_many=bool(dropped >= MANY * np.count_nonzero(batch.usable)))
+    return [] if cause is None else [cause.words(dropped, lag_ms)]
+
+
+def late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: bool = True) -> Cause | None:
+    """Why so many records are behind stream time by more than `lag_ms`; None if they are not, or for no such reason.
+
+    Looked for in the partition that has most of them. Records that are late for reasons of their own are no cause:
+    they come between others that are not, and those of a key that is late now are not all late.
+
+    Args:
+        is_many: False looks only for single records that are ahead.
+    """
+    rows = np.flatnonzero(batch.usable)
+    if batch.chosen_from is not None or len(rows) <= MANY_LATE:
+        return None  # the others are not all there
+    partition, times = batch.partition[rows], batch.timestamp_ms[rows]
+    late = times < stream_times(partition, times, len(batch.partitions)) - lag_ms
+    if np.count_nonzero(late) < max(MANY_LATE, MANY * len(rows) if is_many else 0):
+        return None
+    of = partition == np.bincount(partition[late]).argmax()
+    stream = _Stream(batch, source, rows[of], times[of], batch.key[rows[of]], late[of], lag_ms)
+    found = (_out_of_order(stream) if is_many else None) or _ahead(stream) or (_sources(stream) if is_many else None)
+    return found and found._replace(late=int(np.count_nonzero(late)), records=len(rows))
+
+
+# ---- records that are ahead
+
+
+def _ahead(stream: _Stream) -> Cause | None:
+    """Single records that lie far ahead of those around them, if without them fewer are late."""
+    ahead = _far_ahead(stream)
+    rest = np.delete(stream.times, ahead)
+    left = int(np.count_nonzero(rest < np.maximum.accumulate(rest) - stream.lag_ms)) if len(ahead) else 0
+    cured = stream.late_count - left
+    enough = min(stream.late_count / 2, MANY * len(ahead) * len(stream.times))  # each costs many records
+    if not len(ahead) or cured < max(enough, MANY_LATE):
+        return None
+    places = np.minimum(ahead - np.arange(len(ahead)), len(rest) - 1)
+    by_ms = stream.times[ahead] - np.median(rest[_around(places, len(rest))], axis=1).astype(np.int64)
+    most = np.argsort(-by_ms, kind="stable")[:NAMED]
+    names = [record_name(stream.batch, row) for row in stream.rows[ahead[most]].tolist()]
+    by = [about(ms) for ms in by_ms[most].tolist()]
+    if len(ahead) == 1:
+        time, zone = int(stream.times[ahead[0]]), stream.batch.timezone
+        when = f", at {show_time(time, zone)} ({zone})" if time >= SOME_DATE_MS else ""
+        why = f"{names[0]} lies {by[0]} ahead of those around it{when}"
+        way = "Leave it out, or correct its time."
+    else:
+        named = ", ".join(f"{name} by {ahead_by}" for name, ahead_by in zip(names, by, strict=True))
+        why = f"{len(ahead):,} records lie far ahead of those around them: {named}"
+        why += f", and {len(ahead) - NAMED:,} more" if len(ahead) > NAMED else ""
+        way = "Leave them out, or correct their times."
+    if 4 * cured < 3 * stream.late_count:
+        why += f"; others are late without {'it' if len(ahead) == 1 else 'them'}, too"
+    return Cause(why, way, to_leave_out=stream.rows[ahead])
+
+
+def _around(places: Rows, count: int) -> npt.NDArray[np.intp]:
+    """The places around each of these, a row each; of `count` in all."""
+    return np.clip(places[:, None] + np.arange(-NEIGHBOURS, NEIGHBOURS + 1), 0, count - 1)
+
+
+def _far_ahead(stream: _Stream) -> Rows:
+    """Places of the few records after which many are late, and that lie far ahead of those before and after them."""
+    times, ahead = stream.times, np.empty(0, np.intp)
+    kept: Rows = np.arange(len(times))
+    most = int(FEW * len(times)) + 1
+    while len(ahead) <= most:  # one may stand in the shadow of another
+        moved = times[kept]
+        newest = np.maximum.accumulate(moved)
+        leads = np.flatnonzero(np.diff(newest, prepend=newest[0] - 1))
+        followers = np.diff(np.cumsum(np.append(0, moved < newest - stream.lag_ms))[[*leads, len(kept)]])
+        order = np.argsort(-followers, kind="stable")[:most]
+        leads = leads[order[followers[order] >= MANY_LATE]]
+        around = moved[_around(leads, len(kept))]
+        low, high = np.percentile(around, (25, 75), axis=1) if len(leads) else (leads, leads)
+        far = leads[moved[leads] - high > np.maximum(stream.lag_ms, SPREADS * (high - low))]
+        if not len(far):
+            return np.sort(ahead)
+        ahead, kept = np.append(ahead, kept[far]), np.delete(kept, far)
+    return np.empty(0, np.intp)  # too many to be single ones
+
+
+# ---- rows in another order
+
+
+def _out_of_order(stream: _Stream) -> Cause | None:
+    """Rows that stand newest first, key by key, history by history, or in no order."""
+    steps, trend = np.diff(stream.times), _trend(stream.times)
+    back, forward = np.count_nonzero(steps < 0), np.count_nonzero(steps > 0)
+    if (back > forward and trend < -0.5) or (back > 3 * forward and trend < 0.5):
+        why = "the newest row stands first"
+    elif _stands_key_by_key(stream):
+        keys = np.count_nonzero(np.bincount(stream.keys))
+        by = shorten(", ".join(stream.source.keys))
+        why = f"the {keys:,} keys stand one after another, as in a table sorted by {by}"
+    elif blocks := _histories(stream):
+        first = blocks[0]
+        name, by = record_name(stream.batch, int(stream.rows[first])), about(-int(steps[first - 1]))
+        times = "once" if len(blocks) == 1 else f"{len(blocks):,} times"
+        why = f"histories stand one behind the other: the rows go back in time {times}, first by {by} at {name}"
+    elif abs(trend) < 0.2 and 2 * stream.late_count > len(stream.times):
+        why = "the rows stand in no order of time"
+    else:
+        return None
+    without = "" if stream.source.offset is None else ", without offset=,"
+    return Cause(why, f'sort="timestamp" in group_by_key{without} sorts the rows by time.', is_order=True)
+
+
+def _trend(times: npt.NDArray[np.int64]) -> float:
+    """From -1 (times fall from row to row) to 1 (they rise), by ranks, in a sample."""
+    some = times[np.linspace(0, len(times) - 1, min(len(times), SAMPLE)).astype(np.intp)]
+    ranks = np.argsort(np.argsort(some, kind="stable"), kind="stable")
+    return float(np.corrcoef(ranks, np.arange(len(some)))[0, 1])
+
+
+def _stands_key_by_key(stream: _Stream) -> bool:
+    """True if nearly each key has its rows in one piece, and is late only because of the keys before it."""
+    keys, pieces = np.count_nonzero(np.bincount(stream.keys)), 1 + np.count_nonzero(np.diff(stream.keys))
+    if not 2 <= keys <= len(stream.keys) / 2 or pieces > 1.1 * keys:
+        return False
+    return 4 * stream.late_within(stream.keys, len(stream.batch.keys)) <= stream.late_count
+
+
+def _histories(stream: _Stream) -> list[int]:
+    """Places where long histories of several keys begin anew, each in order by itself; none if they do not."""
+    steps, late = np.diff(stream.times, prepend=stream.times[0]), stream.late
+    starts = np.flatnonzero(late & (steps < -stream.lag_ms))
+    if 4 * len(starts) > stream.late_count:
+        return []
+    few = np.arange(5)  # the level falls: it is not one record that is ahead, or late
+    before = np.median(stream.times[np.maximum(starts[:, None] - 1 - few, 0)], axis=1)
+    after = np.median(stream.times[np.minimum(starts[:, None] + few, len(late) - 1)], axis=1)
+    starts = starts[before - stream.lag_ms > after]
+    if stream.late_count < LONG_BLOCK * len(starts):
+        return []
+    block = np.repeat(np.arange(len(starts) + 1), np.diff(starts, prepend=0, append=len(late)))
+    if 10 * stream.late_within(block, len(starts) + 1) > stream.late_count:
+        return []
+    of_block, times, keys = block[late], stream.times[late], stream.keys[late]
+    first = np.flatnonzero(np.diff(of_block, prepend=-1))
+    span = np.maximum.reduceat(times, first) - np.minimum.reduceat(times, first)
+    several = np.maximum.reduceat(keys, first) != np.minimum.reduceat(keys, first)  # one key: it was offline
+    is_long = (span >= int(np.ptp(stream.times)) // 4) | (10 * stream.late_count >= 3 * len(late))
+    is_history = is_long & (several | (len(stream.batch.keys) == 1))
+    if 2 * np.diff(first, append=len(times))[is_history].sum() < stream.late_count:
+        return []
+    places: list[int] = np.flatnonzero(late)[first][is_history].tolist()
+    return places
+
+
+# ---- sources and clocks
+
+
+def _sources(stream: _Stream) -> Cause | None:
+    """One key whose clock is ahead of all others, or sources that lie apart and are mixed, each in order."""
+    times, keys, late = stream.times, stream.keys, stream.late
+    size, count = np.bincount(keys), len(times)
+    newest = np.maximum.accumulate(times)
+    leads = np.maximum.accumulate(np.where(np.diff(newest, prepend=newest[0] - 1) > 0, np.arange(count), 0))
+    by = about(int(np.median((newest - times)[late])))
+    leader = int(np.bincount(keys[leads[late]]).argmax())
+    others = keys != leader
+    first_ahead = int(leads[late & (keys[leads] == leader)][0])
+    if 5 * size[leader] <= 2 * count and 2 * stream.late_count > np.count_nonzero(others[first_ahead:]):
+        rest = times[others]
+        if 4 * np.count_nonzero(rest < np.maximum.accumulate(rest) - stream.lag_ms) <= stream.late_count:
+            name = shorten(stream.batch.keys[leader].as_py())
+            why = f"the clock of key {name} is some {by} ahead of the others"
+            way = f"Leave its {plural(int(size[leader]), 'record')} out, or correct their times."
+            return Cause(why, way, to_leave_out=stream.rows[~others])
+    if 10 * stream.late_within(keys, len(stream.batch.keys)) > stream.late_count:
+        return None
+    first, last = np.zeros(len(size), np.intp), np.zeros(len(size), np.intp)
+    last[keys], first[keys[::-1]] = np.arange(count), np.arange(count)[::-1]
+    lost = np.bincount(keys[late], minlength=len(size))
+    behind = (size >= FEWEST_OF_A_KEY) & (5 * lost >= 3 * size) & (2 * (last - first) >= count)
+    if 5 * lost[behind].sum() < 4 * stream.late_count:
+        return None
+    why = f"sources are mixed in one stream: each key is in order, but {np.count_nonzero(behind):,} of "
+    why += f"{plural(int(np.count_nonzero(size)), 'key')} lie some {by} behind the others"
+    way = "partition= in group_by_key names the column that tells the sources apart: each then has its own stream time."
+    return Cause(why, way)

@@ -1,0 +1,156 @@
+"""Why many records come too late: said where a cause is found, by whatever shows the records, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import sessionkit as sk
+from sessionkit.base.text import escape_html
+from sessionkit.cli.commands import main
+from tests.shapes import CAUSES, HONEST, SHAPES, plan_of_shape
+
+QUIET = sorted({*SHAPES} - {*CAUSES})
+
+
+def as_file(name: str, folder: Path) -> str:
+    """The shape as a CSV file."""
+    path = folder / f"{name}.csv"
+    SHAPES[name]().to_csv(path, index=False)
+    return str(path)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """All that a command says, which must not fail."""
+    assert main([*arguments]) == 0
+    shown = capsys.readouterr()
+    return shown.out + shown.err
+
+
+@pytest.mark.parametrize("trace", [True, False])
+@pytest.mark.parametrize("name", CAUSES)
+def test_a_run_says_why_it_lost_so_many(name: str, trace: bool) -> None:
+    run = plan_of_shape().run(SHAPES[name](), trace=trace)
+    (said,) = run.remarks()
+    assert CAUSES[name] in said
+    assert said in repr(run) and escape_html(said) in run._repr_html_()
+    assert f"{len(SHAPES[name]()):,} records" in said
+
+
+@pytest.mark.parametrize("grace", ["0s", "10m"])
+@pytest.mark.parametrize("name", QUIET)
+def test_no_cause_is_claimed_of_honest_records(name: str, grace: str) -> None:
+    assert plan_of_shape(grace).run(SHAPES[name]()).remarks() == []
+    assert sk.suggest_grace(plan_of_shape(), SHAPES[name]()).remarks == ()
+
+
+def test_the_honest_shapes_lose_records() -> None:
+    for name in HONEST:
+        assert plan_of_shape().run(SHAPES[name]()).metrics()["dropped-late"] > 100
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_a_suggested_grace_comes_with_the_cause_and_the_grace_without_it(name: str) -> None:
+    plan, data = plan_of_shape(), SHAPES[name]()
+    found = sk.suggest_grace(plan, data)
+    assert CAUSES[name] in found.remarks[0] and "are more than 30 min behind stream time" in found.remarks[0]
+    assert found.words()[2:] == list(found.remarks)
+    if name == "sources_mixed":
+        assert len(found.remarks) == 1
+        assert sk.suggest_grace(plan_of_shape(partition="source"), data).grace_ms == 0
+        return
+    assert "a grace of 0 s is enough" in found.remarks[1]
+    if "ahead" in name:
+        ahead = {"one_clock_ahead": data["user"] == "device 4", "one_record_ahead": data.index == 1_000}
+        days = data["at"].diff().dt.total_seconds() > 80_000
+        assert sk.suggest_grace(plan, data[~ahead.get(name, days)]).grace_ms == 0
+    else:
+        assert sk.suggest_grace(plan_of_shape(sort="timestamp"), data).grace_ms == 0
+
+
+def test_the_record_that_is_ahead_is_named() -> None:
+    (said,) = plan_of_shape().run(SHAPES["one_record_ahead"]()).remarks()
+    assert said == (
+        "259 of 3,768 records came too late and were dropped, because record 1000 (key user 012) lies 1 d ahead of "
+        "those around it, at 2024-07-05 20:15:20.035 (UTC). Leave it out, or correct its time."
+    )
+    (said,) = plan_of_shape().run(SHAPES["few_records_ahead"]()).remarks()
+    assert "because 4 records lie far ahead of those around them: record 2725 (key user 007) by 4,000 d, " in said
+    assert said.endswith(" by 2 d, and 1 more. Leave them out, or correct their times.")
+
+
+def test_of_several_partitions_the_one_that_lost_most_is_looked_at() -> None:
+    parts = [SHAPES["late_now_and_then"]().assign(source=0), SHAPES["one_record_ahead"]().assign(source=7)]
+    both = pd.concat(parts, ignore_index=True)
+    (said,) = plan_of_shape(partition="source").run(both).remarks()
+    assert "369 of 7,513 records" in said and "record 1000 (partition 7, key user 012) lies 1 d ahead" in said
+
+
+def test_of_a_record_ahead_among_late_ones_it_is_said_that_there_are_others() -> None:
+    data = SHAPES["late_now_and_then"]()
+    data.loc[2_000, "at"] += pd.Timedelta(days=1)
+    (said,) = plan_of_shape().run(data).remarks()
+    assert "record 2000 (key " in said and "; others are late without it, too. Leave it out" in said
+
+
+def test_few_drops_and_short_histories_need_no_cause() -> None:
+    first = SHAPES["newest_first"]().head(9)
+    assert plan_of_shape().run(first).remarks() == []
+    assert plan_of_shape().run(SHAPES["sorted_by_key"](), keys=["user 001"]).remarks() == []
+    assert plan_of_shape("400d").run(SHAPES["sorted_by_key"]()).remarks() == []
+
+
+@pytest.mark.parametrize(
+    "windows", [sk.TimeWindows(size="40m", grace=0), sk.SlidingWindows(time_difference="1h", grace=0)]
+)
+@pytest.mark.parametrize("name", CAUSES)
+def test_any_kind_of_windows(windows: sk.TimeWindows | sk.SlidingWindows, name: str) -> None:
+    run = plan_of_shape().windowed_by(windows).run(SHAPES[name]())
+    assert CAUSES[name] in run.remarks()[0]
+
+
+# ---- the board and the command line
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_the_board_says_it_above_the_picture(name: str) -> None:
+    board = sk.tune(plan_of_shape(), SHAPES[name](), grace=("0s", "6000d"))
+    (said,) = board.words["refused"]
+    assert CAUSES[name] in said and said in repr(board)
+    board.set(grace="6000d")
+    assert board.words["refused"] == [] and CAUSES[name] not in repr(board)
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_info_says_it_and_proposes_to_sort(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = printed(capsys, "info", as_file(name, tmp_path))
+    sorts = name not in ("sources_mixed", "one_clock_ahead", "one_record_ahead", "few_records_ahead")
+    assert CAUSES[name] in shown and "are behind stream time, because " in shown
+    assert (" --sort\n" in shown) == sorts
+    assert "group_by_key" not in shown
+
+
+@pytest.mark.parametrize("name", QUIET)
+def test_info_claims_nothing_of_honest_records(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shown = printed(capsys, "info", as_file(name, tmp_path))
+    assert "because" not in shown and "--sort" not in shown
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_report_and_suggest_say_it(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, columns = as_file(name, tmp_path), ("--key", "user", "--timestamp", "at")
+    shown = printed(capsys, "suggest", file, *columns, "--gap", "30m")
+    assert CAUSES[name] in shown and "group_by_key" not in shown
+    shown = printed(capsys, "report", file, *columns, "--gap", "30m", "--out", str(tmp_path / "out"))
+    assert CAUSES[name] in shown and "group_by_key" not in shown
+    assert ("a grace of 0 s is enough" in shown) == (name != "sources_mixed")
+    assert CAUSES[name] in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+
+
+def test_the_ways_that_are_proposed_are_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    columns = ("--key", "user", "--timestamp", "at", "--gap", "30m", "--out", str(tmp_path / "out"))
+    for name, way in (("sorted_by_key", ["--sort"]), ("sources_mixed", ["--partition", "source"])):
+        shown = printed(capsys, "report", as_file(name, tmp_path), *columns, *way)
+        assert "The grace is 0 s: no record is late in this order." in shown and "because" not in shown
