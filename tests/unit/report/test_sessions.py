@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.base.durations import show_duration
+from sessionkit.base.durations import lacked, show_duration
 from sessionkit.report.page import Findings, page
 from sessionkit.report.sessions import LENGTHS_MS, SIZES, Sessions, at_most, bins
 from tests.kinds import flights_by_route
@@ -147,7 +147,7 @@ def test_the_page_shows_drops_of_windows(windowed: sk.Run, monkeypatch: pytest.M
     rows = text.partition("<h3>One by one</h3>")[2].partition("</table>")[0].split("<tr>")[2:]
     offsets = [int(row.partition("<td class='n'>")[2].partition("<")[0].replace(",", "")) for row in rows]
     assert offsets == dropped["offset"].tolist()
-    missing = [show_duration(int(ms)) if ms == ms else "null key" for ms in dropped["missing_grace_ms"].tolist()]
+    missing = [lacked(int(ms)) if ms == ms else "null key" for ms in dropped["missing_grace_ms"].tolist()]
     assert [row.split("<td>")[-2].partition("<")[0] for row in rows] == missing
     enough = show_duration(int(dropped["enough_grace_ms"].max()))
     assert f"All of them are kept with {enough}." in text
