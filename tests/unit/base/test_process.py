@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from sessionkit.base import process
@@ -34,7 +35,7 @@ def test_the_limit_of_a_control_group(
     monkeypatch.delenv("SESSIONKIT_THREADS", raising=False)
     (tmp_path / "cpu.max").write_text(limit)
     monkeypatch.setattr(process, "_QUOTA", tmp_path / "cpu.max")
-    assert process.thread_count() == (threads or min(len(os.sched_getaffinity(0)), process.pa.cpu_count()))
+    assert process.thread_count() == (threads or min(len(os.sched_getaffinity(0)), pa.cpu_count()))
 
 
 def test_results_come_in_the_order_of_the_items(monkeypatch: pytest.MonkeyPatch) -> None:
