@@ -96,13 +96,13 @@ LATE_FOR_ONE = (
             6,
             "Record 6 (key ada), event time 2 min, was dropped. "
             "It came too late for 1 window, 0 s to 10 min: stream time was 18 min, so windows that ended up to 15 min were "
-            f"closed (− grace 3 min); with grace 8 min 1 ms it would have counted in it. {BOB_MOVED}",
+            f"closed (− grace 3 min); with grace 8 min 1 s it would have counted in it. {BOB_MOVED}",
         ),
         (
             7,
             "Record 7 (key ada), event time 6 min, was dropped. "
             "It came too late for 2 windows, 0 s to 10 min and 5 min to 15 min: stream time was 18 min, so windows that ended "
-            f"up to 15 min were closed (− grace 3 min); with grace 8 min 1 ms it would have counted in all of them. {BOB_MOVED}",
+            f"up to 15 min were closed (− grace 3 min); with grace 8 min 1 s it would have counted in all of them. {BOB_MOVED}",
         ),
         (
             8,
@@ -359,7 +359,7 @@ def test_state_of_an_earlier_run() -> None:
     assert run.explain(offset=3) == (
         "Record 3 (key ada), event time 1 min, was dropped. It came too late "
         "for 1 window, 0 s to 10 min: stream time was 14 min, so windows that ended up to 14 min were closed (− grace 0 s); "
-        f"with grace 4 min 1 ms it would have counted in it. {out_of_the_store}"
+        f"with grace 4 min 1 s it would have counted in it. {out_of_the_store}"
     )
 
 
