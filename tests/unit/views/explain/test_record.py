@@ -142,7 +142,7 @@ def test_a_record_far_ahead_of_all_others_is_remarked() -> None:
     found = plan.run(mistyped)
     (said,) = found.remarks()
     assert said == (
-        "515 of 900 records came too late and were dropped, because record 400 (key DL@LGA) lies 6,573 d ahead of "
+        "515 of 900 records came too late and were dropped, because record 400 (key DL@LGA) lies 6,574 d ahead of "
         "those around it, at 2031-07-01 12:50:00 (UTC); others are late without it, too. Leave it out, or correct its "
         "time."
     )
