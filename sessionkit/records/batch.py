@@ -284,12 +284,11 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
 def _float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:
     """A sentence for each text key that begins with floats as Python writes them: their last digits may be lost."""
     said = []
-    for name in keys:
-        if is_text_type(table[name].type):
-            texts = table[name].slice(0, _LOOKED_AT).cast(pa.large_string())
-            if (place := pc.index(pc.match_substring_regex(texts, _FLOAT), True).as_py()) >= 0:
-                got = f"Keys in {shorten(repr(name))} are floats written as text, such as {texts[place].as_py()!r}"
-                said.append(f"{got}: their last digits may be lost, so that one may stand for several.")
+    for name in (name for name in keys if is_text_type(table[name].type)):
+        texts = table[name].slice(0, _LOOKED_AT).cast(pa.large_string())
+        for text in texts.filter(pc.match_substring_regex(texts, _FLOAT))[:1].to_pylist():
+            got = f"Keys in {shorten(repr(name))} are floats written as text, such as {text!r}"
+            said.append(f"{got}: their last digits may be lost, so that one may stand for several.")
     return said
 
 

@@ -94,12 +94,10 @@ def _read(
     if mixed:  # text, as it would be in one file
         kinds |= dict.fromkeys((name for name in mixed if name not in kinds), pa.string())
         tables = [_read_one(content, columns, keys, kinds, milliseconds) for content in found.contents]
-    unsigned: dict[str, pa.DataType] = {}
-    for name in _beyond_int64(tables, kinds) if is_untyped else ():
-        with suppress(InvalidData):  # one of them is no integer
-            wide = unsigned | {name: pa.uint64()}
-            tables = [_read_one(content, columns, keys, kinds | wide, milliseconds) for content in found.contents]
-            unsigned = wide
+    unsigned = dict.fromkeys(_beyond_int64(tables, kinds) if is_untyped else (), pa.uint64())
+    with suppress(InvalidData):  # one of them is no integer
+        if unsigned:
+            tables = [_read_one(each, columns, keys, kinds | unsigned, milliseconds) for each in found.contents]
     table = _joined(found.contents, tables)
     guessed = {
         field.name: field.type
@@ -181,11 +179,10 @@ def _folder_column(name: str, value: str | None, rows: int, kinds: Mapping[str, 
         raise InvalidData(problem(f"a folder {name!r} does not match types=", shorten(error, 200), want)) from error
 
 
-def _beyond_int64(tables: list[pa.Table], kinds: Mapping[str, pa.DataType]) -> dict[str, None]:
+def _beyond_int64(tables: list[pa.Table], kinds: Mapping[str, pa.DataType]) -> list[str]:
     """Columns guessed as floats that may be unsigned integers: what is beyond 64 bits with a sign, Arrow rounds."""
-    named = [(name, table[name]) for table in tables for name in table.column_names if name not in kinds]
-    floats = [(name, pc.min_max(column).as_py()) for name, column in named if pa.types.is_float64(column.type)]
-    return {name: None for name, ends in floats if ends["max"] and ends["min"] >= 0 and 2**63 <= ends["max"] <= 2**64}
+    floats = [(each.name, table[each.name]) for table in tables for each in table.schema if each.type == pa.float64()]
+    return [name for name, column in floats if name not in kinds and 2**63 <= (pc.max(column).as_py() or 0) <= 2**64]
 
 
 def _of_several_types(tables: list[pa.Table]) -> list[str]:

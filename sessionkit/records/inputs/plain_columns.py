@@ -163,9 +163,8 @@ def can_be_taken(kind: pa.DataType) -> bool:
 def whole_numbers(column: pa.ChunkedArray, name: str, what: str, fraction: tuple[str, str]) -> pa.ChunkedArray:
     """Whole floats without NaN: pandas makes such floats of integers beside a missing one.
 
-    Args:
-        what: "key column" or "column", as errors call it.
-        fraction: what is wrong with a number with a fraction, and what would be right.
+    `fraction` is what an error says of a number with one, and what would be right.
+
     Raises:
         UnsupportedData: a number with a fraction, or one so large that it may have lost its last digits.
     """
@@ -173,8 +172,7 @@ def whole_numbers(column: pa.ChunkedArray, name: str, what: str, fraction: tuple
     column = column.cast(pa.float64())
     column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     _refuse(pc.not_equal(pc.floor(column), column), column, f"{what} {name!r} has {fraction[0]}", fraction[1])
-    size = pc.abs(column)
-    digits = _DIGITS[bits]
+    size, digits = pc.abs(column), _DIGITS[bits]
     rounded = pc.and_(pc.greater_equal(size, float(2**digits)), pc.less(size, float(2**63)))
     want = (
         f'read it as integers, such as dtype={{{name!r}: "Int64"}} in pandas.read_csv; '
