@@ -21,6 +21,7 @@ from sessionkit.run import Run
 from sessionkit.stores.contract import PlanStore
 from sessionkit.stores.locking import alone_with
 from sessionkit.views.tables import frame_of
+from sessionkit.views.words import drops_in_words
 
 if TYPE_CHECKING:
     from sessionkit.plan import Plan
@@ -103,7 +104,7 @@ class RestartedRun:
         when = ", ".join(f"row {restart.row:,} ({restart.kind})" for restart in self.restarts)
         return (
             f"{plural(counts['process-total'], 'record')} in {len(self.lives):,} lives · started again after {when} · "
-            f"{counts['dropped-records-total']:,} dropped"
+            f"{drops_in_words(counts)}"
         )
 
     def __repr__(self) -> str:

@@ -94,10 +94,10 @@ class Run(Downstream, Pictures):
             raise NotKept(problem("this run kept no trace", "trace=False", "run it again without trace=False"))
 
     def dropped(self, *, missing_grace: bool = True) -> Any:
-        """The records that count in no window, with the reason; late ones with the grace that would have kept them.
+        """What was dropped, with the reason; late records with the grace that would have kept them.
 
-        For time and sliding windows there is a row for each window that was closed when its record came; the record may
-        still count in others.
+        For sessions a row is a record. For time and sliding windows a row is a window that was closed when its record
+        came: a record can have several, and still count in other windows.
 
         Args:
             missing_grace: for sessions, False leaves out `missing_grace_ms` and `enough_grace_ms`, which cost a replay
@@ -163,6 +163,9 @@ class Run(Downstream, Pictures):
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names (`dropped-records-total`, `window-aggregate-final-emit-total`, …) and our own.
+
+        `dropped-records-total` and `dropped-late` count a late record once for each window that it misses, as Kafka
+        does; `records-dropped` counts the records that are in no window.
 
         Example:
             >>> plan.run(monday).metrics()["windows-open"]
@@ -329,12 +332,14 @@ class Run(Downstream, Pictures):
 
     def summary(self) -> str:
         """The run in one line of numbers."""
+        from sessionkit.views.words import drops_in_words
+
         m, windows = self.metrics(), self._windows
         parts = [
             f"{plural(m['process-total'], 'record')} in {plural(m['windows'], windows.noun)} "
             f"({m['windows-closed']:,} closed, {m['windows-open']:,} open)",
             *([plural(m["windows-merged"], "merge")] if windows.holds == "sessions" else []),  # nothing else merges
-            f"{m['dropped-records-total']:,} dropped",
+            drops_in_words(m),
             *([f"{m['replayed-records']:,} replayed"] if m["replayed-records"] else []),
         ]
         rule = self.outcome.batch.idle

@@ -36,7 +36,7 @@ class Cell:
     """One setting and what it comes to.
 
     `settings` are by the windows' own names, such as "grace_ms", as `plan.with_windows` takes them. `dropped` counts
-    records; `delay_ms` is how long a result waits to be final.
+    the late records that are in no window; `delay_ms` is how long a result waits to be final.
 
     Example:
         >>> cell = sk.sweep(waves, flights, grace=["0s", "1h"]).cell(grace="1h")

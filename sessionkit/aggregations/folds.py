@@ -314,6 +314,10 @@ def make_fold(
     column = value_column(aggregation, values)
     if not aggregation.parts:
         return PythonFold(aggregation, column, loaded, described)
+    if isinstance(column, pa.Array) and pa.types.is_null(column.type) and len(loaded):
+        kept = (loaded if isinstance(loaded, pa.Array) else pa.array(loaded.tolist())).type
+        if not pa.types.is_struct(kept):  # no value tells the type, but what a store holds does
+            column = pa.nulls(len(column), kept.value_type if pa.types.is_list(kept) else kept)
     try:
         return CompiledFold(aggregation, column, loaded, described)
     except pa.ArrowInvalid as error:  # an unsigned number from 2**63 on

@@ -91,7 +91,7 @@ class Audit:
             "sent": sum(sent.times for sent in self._kafka_results.values()),
             **{verdict.replace(" ", "_").lower(): found.get(verdict, 0) for verdict in VERDICTS},
             "waiting": self._waiting_count,
-            "dropped_records": sum(life.metrics()["dropped-records-total"] for life in self.lives),
+            "dropped_records": sum(m["records-dropped"] + m["dropped-expired"] for m in map(Run.metrics, self.lives)),
             "late_but_counted": self._late_but_counted,
             "final_but_kept": self._held_final_count,
         }

@@ -19,7 +19,7 @@ from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VA
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import ResultForm
-from sessionkit.errors import InvalidArgument, UnsupportedData, problem
+from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.inputs.plain_columns import check_text, plain_table
@@ -28,7 +28,10 @@ from sessionkit.records.loops import implicit_offsets
 from sessionkit.records.places import offsets_in, partitions_in, placed_by_key
 from sessionkit.records.row_names import rows_moved
 from sessionkit.records.source import Source
+from sessionkit.records.time_text import is_text_type
 from sessionkit.records.times import to_arrivals, to_milliseconds
+
+_FLOAT, _LOOKED_AT = r"^-?\d\.\d{15,}[eE]\+?\d\d$", 1_000  # a number that takes all digits of a float; rows
 
 
 class PythonObjects:
@@ -271,11 +274,22 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
         given_offset=offset,
         values=values,
         frame=frame,
-        remarks=opened.remarks,
+        remarks=(*opened.remarks, *_float_text_remarks(table, source.keys)),
         timezone=zone,
         form=None if source.times == "ms" else form,
         idle=_idle_rule(table, source),
     )
+
+
+def _float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:
+    """A sentence for each text key that begins with floats as Python writes them: their last digits may be lost."""
+    said = []
+    for name in (name for name in keys if is_text_type(table[name].type)):
+        texts = table[name].slice(0, _LOOKED_AT).cast(pa.large_string())
+        for text in texts.filter(pc.match_substring_regex(texts, _FLOAT))[:1].to_pylist():
+            got = f"Keys in {shorten(repr(name))} are floats written as text, such as {text!r}"
+            said.append(f"{got}: their last digits may be lost, so that one may stand for several.")
+    return said
 
 
 def _idle_rule(table: pa.Table, source: Source) -> IdleRule | None:

@@ -16,7 +16,7 @@ from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 
 FrameKind = Literal["pandas", "polars", "arrow"]
 FRAME_KINDS = ("pandas", "polars", "arrow")
-EXACT_FLOATS = 2**53  # integers up to here are floats, too
+EXACT_FLOATS = 2**53  # a float below it is the integer that it was made of
 
 
 def checked_frame(frame: FrameKind | None, *, on_spark: bool) -> FrameKind | None:
@@ -121,11 +121,11 @@ def _leaves(array: pa.Array) -> Iterator[pa.Array]:
 
 
 def _is_wide(numbers: pa.Array | pa.ChunkedArray) -> bool:
-    """True where an integer is none of the floats."""
+    """True where a float may be another integer."""
     if numbers.type.bit_width < 64:
         return False
     least, most = pc.min_max(numbers).as_py().values()
-    return least is not None and (least < -EXACT_FLOATS or most > EXACT_FLOATS)
+    return least is not None and (least <= -EXACT_FLOATS or most >= EXACT_FLOATS)
 
 
 def python_objects(values: list[Any]) -> npt.NDArray[np.object_]:

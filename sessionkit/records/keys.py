@@ -15,9 +15,9 @@ from sessionkit.base.columns.arrays import arrow_array, numpy_array, texts
 from sessionkit.base.process import in_threads, shares
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, problem, shorten
-from sessionkit.records.inputs.plain_columns import have_one_dictionary, with_one_dictionary
+from sessionkit.records.frames import EXACT_FLOATS
+from sessionkit.records.inputs.plain_columns import have_one_dictionary, whole_numbers, with_one_dictionary
 from sessionkit.records.loops import mark_seen, take_codes
-from sessionkit.records.row_names import row_name
 
 MAX_KEY_BYTES = 32 * 1024
 SPAN_A_RECORD = 2  # integers up to twice as far apart as there are records are numbered by a table
@@ -69,7 +69,9 @@ def codes_among(keys: pa.Array, wanted: Iterable[object]) -> npt.NDArray[np.intp
 
 
 def place_among(keys: pa.Array, key: object) -> int:
-    """The code of a key among these, -1 if it is none of them."""
+    """The code of a key among these, -1 if it is none of them, as is a float that may have lost digits."""
+    if isinstance(key, float | np.floating) and not (float(key).is_integer() and abs(float(key)) < EXACT_FLOATS):
+        return -1
     try:
         return int(keys.index(pa.scalar(key, keys.type)).as_py())
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
@@ -142,17 +144,10 @@ def _by_span(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]] 
 
 
 def _whole(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    """Floats as integers: pandas makes floats of integers beside a missing one, which is NaN then."""
-    column = column.cast(pa.float64())
-    column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    fraction = ("a number with a fraction", f"whole numbers, or text: df[{name!r}].astype(str)")
+    column = whole_numbers(column, name, "key column", fraction)
     if column.null_count == len(column):
         return pa.chunked_array([pa.nulls(len(column))])  # pandas' column without any value
-    fraction = pc.fill_null(pc.not_equal(pc.floor(column), column), False)
-    if pc.any(fraction).as_py():
-        row = int(np.flatnonzero(np.asarray(fraction))[0])
-        want = f"whole numbers, or text: df[{name!r}].astype(str)"
-        got = f"{column[row].as_py()!r} in {row_name(row)}"
-        raise UnsupportedData(problem(f"key column {name!r} has a number with a fraction", got, want))
     return _cast(column, pa.int64(), name)
 
 

@@ -45,7 +45,7 @@ def of_text(column: pa.ChunkedArray, source: Source) -> tuple[pa.ChunkedArray | 
     text = column.cast(pa.large_string())
     nothing = pa.scalar(None, text.type)
     text = pc.if_else(pc.match_substring_regex(text, r"^\s*$"), nothing, text)
-    if source.unit is not None and pc.all(pc.match_substring_regex(text, r"^-?\d{1,18}$")).as_py() is not False:
+    if source.unit is not None and pc.all(pc.match_substring_regex(text, r"^-?([1-8]?\d{1,18})$")).as_py() is not False:
         return text.cast(pa.int64()), None
     if text.null_count < len(text):
         for kind in (pa.timestamp("ns", "UTC"), pa.timestamp("ns")):  # most texts are what Arrow reads by itself

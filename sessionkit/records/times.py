@@ -18,6 +18,7 @@ from sessionkit.base.columns.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import no_such_zone
 from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
+from sessionkit.records.inputs.plain_columns import whole_numbers
 from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import TIME_UNITS, Source
 from sessionkit.records.time_text import is_text_type, of_text
@@ -173,14 +174,8 @@ def _first_refused(column: pa.ChunkedArray, source: Source) -> int:
 def _whole_numbers(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
     if pa.types.is_integer(column.type):
         return column
-    column = column.cast(pa.float64())
-    whole = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-    fraction = pc.not_equal(pc.floor(whole), whole)
-    if pc.any(fraction).as_py():
-        row = int(np.flatnonzero(np.asarray(fraction.fill_null(False)))[0])
-        got = f"{column[row].as_py()!r} in {row_name(row)}"
-        raise UnsupportedData(problem(f"column {name!r} has times with a fraction", got, "round them to integers"))
-    return _as_int64(whole, name)
+    fraction = ("times with a fraction", "round them to integers")
+    return _as_int64(whole_numbers(column, name, "column", fraction), name)
 
 
 def _as_int64(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:

@@ -124,7 +124,7 @@ class SparkRun(SparkReading):
         return SparkTrace(self)
 
     def dropped(self, *, missing_grace: bool = True, records: bool = False) -> DataFrame:
-        """The records that count in no window, with the reason; late ones with the grace that would have kept them.
+        """What was dropped, and why: a row a record for sessions, else a row for each window that a record missed.
 
         Args:
             missing_grace: False leaves out the grace, which costs a second shuffle, by key.

@@ -28,7 +28,7 @@ from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack
 from sessionkit.spark.worker.task_wrapper import Task, worker_task
 from sessionkit.steps.job import RECORD
-from sessionkit.steps.views import WHOLE
+from sessionkit.steps.views import ADDED_LATER
 from sessionkit.views.kafka_metrics import kafka_metrics_of_counts
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class StreamRun(SparkInput):
         return self.changelog()
 
     def dropped(self, *, records: bool = False) -> DataFrame:
-        """The records that count in no window, with the reason.
+        """What was dropped, with the reason: a row a record for sessions, else a row for each window that it missed.
 
         The grace that a late record of a session lacked is not given, as it takes the history of its key.
 
@@ -241,7 +241,7 @@ class StreamRun(SparkInput):
         """
         progress = self.progress(query)
         counts = progress.counts()
-        names = [name for name in self.empty.metrics() if name in counts or name not in WHOLE]
+        names = [name for name in self.empty.metrics() if name in counts or name not in ADDED_LATER]
         return {**{name: counts[name] for name in names}, "windows-in-state": progress.windows}
 
     def kafka_metrics(self, query: StreamingQuery | None = None, *, level: str = "info") -> pa.Table:

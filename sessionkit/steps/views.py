@@ -23,6 +23,7 @@ from sessionkit.views.dropped import dropped_table
 from sessionkit.windows.contract import WindowKind
 
 WHOLE = ("windows", "windows-open", "windows-closed")  # counters of what later steps go on with
+ADDED_LATER = (*WHOLE, "records-dropped")  # counters that a state of an older version may lack
 Rows = npt.NDArray[np.intp]
 
 

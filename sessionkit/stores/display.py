@@ -11,6 +11,7 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import show_time
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import shorten
+from sessionkit.records.inputs.plain_values import frame_of_columns
 from sessionkit.stores.locking import SharedStore
 
 SHOWN_ROWS = 20
@@ -36,9 +37,8 @@ class ShownStore(SharedStore):
 
     def to_pandas(self) -> Any:
         """Everything in it as a pandas frame, by partition and then in the store's own order."""
-        import pandas as pd
-
-        return pd.DataFrame(list(self._table()), columns=["partition", *self.columns])
+        rows, names = list(self._table()), ("partition", *self.columns)
+        return frame_of_columns({name: [row[place] for row in rows] for place, name in enumerate(names)})
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Everything in it, window by window as the rows of `to_pandas`."""

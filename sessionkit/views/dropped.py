@@ -1,4 +1,4 @@
-"""`dropped()`: what counts in no window, with the reason, and the grace that a late record lacked.
+"""`dropped()`: the records that sessions dropped, or the windows that records missed, why, and the grace that lacked.
 
 Its columns are made here alone: `OF_A_RECORD` of the trace's records, and what is added to them below (in
 `dropped_rows` for sessions, in `_of_windows` for windows known by their start). On Spark sessions with their missing

@@ -379,9 +379,11 @@ def metrics(outcome: Outcome, final_count: int, refused_count: int, *, null_valu
     seen = outcome.dropped
     shown = {code: word for code, word in REASONS.items() if code != REPLAYED and (null_values or code != NULL_VALUE)}
     reasons = {f"dropped-{word.replace('_', '-')}": seen.get(code, 0) for code, word in shown.items()}
-    reasons["dropped-late"] = outcome.missed_count
+    records_dropped = sum(reasons.values())
+    reasons["dropped-late"] = outcome.missed_count  # Kafka counts a record once for each window that it misses
     return {
         "dropped-records-total": sum(reasons.values()) + refused_count,
+        "records-dropped": records_dropped,
         "window-aggregate-final-emit-total": final_count,
         "process-total": sum(seen.values()),
         **reasons,

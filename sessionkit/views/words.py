@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -86,6 +86,20 @@ def idle_remarks(batch: RecordBatch) -> list[str]:
         f"{named} got no record for {show_duration(batch.idle.after_ms)} or longer and followed the others. This rule "
         "is sessionkit's own: Kafka Streams moves stream time by records alone."
     ]
+
+
+def records_dropped(counts: Mapping[str, int]) -> int:
+    """How many records count in no window; a state of an older version tells only how many windows were missed."""
+    return counts.get("records-dropped", counts["dropped-records-total"] - counts["dropped-expired"])
+
+
+def drops_in_words(counts: Mapping[str, int]) -> str:
+    """How many records were dropped, and how many windows late ones missed where that is another number."""
+    total, refused, records = counts["dropped-records-total"], counts["dropped-expired"], records_dropped(counts)
+    if records == total - refused:
+        return f"{total:,} dropped"
+    said = f"{plural(records, 'record')} dropped, {plural(counts['dropped-late'], 'time')} too late for a window"
+    return said + (f", {plural(refused, 'window')} refused" if refused else "")
 
 
 def closer_words(trace: Trace, index: int) -> str:

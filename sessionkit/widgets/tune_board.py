@@ -47,7 +47,7 @@ _TARGETS: dict[str, Callable[[Plan], Export]] = {
 _PYTHON = "sessionkit"
 _NO_SNAPSHOT = "Keep a snapshot first, then change a setting."
 _NO_KEYS = "There are no keys."
-_LOSS_TITLES = ("key", "dropped", "of records", "share", "merges")
+_LOSS_TITLES = ("key", "late", "of records", "share", "merges")
 
 
 class TuneBoard(Board):

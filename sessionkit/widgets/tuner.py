@@ -178,6 +178,8 @@ def _counts(run: Run, usable: int) -> list[Count]:
         end = "its last record"
     else:
         counts.append(dropped)
+        if partly := int((run.trace.late_for_some & run.trace.accepted).sum()):
+            counts.append(Count("partly late", partly, "too late for some of their windows"))
     lag_ms = run.plan.complete_windows.close_lag_ms
     counts.append(Count("until final", lag_ms, f"after {end}, in stream time", is_duration=True))
     sent = sent_count(run.outcome, run.plan.strategy)

@@ -14,6 +14,7 @@ from sessionkit.base.text import plural
 from sessionkit.spark.checkpoint import KEPT_WINDOWS
 from sessionkit.spark.query.progress import QueryProgress
 from sessionkit.spark.query.running import Running
+from sessionkit.views.words import records_dropped
 from sessionkit.widgets.tuner import Count
 
 TITLES = ("partition", "last offset", "stream time", "closed up to", "records", "dropped", "windows", "")
@@ -28,7 +29,7 @@ def counts(progress: QueryProgress) -> list[Count]:
     last = batches[-1]
     records, seconds = sum(each.records for each in batches), sum(each.seconds for each in batches)
     speed = f"{records / seconds:,.0f} a second" if seconds else "so far"
-    dropped = total["dropped-records-total"]
+    dropped = records_dropped(total)
     share = f"{dropped / total['process-total']:.1%} of the records" if dropped else "none so far"
     shown = [
         Count("records", total["process-total"], speed),
@@ -119,7 +120,7 @@ def partition_rows(progress: QueryProgress) -> list[tuple[str, ...]]:
             (
                 *(str(number), f"{each.position:,}", show_time(each.stream_time_ms, zone)),
                 show_time(each.last_close_time_ms, zone) if each.last_close_time_ms >= 0 else "nothing yet",
-                *(f"{each.counts[name]:,}" for name in ("process-total", "dropped-records-total")),
+                *(f"{count:,}" for count in (each.counts["process-total"], records_dropped(each.counts))),
                 *(f"{each.windows:,}", idle),
             )
         )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sessionkit.base.text import literal
 from sessionkit.errors import InvalidData, MissingColumn, problem, shorten
@@ -92,6 +94,10 @@ def _read(
     if mixed:  # text, as it would be in one file
         kinds |= dict.fromkeys((name for name in mixed if name not in kinds), pa.string())
         tables = [_read_one(content, columns, keys, kinds, milliseconds) for content in found.contents]
+    unsigned = dict.fromkeys(_beyond_int64(tables, kinds) if is_untyped else (), pa.uint64())
+    with suppress(InvalidData):  # one of them is no integer
+        if unsigned:
+            tables = [_read_one(each, columns, keys, kinds | unsigned, milliseconds) for each in found.contents]
     table = _joined(found.contents, tables)
     guessed = {
         field.name: field.type
@@ -171,6 +177,12 @@ def _folder_column(name: str, value: str | None, rows: int, kinds: Mapping[str, 
     except _NOT_ONE as error:
         want = "use another type, or values of this one"
         raise InvalidData(problem(f"a folder {name!r} does not match types=", shorten(error, 200), want)) from error
+
+
+def _beyond_int64(tables: list[pa.Table], kinds: Mapping[str, pa.DataType]) -> list[str]:
+    """Columns guessed as floats that may be unsigned integers: what is beyond 64 bits with a sign, Arrow rounds."""
+    floats = [(each.name, table[each.name]) for table in tables for each in table.schema if each.type == pa.float64()]
+    return [name for name, column in floats if name not in kinds and 2**63 <= (pc.max(column).as_py() or 0) <= 2**64]
 
 
 def _of_several_types(tables: list[pa.Table]) -> list[str]:

@@ -8,8 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
+from sessionkit.records.row_names import row_name
+
+_DIGITS = {16: 11, 32: 24, 64: 53}  # binary digits of a float of so many bits: it has every integer that has no more
 
 
 def plain_table(table: pa.Table, *, joined_later: Collection[str] = ()) -> pa.Table:
@@ -155,6 +159,34 @@ def parts_of(kind: pa.DataType) -> Iterator[pa.DataType]:
 def can_be_taken(kind: pa.DataType) -> bool:
     """True for values that Arrow can pick from a column."""
     return not any(pa.types.is_union(part) for part in parts_of(kind))
+
+
+def whole_numbers(column: pa.ChunkedArray, name: str, what: str, fraction: tuple[str, str]) -> pa.ChunkedArray:
+    """Whole floats without NaN: pandas makes such floats of integers beside a missing one.
+
+    `fraction` is what an error says of a number with one, and what would be right.
+
+    Raises:
+        UnsupportedData: a number with a fraction, or one so large that it may have lost its last digits.
+    """
+    bits = (column.type.value_type if pa.types.is_dictionary(column.type) else column.type).bit_width
+    column = column.cast(pa.float64())
+    column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    _refuse(pc.not_equal(pc.floor(column), column), column, f"{what} {name!r} has {fraction[0]}", fraction[1])
+    size, digits = pc.abs(column), _DIGITS[bits]
+    rounded = pc.and_(pc.greater_equal(size, float(2**digits)), pc.less(size, float(2**63)))
+    want = (
+        f'read it as integers, such as dtype={{{name!r}: "Int64"}} in pandas.read_csv; '
+        f'df[{name!r}].astype("Int64") takes the numbers as they are now'
+    )
+    _refuse(rounded, column, f"{what} {name!r} has a float from 2**{digits} on, whose last digits may be lost", want)
+    return column
+
+
+def _refuse(wrong: pa.ChunkedArray, column: pa.ChunkedArray, what: str, want: str) -> None:
+    if pc.any(wrong).as_py():
+        row = int(np.flatnonzero(np.asarray(wrong.fill_null(False)))[0])
+        raise UnsupportedData(problem(what, f"{column[row].as_py()!r} in {row_name(row)}", want))
 
 
 def check_text(column: pa.ChunkedArray, name: str) -> None:

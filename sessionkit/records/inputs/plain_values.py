@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,7 @@ def _frame(columns: Mapping[str, Any], rows: int) -> Any:
 
 
 def _series(column: Any) -> Any:
-    """As objects first: pandas would make floats of integers beside a missing one."""
+    """As objects first, and integers beside a missing one as nullable integers: pandas would make floats of them."""
     import pandas as pd
 
     if isinstance(column, pd.Series):
@@ -64,4 +65,10 @@ def _series(column: Any) -> Any:
     values = column.to_pylist() if isinstance(column, pa.Array | pa.ChunkedArray) else list(column)
     out = np.empty(len(values), object)
     out[:] = values
-    return pd.Series(out, dtype=object).infer_objects()
+    series = pd.Series(out, dtype=object)
+    if not (series.hasnans and pd.api.types.infer_dtype(out) == "integer"):
+        return series.infer_objects()
+    for kind in ("Int64", "UInt64"):
+        with suppress(OverflowError):
+            return series.astype(kind)
+    return series

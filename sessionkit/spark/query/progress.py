@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import show_time
 from sessionkit.base.text import plural
-from sessionkit.steps.views import WHOLE
+from sessionkit.steps.views import ADDED_LATER, WHOLE
+from sessionkit.views.words import drops_in_words
 
 OBSERVED = "sessionkit-"  # before the name of a run: what its partitions tell is observed under this name
 KEPT_BATCHES = 200
@@ -83,12 +84,12 @@ class QueryProgress:
             self.partitions[partition] = PartitionProgress(partition, position, **rest, counts=counted, batch=batch)
 
     def counts(self) -> Counter[str]:
-        """The counters of all partitions together; those of windows only if each partition has kept them."""
+        """The counters of all partitions together; those that were added later only if each partition has kept them."""
         total = Counter(dict.fromkeys(WHOLE, 0))
         for each in self.partitions.values():
             total.update(each.counts)
-        if not all(each.counts.keys() >= set(WHOLE) for each in self.partitions.values()):
-            for name in WHOLE:
+        for name in ADDED_LATER:
+            if not all(name in each.counts for each in self.partitions.values()):
                 del total[name]
         return total
 
@@ -111,7 +112,7 @@ class QueryProgress:
         said = [
             f"{self.name}: micro-batch {last.number}",
             f"{plural(counts['process-total'], 'record')} ({speed})",
-            f"{counts['dropped-records-total']:,} dropped",
+            drops_in_words(counts),
             f"{plural(self.windows, 'window')} in the state",
         ]
         if self.partitions:

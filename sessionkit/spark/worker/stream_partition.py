@@ -12,7 +12,7 @@ from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import Packed, to_stream, unpacked
 from sessionkit.steps.job import Job
 from sessionkit.steps.partition_run import PartitionRun
-from sessionkit.steps.views import WHOLE, EventsView
+from sessionkit.steps.views import ADDED_LATER, EventsView
 from sessionkit.stores.binding import check_bound
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.state.chunked_state import Chunk, ChunkedState
@@ -81,11 +81,11 @@ class KeptState:
 
 
 def counted(before: Mapping[str, int], added: Mapping[str, int]) -> Counter[str]:
-    """The counters of a partition, gone on; without those of windows if they were not kept from its first record on."""
+    """The counters of a partition, gone on, without those that were not kept from its first record on."""
     total = Counter(before)
     total.update(added)
-    if before and not before.keys() >= set(WHOLE):
-        for name in WHOLE:
+    for name in ADDED_LATER:
+        if before and name not in before:
             del total[name]
     return total
 

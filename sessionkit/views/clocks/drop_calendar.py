@@ -37,7 +37,8 @@ _MUCH_MORE = 1.5  # a share of which it is worth to speak beside that of the wor
 class DropCalendar:
     """From when the dropped records are: by hour and day, or as finely or coarsely as the span of the data asks for.
 
-    Records stand where their own time lies. One that missed a window counts as dropped, though others may hold it.
+    Records stand where their own time lies. With time and sliding windows the picture shows the records that missed a
+    window, also those that other windows hold.
     In a notebook it shows its picture; `figure()` gives it.
 
     Example:
@@ -63,8 +64,13 @@ class DropCalendar:
 
     @property
     def dropped_count(self) -> int:
-        """How many of them were dropped, or missed a window."""
-        return int(self._is_dropped.sum())
+        """How many of them were dropped: they count in no window."""
+        return int((self._is_shown & ~self.trace.accepted).sum())
+
+    @property
+    def missed_count(self) -> int:
+        """How many of them missed a window, or were dropped."""
+        return int(self._is_shown.sum())
 
     @property
     def unit(self) -> str:
@@ -80,25 +86,26 @@ class DropCalendar:
 
     @cached_property
     def _counts(self) -> Counts:
-        """How many records each cell has, and how many of them were dropped."""
-        cells = self._cells
-        if cells is None:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
-        cell = np.where(self._has_time, cells.cell_of(self.trace.batch.timestamp_ms), -1)
-        inside, size = cell >= 0, len(cells.names)
-        records, drops = (np.bincount(cell[mask], minlength=size) for mask in (inside, inside & self._is_dropped))
-        return records, drops
+        """How many records each cell has, and how many of them were dropped or missed a window."""
+        return self._in_cells(self._is_record), self._in_cells(self._is_shown)
+
+    def _in_cells(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """How many of the chosen records each cell has."""
+        times_ms = self.trace.batch.timestamp_ms[self._has_time & chosen]
+        cell = np.empty(0, np.int64) if self._cells is None else self._cells.cell_of(times_ms)
+        return np.bincount(cell[cell >= 0], minlength=0 if self._cells is None else len(self._cells.names))
 
     def table(self) -> Any:
-        """One row per cell with records: start, end, records, dropped, share (of its records)."""
-        edges, (records, drops) = np.zeros(1, np.int64) if self._cells is None else self._cells.edges_ms, self._counts
-        seen = np.flatnonzero(records)
+        """One row per cell with records: start, end, records, dropped, share; of time and sliding windows missed."""
+        edges, (records, missed) = np.zeros(1, np.int64) if self._cells is None else self._cells.edges_ms, self._counts
+        seen, drops = np.flatnonzero(records), self._in_cells(self._is_record & ~self.trace.accepted)
         found = {
             "start_ms": edges[:-1][seen],
             "end_ms": edges[1:][seen],
             "records": records[seen],
             "dropped": drops[seen],
             "share": drops[seen] / records[seen],
+            **({"missed": missed[seen]} if self.windows.holds == "windows" else {}),
         }
         return frame_of(found, self.trace.batch, _TIMES)
 
@@ -106,21 +113,26 @@ class DropCalendar:
         """The calendar, coloured by the dropped records of each cell; a button colours it by their share."""
         from sessionkit.views.charts.clocks.drop_calendar import drop_calendar_figure
 
-        return drop_calendar_figure(self._cells, self._counts, self.words(), theme=theme)
+        return drop_calendar_figure(self._cells, self._counts, self.words(), self._verb, theme=theme)
 
     def words(self) -> list[str]:
         """How many records were dropped, when that usually happens, and where it was worst."""
         dropped, count = self.dropped_count, self.record_count
         if not count:
             return ["There are no records."]
-        if not dropped:
-            return [
-                f"None of the {plural(count, 'record')} was dropped." if count > 1 else "The record was not dropped."
-            ]
+        none = f"None of the {plural(count, 'record')} was dropped." if count > 1 else "The record was not dropped."
         verb = "was" if dropped == 1 else "were"
-        missed = "" if not (self._is_dropped & self.trace.accepted).any() else ", or came too late for a window"
-        said = [f"{dropped:,} of {plural(count, 'record')} ({percent(dropped / count)}) {verb} dropped{missed}."]
+        some = f"{dropped:,} of {plural(count, 'record')} ({percent(dropped / count)}) {verb} dropped."
+        said, partly = [some if dropped else none], self.missed_count - dropped
+        if partly:
+            others = f"{partly:,} {'other' if partly == 1 else 'others'}" if dropped else f"{partly:,} of them"
+            said.append(f"{others} missed some windows, and {'counts' if partly == 1 else 'count'} in others.")
         return [*said, *self._usual(), *self._worst(), *self._left_out()]
+
+    @property
+    def _verb(self) -> str:
+        """What the records that are shown did."""
+        return "dropped" if self.missed_count == self.dropped_count else "missed a window"
 
     def _usual(self) -> list[str]:
         """The hours or weekdays that most drops are of."""
@@ -128,11 +140,12 @@ class DropCalendar:
             return []
         times, (low, high) = self.trace.batch.timestamp_ms, self._span_ms
         shown = self._has_time & (times >= low) & (times <= high)
-        found = usual_time(times[shown], self._is_dropped[shown], low, high, self.trace.batch.timezone)
+        found = usual_time(times[shown], self._is_shown[shown], low, high, self.trace.batch.timezone)
         if found is None:
             return []
+        those = "drops" if self._verb == "dropped" else "records that missed a window"
         return [
-            f"{whole_percents(found.drop_share)} of the drops lie {found.words}, "
+            f"{whole_percents(found.drop_share)} of the {those} lie {found.words}, "
             f"but only {whole_percents(found.record_share)} of the records do."
         ]
 
@@ -144,11 +157,11 @@ class DropCalendar:
         share = drops / np.maximum(records, 1)
         most = int(np.lexsort((share, drops))[-1])
         if drops[most] < 2:
-            return [f"No {self.unit} has more than one of them."] if self.dropped_count > 1 else []
+            return [f"No {self.unit} has more than one of them."] if self.missed_count > 1 else []
         names, several = self._cells.names, np.where(drops >= max(3, drops[most] // 20), share, 0)
-        said = [
-            f"The worst {self.unit} is {names[most]} with {drops[most]:,} of {plural(int(records[most]), 'record')}."
-        ]
+        there = f"{drops[most]:,} of {plural(int(records[most]), 'record')}"
+        with_them = f" with {there}" if self._verb == "dropped" else f": {there} missed a window"
+        said = [f"The worst {self.unit} is {names[most]}{with_them}."]
         part = int(np.argmax(several))
         if several[part] >= _MUCH_MORE * share[most]:
             what = f"{drops[part]:,} of {plural(int(records[part]), 'record')}"
@@ -157,7 +170,7 @@ class DropCalendar:
 
     def _left_out(self) -> list[str]:
         """Records that have no place in the calendar."""
-        without = int((self._is_dropped & ~self._has_time).sum())
+        without = int((self._is_shown & ~self._has_time).sum())
         has, is_ = ("has", "is") if without == 1 else ("have", "are")
         said = []
         if without:
@@ -165,10 +178,11 @@ class DropCalendar:
         if self._cells is None:
             return said
         outside = self._has_time & (self._cells.cell_of(self.trace.batch.timestamp_ms) < 0)
-        count, lost = int(outside.sum()), int((outside & self._is_dropped).sum())
+        count, lost = int(outside.sum()), int((outside & self._is_shown).sum())
         if count:
             lies, is_ = ("lies", "is") if count == 1 else ("lie", "are")
-            among = f", with {lost:,} of the dropped ones" if lost else ""
+            those = "of the dropped ones" if self._verb == "dropped" else "that missed a window"
+            among = f", with {lost:,} {those}" if lost else ""
             said.append(f"{plural(count, 'record')} {lies} far from all others and {is_} not shown{among}.")
         return said
 
@@ -179,7 +193,7 @@ class DropCalendar:
         return mask
 
     @cached_property
-    def _is_dropped(self) -> npt.NDArray[np.bool_]:
+    def _is_shown(self) -> npt.NDArray[np.bool_]:
         mask: npt.NDArray[np.bool_] = self._is_record & (self.trace.late_for_some | ~self.trace.accepted)
         return mask
 
@@ -193,7 +207,7 @@ class DropCalendar:
     @cached_property
     def _span_ms(self) -> tuple[int, int] | None:
         """From when to when the calendar goes; None where no record with a time was dropped."""
-        times, placed = self.trace.batch.timestamp_ms, self._is_dropped & self._has_time
+        times, placed = self.trace.batch.timestamp_ms, self._is_shown & self._has_time
         return _span(times[self._has_time], times[placed]) if placed.any() else None
 
     @property

@@ -190,4 +190,4 @@ def _plain(value: Any) -> Any:
 
 
 _VIEWS: dict[str, Callable[[Run], _View]] = {"table": _of_windows, "changelog": _of_changelog, "dropped": _of_dropped}
-_TITLES = {"table": "Windows", "changelog": "What went downstream", "dropped": "Dropped records"}
+_TITLES = {"table": "Windows", "changelog": "What went downstream", "dropped": "Drops"}

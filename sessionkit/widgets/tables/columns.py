@@ -27,7 +27,7 @@ Kind = Literal["text", "number", "time", "length", "other"]
 LENGTHS = ("missing_grace_ms", "enough_grace_ms")
 MOST_LETTERS = 200  # of a value
 NOTHING = "–"
-_MS_OF_UNIT = {"s": 1_000.0, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +123,11 @@ def _of_type(kind: pa.DataType, timezone: str) -> tuple[Kind, Callable[[Any], st
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return "text", lambda each: shorten(each.as_py(), MOST_LETTERS) or "(empty)", None
     if pa.types.is_timestamp(kind):
-        zone, ratio = kind.tz or timezone, _MS_OF_UNIT[kind.unit]
-        return "time", lambda each: show_time(math.floor(each.value * ratio), zone), None
+        zone, per_second = kind.tz or timezone, _PER_SECOND[kind.unit]
+        return "time", lambda each: show_time(each.value * 1_000 // per_second, zone), None
     if pa.types.is_duration(kind):
-        ratio = _MS_OF_UNIT[kind.unit]
-        return "length", lambda each: show_duration(math.floor(each.value * ratio)), None
+        per_second = _PER_SECOND[kind.unit]
+        return "length", lambda each: show_duration(each.value * 1_000 // per_second), None
     if pa.types.is_boolean(kind) or pa.types.is_date(kind) or pa.types.is_time(kind):
         return "time", lambda each: str(each.as_py()), None
     return "other", lambda each: shorten(_plain(each), MOST_LETTERS), None

@@ -101,6 +101,7 @@ def test_only_empty_texts_and_no_texts() -> None:
 def test_numbers_in_text_need_a_unit() -> None:
     assert read(["1719821400", "1719821401"], unit="s") == [1719821400000, 1719821401000]
     assert read(["2024-07-01T08:10Z"], unit="s") == [1719821400000]
+    assert read(["1700000000122999999", "1700000000123000000"], unit="ns") == [1700000000122, 1700000000123]
     with pytest.raises(InvalidData, match="texts that are no times; got 1, the first in row 1"):
         read(["2024-07-01T00:00Z", "5"], unit="s")
 

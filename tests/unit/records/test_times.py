@@ -57,6 +57,8 @@ def test_the_unit_comes_from_the_type(unit: str, chunked: bool) -> None:
 @pytest.mark.parametrize("unit", list(PER_SECOND))
 @pytest.mark.parametrize("kind", [pa.int64(), pa.uint64(), pa.float64()])
 def test_plain_numbers_with_a_unit(unit: str, kind: pa.DataType) -> None:
+    if unit == "ns" and kind == pa.float64():
+        return refused(UnsupportedData, "column 'at' has a float from 2**53 on", [1_372_655_700e9], kind, unit=unit)
     ms, _ = read(pa.array(np.array([1_372_655_700 * PER_SECOND[unit]]).astype(kind.to_pandas_dtype())), unit=unit)
     assert ms.tolist() == [1_372_655_700_000]
 

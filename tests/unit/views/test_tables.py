@@ -125,6 +125,7 @@ def test_metrics() -> None:
     run = plan(on_bad_time="drop").count().run(data.astype({"at": "Int64"}))
     assert run.metrics() == {
         "dropped-records-total": 4,
+        "records-dropped": 4,
         "window-aggregate-final-emit-total": 0,
         "process-total": 8,
         "dropped-late": 1,

@@ -19,7 +19,8 @@ from sessionkit.views.loops import decades
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-TITLE = "When records were dropped"
+Integers = npt.NDArray[np.int64]
+TITLES = {"dropped": "When records were dropped", "missed a window": "When records missed a window"}
 MOST_HEIGHT, ROW_HEIGHT, LEAST_HEIGHT = 384, 30, 150
 LEAST_COLUMNS = 10  # of the room: few cells are not drawn as wide bars
 BELOW, SCALE_AT = 68, -66  # pixels below the plot
@@ -30,20 +31,21 @@ _STEPS = (1, 2, 5)
 
 def drop_calendar_figure(
     cells: Calendar | None,
-    counts: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]],
+    counts: tuple[Integers, Integers],
     words: list[str],
+    verb: str,
     *,
     theme: Theme | None,
 ) -> go.Figure:
-    """A cell for each hour, day or month, coloured by the records that were dropped of it."""
+    """A cell for each hour, day or month, coloured by the records of it that were dropped, or did what `verb` says."""
     import plotly.graph_objects as go
 
     colours = palette(theme)
     if cells is None:
-        return empty_figure(colours, plain_heading(TITLE, words), LEAST_WIDTH)
+        return empty_figure(colours, plain_heading(TITLES[verb], words), LEAST_WIDTH)
     records, dropped = counts
-    count, said = cells.column_count, [*words, *_legend(cells, records, dropped)]
-    hover = _grid(cells, np.array(_hovers(cells, records, dropped), object), None)
+    count, said = cells.column_count, [*words, *_legend(cells, records, dropped, verb)]
+    hover = _grid(cells, np.array(_hovers(cells, records, dropped, verb), object), None)
     look = {
         "x": np.arange(count),
         "y": np.arange(cells.row_count),
@@ -56,21 +58,21 @@ def drop_calendar_figure(
         z=_grid(cells, np.where((records > 0) & (dropped == 0), 0.0, np.nan), np.nan),
         colorscale=[[0, colours.grid], [1, colours.grid]],
         showscale=False,
-        name="none dropped",
+        name=f"none {verb}",
         **look,
     )
-    views = [_by_count(cells, dropped), _by_share(cells, records, dropped)]
+    views = [_by_count(cells, dropped, verb), _by_share(cells, records, dropped, verb)]
     scale = LIGHT_SCALE if colours is PALETTES["light"] else DARK_SCALE
     height = min(max(ROW_HEIGHT * cells.row_count, LEAST_HEIGHT), MOST_HEIGHT)
     heat = go.Heatmap(
         **{name: value for name, value in views[0].items() if not name.startswith("colorbar")},
         colorscale=scale,
         colorbar=_scale(views[0], height, colours),
-        name="dropped",
+        name=verb,
         **look,
     )
     figure = go.Figure([kept, heat, *_skipped(go, cells, colours)]).update_traces(showlegend=False)
-    dress_plain(figure, colours, TITLE, said, height, below=BELOW, left=110)
+    dress_plain(figure, colours, TITLES[verb], said, height, below=BELOW, left=110)
     _axes(figure, cells, count, colours)
     buttons = [
         {"label": name, "method": "restyle", "args": [{each: [value] for each, value in view.items()}, [1]]}
@@ -87,15 +89,15 @@ def _grid(cells: Calendar, values: npt.NDArray[Any], nothing: Any) -> npt.NDArra
     return grid
 
 
-def _hovers(cells: Calendar, records: npt.NDArray[np.int64], dropped: npt.NDArray[np.int64]) -> list[str]:
+def _hovers(cells: Calendar, records: Integers, dropped: Integers, verb: str) -> list[str]:
     found = []
     for name, count, lost in zip(cells.names, records.tolist(), dropped.tolist(), strict=True):
-        share = f"{lost:,} of {plural(count, 'record')} dropped ({percent(lost / count)})" if count else "no records"
+        share = f"{lost:,} of {plural(count, 'record')} {verb} ({percent(lost / count)})" if count else "no records"
         found.append(escape_label(f"{name}: {share}", 200))
     return found
 
 
-def _by_count(cells: Calendar, dropped: npt.NDArray[np.int64]) -> dict[str, Any]:
+def _by_count(cells: Calendar, dropped: Integers, verb: str) -> dict[str, Any]:
     """Colours by the number of dropped records."""
     most = int(dropped.max())
     is_log = takes_logarithm(dropped)
@@ -111,13 +113,13 @@ def _by_count(cells: Calendar, dropped: npt.NDArray[np.int64]) -> dict[str, Any]
         "z": _grid(cells, shown.astype(float), np.nan),
         "zmin": low,
         "zmax": high if high > low else low + 1,
-        "colorbar.title.text": "dropped records",
+        "colorbar.title.text": "dropped records" if verb == "dropped" else f"records that {verb}",
         "colorbar.tickvals": decades(ticks).tolist() if is_log else ticks,
         "colorbar.ticktext": [f"{each:,}" for each in ticks],
     }
 
 
-def _by_share(cells: Calendar, records: npt.NDArray[np.int64], dropped: npt.NDArray[np.int64]) -> dict[str, Any]:
+def _by_share(cells: Calendar, records: Integers, dropped: Integers, verb: str) -> dict[str, Any]:
     """Colours by the share of the cell's records."""
     share = np.where(dropped > 0, dropped / np.maximum(records, 1), np.nan)
     most = float(np.nanmax(share))
@@ -128,7 +130,7 @@ def _by_share(cells: Calendar, records: npt.NDArray[np.int64], dropped: npt.NDAr
         "z": _grid(cells, share, np.nan),
         "zmin": 0.0,
         "zmax": most,
-        "colorbar.title.text": "dropped, of the records of each " + cells.unit,
+        "colorbar.title.text": f"{verb}, of the records of each {cells.unit}",
         "colorbar.tickvals": ticks,
         "colorbar.ticktext": [percent(each) for each in ticks],
     }
@@ -156,11 +158,11 @@ def _scale(view: dict[str, Any], height: int, colours: Palette) -> dict[str, Any
     }
 
 
-def _legend(cells: Calendar, records: npt.NDArray[np.int64], dropped: npt.NDArray[np.int64]) -> list[str]:
+def _legend(cells: Calendar, records: Integers, dropped: Integers, verb: str) -> list[str]:
     """What the cells without a colour are."""
     said = []
     if ((records > 0) & (dropped == 0)).any():
-        said.append("grey: records, none of them dropped")
+        said.append(f"grey: records, none of them {verb}")
     if (records == 0).any():
         said.append("blank: no records")
     if cells.skipped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,36 @@ def test_an_empty_field_is_a_missing_key_and_a_quoted_one_the_empty_text(tmp_pat
     assert keys_of(run) == ["", "NA"]
     assert run.dropped()["offset"].tolist() == [0]
     assert run.dropped()["reason"].tolist() == ["null_key"]
+
+
+@pytest.mark.parametrize("form", ["CSV", "JSON lines", "JSON"])
+@pytest.mark.parametrize("other", ["18446744073709551615", "null", "1.5", "-1"])
+def test_unsigned_integers_of_64_bits_keep_their_digits(form: str, other: str) -> None:
+    large = 2**63 + 5
+    rows = [f'{{"user": "a", "at": 1, "amount": {large}}}', f'{{"user": "b", "at": 2, "amount": {other}}}']
+    texts = {
+        "CSV": f"user,at,amount\na,1,{large}\nb,2,{other}\n",
+        "JSON lines": "\n".join(rows),
+        "JSON": f"[{','.join(rows)}]",
+    }
+    run = plan().aggregate(amount=sk.last("amount")).run(io.BytesIO(texts[form].encode()), frame="arrow")
+    found = float(large) if other in ("1.5", "-1") else large
+    expected = [found, None if other == "null" else type(found)(other)]
+    assert run.table()["amount"].to_pylist() == expected
+    assert list(map(type, run.table()["amount"].to_pylist())) == list(map(type, expected))
+    assert f"'amount' ({'double' if found != large or isinstance(found, float) else 'uint64'})" in run.remarks()[-1]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_floats_written_as_text_are_remarked_where_they_are_keys(kind: pa.DataType) -> None:
+    users = ["1e10", "12.5e+99", "a", "1.2345678901234568e+18"]
+    data = pa.table({"user": pa.array(users).cast(kind), "at": range(4)})
+    said = (
+        "Keys in 'user' are floats written as text, such as '1.2345678901234568e+18': their last digits may be "
+        "lost, so that one may stand for several."
+    )
+    assert plan().run(data).remarks() == [said]
+    assert plan().run(data.slice(0, 3)).remarks() == []
 
 
 def test_several_key_columns_are_text(tmp_path: Path) -> None:

@@ -202,3 +202,12 @@ def test_many_values_are_in_order() -> None:
 def test_numbers_as_a_person_reads_them() -> None:
     said = [said_number(value) for value in (0, -1234, 1.0, 2 / 3, 1e-9, 123456.789, 1e20, float("inf"))]
     assert said == ["0", "-1,234", "1", "0.666667", "1e-09", "123,456.79", "1e+20", "∞"]
+
+
+@pytest.mark.parametrize(("unit", "finer"), [("s", 1), ("us", 1_000_000), ("ns", 1_000_000_000)])
+def test_times_and_lengths_are_rounded_down_from_all_their_digits(unit: str, finer: int) -> None:
+    last = pa.array([1_700_000_000 * finer - 1])
+    columns = table_columns({"a": last.cast(pa.timestamp(unit, "UTC")), "b": last.cast(pa.duration(unit))}, None, "UTC")
+    fraction = "" if unit == "s" else ".999"
+    assert columns[0].shown(np.array([0])) == [f"2023-11-14 22:13:19{fraction}"]
+    assert not columns[1].shown(np.array([0]))[0].endswith("20 s")
