@@ -30,6 +30,9 @@ def group_by_key(
     times: str = "timestamp",
     arrival: str | None = None,
     idle_after: Duration | None = None,
+    format: str | None = None,
+    separator: str | None = None,
+    header: bool = True,
 ) -> Plan:
     """The start of a plan: which columns are the key and the event time, and how records lie in partitions.
 
@@ -38,11 +41,13 @@ def group_by_key(
         timestamp: the event time: a column of timestamps, dates or ISO 8601 text, or integers with `unit`.
         unit: the unit of times that are plain numbers: "s", "ms", "us" or "ns".
         timezone: the zone of times without one, such as "UTC"; `ambiguous` and `nonexistent` ("earliest", "latest")
-            say what to do with times that occur twice or not at all when clocks change.
+            say what to do with times that occur twice or not at all when clocks change; of the former "infer" takes
+            the second from the row on at which time steps back.
         partition, offset: columns that say where a record stands; each partition has its own stream time. Without
             them there is one partition and the order of rows is the order of arrival. Spark needs both.
         partitions: treat the records as a topic with this many partitions; Kafka's partitioner places the keys.
-        on_bad_time: "refuse" raises on null and negative times, "drop" counts them as dropped.
+        on_bad_time: "refuse" raises on null and negative times, "drop" counts them as dropped, and "partition_time"
+            gives them the greatest time so far in their partition, as Kafka's `UsePartitionTimeOnInvalidTimestamp`.
         sort: True sorts by `offset` first; "timestamp" sorts by event time, so that offsets count the sorted rows.
         types: types of columns in CSV and JSON, by Arrow's names, such as {"user": "int64"}. Without it keys are
             text as written, an empty field is a missing key, and `run.remarks()` tells what was guessed.
@@ -51,6 +56,10 @@ def group_by_key(
         arrival: the wall clock of `idle_after`: a column that says when each record arrived, written as `timestamp` is.
         idle_after: sessionkit's own rule, not Kafka's: a partition without a record for so long, by `arrival`, is idle.
             Its stream time moves to the smallest one of the partitions that are not, and never back.
+        format: how texts write times, as `strftime` has it: "%d/%m/%Y %H:%M"; with the year of texts that have none in
+            front: "2024 %b %d %H:%M:%S". Without it ISO 8601 is read, and what means one time only, with a remark.
+        separator, header: the character between the fields of text files, where their first lines do not show it; False
+            if they have no line of names: their columns are then called c1, c2, ….
     Raises:
         InvalidArgument: a choice contradicts another.
     Example:
@@ -59,14 +68,11 @@ def group_by_key(
         >>> sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10 minutes")
         sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10m")
     """
+    given: dict[str, Any] = locals() | {"idle_after": idle_code(idle_after), "types": pairs(types)}
     if len(keys) > 1 and not sep:
         want = 'sep="@" (or any text that is in none of the values) joins them into one key'
         raise InvalidArgument(problem("several key columns need a separator", list(keys), want))
-    clock: dict[str, Any] = {"timezone": timezone, "ambiguous": ambiguous, "nonexistent": nonexistent, "times": times}
-    place: dict[str, Any] = {"partition": partition, "offset": offset, "partitions": partitions, "sort": sort}
-    idle: dict[str, Any] = {"arrival": arrival, "idle_after": idle_code(idle_after)}
-    read: dict[str, Any] = {"unit": unit, "on_bad_time": on_bad_time, "types": pairs(types)}
-    return Plan(Source(keys=keys, sep=sep, timestamp=timestamp, **clock, **place, **idle, **read))
+    return Plan(Source(**given))
 
 
 def plan_and_data(plan: Any, data: Any, call: str) -> tuple[Plan, Any]:

@@ -276,6 +276,10 @@ class Plan(Exports):
         if self.suppression is not None and store is not None:
             want = "a run without store=; a store does not keep what suppress holds back"
             raise NotBuilt(problem("results that wait end with the run", self.suppression.code(), want))
+        if self.source.on_bad_time == "partition_time" and store is not None:
+            want = 'a run without store=, or on_bad_time="drop"'
+            got = 'on_bad_time="partition_time"'
+            raise NotBuilt(problem("a store does not keep the time of a partition", got, want))
         self._check_store(store)
         self.check_rules(rules, only_kafka=only_kafka)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from sessionkit.base.calls import called_as
+from sessionkit.base.calls import called_as, level_of_user
 from sessionkit.base.durations import Duration, duration_ms
+from sessionkit.base.text import is_text
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of, is_spark_frame
@@ -16,6 +18,7 @@ from sessionkit.views.membership.assignment import assigned, beside
 from sessionkit.windows.session import SessionWindows
 
 NEVER_LATE_MS = 2**61  # the longest grace that leaves room for any gap
+_OPTIONS = ("partition", "timezone", "unit", "on_bad_time", "ambiguous", "nonexistent", "format", "separator", "header")
 
 
 @called_as('sk.sessionize(df, by="user", at="time", gap="30 minutes")')
@@ -31,6 +34,12 @@ def sessionize(
     partition: str | None = None,
     offset: str | None = None,
     on_bad_time: str = "refuse",
+    ambiguous: str = "raise",
+    nonexistent: str = "raise",
+    format: str | None = None,
+    separator: str | None = None,
+    header: bool = True,
+    prefix: str = "",
 ) -> Any:
     """The rows of `data` with the session that each belongs to: the same rows, order, index and columns, and six more.
 
@@ -46,9 +55,10 @@ def sessionize(
         gap: the longest pause within a session, such as "30 minutes".
         grace: None takes the rows as they are, in any order, and nothing is late. With a grace rows arrive in the order
             in which they stand, and one that comes later than gap and grace allow is late, as in `plan.run`.
-        timezone, unit, on_bad_time: as in `sk.group_by_key`.
+        timezone, unit, on_bad_time, ambiguous, nonexistent, format, separator, header: as in `sk.group_by_key`.
         partition, offset: sessions do not cross partitions, and offsets are the order of arrival in one. A Spark
             DataFrame needs both with a grace; without, they only order rows of equal time, and ids have gaps.
+        prefix: stands before the names of the six columns, for data that has a column of such a name already.
     Raises:
         InvalidArgument, MissingColumn, UnsupportedData, InvalidData: as `plan.run`, or a column has such a name.
     Source:
@@ -57,24 +67,27 @@ def sessionize(
         >>> sk.sessionize(monday, by="user", at="at", gap="30s")["session_id"].tolist()
         [0, 0, 1]
     """
+    given: dict[str, Any] = locals().copy()
     if not isinstance(by, str | Sequence):
         raise InvalidArgument(problem("by must be a column or a list of columns", shorten(repr(by)), 'by="user"'))
-    names = (by,) if isinstance(by, str) else tuple(by)
+    keys, order = (by,) if isinstance(by, str) else tuple(by), None if grace is None else offset
+    source = Source(keys=keys, timestamp=at, offset=order, **{name: given[name] for name in _OPTIONS})
     grace_ms = NEVER_LATE_MS if grace is None else duration_ms(grace, "grace")
-    windows = SessionWindows(inactivity_gap_ms=duration_ms(gap, "gap"), grace_ms=grace_ms)
-    source = Source(
-        keys=names,
-        timestamp=at,
-        timezone=timezone,
-        unit=unit,
-        partition=partition,
-        offset=None if grace is None else offset,
-        on_bad_time=on_bad_time,
-    )
+    plan = Plan(source, SessionWindows(inactivity_gap_ms=duration_ms(gap, "gap"), grace_ms=grace_ms))
+    if not isinstance(given["prefix"], str) or not is_text(prefix):
+        raise InvalidArgument(problem("prefix must be text", shorten(repr(prefix)), 'such as prefix="visit_"'))
     if is_spark_frame(data):
         from sessionkit.spark.sessionized import sessionized
 
-        return sessionized(Plan(source, windows), data, offset, in_order=grace is not None)
-    opened = open_whole(data, source)
-    run = Plan(source, windows).run_batch(batch_of(opened, source))
-    return beside(opened, assigned(run.trace, windows, str(run.timezone)))
+        return sessionized(plan, data, offset, in_order=grace is not None, prefix=prefix)
+    return _beside_rows(plan, data, prefix)
+
+
+def _beside_rows(plan: Plan, data: Any, prefix: str) -> Any:
+    opened = open_whole(data, plan.source)
+    batch = batch_of(opened, plan.source)
+    for remark in batch.remarks[len(opened.remarks) :]:
+        warnings.warn(remark, stacklevel=level_of_user())
+    run = plan.run_batch(batch)
+    added = assigned(run.trace, plan.complete_windows, str(run.timezone))
+    return beside(opened, added.rename_columns([prefix + name for name in added.column_names]), "prefix=")

@@ -13,7 +13,9 @@ import pyarrow.compute as pc
 
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import SessionkitError
+from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.source import TIME_UNITS, Source
+from sessionkit.records.time_text import format_for, is_text_type
 from sessionkit.records.times import is_plausible, to_milliseconds
 
 _OF_A_KEY = re.compile(
@@ -24,7 +26,7 @@ _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothin
 
 @dataclass(frozen=True, kw_only=True)
 class Column:
-    """A column, and what it could be: "key" or "event time", with the reason, or "" for neither."""
+    """A column, and what it could be: "key" or "event time", or "" for neither; with the reason."""
 
     name: str
     type: str
@@ -63,6 +65,13 @@ def file_columns(table: pa.Table) -> FileColumns:
         key=min(keys, key=_rank_of_key, default=None),
         time=min(times, key=_rank_of_time, default=None),
     )
+
+
+def begins_with_a_record(table: pa.Table) -> bool:
+    """True if the names of columns look like values: those of numbers like numbers, or those of times like times."""
+    names = [name for name in table.column_names if name.strip()]
+    numbers = [name for name in names if not is_text_type(table[name].type) and not pa.types.is_null(table[name].type)]
+    return any(map(is_a_value, names)) and all(map(is_a_value, numbers))
 
 
 def _rank_of_key(column: Column) -> tuple[bool, bool, int]:
@@ -109,8 +118,12 @@ def _as_time(column: pa.ChunkedArray, plain: Column, unit: str | None) -> Column
     except SessionkitError:
         return None
     usable = ms[ms >= 0] if bad is None else ms[(ms >= 0) & ~bad]
-    if 2 * len(usable) < len(column) - plain.missing:
-        return None  # text that is no time
+    if 2 * len(usable) < len(column) - plain.missing or not len(usable):
+        first = next((text.as_py() for text in column if text.is_valid), "") if is_text_type(column.type) else ""
+        way = format_for(first)
+        return dataclasses.replace(plain, why=f"times, if you name how they are written: {way}") if way else None
+    if len(column) > 1 and usable.min() == usable.max():
+        return dataclasses.replace(plain, why="no event time: it is the same in all rows")
     back = int((np.diff(usable) < 0).sum())
     why = f"times; {percent(back / len(column))} of the rows step back" if back else "times in order"
     if unit is not None:
@@ -123,6 +136,8 @@ def _as_key(plain: Column, kind: pa.DataType, rows: int) -> Column:
     takes = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if not takes or not plain.distinct or rows < _FEWEST_ROWS_A_KEY:
         return plain
+    if plain.distinct == 1:
+        return dataclasses.replace(plain, why="no key: it has one value")
     per_value = (rows - plain.missing) / plain.distinct
     if per_value < _FEWEST_ROWS_A_KEY:
         return plain

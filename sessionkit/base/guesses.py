@@ -84,9 +84,11 @@ def answers_guesses(shown: str, guessed: Mapping[str, str]) -> Callable[[C], C]:
     """Makes the objects of a class, which users write as `shown`, answer a name that they lack with the one meant.
 
     Example:
-        >>> plan.with_grace
-        Traceback (most recent call last):
-        sessionkit.errors.UnknownName: plan has no such name; got with_grace; plan.with_windows: The plan with …
+        >>> try:
+        ...     plan.windowing
+        ... except AttributeError as error:
+        ...     print(error)
+        plan has no such name; got windowing; plan.windowed_by: The plan with these windows.
     """
 
     def decorate(kind: C) -> C:

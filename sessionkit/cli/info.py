@@ -21,7 +21,7 @@ DEFAULT_GAP = "30m"
 NAME_LENGTH = 24
 
 
-def info(file: of.File, types: of.Types = None) -> None:
+def info(file: of.File, types: of.Types = None, separator: of.Separator = None, no_header: of.NoHeader = False) -> None:
     """Say what is in a file: columns, keys, times, how to go on.
 
     \b
@@ -30,22 +30,45 @@ def info(file: of.File, types: of.Types = None) -> None:
     """
     from sessionkit.advice.file_columns import file_columns
     from sessionkit.base.text import plural
-    from sessionkit.records.files.tables import read_file
 
-    table, remarks = read_file(file, None, (), of.types_of(types))
+    form = of.text_form(separator, no_header)
+    table, remarks = _read(file, of.types_of(types), form)
     found = file_columns(table)
     print(f"{shorten(file, 500)}: {plural(found.rows, 'row')}, {plural(len(found.columns), 'column')}")
     print(*_listed(found), sep="\n")
     cause = _cause(table, found)
     print(*_order(table, found), *([with_options(cause.words(None, 0))] if cause else []), sep="\n")
-    print(*_next(file, table, found, sort=cause is not None and cause.is_order), sep="\n")
+    options = [*(["--separator", separator] if separator else []), *([] if form["header"] else ["--no-header"])]
+    print(*_next(file, table, found, options, sort=cause is not None and cause.is_order), sep="\n")
     say(*remarks)
+
+
+def _read(file: str, types: dict[str, str], form: dict[str, Any]) -> tuple[pa.Table, list[str]]:
+    """The rows of a file: empty texts are missing, as in a key, and a first line may be a record instead of names."""
+    import pyarrow.compute as pc
+
+    from sessionkit.advice.file_columns import begins_with_a_record
+    from sessionkit.records.files.found import find
+    from sessionkit.records.files.tables import read_file
+    from sessionkit.records.time_text import is_text_type
+
+    kind, said = find(file).contents[0].kind, []
+    table, remarks = read_file(file, None, (), types, **form)
+    if kind == "CSV" and form["header"] and begins_with_a_record(table):
+        form["header"] = False
+        said = ["The first line looks like a record, so columns are called c1, c2 and so on, as with --no-header."]
+        table, remarks = read_file(file, None, (), types, **form)
+    if kind == "CSV":
+        texts = [name for name in table.column_names if is_text_type(table[name].type)]
+        if blank := [name for name in texts if pc.any(pc.equal(table[name], "")).as_py()]:
+            table = read_file(file, None, blank, types, **form).table
+    return table, [*said, *remarks]
 
 
 def _listed(found: FileColumns) -> list[str]:
     rows = [("column", "type", "missing", "could be")]
     for column in found.columns:
-        could_be = f"{column.could_be}: {column.why}" if column.could_be else ""
+        could_be = with_options(f"{column.could_be}: {column.why}" if column.could_be else column.why)
         rows.append((shorten(column.name, NAME_LENGTH), shorten(column.type, 20), f"{column.missing:,}", could_be))
     widths = [max(len(row[at]) for row in rows) for at in range(3)]
     return [
@@ -86,14 +109,14 @@ def _cause(table: pa.Table, found: FileColumns) -> Cause | None:
         return None
 
 
-def _next(file: str, table: pa.Table, found: FileColumns, *, sort: bool) -> list[str]:
+def _next(file: str, table: pa.Table, found: FileColumns, options: list[str], *, sort: bool) -> list[str]:
     """The command that goes on, and why its gap is what it is."""
     if found.time is None:
         return ["To go on, sessionkit needs a column of times."]
     if found.key is None:
         return ["To go on, sessionkit needs a column whose values repeat, to be the key."]
     gap, why = _gap(table, found)
-    words = ["sessionkit", "report", file, "--key", found.key.name, "--timestamp", found.time.name]
+    words = ["sessionkit", "report", file, *options, "--key", found.key.name, "--timestamp", found.time.name]
     words += ["--unit", found.time.unit] if found.time.unit else []
     words += ["--gap", gap, *(["--sort"] if sort else [])]
     return [f"To go on ({why}):", f"  {shlex.join(words)}"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sessionkit.cli.options import Reading, Windows
+from sessionkit.cli.options import Reading, Windows, text_form
 from sessionkit.cli.wording import with_options
 from sessionkit.errors import shorten
 
@@ -37,20 +37,24 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
         MissingColumn: a column that an option names is not in the file.
     """
     from sessionkit.records.files.tables import parquet_schema, read_file
+    from sessionkit.records.inputs.nested import columns_for, with_fields
     from sessionkit.records.inputs.pandas_columns import check_columns
 
     schema = parquet_schema(reading.file)
     wanted = [*reading.keys, reading.timestamp, reading.partition, reading.offset, *values]
     named = list(dict.fromkeys(name for name in wanted if name is not None))
     if schema is not None:
-        check_columns(schema.names, named)
+        check_columns(schema.names, columns_for(schema.names, named))
         places = [name for name in ("partition", "offset") if lists_places(schema.names)]
         read = read_file(reading.file, list(dict.fromkeys([*named, *places])), reading.keys, reading.column_types)
     else:
-        read = read_file(reading.file, None, reading.keys, reading.column_types)
-        check_columns(read.table.column_names, named)
-    plan, said = _grouped(reading, read.table)
-    return Opened(read.table, plan, [*read.remarks, *said])
+        form = text_form(reading.separator, reading.no_header)
+        types = ({} if reading.format is None else {reading.timestamp: "string"}) | reading.column_types
+        read = read_file(reading.file, None, reading.keys, types, **form)
+        check_columns(read.table.column_names, columns_for(read.table.column_names, named))
+    table = with_fields(read.table, list(dict.fromkeys([*read.table.column_names, *named])))
+    plan, said = _grouped(reading, table)
+    return Opened(table, plan, [*read.remarks, *said])
 
 
 def is_read_by_spark(reading: Reading) -> bool:
@@ -68,7 +72,7 @@ def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
     if partition is None and offset is None and lists_places(table.column_names):
         partition, offset = "partition", "offset"
         said.append("The columns partition and offset say where each record stands.")
-    timezone, remark = zone_for(table, reading.timestamp, reading.timezone)
+    timezone, remark = zone_for(table, reading.timestamp, reading.timezone, reading.format)
     order: dict[str, Any] = {"sort": "timestamp" if offset is None else True} if reading.sort else {}
     plan = group_by_key(
         *reading.keys,
@@ -80,20 +84,30 @@ def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
         offset=offset,
         on_bad_time=reading.on_bad_time,
         types=reading.column_types or None,
+        format=reading.format,
+        ambiguous=reading.ambiguous,
+        nonexistent=reading.nonexistent,
+        **text_form(reading.separator, reading.no_header),
         **order,
     )
     return plan, [*said, *remark]
 
 
-def zone_for(table: pa.Table, timestamp: str, given: str | None) -> tuple[str | None, list[str]]:
-    """The zone to read times in, UTC where neither an option nor the column names one, and what to say about it."""
+def zone_for(
+    table: pa.Table, timestamp: str, given: str | None, format: str | None = None
+) -> tuple[str | None, list[str]]:
+    """The zone to read times in, UTC where neither an option nor the column names one, and what to say about them."""
+    from sessionkit.records.inputs.nested import root_of, with_fields
     from sessionkit.records.times import lacks_zone
 
-    place = table.schema.get_field_index(timestamp)
-    if given is not None or place < 0 or not lacks_zone(table.column(place)):
+    said: list[str] = []
+    if root_of(table.column_names, timestamp) not in table.column_names:
         return given, []
+    lacks = lacks_zone(with_fields(table, [timestamp])[timestamp], timestamp, format, said)
+    if given is not None or not lacks:
+        return given, said
     what = shorten(repr(timestamp))
-    return "UTC", [f"The times in {what} have no zone and are read as UTC; --timezone names another."]
+    return "UTC", [*said, f"The times in {what} have no zone and are read as UTC; --timezone names another."]
 
 
 def lists_places(names: Sequence[str]) -> bool:

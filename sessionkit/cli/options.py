@@ -47,8 +47,25 @@ Types = Annotated[
     typer.Option(metavar="COLUMN=TYPE", help="The type of a column in a text file: user=int64. May be repeated."),
 ]
 BadTimes = Annotated[
-    str, typer.Option("--on-bad-time", metavar="refuse|drop", help="What to do with rows without a usable time.")
+    str,
+    typer.Option(
+        metavar="refuse|drop|partition_time",
+        help="What to do with rows without a usable time; the last gives them the greatest time of their partition.",
+    ),
 ]
+_WRITTEN: dict[str, Any] = {"metavar": "FORMAT", "help": "How times are written, as in strftime: %d/%m/%Y %H:%M."}
+Format = Annotated[str | None, typer.Option("--format", "--time-format", **_WRITTEN)]
+TimeFormat = Annotated[str | None, typer.Option("--time-format", **_WRITTEN)]  # where --format is of something else
+_CHOICES = "raise|earliest|latest"
+Ambiguous = Annotated[
+    str,
+    typer.Option(metavar=f"{_CHOICES}|infer", help="Which of two hours is meant that clocks show; infer: by order."),
+]
+Nonexistent = Annotated[str, typer.Option(metavar=_CHOICES, help="What to make of times that clocks skipped.")]
+Separator = Annotated[
+    str | None, typer.Option(metavar="CHARACTER", help="Between the fields of a text file, such as ; or tab.")
+]
+NoHeader = Annotated[bool, typer.Option("--no-header", help="A text file without names: columns are c1, c2 and so on.")]
 Emit = Annotated[
     str,
     typer.Option(metavar="STRATEGY", help="on_window_update: each change of a result; on_window_close: finals only."),
@@ -77,6 +94,11 @@ class Reading:
     sort: Sort = False
     types: Types = None
     on_bad_time: BadTimes = "refuse"
+    format: Format = None
+    ambiguous: Ambiguous = "raise"
+    nonexistent: Nonexistent = "raise"
+    separator: Separator = None
+    no_header: NoHeader = False
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
@@ -154,6 +176,11 @@ def reads_file(**columns: object) -> Callable[[Callable[..., int | None]], Calla
         return run
 
     return as_command
+
+
+def text_form(separator: str | None, no_header: bool) -> dict[str, Any]:
+    """How the lines of a text file are read; a tab is hard to type."""
+    return {"separator": "\t" if separator in ("tab", "\\t") else separator, "header": not no_header}
 
 
 def columns_in(texts: list[str]) -> tuple[str, ...]:

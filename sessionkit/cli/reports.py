@@ -11,6 +11,7 @@ from sessionkit.cli import options as of
 from sessionkit.cli.opening import is_read_by_spark, open_file, title_of, with_windows
 from sessionkit.cli.progress import steps
 from sessionkit.cli.wording import with_options
+from sessionkit.errors import InvalidArgument, problem
 
 if TYPE_CHECKING:
     from sessionkit.plan import Plan
@@ -22,7 +23,7 @@ Format = Annotated[str, typer.Option("--format", metavar="csv|parquet", help="Th
 OUT = Path("out")
 
 
-@of.reads_file()
+@of.reads_file(format=of.TimeFormat)
 def report(
     reading: of.Reading,
     windows: of.Windows,
@@ -43,6 +44,9 @@ def report(
     from sessionkit.base.text import literal, one_of
     from sessionkit.report.written import FORMATS
 
+    if "%" in file_format:
+        want = "--time-format for times; --format csv or parquet is that of the tables"
+        raise InvalidArgument(problem("--format of a report is not that of its times", repr(file_format), want))
     one_of("--format", file_format, FORMATS)
     _check(spark)
     opened = open_file(reading, [*(mean or []), *(sum or [])])

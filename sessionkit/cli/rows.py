@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -19,6 +20,7 @@ Grace = Annotated[
 Out = Annotated[
     Path | None, typer.Option(metavar="FILE", help="A file that ends in .csv or .parquet. Default: print CSV.")
 ]
+Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Stands before the names of the columns that are added.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file named by --out.")]
 
 
@@ -34,6 +36,12 @@ def sessionize(
     offset: of.Offset = None,
     types: of.Types = None,
     on_bad_time: of.BadTimes = "refuse",
+    format: of.Format = None,
+    ambiguous: of.Ambiguous = "raise",
+    nonexistent: of.Nonexistent = "raise",
+    separator: of.Separator = None,
+    no_header: of.NoHeader = False,
+    prefix: Prefix = "",
     out: Out = None,
     overwrite: Overwrite = False,
 ) -> None:
@@ -53,18 +61,22 @@ def sessionize(
     with steps(3, silent) as step:
         step("reading the rows")
         by = list(of.columns_in(key))
-        table, remarks = read_file(file, None, by, of.types_of(types))
+        kinds = ({} if format is None else {timestamp: "string"}) | of.types_of(types)
+        table, remarks = read_file(file, None, by, kinds, **of.text_form(separator, no_header))
         step("looking for sessions")
-        zone, remark = zone_for(table, timestamp, timezone)
-        found = as_arrow(
-            sessionized(
-                table, by, timestamp, gap, grace, timezone=zone, unit=unit, partition=partition, offset=offset,
-                on_bad_time=on_bad_time,
-            )
-        )  # fmt: skip
+        zone, remark = zone_for(table, timestamp, timezone, format)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            found = as_arrow(
+                sessionized(
+                    table, by, timestamp, gap, grace, timezone=zone, unit=unit, partition=partition, offset=offset,
+                    on_bad_time=on_bad_time, format=format, ambiguous=ambiguous, nonexistent=nonexistent, prefix=prefix,
+                )
+            )  # fmt: skip
         step("writing the rows")
         if out is None:
             write_csv(found, sys.stdout.buffer)
         else:
             write_new_file(out, lambda path: write_table(found, path), overwrite=overwrite)
-    say(*remarks, *remark, *([f"{plural(len(found), 'row')} in {out}"] if out is not None else []))
+    said = dict.fromkeys([*remarks, *remark, *(str(each.message) for each in warned)])
+    say(*said, *([f"{plural(len(found), 'row')} in {out}"] if out is not None else []))

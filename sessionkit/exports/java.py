@@ -242,13 +242,17 @@ def _extractor(request: Request, class_name: str) -> str:
     """Kafka's own takes the record's timestamp, and stops at one before 1970."""
     if request.reads_time:
         return f".withTimestampExtractor({class_name}::eventTime)"
-    skips = request.source.on_bad_time == "drop"
-    return ".withTimestampExtractor(new LogAndSkipOnInvalidTimestamp())" if skips else ""
+    own = {"drop": "LogAndSkipOnInvalidTimestamp", "partition_time": "UsePartitionTimeOnInvalidTimestamp"}
+    name = own.get(request.source.on_bad_time)
+    return "" if name is None else f".withTimestampExtractor(new {name}())"
 
 
 def _event_time(request: Request) -> str:
     source = request.source
-    without = "-1; // Kafka drops the record and counts it" if source.on_bad_time == "drop" else "refused(time);"
+    without = {
+        "drop": "-1; // Kafka drops the record and counts it",
+        "partition_time": "partitionTime >= 0 ? partitionTime : refused(time);",
+    }.get(source.on_bad_time, "refused(time);")
     code = f"""
     /** The event time in a record's value, in milliseconds. */
     static long eventTime(final ConsumerRecord<Object, Object> record, final long partitionTime) {{
@@ -258,7 +262,7 @@ def _event_time(request: Request) -> str:
     }}
 """
     code += MILLISECONDS[source.unit]
-    if source.on_bad_time == "refuse":
+    if source.on_bad_time != "drop":
         code += """
     private static long refused(final JsonNode time) {
         throw new SerializationException("no event time from 1970 on: " + time);

@@ -42,6 +42,7 @@ IMPORTS = (
     "org.apache.kafka.streams.kstream.TimeWindows",
     "org.apache.kafka.streams.kstream.WindowedSerdes",
     "org.apache.kafka.streams.processor.LogAndSkipOnInvalidTimestamp",
+    "org.apache.kafka.streams.processor.UsePartitionTimeOnInvalidTimestamp",
     "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers",
     "org.apache.kafka.streams.state.SessionStore",
     "org.apache.kafka.streams.state.WindowStore",

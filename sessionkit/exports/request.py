@@ -212,6 +212,11 @@ def request_of(
     plan.check()
     _refuse_own_forms(plan)
     target.check(plan.complete_windows, plan.aggregations, plan.suppression)
+    if plan.source.on_bad_time == "partition_time" and target.system != "Kafka Streams":
+        what = f"{target.system} does not give the time of a partition to records that have none"
+        raise NotBuilt(
+            problem(what, 'on_bad_time="partition_time"', 'on_bad_time="drop" or "refuse", or plan.to_java()')
+        )
     one_of("key_type", key_type, KEY_TYPES)
     one_of("timestamp", timestamp, TIMESTAMPS)
     if len(plan.source.keys) > 1 and key_type != "string":

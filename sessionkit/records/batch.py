@@ -19,13 +19,14 @@ from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VA
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
 from sessionkit.base.result_columns import ResultForm
+from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import Opened, open_table
 from sessionkit.records.inputs.plain_columns import check_text, plain_table
 from sessionkit.records.keys import encode_keys, key_ranks
 from sessionkit.records.loops import implicit_offsets
-from sessionkit.records.places import offsets_in, partitions_in, placed_by_key
+from sessionkit.records.places import offsets_in, partitions_in, placed_by_key, take_partition_times
 from sessionkit.records.row_names import rows_moved
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
@@ -250,10 +251,11 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
     table = plain_table(_with_coded_views(opened.table, source.keys), joined_later=only_keys)
     order = _by_offset(table, source) if source.sort is True else None
     table = table if order is None else table.take(arrow_array(order))
+    remarks: list[str] = [*opened.remarks]
     with rows_moved(order):
         (timestamp_ms, bad_time, named, values), (keys, key) = side_by_side(
             lambda: (
-                *to_milliseconds(table[source.timestamp], source),
+                *to_milliseconds(table[source.timestamp], source, remarks),
                 None if source.partition is None else partitions_in(table, source.partition),
                 {name: _value_column(table[name], name, opened.objects.get(name)) for name in value_columns},
             ),
@@ -261,6 +263,10 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
         )
         partition, partitions = placed_by_key(source, keys, key) if named is None else named
         offset = offsets_in(table, source, partition, partitions)
+        if bad_time is not None and source.on_bad_time == "partition_time":
+            timestamp_ms, count = take_partition_times(timestamp_ms, bad_time, partition)
+            remarks.append(f"{plural(count, 'record')} without a usable time took that of the partition")
+            bad_time = None
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
     form = ResultForm(tuple(zip(source.keys, key_types, strict=True)), source.sep, zone)
@@ -274,7 +280,7 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
         given_offset=offset,
         values=values,
         frame=frame,
-        remarks=(*opened.remarks, *_float_text_remarks(table, source.keys)),
+        remarks=(*remarks, *_float_text_remarks(table, source.keys)),
         timezone=zone,
         form=None if source.times == "ms" else form,
         idle=_idle_rule(table, source),

@@ -79,6 +79,27 @@ def partitions_in(table: pa.Table, name: str) -> tuple[npt.NDArray[np.int32], np
     return places.astype(np.int32), seen.astype(np.int64)
 
 
+def take_partition_times(
+    timestamp_ms: npt.NDArray[np.int64], bad: npt.NDArray[np.bool_], partition: npt.NDArray[np.int32]
+) -> tuple[npt.NDArray[np.int64], int]:
+    """The times, with the greatest one so far in its partition for each record that has none; and of how many.
+
+    Raises:
+        InvalidData: there is none so far, and Kafka would stop.
+    Source:
+        UsePartitionTimeOnInvalidTimestamp; RecordQueue, whose partition time records without a key move, too.
+    """
+    has_none = bad | (timestamp_ms < 0)
+    times, order = np.where(has_none, -1, timestamp_ms), np.argsort(partition, kind="stable")
+    for rows in np.split(order, np.flatnonzero(np.diff(partition[order])) + 1):
+        times[rows] = np.where(has_none[rows], np.maximum.accumulate(times[rows]), times[rows])
+    if (times < 0).any():
+        want = 'a time for the first record of each partition, or on_bad_time="drop"'
+        what = "the time of a partition is unknown before its first record with a time"
+        raise InvalidData(problem(what, row_name(int(np.argmin(times))), want))
+    return times, int(has_none.sum())
+
+
 def offsets_in(
     table: pa.Table, source: Source, partition: npt.NDArray[np.int32], partitions: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64] | None:

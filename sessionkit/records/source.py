@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +16,13 @@ from sessionkit.base.text import is_text
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 
 TIME_UNITS = ("s", "ms", "us", "ns")
-BAD_TIME_CHOICES = ("refuse", "drop")
+BAD_TIME_CHOICES = ("refuse", "drop", "partition_time")
 TIMES_CHOICES = ("timestamp", "ms")
 CLOCK_CHOICES = ("raise", "earliest", "latest")
+FORMAT_WITHOUT_YEAR = '"2024 %b %d %H:%M:%S", with the year of the texts in front of what they say'
+_A_FORMAT = '"%d/%m/%Y %H:%M:%S"'
+SOME_TIME = dt.datetime(2001, 2, 3, 16, 5, 6, 789_000, dt.UTC)  # shows which parts of a time a format has
+_TEXTS = ("partition", "offset", "sep", "timezone", "arrival", "format", "separator")
 MAX_PARTITIONS = 1_000_000  # five times what a whole Kafka cluster is made for
 
 
@@ -40,6 +46,9 @@ class Source:
     times: str = "timestamp"
     arrival: str | None = None
     idle_after: str | None = None  # a length of time as code
+    format: str | None = None  # of times that are text, as strftime has it
+    separator: str | None = None  # of the fields of text files; None: what their first lines show
+    header: bool = True  # False: text files have no line of names
 
     def __post_init__(self) -> None:
         if not self.keys:
@@ -50,7 +59,8 @@ class Source:
             want = 'columns of different names, or times="ms", which shows the joined key alone'
             raise InvalidArgument(problem("two key columns would have one name in the results", list(self.keys), want))
         choices = {"unit": (None, *TIME_UNITS), "on_bad_time": BAD_TIME_CHOICES, "times": TIMES_CHOICES}
-        for name, allowed in (choices | dict.fromkeys(("ambiguous", "nonexistent"), CLOCK_CHOICES)).items():
+        clocks = {"ambiguous": (*CLOCK_CHOICES, "infer"), "nonexistent": CLOCK_CHOICES, "header": (True, False)}
+        for name, allowed in (choices | clocks).items():
             if getattr(self, name) not in allowed:
                 want = "one of " + ", ".join(repr(choice) for choice in allowed)
                 raise InvalidArgument(problem(f"{name} must be a known choice", repr(getattr(self, name)), want))
@@ -63,7 +73,46 @@ class Source:
             raise InvalidArgument(problem('sort="timestamp" makes an order of its own', got, want))
         if self.sort is True and self.offset is None:
             raise InvalidArgument(problem("sort=True sorts by the offset column", "no offset=", "name the column"))
+        if self.ambiguous == "infer" and self.sort is True:
+            want = 'ambiguous="earliest" or "latest", or rows in order of their offsets without sort=True'
+            raise InvalidArgument(problem('ambiguous="infer" goes by the order of the rows', "sort=True", want))
+        if self.on_bad_time == "partition_time" and self.sort == "timestamp":
+            what, want = 'on_bad_time="partition_time" goes by the order of arrival', 'on_bad_time="drop"'
+            raise InvalidArgument(problem(what, 'sort="timestamp"', want))
+        self._check_format()
         self._check_idle()
+
+    def _check_format(self) -> None:
+        if self.format is None:
+            return
+        form, got = self.format_with_year[0], f"format={shorten(repr(self.format))}"
+        if self.unit is not None:
+            raise InvalidArgument(problem("unit= is of numbers and format= of texts", got, "one of them"))
+        has_year = re.search("%[YyGcx]", form) or "%" not in form
+        try:
+            if has_year and dt.datetime.strptime(SOME_TIME.strftime(form), form).date() == SOME_TIME.date():
+                return
+        except ValueError:
+            pass
+        want = f"as strftime has it, such as format={_A_FORMAT if has_year else FORMAT_WITHOUT_YEAR}"
+        raise InvalidArgument(problem("format must name a whole day", got, want))
+
+    @property
+    def text_types(self) -> dict[str, str]:
+        """The types of columns of text files: what a format is for is text, also where it is all digits."""
+        return ({} if self.format is None else {self.timestamp: "string"}) | dict(self.types)
+
+    @property
+    def text_form(self) -> dict[str, Any]:
+        """How the lines of text files are read."""
+        return {"separator": self.separator, "header": self.header}
+
+    @property
+    def format_with_year(self) -> tuple[str, str]:
+        """The format of the texts once the year is in front of them that they lack, and this year, or ""."""
+        form = (self.format or "").strip("[] ")
+        year = re.match(r"(\d{4}) (?!.*%[YyGcx])", form)
+        return (form, "") if year is None else ("%Y" + form[4:], form[:4])
 
     def _check_idle(self) -> None:
         """The rule for idle partitions needs a clock, partitions, and an order that is not made up afterwards."""
@@ -90,7 +139,7 @@ class Source:
 
     def _check_types(self) -> None:
         names = {f"key {i}": key for i, key in enumerate(self.keys)} | {"timestamp": self.timestamp}
-        texts = {name: getattr(self, name) for name in ("partition", "offset", "sep", "timezone", "arrival")}
+        texts = {name: getattr(self, name) for name in _TEXTS}
         for name, value in (names | {name: value for name, value in texts.items() if value is not None}).items():
             if not isinstance(value, str):
                 want = 'such as group_by_key("user", timestamp="at")'
@@ -98,6 +147,9 @@ class Source:
             if not is_text(value):
                 want = "valid Unicode, without lone surrogates"
                 raise InvalidArgument(problem(f"{name} is not valid text", shorten(repr(value)), want))
+        if self.separator is not None and not re.fullmatch(r"[ -~\t]", self.separator):
+            want = 'one character, such as separator=";"'
+            raise InvalidArgument(problem("separator must be a character of ASCII", repr(self.separator), want))
         if self.partitions is not None and type(self.partitions) is not int:  # True is an int, too
             raise InvalidArgument(
                 problem("partitions must be an integer", repr(self.partitions), "such as partitions=4")

@@ -1,16 +1,17 @@
-"""ISO 8601 texts as timestamps, each with its own zone."""
+"""Texts as timestamps, each with its own zone: ISO 8601, what means one time only, and what a format says."""
 
 from __future__ import annotations
 
 import datetime as dt
+import re
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.errors import InvalidData, problem, shorten
+from sessionkit.errors import InvalidArgument, InvalidData, problem, shorten
 from sessionkit.records.row_names import row_name
-from sessionkit.records.source import Source
+from sessionkit.records.source import FORMAT_WITHOUT_YEAR, SOME_TIME, Source
 
 _DAY = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
 _CLOCK = r"(?:[01]\d|2[0-3])(?::[0-5]\d(?::[0-5]\d(?:[.,]\d+)?)?)?"
@@ -26,6 +27,19 @@ _WRITTEN_OTHERWISE = (
     (r"[.,](\d{1,3})\d*", r".\1"),  # a time finer than a millisecond is rounded down
     (r"^\s+|\s+$", ""),
 )
+_MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_REST = r"(?:,?[ T]\s*(?P<time>.*?))?"
+# What else means one time only, as strftime names it: its parts. The order of day and month is never guessed.
+_RECOGNISED = {
+    "%d/%b/%Y": rf"(?P<day>\d{{1,2}})/(?i:(?P<month>{_MONTHS}))/(?P<year>\d{{4}}):(?P<time>.*?)",
+    "%Y/%m/%d": rf"(?P<year>\d{{4}})/(?P<month>\d{{1,2}})/(?P<day>\d{{1,2}}){_REST}",
+    "%d.%m.%Y": rf"(?P<day>\d{{1,2}})\.(?P<month>\d{{1,2}})\.(?P<year>\d{{4}}){_REST}",
+    "%Y%m%dT%H%M%S": r"(?P<year>\d{4})(?P<month>\d\d)(?P<day>\d\d)T(?P<time>\d{4}.*?)",
+}
+_CLOCKS = ((r"^(\d\d)(\d\d)", r"\1:\2"), (r"^(\d\d:\d\d)(\d\d)", r"\1:\2"), (r"^(\d:)", r"0\1"))
+_ISO = 'ISO 8601 such as "2024-07-01T00:10:00+02:00", format="%d.%m.%Y %H:%M" as strftime has it'
+_SLASHES = re.compile(r"\s*(\d{1,2})/(\d{1,2})/\d{4}(?:([ T])\d{1,2}:\d\d(:\d\d)?)?\s*")
+_NO_YEAR = re.compile(r"\s*[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d")
 
 
 def is_text_type(kind: pa.DataType) -> bool:
@@ -34,11 +48,15 @@ def is_text_type(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def of_text(column: pa.ChunkedArray, source: Source) -> tuple[pa.ChunkedArray | None, pa.ChunkedArray | None]:
+def of_text(
+    column: pa.ChunkedArray, source: Source, remarks: list[str] | None = None
+) -> tuple[pa.ChunkedArray | None, pa.ChunkedArray | None]:
     """(instants, timestamps without a zone) of texts, each where a text is one; or numbers, where there is a unit.
 
-    An empty text is a missing time, and so is one that is no time under `on_bad_time="drop"`.
+    An empty text is a missing time, and so is one that is no time unless such times are refused.
 
+    Args:
+        remarks: gets a sentence on each way of writing besides ISO 8601 that was recognised.
     Raises:
         InvalidData: a text that is no time.
     """
@@ -47,6 +65,8 @@ def of_text(column: pa.ChunkedArray, source: Source) -> tuple[pa.ChunkedArray | 
     text = pc.if_else(pc.match_substring_regex(text, r"^\s*$"), nothing, text)
     if source.unit is not None and pc.all(pc.match_substring_regex(text, r"^-?([1-8]?\d{1,18})$")).as_py() is not False:
         return text.cast(pa.int64()), None
+    if source.format is not None:
+        return _of_format(text, source)
     if text.null_count < len(text):
         for kind in (pa.timestamp("ns", "UTC"), pa.timestamp("ns")):  # most texts are what Arrow reads by itself
             try:
@@ -54,8 +74,13 @@ def of_text(column: pa.ChunkedArray, source: Source) -> tuple[pa.ChunkedArray | 
             except pa.ArrowInvalid:
                 continue
             return (times, None) if kind.tz else (None, times)
-    is_time = pc.and_(pc.match_substring_regex(text, _TIME), pc.invert(_on_no_day(text)))
-    text = _usable(text, is_time, source)
+    written, is_time = text, pc.match_substring_regex(text, _TIME)
+    if pc.all(is_time).as_py() is False:
+        text = _recognised(text, source, [] if remarks is None else remarks)
+        is_time = pc.match_substring_regex(text, _TIME)
+    is_time = pc.and_(is_time, pc.invert(_on_no_day(text)))
+    _check(written, is_time, source)
+    text = pc.if_else(is_time, text, nothing)
     is_zoned = pc.match_substring_regex(text, _WITH_ZONE)
     for written, iso in _WRITTEN_OTHERWISE:
         text = pc.replace_substring_regex(text, written, iso)
@@ -80,11 +105,67 @@ def _is_day(text: str) -> bool:
         return False
 
 
-def _usable(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
-    wrong = np.flatnonzero(~np.asarray(pc.fill_null(is_time, True)))
-    if len(wrong) and source.on_bad_time != "drop":
-        row = int(wrong[0])
-        got = f"{len(wrong):,}, the first in {row_name(row)}: {shorten(repr(text[row].as_py()))}"
-        want = 'ISO 8601 such as "2024-07-01T00:10:00+02:00", or on_bad_time="drop", which counts them as dropped'
-        raise InvalidData(problem(f"column {source.timestamp!r} has texts that are no times", got, want))
-    return pc.if_else(is_time, text, pa.scalar(None, text.type)) if len(wrong) else text
+def _recognised(text: pa.ChunkedArray, source: Source, remarks: list[str]) -> pa.ChunkedArray:
+    """The texts with those in ISO 8601 that are written in another way which means one time only."""
+    for name, parts in _RECOGNISED.items():
+        pattern = rf"^\s*\[?{parts}\]?\s*$"
+        is_one = pc.fill_null(pc.match_substring_regex(text, pattern), False)
+        if not pc.any(is_one).as_py():
+            continue
+        year, month, day, time = (
+            pc.struct_field(pc.extract_regex(text, pattern), part) for part in ("year", "month", "day", "time")
+        )
+        if "%b" in name:
+            number = pc.index_in(pc.utf8_lower(month), pa.array(_MONTHS.split("|"), text.type))
+            month = pc.add(number, 1).cast(text.type)
+        for written, as_iso in _CLOCKS:
+            time = pc.replace_substring_regex(time, written, as_iso)
+        month, day = (pc.utf8_lpad(part, 2, "0") for part in (month, day))
+        days = pc.binary_join_element_wise(year, month, day, pa.scalar("-", text.type))
+        times = pc.binary_join_element_wise(days, time, pa.scalar("T", text.type))
+        iso = pc.if_else(is_one, pc.if_else(pc.equal(time, ""), days, times), text)
+        row = pc.index(is_one, True).as_py()
+        example = f"{shorten(repr(text[row].as_py()))} is {shorten(iso[row])} in ISO 8601"
+        remarks.append(f"column {source.timestamp!r} is read as {name}: {example}; format= names another way")
+        text = iso
+    return text
+
+
+def _of_format(text: pa.ChunkedArray, source: Source) -> tuple[pa.ChunkedArray | None, pa.ChunkedArray | None]:
+    import pandas as pd
+
+    (form, year), zoned = source.format_with_year, re.search("%[zZ]", str(source.format)) is not None
+    written = pc.utf8_trim(text, "[] \t\r\n")
+    if year:
+        written = pc.binary_join_element_wise(pa.scalar(year, text.type), written, pa.scalar(" ", text.type))
+    try:
+        found = pd.to_datetime(written.to_numpy(), format=form, errors="coerce", utc=zoned)
+    except (ValueError, NotImplementedError) as error:
+        want = "directives that pandas.to_datetime knows"
+        raise InvalidArgument(problem(f"format={source.format!r} cannot be read", shorten(error, 200), want)) from error
+    times = pa.chunked_array([pa.array(found)])
+    shown = SOME_TIME.strftime(str(source.format).removeprefix(year).lstrip())
+    _check(text, pc.or_(pc.is_null(text), times.is_valid()), source, f'texts such as "{shown}"')
+    return (times, None) if zoned else (None, times)
+
+
+def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, right: str = "") -> None:
+    """Refuses texts that are no times, where these are refused."""
+    if source.on_bad_time == "refuse":
+        wrong = np.flatnonzero(~np.asarray(pc.fill_null(is_time, True)))
+        if len(wrong):
+            row = int(wrong[0])
+            got = f"{len(wrong):,}, the first in {row_name(row)}: {shorten(repr(text[row].as_py()))}"
+            right = right or format_for(text[row].as_py()) or _ISO
+            want = f'{right}, or on_bad_time="drop", which counts them as dropped'
+            raise InvalidData(problem(f"column {source.timestamp!r} has texts that are no times", got, want))
+
+
+def format_for(text: str) -> str:
+    """The formats that a text may have which is a time, but not in one way only; "" if it looks like none."""
+    if found := _SLASHES.fullmatch(text):
+        first, second, between, seconds = found.groups()
+        clock = f"{between}%H:%M{'' if seconds is None else ':%S'}" if between else ""
+        orders = [day for day, month in (("%d/%m", second), ("%m/%d", first)) if int(month) <= 12]
+        return "format=" + " or ".join(f'"{order}/%Y{clock}"' for order in orders or ["%d/%m"])
+    return f"format={FORMAT_WITHOUT_YEAR}" if _NO_YEAR.match(text) else ""

@@ -30,22 +30,26 @@ _SAMPLE = 1_000
 
 
 def to_milliseconds(
-    column: pa.ChunkedArray, source: Source
+    column: pa.ChunkedArray, source: Source, remarks: list[str] | None = None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_] | None]:
     """(milliseconds, mask of rows without a time or None); below 0 where there is none.
 
     A time finer than a millisecond is rounded down, as Kafka's own resolution is the millisecond.
 
+    Args:
+        remarks: gets a sentence on each way of writing times that was recognised.
     Raises:
         InvalidArgument: there is no such time zone.
         UnsupportedData: no times, floats with a fraction, a unit or a time zone that is not given.
-        InvalidData: missing or negative times and texts that are none, unless `on_bad_time="drop"`.
+        InvalidData: missing or negative times and texts that are none, with `on_bad_time="refuse"`.
     """
     name, given = source.timestamp, column.type
     if pa.types.is_null(column.type) or (pa.types.is_floating(column.type) and column.null_count == len(column)):
         column = pa.chunked_array([pa.nulls(len(column), pa.timestamp("ms", "UTC"))])  # not one time tells its type
+    if source.format is not None and pa.types.is_integer(column.type):
+        column = column.cast(pa.large_string())
     if is_text_type(column.type):
-        column = _of_text(column, source)
+        column = _of_text(column, source, remarks)
     if pa.types.is_date(column.type):
         column = column.cast(pa.timestamp("ms"))  # midnight
     if pa.types.is_timestamp(column.type):
@@ -81,23 +85,23 @@ def to_arrivals(column: pa.ChunkedArray, name: str, source: Source) -> npt.NDArr
     return arrival_ms
 
 
-def lacks_zone(column: pa.ChunkedArray) -> bool:
+def lacks_zone(column: pa.ChunkedArray, name: str, format: str | None, remarks: list[str]) -> bool:
     """True for a column of times that are those of some clock, and no zone says of which: dates, or without an offset.
 
-    Of text a few rows are looked at.
+    Of text a few rows are looked at; `remarks` gets a sentence on each way of writing times that was recognised.
     """
-    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+    if pa.types.is_floating(column.type) or (pa.types.is_integer(column.type) and format is None):
         return False
-    source = Source(keys=("key",), timestamp="time", on_bad_time="drop")
+    source = Source(keys=("key",), timestamp=name, on_bad_time="drop", format=format)
     try:
-        to_milliseconds(column.slice(0, _SAMPLE), source)
+        to_milliseconds(column.slice(0, _SAMPLE), source, remarks)
     except UnsupportedData:
         return True
     return False
 
 
-def _of_text(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
-    zoned, local = of_text(column, source)
+def _of_text(column: pa.ChunkedArray, source: Source, remarks: list[str] | None) -> pa.ChunkedArray:
+    zoned, local = of_text(column, source, remarks)
     if zoned is None or local is None:
         return local if zoned is None else zoned
     if source.timezone is None:
@@ -118,28 +122,60 @@ def _aware(column: pa.ChunkedArray, source: Source, given: pa.DataType) -> pa.Ch
         return column
     if not _is_known(source.timezone):
         raise no_such_zone(source.timezone)
+    infer = source.ambiguous == "infer"
+    how = {"ambiguous": "earliest" if infer else source.ambiguous, "nonexistent": source.nonexistent}
     try:
-        return pc.assume_timezone(column, source.timezone, ambiguous=source.ambiguous, nonexistent=source.nonexistent)
+        found = pc.assume_timezone(column, source.timezone, **how)
     except pa.ArrowInvalid as error:
-        row = _first_refused(column, source)
-        want = 'ambiguous="earliest" or "latest", nonexistent="earliest" or "latest" choose one'
-        got = f"{row_name(row)}: {shorten(error, 200)}"
-        raise InvalidData(
-            problem(f"column {source.timestamp!r} has a time that its zone cannot resolve", got, want)
-        ) from error
+        row = _first_refused(column, str(source.timezone), how)
+        if _is_read(column.slice(row, 1), str(source.timezone), how | {"ambiguous": "earliest"}):
+            what = "that clocks showed twice, as they were set back"
+            want = 'ambiguous="earliest" or "latest" choose one, and "infer" goes by the order of the rows'
+        else:
+            what = "that no clock showed, as they were set forward"
+            want = 'nonexistent="earliest" or "latest" choose one'
+        raise _unresolved(column, row, source, what, want) from error
+    return _inferred(column, found, source, how) if infer else found
+
+
+def _unresolved(column: pa.ChunkedArray, row: int, source: Source, what: str, want: str) -> InvalidData:
+    got = f"{row_name(row)}: {column[row].as_py()} in {source.timezone}"
+    return InvalidData(problem(f"column {source.timestamp!r} has a time {what}", got, want))
+
+
+def _inferred(
+    column: pa.ChunkedArray, earliest: pa.ChunkedArray, source: Source, how: dict[str, str]
+) -> pa.ChunkedArray:
+    """Of rows in an hour that clocks show twice, those behind the one place where time steps back lie in the second.
+
+    pandas reads `ambiguous="infer"` like this, and takes two equal times for such a step, too.
+    """
+    latest = pc.assume_timezone(column, source.timezone, **how | {"ambiguous": "latest"})
+    first, second = (numpy_array(each.cast(pa.int64()), absent=0) for each in (earliest, latest))
+    rows = np.flatnonzero(first != second)
+    if not len(rows):
+        return earliest
+    told = first.copy()
+    for group in np.split(rows, np.flatnonzero(np.diff(rows) != 1) + 1):
+        back = np.flatnonzero(np.diff(first[group]) < 0) + 1
+        if len(back) != 1:
+            what = "that clocks showed twice, and the order of the rows does not tell which is meant"
+            want = 'rows in order of time around the change, or ambiguous="earliest" or "latest"'
+            raise _unresolved(column, int(group[0 if not len(back) else back[1]]), source, what, want)
+        told[group[back[0] :]] = second[group[back[0] :]]
+    return pa.chunked_array([arrow_array(told, is_null(column) if column.null_count else None).cast(earliest.type)])
+
+
+def _is_read(column: pa.ChunkedArray, timezone: str, how: dict[str, str]) -> bool:
+    try:
+        return pc.assume_timezone(column, timezone, **how) is not None
+    except pa.ArrowInvalid:
+        return False
 
 
 def _is_known(timezone: str) -> bool:
-    try:
-        pc.assume_timezone(
-            arrow_array(np.zeros(1, np.int64)).cast(pa.timestamp("s")),
-            timezone,
-            ambiguous="earliest",
-            nonexistent="earliest",
-        )
-    except pa.ArrowInvalid:
-        return False
-    return True
+    some_time = arrow_array(np.zeros(1, np.int64)).cast(pa.timestamp("s"))
+    return _is_read(some_time, timezone, {"ambiguous": "earliest", "nonexistent": "earliest"})
 
 
 def refuse_mixed_zones(values: Iterable[Any], name: str) -> None:
@@ -154,19 +190,13 @@ def refuse_mixed_zones(values: Iterable[Any], name: str) -> None:
         raise UnsupportedData(problem(f"column {name!r} has times with and without a zone", got, want))
 
 
-def _first_refused(column: pa.ChunkedArray, source: Source) -> int:
+def _first_refused(column: pa.ChunkedArray, timezone: str, how: dict[str, str]) -> int:
     low, high = 0, len(column)
     while high - low > 1:  # the first half that still fails holds the first bad row
         middle = (low + high) // 2
-        try:
-            pc.assume_timezone(
-                column.slice(low, middle - low),
-                source.timezone,
-                ambiguous=source.ambiguous,
-                nonexistent=source.nonexistent,
-            )
+        if _is_read(column.slice(low, middle - low), timezone, how):
             low = middle
-        except pa.ArrowInvalid:
+        else:
             high = middle
     return low
 
@@ -211,7 +241,7 @@ def is_plausible(value: float, unit: str) -> bool:
 def _refuse_bad(
     raw: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None, *, has_negative: bool, source: Source
 ) -> None:
-    if source.on_bad_time == "drop":
+    if source.on_bad_time != "refuse":
         return
     name, want = source.timestamp, 'drop them, or pass on_bad_time="drop" to count them as dropped'
     if missing is not None and missing.any():

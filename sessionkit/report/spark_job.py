@@ -68,7 +68,8 @@ def for_spark(plan: Plan, records: Path | pa.Table) -> tuple[Plan, Path | pa.Tab
     """
     if isinstance(records, pa.Table):
         records = _with_timestamps(records, plan)
-    plan = _with_source(plan, types=())  # they were applied as the file was read
+        plan = _with_source(plan, format=None, ambiguous=plan.source.ambiguous.replace("infer", "raise"))
+    plan = _with_source(plan, types=(), separator=None, header=True)  # they were applied as the file was read
     if plan.source.offset is None:
         assert isinstance(records, pa.Table), "a file that Spark reads by itself has these columns"
         partition, offset = (free_name(name, records.column_names) for name in (PARTITION, OFFSET))
@@ -88,7 +89,8 @@ def _with_timestamps(records: pa.Table, plan: Plan) -> pa.Table:
     source = plan.source
     place = records.schema.get_field_index(source.timestamp)
     kind = records.schema.field(place).type if place >= 0 else pa.null()
-    if pa.types.is_timestamp(kind) or pa.types.is_integer(kind) or pa.types.is_null(kind):
+    is_read_by_spark = pa.types.is_timestamp(kind) and not (source.ambiguous == "infer" and kind.tz is None)
+    if is_read_by_spark or (pa.types.is_integer(kind) and source.format is None) or pa.types.is_null(kind):
         return records
     ms, bad = to_milliseconds(records[source.timestamp], source)
     return records.set_column(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,6 +16,7 @@ from sessionkit.base.durations import Duration
 from sessionkit.base.moments import known_zone
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.plan import Plan
+from sessionkit.records.inputs.nested import root_of
 from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.records.source import Source
 from sessionkit.run import Run
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 R = TypeVar("R", bound="SparkInput")
+_WAYS = {  # what is read here alone, and what Spark has for it
+    "format": 'a column of timestamps: F.to_timestamp("at", "dd/MM/yyyy HH:mm")',
+    "separator": 'spark.read.csv(path, sep=";", header=True), which reads the file',
+    "header": "spark.read.csv(path, header=False), which reads the file",
+    "ambiguous": 'ambiguous="earliest" or "latest", as rows on Spark have no order',
+    "on_bad_time": 'F.coalesce("at", F.max("at").over(Window.partitionBy("partition").orderBy("offset"))) as the time',
+}
+_READ_ANYWHERE = (None, True, "raise", "earliest", "latest", "refuse", "drop")  # values of these options
 
 
 @not_offered(
@@ -61,6 +70,7 @@ class SparkInput:
             got = f"partition={source.partition!r}, offset={source.offset!r}"
             raise InvalidArgument(problem("a Spark input must name its partition and offset columns", got, want))
         wanted = list(dict.fromkeys([*source.columns(), *plan.value_columns()]))
+        check_options(source, df.columns, wanted)
         check_columns(df.columns, wanted)
         # mapInArrow takes columns by name and trips over a dot or a backtick in one
         frame = df.select(*[column(name).alias(f"c{place}") for place, name in enumerate(wanted)])
@@ -171,6 +181,23 @@ def _check_types(schema: pa.Schema, source: Source) -> None:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_date(kind):
         want = f'a column of timestamps, such as df[{source.timestamp!r}].cast("timestamp")'
         raise UnsupportedData(problem(f"column {source.timestamp!r} must hold times on Spark", kind, want))
+
+
+def check_options(source: Source, names: Sequence[str], wanted: Sequence[str], *, takes_format: bool = False) -> None:
+    """Refuses what only local records can be read by.
+
+    Raises:
+        NotBuilt: with what does the same on Spark.
+    """
+    for name, way in _WAYS.items():
+        value = getattr(source, name)
+        if value not in _READ_ANYWHERE and not (takes_format and name == "format"):
+            what = "this option is for records that are read here, not on Spark"
+            raise NotBuilt(problem(what, f"{name}={value!r}", way))
+    for name in wanted:
+        if name not in names and root_of(names, name) in names:
+            want = f"df.withColumn({name!r}, F.col({name!r}))"
+            raise NotBuilt(problem("on Spark a field of a column must be a column of its own", repr(name), want))
 
 
 def check_built(df: Any, rules: str, store: object) -> None:

@@ -18,6 +18,7 @@ from sessionkit.records.row_names import rows_by_place
 from sessionkit.records.source import Source
 from sessionkit.records.time_text import is_text_type
 from sessionkit.spark.environment.worker_python import settle_worker_python
+from sessionkit.spark.input import check_options
 from sessionkit.spark.types import arrow_schema, column, readable_errors, shown_timestamp, spark_schema
 from sessionkit.spark.worker.sessions_of_rows import sessions_of_rows
 from sessionkit.spark.worker.task_wrapper import worker_task
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool) -> DataFrame:
+def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool, prefix: str = "") -> DataFrame:
     """The rows of `df` with the session of each beside them, in no order; at most a look at one row runs yet.
 
     The rows of a key go to one task, which holds them; where they arrive `in_order`, those of a source partition.
@@ -48,12 +49,14 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
             problem("with a grace, the order of arrival counts, and rows on Spark have none", got, want)
         )
     settle_worker_python(df.sparkSession)
-    check_columns(df.columns, list(dict.fromkeys([*source.columns(), *([offset] if offset else []), *df.columns])))
+    wanted = [*source.columns(), *([offset] if offset else [])]
+    check_options(source, df.columns, wanted, takes_format=True)
+    check_columns(df.columns, list(dict.fromkeys([*wanted, *df.columns])))
     _check_first_row(df, source)
     windows = plan.complete_windows
     names, inner_names = assigned_names(windows), assigned_names(windows, times="ms")
-    if clash := [name for name in names if name in df.columns]:
-        raise taken(clash[0])
+    if clash := [prefix + name for name in names if prefix + name in df.columns]:
+        raise taken(clash[0], "prefix=")
     zone = known_zone(source.timezone or str(df.sparkSession.conf.get("spark.sql.session.timeZone")))
     called = {name: f"c{place}" for place, name in enumerate(df.columns)}  # mapInArrow trips over a dot in a name
     rows = df.toDF(*called.values())
@@ -67,7 +70,8 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     found = rows.mapInArrow(worker_task(task), type(added)([*rows.schema.fields, *added.fields]))
     shown = [column(inner).alias(name) for name, inner in called.items()]
     for name, inner in zip(names, inner_names, strict=True):
-        shown.append(column(inner) if name == inner else shown_timestamp(inner, name, zone))
+        is_time, name = name != inner, prefix + name
+        shown.append(shown_timestamp(inner, name, zone) if is_time else column(inner).alias(name))
     return found.select(*shown)
 
 

@@ -99,3 +99,25 @@ def test_a_bad_row_is_named_as_the_user_knows_it(spark: Any, options: dict[str, 
     with pytest.raises(Exception, match=told) as caught:
         result.collect()
     assert str(caught.value).count("\n") < 10, "without our own stack"
+
+
+def test_formats_and_prefixes_work_and_what_needs_an_order_is_refused(spark: Any) -> None:
+    df = spark.createDataFrame(
+        [("ada", "01/02/2024 10:00", (1,)), ("ada", "01/02/2024 10:10", (2,))],
+        "user string, at string, payload struct<total: long>",
+    )
+    options: dict[str, Any] = {"by": "user", "at": "at", "gap": "30m", "format": "%d/%m/%Y %H:%M", "timezone": "UTC"}
+    found = sk.sessionize(df, **options, prefix="my_").toPandas()
+    assert found["my_session_rows"].tolist() == [2, 2]
+    for given, way in (
+        ({"ambiguous": "infer"}, 'ambiguous="earliest"'),
+        ({"on_bad_time": "partition_time"}, r"F\.coalesce"),
+        ({"separator": ";"}, r"spark.read.csv\(path, sep="),
+        ({"header": False}, r"spark.read.csv\(path, header=False\)"),
+        ({"by": "payload.total"}, r"df.withColumn\('payload.total', F.col\('payload.total'\)\)"),
+    ):
+        with pytest.raises(NotBuilt, match=way):
+            sk.sessionize(df, **(options | given))
+    plan = sk.group_by_key("user", timestamp="at", format="%d/%m/%Y", partition="payload.total", offset="o")
+    with pytest.raises(NotBuilt, match=r"F\.to_timestamp"):
+        plan.windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="0s")).count().run(df)

@@ -85,6 +85,7 @@ ANSWERED: dict[str, Callable[[Path], Any]] = {
         path / "clicks.csv", b"\xef\xbb\xbf" + CSV.replace("\n", "\r\n").encode()
     ),
     "a packed CSV file": lambda path: saved(path / "clicks.csv.gz", gzip.compress(CSV.encode())),
+    "a CSV file with semicolons": lambda path: saved(path / "clicks.csv", CSV.replace(",", ";")),
     "a TSV file": lambda path: saved(path / "clicks.tsv", CSV.replace(",", "\t")),
     "a text file": lambda path: saved(path / "clicks.txt", CSV.replace(",", "\t")),
     "JSON lines": lambda path: saved(path / "clicks.jsonl", LINES),
@@ -103,6 +104,7 @@ ANSWERED: dict[str, Callable[[Path], Any]] = {
     "keys that are decimals": lambda path: keyed([decimal.Decimal(each) for each in ("1.5", "1.5", "2.5", "1.5")]),
     "keys that are dates": lambda path: keyed([dt.date(2024, 7, each) for each in (1, 1, 2, 1)]),
     "sums of decimals": lambda path: frame().assign(amount=[decimal.Decimal(row["amount"]) for row in ROWS]),
+    "a time in the index": lambda path: frame().set_index("at"),
     "integers in a category": lambda path: keyed([1, 1, 2, 1]).astype({"user": "category"}),
 }
 # What cannot be read says what to write instead.
@@ -111,7 +113,6 @@ TOLD: dict[str, tuple[Callable[[Path], Any], str]] = {
     "an empty folder": (lambda path: path, "the folder holds no file with records"),
     "an Excel file": (lambda path: saved(path / "clicks.xlsx", b"PK\x03\x04"), "read_excel"),
     "a zip file": (lambda path: saved(path / "clicks.zip", b"PK\x03\x04"), "unzip|unpack|extract"),
-    "a CSV file with semicolons": (lambda path: saved(path / "c.csv", CSV.replace(",", ";")), "semicolon|';'|\";\""),
     "text in place of a path": (lambda path: io.StringIO(CSV), "BytesIO"),
     "bytes in place of a file": (lambda path: CSV.encode(), "BytesIO"),
     "a series": (lambda path: frame()["at"], "to_frame"),

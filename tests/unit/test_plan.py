@@ -74,10 +74,13 @@ def test_code() -> None:
         optional={
             "unit": st.sampled_from(["s", "ms", "us", "ns"]),
             "timezone": TEXT,
-            "ambiguous": st.sampled_from(["raise", "earliest", "latest"]),
+            "ambiguous": st.sampled_from(["raise", "earliest", "latest", "infer"]),
+            "separator": st.sampled_from([";", "\t"]),
+            "header": st.booleans(),
+            "format": st.sampled_from(["%d/%m/%Y %H:%M", "2024 %b %d"]),
             "partition": TEXT,
             "offset": TEXT,
-            "on_bad_time": st.sampled_from(["refuse", "drop"]),
+            "on_bad_time": st.sampled_from(["refuse", "drop", "partition_time"]),
         },
     ),
     gap=st.integers(0, 2**61),
@@ -96,6 +99,7 @@ def test_any_plan_is_rebuilt_from_its_code(
     emit: str,
     column: str,
 ) -> None:
+    options.pop("unit" if "format" in options else "format", None)
     plan = sk.group_by_key(*keys, timestamp=timestamp, sep=sep, **options, times="ms")
     plan = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=gap, grace_ms=grace)).emit(emit)
     named = {name: make(column) for name, make in zip(names, (sk.sum, sk.mean, sk.collect), strict=False)}

@@ -135,3 +135,43 @@ def test_long_sessions_in_any_order() -> None:
     for order in (rows[::-1], rows.sample(frac=1, random_state=3)):
         found = sk.sessionize(order, "user", "at", "1s").sort_index()
         assert found["position_in_session"].tolist() == list(range(1, 5_001)) and found["session_id"].eq(0).all()
+
+
+def test_a_column_of_one_of_the_names_gets_a_prefix_out_of_the_way() -> None:
+    rows = visits(session_id=range(6), late=[0] * 6)
+    with pytest.raises(InvalidArgument, match=r"name already; got 'session_id'; rename it .*; or prefix=\"new_\""):
+        sk.sessionize(rows, "user", "at", "30s")
+    found = sk.sessionize(rows, "user", "at", "30s", prefix="visit_")
+    assert found["session_id"].tolist() == list(range(6))
+    assert found["visit_session_id"].tolist() == [1, 0, 0, pd.NA, 1, 0]
+    assert list(found)[4:] == [f"visit_{name}" for name in list(sk.sessionize(visits(), "user", "at", "30s"))[2:]]
+    again = sk.sessionize(found, "user", "at", "10s", prefix="short_")
+    assert again["short_session_id"].nunique() == 4
+    with pytest.raises(InvalidArgument, match="prefix must be text; got None"):
+        sk.sessionize(rows, "user", "at", "30s", prefix=None)  # type: ignore[arg-type]
+
+
+def test_how_times_are_written_can_be_said_or_is_told() -> None:
+    rows = pd.DataFrame({"user": ["ada"] * 3, "at": ["01/02/2024 10:00", "01/02/2024 10:05", "02/02/2024 10:00"]})
+    found = sk.sessionize(rows, "user", "at", "30m", format="%d/%m/%Y %H:%M", timezone="UTC")
+    assert found["session_id"].tolist() == [0, 0, 1]
+    assert found["session_start"].iloc[2] == pd.Timestamp("2024-02-02 10:00", tz="UTC")
+    dotted = rows.assign(at=rows["at"].str.replace("/", "."))
+    with pytest.warns(UserWarning, match=r"column 'at' is read as %d.%m.%Y: '01.02.2024 10:00' is 2024-02-01T10:00"):
+        assert sk.sessionize(dotted, "user", "at", "30m", timezone="UTC")["session_id"].tolist() == [0, 0, 1]
+
+
+def test_an_hour_that_clocks_show_twice() -> None:
+    rows = pd.DataFrame({"user": ["ada"] * 4, "at": pd.to_datetime(
+        ["2024-10-27 01:50", "2024-10-27 02:10", "2024-10-27 02:05", "2024-10-27 03:00"])})  # fmt: skip
+    found = sk.sessionize(rows, "user", "at", "30m", timezone="Europe/Berlin", ambiguous="infer")
+    assert found["session_id"].tolist() == [0, 0, 1, 2]
+    latest = sk.sessionize(rows, "user", "at", "30m", timezone="Europe/Berlin", ambiguous="latest")
+    assert latest["session_id"].tolist() == [0, 1, 1, 2]
+
+
+def test_a_file_as_it_is_written(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ada;20240701\nada;20240703\n", encoding="utf-8")
+    form: dict[str, Any] = {"header": False, "separator": ";", "format": "%Y%m%d", "timezone": "UTC"}
+    found = sk.sessionize(str(tmp_path / "a.csv"), "c1", "c2", "1d", **form)
+    assert found["session_id"].tolist() == [0, 1]

@@ -21,7 +21,7 @@ _KINDS: dict[str, Kind] = {
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "JSON"),
     **dict.fromkeys((".feather", ".arrow", ".ipc"), "Arrow"),
 }
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}  # of .txt the first line tells it
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}  # unless the first lines tell another; of .txt they always do
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 # What people have besides, and the call that makes a frame of it.
 _FRAMES_OF = {
@@ -44,15 +44,18 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class Content:
     """Bytes that hold records.
 
-    `open` gives a path of this machine, a buffer, or an open binary file. `separator` is that of text, None where its
-    first line tells it. `folders` are the columns that the names of its folders give ("day=2024-07-01").
+    `open` gives a path of this machine, a buffer, or an open binary file. `usual` is the separator that text of this
+    name has, `separator` the one that was said, and `header` is False where its first line is a record. `folders` are
+    the columns that the names of its folders give ("day=2024-07-01").
     """
 
     name: str
     kind: Kind
     open: Callable[[], str | pa.Buffer | IO[bytes]]
     compression: str | None = None
+    usual: str | None = None
     separator: str | None = None
+    header: bool = True
     folders: tuple[tuple[str, str | None], ...] = ()
 
     def stream(self) -> pa.NativeFile:
@@ -96,7 +99,7 @@ def content_of_file(name: str, open: Callable[[], str | IO[bytes]], folders: tup
         kind=_KINDS[ending],
         open=open,
         compression=compression,
-        separator=_SEPARATORS.get(ending),
+        usual=_SEPARATORS.get(ending),
         folders=folders,
     )
 

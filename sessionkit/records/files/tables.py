@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +21,8 @@ from sessionkit.records.files.found import Found, find
 from sessionkit.records.files.json_text import read_json
 from sessionkit.records.files.parquet import parquet_names, parquet_table, readable
 from sessionkit.records.files.text import names_of, not_utf8, read_csv, separator_of
+from sessionkit.records.inputs.nested import beginnings, columns_for, with_fields
+from sessionkit.records.inputs.pandas_columns import which_of
 
 _UNTYPED = ("CSV", "JSON")  # kinds whose types are guessed
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -39,6 +42,9 @@ def read_file(
     keys: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
     milliseconds: Collection[str] = (),
+    *,
+    separator: str | None = None,
+    header: bool = True,
 ) -> FromFile:
     """`columns` of a file, or all of them; of a folder, a glob or a list of files in the order of their names.
 
@@ -47,16 +53,24 @@ def read_file(
         keys: the key columns: dictionaries if the file is Parquet, text if it is text.
         types: of columns of a text file, which has none of its own.
         milliseconds: columns of times of which nothing finer is wanted; they may then come as it.
+        separator, header: of a text file; None takes what its first lines show.
     Raises:
         InvalidArgument: no such file, or one of a kind that is not read.
         MissingColumn: a column is not in a file.
         InvalidData: a file cannot be read, has two columns of one name, or other columns than the first.
     """
-    return _read(find(path), columns, keys, types or {}, milliseconds)
+    found = find(path)
+    contents = [dataclasses.replace(each, separator=separator, header=header) for each in found.contents]
+    return _read(found._replace(contents=contents), columns, keys, types or {}, milliseconds)
 
 
 def read_buffer(
-    name: str, buffer: pa.Buffer, columns: Sequence[str] | None, keys: Sequence[str], types: Mapping[str, str]
+    name: str,
+    buffer: pa.Buffer,
+    columns: Sequence[str] | None,
+    keys: Sequence[str],
+    types: Mapping[str, str],
+    **form: Any,
 ) -> FromFile:
     """`columns` of what is in memory as the bytes of a file; its first bytes tell what it is.
 
@@ -65,7 +79,7 @@ def read_buffer(
         MissingColumn, InvalidData: as of a file.
     """
     with readable(name):
-        content = content_of_buffer(name, buffer)
+        content = dataclasses.replace(content_of_buffer(name, buffer), **form)
     return _read(Found([content], name), columns, keys, types)
 
 
@@ -118,10 +132,24 @@ def _read_one(
     inside = None if columns is None else [name for name in columns if name not in folders]
     with readable(content.name):
         table = _read_content(content, inside, keys, kinds, milliseconds)
+        table = table if inside is None else _with_fields(table, inside, kinds if content.kind in _UNTYPED else {})
     for name, value in folders.items():
         if name not in table.column_names and (columns is None or name in columns):
             table = table.append_column(name, _folder_column(name, value, len(table), kinds))
     return table if columns is None else table.select(list(columns))
+
+
+def _with_fields(table: pa.Table, columns: list[str], kinds: Mapping[str, pa.DataType]) -> pa.Table:
+    """The columns, of which some may be fields of others: these are of the types in `kinds`."""
+    inside = [name for name in columns if name in kinds and name not in table.column_names]
+    table = with_fields(table, columns)
+    for name in inside:
+        try:
+            table = table.set_column(columns.index(name), name, table[name].cast(kinds[name]))
+        except _NOT_ONE as error:
+            want = "use another type, or values of this one"
+            raise InvalidData(problem(f"{name!r} does not match types=", shorten(error, 200), want)) from error
+    return table
 
 
 def _read_content(
@@ -133,18 +161,15 @@ def _read_content(
 ) -> pa.Table:
     check = partial(_check, content)
     if content.kind == "Parquet":
-        names = parquet_names(content.seekable())
-        check(names, columns)
-        chosen = names if columns is None else list(columns)
+        chosen = check(parquet_names(content.seekable()), columns)
         return parquet_table(content.seekable(), chosen, keys, milliseconds)
     if content.kind == "Arrow":
         return read_arrow(content, columns, check)
     if content.kind == "CSV":
-        check(names_of(content), columns)
-        return read_csv(content, columns, keys, kinds)
-    table = read_json(content, columns, kinds)
-    check(table.column_names, columns)
-    table = table if columns is None else table.select(list(columns))
+        chosen = check(names_of(content), columns)
+        return read_csv(content, None if columns is None else chosen, keys, kinds)
+    table = read_json(content, None if columns is None else [n for name in columns for n in beginnings(name)], kinds)
+    table = table.select(check(table.column_names, columns))
     try:
         table.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -152,17 +177,20 @@ def _read_content(
     return table
 
 
-def _check(content: Content, names: Sequence[str], columns: Sequence[str] | None) -> None:
+def _check(content: Content, names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
+    """The columns to be read for the wanted ones."""
     shown = shorten(content.name)
-    for name in names if columns is None else columns:
+    chosen = list(names) if columns is None else columns_for(names, columns)
+    for name in chosen:
         if name not in names:
-            want = "name one of these in the plan"
+            want = which_of(names)
             if content.kind == "CSV" and len(names) == 1 and (other := next((c for c in ";|\t" if c in names[0]), "")):
-                want = f"run the plan on pandas.read_csv({literal(shown)}, sep={literal(other)})"
+                want = f"pass separator={literal(other)} in group_by_key"
             raise MissingColumn(problem(f"column {name!r} is not in {shown}", shorten(list(names), 500), want))
         if list(names).count(name) > 1:
-            want = "rename all but one"
+            want = which_of(names).replace("name one of these in the plan", "rename all but one")
             raise InvalidData(problem(f"column {name!r} is in {shown} more than once", shorten(list(names), 500), want))
+    return chosen
 
 
 def _folder_column(name: str, value: str | None, rows: int, kinds: Mapping[str, pa.DataType]) -> pa.Array:
@@ -217,9 +245,9 @@ def _joined(contents: list[Content], tables: list[pa.Table]) -> pa.Table:
 
 
 def _separated(content: Content) -> list[str]:
-    if content.kind != "CSV" or content.separator is not None:
+    if content.kind != "CSV" or content.separator is not None or separator_of(content) == content.usual:
         return []
-    by = "tabs" if separator_of(content) == "\t" else "commas"
+    by = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "the character |"}[separator_of(content)]
     return [f"{shorten(content.name)} is read as text separated by {by}, as its first line has it"]
 
 

@@ -15,6 +15,7 @@ from sessionkit.records.files.content import Content
 BLOCK_BYTES = (2**20, 2**25, 2**31 - 1)
 _TOO_SMALL = "straddling object"
 _FIRST_LINE = 2**16
+_SEPARATORS = (",", "\t", ";", "|")
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 T = TypeVar("T")
 
@@ -34,7 +35,7 @@ def read_csv(
 
 
 def names_of(content: Content) -> list[str]:
-    """The names in the first line of a CSV file.
+    """The names in the first line of a CSV file; c1, c2 and so on where it has no line of names.
 
     Raises:
         InvalidData: text that is not UTF-8, a file that is torn.
@@ -47,12 +48,19 @@ def names_of(content: Content) -> list[str]:
 
 
 def separator_of(content: Content) -> str:
-    """What separates the fields: as the name of the file says, else a tab if there is one in the first line."""
+    """What separates the fields: as was said, else as the first two lines show it, else as the name of the file says.
+
+    Another one than the usual is taken where the first line has it alone, and the second as often.
+    """
     if content.separator is not None:
         return content.separator
     with content.stream() as stream:
-        first = stream.read(_FIRST_LINE).partition(b"\n")[0]
-    return "\t" if b"\t" in first else ","
+        first, _, rest = stream.read(_FIRST_LINE).partition(b"\n")
+    second, usual = rest.partition(b"\n")[0], content.usual or ","
+    there = [each for each in _SEPARATORS if each.encode() in first]
+    if len(there) == 1 and (not second.strip() or first.count(there[0].encode()) == second.count(there[0].encode())):
+        return there[0]
+    return "\t" if content.usual is None and "\t" in there else usual
 
 
 def _in_blocks(content: Content, read: Callable[[int], T]) -> T:
@@ -73,9 +81,10 @@ def _names(content: Content, separator: str, block: int) -> list[str]:
     from pyarrow import csv
 
     how = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
-    with content.stream() as stream, csv.open_csv(stream, csv.ReadOptions(block_size=block), how) as opened:
+    options = csv.ReadOptions(block_size=block, autogenerate_column_names=not content.header)
+    with content.stream() as stream, csv.open_csv(stream, options, how) as opened:
         names: list[str] = opened.schema.names
-        return names
+        return names if content.header else [f"c{place + 1}" for place in range(len(names))]
 
 
 def _read(
@@ -88,11 +97,13 @@ def _read(
 ) -> pa.Table:
     from pyarrow import csv
 
+    lines = csv.ReadOptions(block_size=block, column_names=None if content.header else names_of(content))
+
     def read(**options: object) -> pa.Table:
         wanted = csv.ConvertOptions(column_types=kinds, **options)
         how = csv.ParseOptions(delimiter=separator, newlines_in_values=True)
         with content.stream() as stream:
-            return csv.read_csv(stream, csv.ReadOptions(block_size=block), how, wanted)
+            return csv.read_csv(stream, lines, how, wanted)
 
     table = read(include_columns=columns)
     texts = [name for name in keys if name in table.column_names and pa.types.is_string(kinds[name])]

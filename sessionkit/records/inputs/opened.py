@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sessionkit.errors import UnsupportedData, problem, shorten
 from sessionkit.records.frames import FrameKind
+from sessionkit.records.inputs.nested import columns_for, field_of, root_of, with_fields
 from sessionkit.records.inputs.pandas_columns import NOT_ARROW, check_columns, from_series
 from sessionkit.records.inputs.plain_columns import check_polars
 from sessionkit.records.inputs.plain_values import frame_of_columns, frame_of_rows
@@ -53,7 +54,7 @@ def open_table(data: Any, wanted: list[str] | None, source: Source, *, milliseco
     if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
         from sessionkit.records.files.tables import read_file
 
-        table, said = read_file(data, wanted, source.keys, dict(source.types), milliseconds)
+        table, said = read_file(data, wanted, source.keys, source.text_types, milliseconds, **source.text_form)
         return Opened(table=table, frame="pandas", original=table, remarks=tuple(said))
     if hasattr(data, "__arrow_c_stream__") and (_library(data) not in ("pandas", "polars") or hasattr(data, "columns")):
         return _from_frame(data, wanted, source)
@@ -63,7 +64,7 @@ def open_table(data: Any, wanted: list[str] | None, source: Source, *, milliseco
         return _from_frame(frame_of_columns(data), wanted, source)
     if is_scan(data):
         table = scanned(data, wanted)
-        return Opened(table=table, frame="arrow", original=table)
+        return Opened(table=with_fields(table, wanted), frame="arrow", original=table)
     if _library(data) == "polars" and hasattr(data, "collect"):
         return _from_polars(collected(data, wanted), wanted)
     if hasattr(data, "read") and not isinstance(data, io.TextIOBase):
@@ -95,19 +96,34 @@ def _call_for(data: Any) -> str:
 def _from_frame(data: Any, wanted: list[str] | None, source: Source) -> Opened:
     if _library(data) == "pandas":
         objects: dict[str, list[Any]] = {}
-        names = _checked(list(data.columns), wanted)
-        table = pa.table({name: from_series(data[name], name, source, objects) for name in names})
+        levels = [name for name in data.index.names if name is not None and name not in data.columns]
+        is_bare = hasattr(data.index, "tz") and data.index.name is None
+        way = "df.rename_axis({!r}), which names its index of times" if is_bare else ""
+        _checked([*data.columns, *levels], wanted, way)
+        chosen = list(data.columns) if wanted is None else wanted
+        table = pa.table({name: _pandas_column(data, name, source, objects) for name in chosen})
         return Opened(table=table, frame="pandas", original=data, objects=objects)
     if _library(data) == "polars":
         return _from_polars(data, wanted)
     table = _arrow_table(data)
-    return Opened(table=table.select(_checked(table.column_names, wanted)), frame="arrow", original=table)
+    chosen = table.select(_checked(table.column_names, wanted))
+    return Opened(table=with_fields(chosen, wanted), frame="arrow", original=table)
+
+
+def _pandas_column(data: Any, name: str, source: Source, objects: dict[str, list[Any]]) -> pa.Array | pa.ChunkedArray:
+    """A column, a level of the index, or a field in a column."""
+    if name in data.columns:
+        return from_series(data[name], name, source, objects)
+    if name in data.index.names:
+        return from_series(data.index.get_level_values(name).to_series(), name, source, objects)
+    root = root_of(list(data.columns), name)
+    return field_of(_arrow_table({root: data[root]})[root], name, list(data.columns))
 
 
 def _from_polars(data: Any, wanted: list[str] | None) -> Opened:
     names = _checked(data.columns, wanted)
     check_polars(data, names)
-    return Opened(table=_arrow_table(data[names]), frame="polars", original=data)
+    return Opened(table=with_fields(_arrow_table(data[names]), wanted), frame="polars", original=data)
 
 
 def _from_buffer(data: Any, wanted: list[str] | None, source: Source) -> Opened:
@@ -119,7 +135,8 @@ def _from_buffer(data: Any, wanted: list[str] | None, source: Source) -> Opened:
     if not isinstance(raw, bytes):
         want = 'a file opened as binary: open(path, "rb"), or io.BytesIO(text.encode())'
         raise UnsupportedData(problem("an open file must give bytes", type(raw).__name__, want))
-    table, said = read_buffer(name, pa.py_buffer(raw), wanted, source.keys, dict(source.types))
+    raw = pa.py_buffer(raw)
+    table, said = read_buffer(name, raw, wanted, source.keys, source.text_types, **source.text_form)
     return Opened(table=table, frame="pandas", original=table, remarks=tuple(said))
 
 
@@ -132,7 +149,7 @@ def _arrow_table(data: Any) -> pa.Table:
         raise UnsupportedData(problem("the frame cannot be read as columns", shorten(error, 200), want)) from error
 
 
-def _checked(names: list[str], wanted: list[str] | None) -> list[str]:
-    chosen = names if wanted is None else wanted
-    check_columns(names, chosen)
+def _checked(names: list[str], wanted: list[str] | None, way: str = "") -> list[str]:
+    chosen = names if wanted is None else columns_for(names, wanted)
+    check_columns(names, chosen, way)
     return chosen

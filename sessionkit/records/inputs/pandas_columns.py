@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -22,18 +24,32 @@ NOT_ARROW = (
     UnicodeError,
 )  # what Arrow raises of columns that it cannot hold
 _WRITTEN = (uuid.UUID, Decimal)  # as keys they are their text
+_DAY = r"\[?\d{1,4}[-/.](\d{1,2}|[A-Za-z]{3})[-/.]\d{1,4}\b.*|\d{8}T\d+.*"
+_VALUE = re.compile(rf"\s*(?!(19|20)\d\d$)([-+]?\d+([.,]\d+)?([eE][-+]?\d+)?|{_DAY})\s*")  # a year may be a name
 SHOWN_NAMES = 400  # characters of a list of columns in an error
 
 
-def check_columns(names: list[str], wanted: list[str]) -> None:
-    """Refuses data in which a wanted column is not there, or there twice."""
+def check_columns(names: list[str], wanted: list[str], way: str = "") -> None:
+    """Refuses data in which a wanted column is not there, or there twice; `way` says where else it may be."""
     for name in wanted:
         if names.count(name) == 0:
             have = shorten(", ".join(repr(shorten(other)) for other in names), SHOWN_NAMES) or "no columns"
-            raise MissingColumn(problem(f"column {name!r} is not in the data", have, "name one of these in the plan"))
+            want = which_of(names) + (f", or {way.format(name)}" if way else "")
+            raise MissingColumn(problem(f"column {name!r} is not in the data", have, want))
         if names.count(name) > 1:
             got = shorten(names)
             raise InvalidData(problem(f"column {name!r} appears {names.count(name)} times", got, "rename all but one"))
+
+
+def which_of(names: Iterable[object]) -> str:
+    """What is to be done where a column of another name was asked for."""
+    way = ", or read the file with header=False in group_by_key (pandas: header=None) if its first line is a record"
+    return "name one of these in the plan" + (way if any(map(is_a_value, names)) else "")
+
+
+def is_a_value(name: object) -> bool:
+    """True for the name of a column that is a number or a time, and so rather a value of a record."""
+    return isinstance(name, str) and _VALUE.fullmatch(name) is not None
 
 
 def from_series(series: Any, name: str, source: Source, objects: dict[str, list[Any]]) -> pa.Array | pa.ChunkedArray:

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from sessionkit.errors import InvalidData, problem, shorten
+from sessionkit.records.inputs.nested import columns_for
 from sessionkit.records.inputs.pandas_columns import check_columns
 
 _FILE = "__filename"  # what Arrow calls the file that a row came from
@@ -33,7 +34,7 @@ def scanned(data: Any, wanted: list[str] | None) -> pa.Table:
     """
     is_file = not _is(data, "pyarrow.dataset", "Dataset")
     names = (data.schema_arrow if is_file else data.schema).names
-    chosen = names if wanted is None else wanted
+    chosen = names if wanted is None else columns_for(names, wanted)
     check_columns(names, chosen)
     try:
         if is_file:
@@ -60,8 +61,9 @@ def collected(data: Any, wanted: list[str] | None) -> Any:
 
     try:
         names = data.collect_schema().names()
-        check_columns(names, wanted or [])
-        return (data if wanted is None else data.select(wanted)).collect(engine="streaming")
+        chosen = columns_for(names, wanted or [])
+        check_columns(names, chosen)
+        return (data if wanted is None else data.select(chosen)).collect(engine="streaming")
     except (polars.exceptions.PolarsError, OSError) as error:
         want = "a LazyFrame whose collect() gives a frame"
         raise InvalidData(problem("the LazyFrame cannot be collected", shorten(error, 200), want)) from error

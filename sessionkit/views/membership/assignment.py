@@ -44,7 +44,9 @@ def assign(data: Any, trace: Trace, windows: WindowKind, source: Source, earlier
     table = plain_table(opened.table)
     times = to_milliseconds(table[source.timestamp], source)[0]
     order, is_record = arrival_order(table, source, times), trace.is_record
-    if not np.array_equal(times if order is None else times[order], trace.batch.timestamp_ms[is_record]):
+    arrived, of_run = times if order is None else times[order], trace.batch.timestamp_ms[is_record]
+    arrived = np.where(arrived < 0, of_run, arrived) if source.on_bad_time == "partition_time" else arrived
+    if not np.array_equal(arrived, of_run):
         got = plural(len(times), "row")
         want = f"the data that plan.run was given ({plural(trace.record_count, 'row')})"
         raise InvalidArgument(problem("these are not the rows of this run", got, want))
@@ -117,9 +119,11 @@ def _numbers(trace: Trace, rows: Numbers) -> Numbers:
     return number
 
 
-def beside(opened: Opened, added: pa.Table) -> Any:
+def beside(opened: Opened, added: pa.Table, way: str = "") -> Any:
     """The user's frame as it is, with these columns behind its own.
 
+    Args:
+        way: the argument that gives them other names, if there is one.
     Raises:
         InvalidArgument: it has a column of such a name.
     """
@@ -127,7 +131,7 @@ def beside(opened: Opened, added: pa.Table) -> Any:
     names = data.column_names if opened.frame == "arrow" else list(data.columns)
     for name in added.column_names:
         if name in names:
-            raise taken(name)
+            raise taken(name, way)
     if opened.frame == "pandas":
         return _beside_pandas(data, added)
     if opened.frame == "polars":
@@ -139,9 +143,10 @@ def beside(opened: Opened, added: pa.Table) -> Any:
     return data
 
 
-def taken(name: str) -> InvalidArgument:
+def taken(name: str, way: str = "") -> InvalidArgument:
     """The data has a column that is to be added."""
     want = "rename it or leave it out, as a column of this name is added"
+    want += f'; or {way}"new_", which stands before the names of those that are added' if way else ""
     return InvalidArgument(problem("the data has a column of this name already", repr(name), want))
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.advice.file_columns import file_columns
+from sessionkit.advice.file_columns import begins_with_a_record, file_columns
 from sessionkit.advice.round_grace import ROUND_MS, smallest_round_grace_ms
 
 START = 1_720_000_000
@@ -43,7 +43,7 @@ def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> N
         ({"page": [f"page {number}" for number in range(60)]}, None),  # nothing repeats
         ({"amount": np.linspace(0, 1, 60)}, None),
         ({"page": pa.array([None] * 60, pa.string())}, None),
-        ({"one": ["ada"] * 60}, "one"),
+        ({"one": ["ada"] * 60}, None),
         ({"lists": [[1]] * 60, "user": ["ada", "bob"] * 30}, "user"),
     ],
 )
@@ -76,3 +76,42 @@ def test_the_smallest_round_grace_keeps_all_and_the_one_before_does_not(seed: in
     assert found_ms in ROUND_MS and lost(found_ms) == 0
     place = ROUND_MS.index(found_ms)
     assert place == 0 or lost(ROUND_MS[place - 1]) > 0
+
+
+def test_what_is_the_same_in_all_rows_is_neither_time_nor_key() -> None:
+    same = pa.array([START] * 60, pa.timestamp("s"))
+    found = file_columns(pa.table({"loaded": same, "site": ["x"] * 60, "user": ["ada", "bob"] * 30, "at": SECONDS}))
+    assert found.time is not None and found.key is not None
+    assert (found.time.name, found.key.name) == ("at", "user")
+    whys = {column.name: (column.could_be, column.why) for column in found.columns}
+    assert whys["loaded"] == ("", "no event time: it is the same in all rows")
+    assert whys["site"] == ("", "no key: it has one value")
+    alone = file_columns(pa.table({"loaded": same, "site": ["x"] * 60}))
+    assert alone.time is None and alone.key is None
+
+
+@pytest.mark.parametrize(
+    ("texts", "way"),
+    [
+        (["01/02/2024 10:00"], 'format="%d/%m/%Y %H:%M" or "%m/%d/%Y %H:%M"'),
+        (["Oct 11 22:14:15"], 'format="2024 %b %d %H:%M:%S"'),
+    ],
+)
+def test_texts_that_a_format_makes_times_of(texts: list[str], way: str) -> None:
+    found = file_columns(pa.table({"at": texts * 60}))
+    assert found.time is None and way in found.columns[0].why
+
+
+@pytest.mark.parametrize(
+    ("names", "is_record"),
+    [
+        (["ada", "2024-07-01 00:10:00", "3"], True),
+        (["ada", "31.12.2024 10:00", ""], True),
+        (["user", "at", "n"], False),
+        (["user", "2024", "2025"], False),  # a year for each column
+        (["user", "at", "1"], False),  # times are not called so
+    ],
+)
+def test_names_that_are_rather_a_record(names: list[str], is_record: bool) -> None:
+    table = pa.table([pa.array(["x", "y"]), pa.array([1, 2], pa.timestamp("s")), pa.array([1, 2])], names=names)
+    assert begins_with_a_record(table) is is_record

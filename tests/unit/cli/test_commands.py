@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import sessionkit as sk
 from sessionkit.cli.commands import COMMANDS, main
 from sessionkit.records.samples import sample_path
 from sessionkit.report import job
@@ -408,3 +409,23 @@ def test_spark_without_pyspark_is_refused_before_anything_is_read(
     said = refusal(capsys, *command, "--out", str(tmp_path / "out"), "--spark")
     assert not (tmp_path / "out").exists()
     assert said.startswith("this job runs on Spark; got no package pyspark; pip install 'sessionkit-streams[spark]'")
+
+
+def test_the_format_of_times_is_not_that_of_tables(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "clicks.csv").write_text("user,at\nada,01/02/2024\n", encoding="utf-8")
+    given = ["report", str(tmp_path / "clicks.csv"), "--by", "user", "--at", "at", "--gap", "30m"]
+    assert main([*given, "--format", "%d/%m/%Y", "--out", str(tmp_path / "out")]) == 2
+    assert "--time-format for times; --format csv or parquet is that of the tables" in capsys.readouterr().err
+    assert main([*given, "--time-format", "%d/%m/%Y", "--out", str(tmp_path / "out")]) == 0
+
+
+def test_a_report_on_spark_gets_times_that_were_read_here(tmp_path: Path) -> None:
+    texts = ["27/10/2024 01:50", "27/10/2024 02:10", "27/10/2024 02:05"]
+    records = pa.table({"user": ["ada"] * 3, "at": texts})
+    start = sk.group_by_key("user", timestamp="at", format="%d/%m/%Y %H:%M", separator=";", header=False,
+                            timezone="Europe/Berlin", ambiguous="infer")  # fmt: skip
+    plan, given = for_spark(start.windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="0s")).count(), records)
+    source = plan.source
+    assert (source.format, source.separator, source.header, source.ambiguous) == (None, None, True, "raise")
+    assert isinstance(given, pa.Table)
+    assert [time.hour for time in given["at"].cast(pa.timestamp("ms", "UTC")).to_pylist()] == [23, 0, 1]

@@ -130,3 +130,52 @@ def test_a_reader_that_has_had_enough(tmp_path: Path, monkeypatch: pytest.Monkey
         monkeypatch.setattr("sys.stdout", io.TextIOWrapper(Closed()))
         assert main(["sessionize", str(write_clicks(tmp_path)), *COLUMNS, "--gap", "30m"]) == 0
         monkeypatch.undo()
+
+
+def test_times_as_they_are_written_in_a_file_without_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_clicks(tmp_path, "ada;01/02/2024 10:00\nada;01/02/2024 10:10\nada;01/02/2024 12:00\n")
+    options = ["--by", "c1", "--at", "c2", "--gap", "30m", "--separator", ";", "--no-header"]
+    shown = printed(capsys, "sessionize", file, *options, "--format", "%d/%m/%Y %H:%M", "--prefix", "my_")
+    found = pd.read_csv(io.StringIO(shown))
+    assert found["my_session_id"].tolist() == [0, 0, 1]
+    assert found["my_session_start"].iloc[2] == "2024-02-01 12:00:00.000Z"
+    said = refused(capsys, "sessionize", file, *options)
+    assert '--time-format "%d/%m/%Y %H:%M" or "%m/%d/%Y %H:%M", or --on-bad-time drop' in said
+    tabs = write_clicks(tmp_path, "ada\t1\nada\t2\n")
+    shown = printed(capsys, "sessionize", tabs, *options[:6], "--unit", "s", "--separator", "tab", "--no-header")
+    assert pd.read_csv(io.StringIO(shown))["session_rows"].tolist() == [2, 2]
+
+
+def test_what_was_recognised_is_said_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_clicks(tmp_path, "user,at\nada,[29/Nov/2017:06:58:55 +0100]\n")
+    assert main(["sessionize", str(file), *COLUMNS, "--gap", "30m"]) == 0
+    shown = capsys.readouterr()
+    assert "2017-11-29 05:58:55" in shown.out
+    assert shown.err == (
+        "column 'at' is read as %d/%b/%Y: '[29/Nov/2017:06:58:55 +0100]' is 2017-11-29T06:58:55 +0100 in ISO 8601; "
+        "--time-format names another way\n"
+    )
+
+
+def test_an_hour_that_clocks_show_twice(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    night = ["01:50", "02:10", "02:05", "03:00"]
+    file = write_clicks(tmp_path, "user,at\n" + "".join(f"ada,2024-10-27 {time}:00\n" for time in night))
+    options = [*COLUMNS, "--gap", "30m", "--timezone", "Europe/Berlin"]
+    said = refused(capsys, "sessionize", file, *options)
+    assert "got row 1: 2024-10-27 02:10:00 in Europe/Berlin; --ambiguous earliest" in said and "infer" in said
+    shown = printed(capsys, "sessionize", file, *options, "--ambiguous", "infer")
+    assert pd.read_csv(io.StringIO(shown))["session_id"].tolist() == [0, 0, 1, 2]
+
+
+def test_a_dump_of_kcat(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "dump.json").write_text(
+        '{"topic":"t","partition":0,"offset":0,"ts":1719792000000,"key":"k","payload":"{\\"who\\":\\"ada\\",\\"n\\":3}"}\n'
+        '{"topic":"t","partition":0,"offset":1,"ts":1719792060000,"key":null,"payload":"{\\"who\\":\\"ada\\",\\"n\\":4}"}\n',
+        encoding="utf-8",
+    )
+    options = ["--by", "payload.who", "--at", "ts", "--unit", "ms", "--gap", "30m"]
+    shown = printed(capsys, "sessionize", tmp_path / "dump.json", *options)
+    assert pd.read_csv(io.StringIO(shown))["session_rows"].tolist() == [2, 2]
+    out = tmp_path / "out"
+    assert main(["report", str(tmp_path / "dump.json"), *options, "--sum", "payload.n", "--out", str(out)]) == 0
+    assert "7" in (out / "sessions.csv").read_text(encoding="utf-8").splitlines()[1].split(",")

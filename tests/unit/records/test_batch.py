@@ -293,7 +293,7 @@ def test_what_goes_in_comes_out(frame: FrameKind) -> None:
         ({"unit": "h"}, "unit must be a known choice; got 'h'; one of None, 's', 'ms', 'us', 'ns'"),
         ({"unit": ["s"]}, "unit must be a known choice; got ['s']"),
         ({"on_bad_time": "ignore"}, "on_bad_time must be a known choice; got 'ignore'; one of 'refuse', 'drop'"),
-        ({"ambiguous": "infer"}, "ambiguous must be a known choice; got 'infer'; one of 'raise', 'earliest', 'latest'"),
+        ({"ambiguous": "both"}, "ambiguous must be a known choice; got 'both'; one of 'raise', 'earliest', 'latest'"),
         ({"nonexistent": True}, "nonexistent must be a known choice; got True"),
         ({"partitions": 0}, "partitions must be a number of partitions; got 0; 1 to 1,000,000, and without partition="),
         ({"partitions": 10**9}, "partitions must be a number of partitions; got 1000000000"),

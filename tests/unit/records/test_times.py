@@ -213,7 +213,12 @@ def test_an_unknown_zone(timezone: str) -> None:
 def test_a_time_that_a_change_of_the_clocks_skipped() -> None:
     times = [dt.datetime(2013, 3, 10, 1, 30), dt.datetime(2013, 3, 10, 3, 30), dt.datetime(2013, 3, 10, 2, 30)]
     telling = 'nonexistent="earliest" or "latest" choose one'
-    refused(InvalidData, "column 'at' has a time that its zone cannot resolve; got row 2: ", times, timezone=NEW_YORK)
+    refused(
+        InvalidData,
+        "column 'at' has a time that no clock showed, as they were set forward; got row 2: ",
+        times,
+        timezone=NEW_YORK,
+    )
     refused(InvalidData, telling, times, timezone=NEW_YORK)
     earliest, _ = read(times, timezone=NEW_YORK, nonexistent="earliest")
     latest, _ = read(times, timezone=NEW_YORK, nonexistent="latest")

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData
+from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData
+from sessionkit.records.files.tables import read_file
 
 API: Any = sk  # for arguments that a type checker would refuse
 
@@ -194,3 +195,51 @@ def test_text_of_utf16_is_not_guessed(tmp_path: Path) -> None:
         InvalidData, match=r"clicks\.txt holds text that is not UTF-8; got UTF-16, as its first bytes say"
     ):
         plan().run(file)
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.txt", "a.tsv"])
+@pytest.mark.parametrize(
+    ("separator", "named"), [(";", "semicolons"), ("|", "the character |"), ("\t", "tabs"), (",", "commas")]
+)
+def test_a_separator_that_the_first_lines_show(tmp_path: Path, name: str, separator: str, named: str) -> None:
+    (tmp_path / name).write_text("user,at,note\nada,1,x\n".replace(",", separator), encoding="utf-8")
+    read = read_file(tmp_path / name)
+    assert read.table.to_pylist() == [{"user": "ada", "at": 1, "note": "x"}]
+    usual = {"a.csv": "commas", "a.tsv": "tabs"}.get(name) == named
+    assert any(f"separated by {named}" in remark for remark in read.remarks) is not usual
+
+
+def test_a_separator_that_they_do_not_show_is_the_usual_one_unless_it_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("user;at|place\nada;1|2|3\n", encoding="utf-8")
+    assert read_file(file).table.column_names == ["user;at|place"]
+    assert read_file(file, separator=";").table.to_pylist() == [{"user": "ada", "at|place": "1|2|3"}]
+    file.write_text("note: a;b\nx;y;z\n", encoding="utf-8")
+    assert read_file(file).table.column_names == ["note: a;b"]
+
+
+def test_a_file_without_a_line_of_names(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("ada,5,5\nbob,6,\n,7,1\n", encoding="utf-8")
+    table = read_file(file, None, ["c1"], header=False).table
+    assert table.to_pydict() == {"c1": ["ada", "bob", None], "c2": [5, 6, 7], "c3": [5, None, 1]}
+    assert read_file([file, file], ["c2"], header=False).table["c2"].to_pylist() == [5, 6, 7] * 2
+    with pytest.raises(
+        MissingColumn, match=r"or read the file with header=False in group_by_key \(pandas: header=None\) if its first"
+    ):
+        read_file(tmp_path / "a.csv", ["user"])
+    with pytest.raises(
+        InvalidData, match=r"'5' is in a.csv more than once.*rename all but one, or read the file with header=False"
+    ):
+        read_file(file)
+
+
+def test_a_plan_says_how_lines_are_read(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("ada;2024-07-01T00:00:00Z;1,5\n", encoding="utf-8")
+    start = sk.group_by_key("c1", timestamp="c2", separator=";", header=False)
+    run = start.windowed_by(sk.SessionWindows(inactivity_gap="30s", grace="0s")).count().run(str(tmp_path / "a.csv"))
+    assert run.table()["c1"].tolist() == ["ada"]
+    with open(tmp_path / "a.csv", "rb") as opened:
+        assert len(start.windowed_by(run.plan.windows).count().run(opened).table()) == 1
+    with pytest.raises(InvalidArgument, match="separator must be a character of ASCII; got '::'"):
+        sk.group_by_key("c1", timestamp="c2", separator="::")

@@ -1,0 +1,93 @@
+"""Fields inside a column by names with dots, "payload.total": of objects, and of JSON that is text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.errors import InvalidData, MissingColumn, problem, shorten
+from sessionkit.records.inputs.plain_columns import check_text
+from sessionkit.records.time_text import is_text_type
+
+
+def beginnings(name: str) -> list[str]:
+    """The name and what it begins with before each of its dots, the longest first."""
+    parts = name.split(".")
+    return [".".join(parts[:end]) for end in range(len(parts), 0, -1)]
+
+
+def root_of(names: Sequence[str], name: str) -> str:
+    """The column that holds what is called so: that of this very name, else one that it begins with, else its name."""
+    return next((each for each in beginnings(name) if each in names), name)
+
+
+def columns_for(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """The columns to be read for the wanted names, each once."""
+    return list(dict.fromkeys(root_of(names, name) for name in wanted))
+
+
+def with_fields(table: pa.Table, wanted: Sequence[str] | None) -> pa.Table:
+    """The wanted columns of a table, fields of its columns among them; None wants it as it is.
+
+    Raises:
+        MissingColumn, InvalidData: as `field_of` does.
+    """
+    names = table.column_names
+    if wanted is None or names == list(wanted):
+        return table
+    columns = [table[name] if name in names else field_of(table[root_of(names, name)], name, names) for name in wanted]
+    return pa.table(columns, names=list(wanted)) if columns else table.select([])
+
+
+def field_of(column: pa.ChunkedArray, name: str, names: Sequence[str]) -> pa.ChunkedArray:
+    """The field `name` of this column, which is one of those called `names`.
+
+    Raises:
+        MissingColumn: it has no such field.
+        InvalidData: a text in it is no JSON object.
+    """
+    root = root_of(names, name)
+    rest = name[len(root) + 1 :]
+    if column.null_count == len(column):
+        return pa.chunked_array([pa.nulls(len(column))])
+    if is_text_type(column.type):
+        check_text(column, root)
+        column = _objects(column, root, beginnings(rest))
+    fields = [f"{root}.{each.name}" for each in column.type] if pa.types.is_struct(column.type) else []
+    inner = root_of(fields, name)
+    if inner not in fields:
+        got = shorten(", ".join(map(repr, fields)), 400) or f"a column {root!r} of {column.type}"
+        raise MissingColumn(problem(f"column {name!r} is not in the data", got, "name one of these in the plan"))
+    found = pc.struct_field(column, [fields.index(inner)])
+    return found if inner == name else field_of(found, name, [inner])
+
+
+def _objects(column: pa.ChunkedArray, name: str, wanted: list[str]) -> pa.ChunkedArray:
+    """JSON objects in texts, of which a missing one has no fields."""
+    from sessionkit.records.files.content import Content
+    from sessionkit.records.files.json_text import read_json
+
+    texts = [text if text and text.strip() else "{}" for text in column.cast(pa.large_string()).to_pylist()]
+    lines = pa.py_buffer("\n".join(text.replace("\n", " ") for text in texts).encode())
+    try:
+        table = read_json(Content(name=f"column {name!r}", kind="JSON", open=lambda: lines), wanted, {})
+        if len(table) == len(texts):
+            return pa.chunked_array(table.to_struct_array().chunks, pa.struct(list(table.schema)))
+    except InvalidData as error:
+        raise _no_object(texts, name) or error from error
+    raise _no_object(texts, name) or AssertionError("each text is one object")
+
+
+def _no_object(texts: list[str], name: str) -> InvalidData | None:
+    for row, text in enumerate(texts):
+        try:
+            is_one = isinstance(json.loads(text), dict)
+        except (ValueError, RecursionError):
+            is_one = False
+        if not is_one:
+            got = f"row {row}: {shorten(repr(text))}"
+            return InvalidData(problem(f"column {name!r} has a text that is no JSON object", got, "JSON in all rows"))
+    return None

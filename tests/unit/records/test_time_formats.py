@@ -1,0 +1,233 @@
+"""Times as web servers, spreadsheets and `format=` write them, hours that clocks show twice, records without a time."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnsupportedData
+from sessionkit.records.batch import RecordBatch, read_records
+from sessionkit.records.source import Source
+
+BERLIN = {"timezone": "Europe/Berlin"}
+NIGHT = ["01:59", "02:05", "02:05", "02:50", "02:10", "02:50", "03:10"]  # of 2024-10-27, when 3 o'clock became 2
+WINDOWS = sk.SessionWindows(inactivity_gap="30s", grace="0s")
+
+
+def batch_of(texts: Any, **options: Any) -> RecordBatch:
+    column = texts if isinstance(texts, pa.Array) else pa.array(texts, pa.string())
+    data = pa.table({"user": ["a"] * len(column), "at": column})
+    return read_records(data, Source(keys=("user",), timestamp="at", **options), ())
+
+
+def read(texts: Any, **options: Any) -> list[str | None]:
+    times = batch_of(texts, **options).timestamp_ms.tolist()
+    told = [dt.datetime.fromtimestamp(ms / 1000, dt.UTC).isoformat(timespec="milliseconds") for ms in times if ms >= 0]
+    found = iter(told)
+    return [next(found).removesuffix("+00:00") if ms >= 0 else None for ms in times]
+
+
+@pytest.mark.parametrize(
+    ("text", "time", "named"),
+    [
+        ("10/Oct/2000:13:55:36 -0700", "2000-10-10T20:55:36.000", "%d/%b/%Y"),
+        ("[10/Oct/2000:13:55:36 +0530]", "2000-10-10T08:25:36.000", "%d/%b/%Y"),
+        ("[9/DEC/2000:13:55:36", "2000-12-09T13:55:36.000", "%d/%b/%Y"),
+        ("2015/01/01 01:00", "2015-01-01T01:00:00.000", "%Y/%m/%d"),
+        ("2015/1/5 1:00:07.25", "2015-01-05T01:00:07.250", "%Y/%m/%d"),
+        ("2015/01/01", "2015-01-01T00:00:00.000", "%Y/%m/%d"),
+        ("31.12.2024 10:00", "2024-12-31T10:00:00.000", "%d.%m.%Y"),
+        ("1.2.2024, 09:30:01", "2024-02-01T09:30:01.000", "%d.%m.%Y"),
+        ("20241231T100000Z", "2024-12-31T10:00:00.000", "%Y%m%dT%H%M%S"),
+        ("20241231T123456.789+0100", "2024-12-31T11:34:56.789", "%Y%m%dT%H%M%S"),
+        ("20241231T1234", "2024-12-31T12:34:00.000", "%Y%m%dT%H%M%S"),
+    ],
+)
+def test_what_can_be_meant_in_one_way_is_recognised_and_said(text: str, time: str, named: str) -> None:
+    batch = batch_of([None, text, ""], timezone="UTC", on_bad_time="drop")
+    assert read([None, text, ""], timezone="UTC", on_bad_time="drop") == [None, time, None]
+    (remark,) = batch.remarks
+    assert remark.startswith(f"column 'at' is read as {named}: {text!r} is {time[:10]}")
+    assert "format=" in remark
+
+
+def test_recognised_texts_may_differ_in_how_fine_they_are() -> None:
+    texts = ["2015/01/01 01:00", "2015/01/02 01:00:05", "2015/01/03", "2015-01-04T00:00:00.5"]
+    days = ["2015-01-01T01:00:00.000", "2015-01-02T01:00:05.000", "2015-01-03T00:00:00.000", "2015-01-04T00:00:00.500"]
+    assert read(texts, timezone="UTC") == days
+    with pytest.raises(UnsupportedData, match="times without a zone"):
+        read(texts)
+
+
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [
+        ("01/02/2024 10:00", 'format="%d/%m/%Y %H:%M" or "%m/%d/%Y %H:%M"'),
+        ("13/02/2024", 'format="%d/%m/%Y"'),
+        ("Oct 11 22:14:15", 'format="2024 %b %d %H:%M:%S"'),
+        ("31.02.2024 10:00", "ISO 8601"),
+        ("12.31.2024 10:00", "ISO 8601"),
+        ("20241231", "ISO 8601"),
+        ("10/Okt/2000:13:55:36 -0700", "ISO 8601"),
+        ("2015/01/01 01:00 PM", 'format="%d.%m.%Y %H:%M"'),
+    ],
+)
+def test_what_can_be_meant_in_several_ways_is_refused_with_the_way(text: str, way: str) -> None:
+    with pytest.raises(InvalidData, match="has texts that are no times; got 1, the first in row 1") as refused:
+        read(["2024-01-01", text], timezone="UTC")
+    assert way in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("texts", "form", "times"),
+    [
+        (["01/02/2024 10:00", "13/02/2024"], "%d/%m/%Y %H:%M", ["2024-02-01T10:00:00.000", None]),
+        (["01/02/2024 10:00 PM"], "%m/%d/%Y %I:%M %p", ["2024-01-02T22:00:00.000"]),
+        (["[10/Oct/2000:13:55:36 -0700]"], "[%d/%b/%Y:%H:%M:%S %z]", ["2000-10-10T20:55:36.000"]),
+        (["Oct  1 22:14:15"], "2024 %b %d %H:%M:%S", ["2024-10-01T22:14:15.000"]),
+        (["Feb 29 00:00:00"], "2024 %b %d %H:%M:%S", ["2024-02-29T00:00:00.000"]),
+        ([" 1.2.24 ", None, ""], "%d.%m.%y", ["2024-02-01T00:00:00.000", None, None]),
+        (["20240201-10:00:00.1239"], "%Y%m%d-%H:%M:%S.%f", ["2024-02-01T10:00:00.123"]),
+        (pa.array([20240201, 20240202]), "%Y%m%d", ["2024-02-01T00:00:00.000", "2024-02-02T00:00:00.000"]),
+    ],
+)  # fmt: skip
+def test_a_format_names_how_times_are_written(texts: Any, form: str, times: list[str]) -> None:
+    assert read(texts, format=form, timezone="UTC", on_bad_time="drop") == times
+
+
+def test_a_format_leaves_zones_as_they_are() -> None:
+    mixed = ["01/02/2024 10:00 +0100", "01/02/2024 10:00 -0500", "01/02/2024 10:00 Z"]
+    hours = ["2024-02-01T09:00:00.000", "2024-02-01T15:00:00.000", "2024-02-01T10:00:00.000"]
+    assert read(mixed, format="%d/%m/%Y %H:%M %z") == hours
+    assert read(["01/07/2024 10:00"], format="%d/%m/%Y %H:%M", **BERLIN) == ["2024-07-01T08:00:00.000"]
+    with pytest.raises(UnsupportedData, match="times without a zone"):
+        read(["01/07/2024 10:00"], format="%d/%m/%Y %H:%M")
+
+
+def test_a_text_that_the_format_does_not_fit() -> None:
+    wrong = (
+        "column 'at' has texts that are no times; got 1, the first in row 1: '2024-02-01'; texts such as \"03/02/2001\""
+    )
+    with pytest.raises(InvalidData) as refused:
+        read(["01/02/2024", "2024-02-01"], format="%d/%m/%Y", timezone="UTC")
+    assert wrong in str(refused.value)
+    assert read(["x"], format="%d/%m/%Y", timezone="UTC", on_bad_time="drop") == [None]
+
+
+@pytest.mark.parametrize(
+    ("form", "way"),
+    [
+        ("dd/mm/yyyy", "format must name a whole day"),
+        ("%d/%m", "format must name a whole day"),
+        ("%b %d %H:%M:%S", 'format="2024 %b %d %H:%M:%S"'),
+        ("%Y-%q", "format must name a whole day"),
+        ("%Y", "format must name a whole day"),
+        (7, "format must be text"),
+    ],
+)
+def test_a_format_that_is_none(form: Any, way: str) -> None:
+    with pytest.raises(InvalidArgument) as refused:
+        sk.group_by_key("user", timestamp="at", format=form)
+    assert way in str(refused.value)
+    with pytest.raises(InvalidArgument, match="unit= is of numbers and format= of texts"):
+        sk.group_by_key("user", timestamp="at", format="%Y-%m-%d", unit="s")
+
+
+def test_a_csv_of_digits_is_text_where_a_format_is_given(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("user,at\nada,20240201\n", encoding="utf-8")
+    plan = sk.group_by_key("user", timestamp="at", format="%Y%m%d", timezone="UTC").windowed_by(WINDOWS).count()
+    assert plan.run(str(tmp_path / "a.csv")).table()["window_start"].tolist() == [pd.Timestamp("2024-02-01", tz="UTC")]
+
+
+# ---- an hour that clocks show twice
+
+
+def test_the_order_of_rows_tells_which_of_two_hours_is_meant() -> None:
+    texts = [f"2024-10-27 {time}" for time in NIGHT]
+    utc = ["23:59", "00:05", "00:05", "00:50", "01:10", "01:50", "02:10"]
+    found = read(texts, ambiguous="infer", **BERLIN)
+    assert [each[11:16] for each in found if each] == utc
+    appended = read([*texts, *texts], ambiguous="infer", **BERLIN)  # two histories, one after the other
+    assert appended == [*found, *found]
+    once = [texts[row] for row in (0, 1, 3, 4, 5, 6)]  # pandas takes two equal times for a step back
+    by_pandas = pd.DatetimeIndex(once).tz_localize("Europe/Berlin", ambiguous="infer").tz_convert("UTC")
+    assert read(once, ambiguous="infer", **BERLIN) == [time.strftime("%Y-%m-%dT%H:%M:%S.000") for time in by_pandas]
+
+
+def test_an_hour_that_no_order_tells_is_refused_with_its_row() -> None:
+    once = ["2024-10-27 01:59", "2024-10-27 02:50", None, "2024-10-27 03:10"]
+    with pytest.raises(InvalidData) as refused:
+        read(once, ambiguous="infer", on_bad_time="drop", **BERLIN)
+    assert str(refused.value) == (
+        "column 'at' has a time that clocks showed twice, and the order of the rows does not tell which is meant; "
+        "got row 1: 2024-10-27 02:50:00 in Europe/Berlin; "
+        'rows in order of time around the change, or ambiguous="earliest" or "latest"'
+    )
+
+
+def test_what_a_zone_cannot_resolve_is_told_in_plain_words() -> None:
+    with pytest.raises(InvalidData) as twice:
+        read(["2024-10-27 01:59", "2024-10-27 02:50"], **BERLIN)
+    assert str(twice.value) == (
+        "column 'at' has a time that clocks showed twice, as they were set back; got row 1: 2024-10-27 02:50:00 in "
+        'Europe/Berlin; ambiguous="earliest" or "latest" choose one, and "infer" goes by the order of the rows'
+    )
+    with pytest.raises(InvalidData) as never:
+        read(["2024-03-31 01:59", "2024-03-31 02:50"], ambiguous="infer", **BERLIN)
+    assert str(never.value) == (
+        "column 'at' has a time that no clock showed, as they were set forward; got row 1: 2024-03-31 02:50:00 in "
+        'Europe/Berlin; nonexistent="earliest" or "latest" choose one'
+    )
+    assert read(["2024-03-31 02:50"], ambiguous="infer", nonexistent="latest", **BERLIN) == ["2024-03-31T01:00:00.000"]
+
+
+def test_the_order_of_rows_cannot_tell_where_it_is_made_anew() -> None:
+    with pytest.raises(InvalidArgument, match='ambiguous="infer" goes by the order of the rows'):
+        sk.group_by_key("user", timestamp="at", partition="p", offset="o", sort=True, ambiguous="infer")
+
+
+# ---- Kafka's UsePartitionTimeOnInvalidTimestamp
+
+TIMES = pa.array([5_000, None, 9_000, 7_000, -4, None], pa.int64())
+
+
+def test_a_record_without_a_time_takes_that_of_its_partition() -> None:
+    batch = batch_of(TIMES, unit="ms", on_bad_time="partition_time")
+    assert batch.timestamp_ms.tolist() == [5_000, 5_000, 9_000, 7_000, 9_000, 9_000]
+    assert batch.rejected is None
+    assert batch.remarks == ("3 records without a usable time took that of the partition",)
+
+
+def test_each_partition_has_a_time_of_its_own_and_records_without_a_key_count() -> None:
+    rows = pa.table({"user": ["a", "b", None, "b", "a"], "p": [0, 1, 1, 1, 0], "o": [1, 1, 2, 3, 2],
+                     "at": pa.array([5, 1, 8, None, None], pa.int64())})  # fmt: skip
+    places = {"partition": "p", "offset": "o", "unit": "s", "on_bad_time": "partition_time"}
+    batch = read_records(rows, Source(keys=("user",), timestamp="at", **places), ())
+    assert batch.timestamp_ms.tolist() == [5_000, 1_000, 8_000, 8_000, 5_000]
+    plan = sk.group_by_key("user", timestamp="at", **places).windowed_by(WINDOWS).count()  # type: ignore[arg-type]
+    assert plan.run(rows).assign(rows)["session_id"].to_pylist() == [0, 1, None, 1, 0]
+
+
+def test_without_a_time_before_it_kafka_stops() -> None:
+    with pytest.raises(InvalidData) as refused:
+        batch_of(pa.array([None, 5], pa.int64()), unit="ms", on_bad_time="partition_time")
+    assert str(refused.value) == (
+        "the time of a partition is unknown before its first record with a time; got row 0; "
+        'a time for the first record of each partition, or on_bad_time="drop"'
+    )
+
+
+def test_what_the_time_of_a_partition_does_not_go_with() -> None:
+    with pytest.raises(InvalidArgument, match='on_bad_time="partition_time" goes by the order of arrival'):
+        sk.group_by_key("user", timestamp="at", sort="timestamp", on_bad_time="partition_time")
+    plan = sk.group_by_key("user", timestamp="at", unit="ms", on_bad_time="partition_time").windowed_by(WINDOWS).count()
+    with sk.open_store("memory", "s") as store, pytest.raises(NotBuilt, match="does not keep the time of a partition"):
+        plan.run(pa.table({"user": ["a"], "at": [1]}), store=store)
+    assert "new UsePartitionTimeOnInvalidTimestamp()" in str(plan.to_java(timestamp="record"))
+    assert "return ms >= 0 ? ms : partitionTime >= 0 ? partitionTime : refused(time);" in str(plan.to_java())
