@@ -37,7 +37,7 @@ def texts_of(run: sk.Run, plan: sk.Plan, data: Any) -> dict[str, str]:
     audit, longer = sk.audit(plan, data), plan.with_windows(grace="2h").run(data)
     found: dict[str, object] = {
         "summary": f"{run.summary()} {run!r} {run._repr_html_()}",
-        "metrics": counted(run.metrics()),
+        "metrics": counted(plan, run.metrics()),
         "explain": " ".join(str(run.explain(offset=offset)) for offset in run.trace.batch.offset.tolist()),
         "audit": f"{audit!r} {audit.figure().to_json()}",
         "comparison": f"{run.compare(longer)!r} {run.compare(longer).figure().to_json()}",
@@ -92,7 +92,7 @@ def test_counts_in_sentences_are_written_with_plural() -> None:
         {MOST_REASONS} drops {len(self.board.windows):,} windows {len(self._all_lives):,} windows {shown} keys
         {len(chosen)} partitions {SHOWN_KEYS} keys {len(found):,} records {rows:,} rows {len(part)} rows
         {SPARKS_OWN} partitions {len(found.contents):,} files {MOST_FILES:,} files {windows.name} windows
-        {per_value:,.1f} rows"""
+        {per_value:,.1f} rows {keys:,} keys {len(ahead):,} records {len(rows):,} records {self.pauses:,} pauses"""
     counts = re.compile(rf"\{{[^{{}}]*\}} (?:{COUNTED})\b")
     found = {
         each for path in SOURCES for each in counts.findall(path.read_text(encoding="utf-8")) if each not in never_one
