@@ -86,6 +86,10 @@ class BufferFull(SessionkitError, RuntimeError):
     """More results wait than the buffer of suppress may hold; nothing of the run was committed."""
 
 
+class TooLarge(SessionkitError, MemoryError):
+    """What was asked for would not fit into the memory that is free; nothing was begun."""
+
+
 class WriteFailed(SessionkitError, OSError):
     """The disk refused results: it is full, read-only or broken. What was there before is as it was."""
 

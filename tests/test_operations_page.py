@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -100,3 +103,17 @@ def test_a_restarted_kafka_streams_counts_it() -> None:
     seen = records((0, 0, "ana", "10:00"), (0, 1, "bo", "11:00"), (0, 2, "ana", "10:02"))
     audit = sk.audit(VISITS, seen, retention="1d", caching=False, restarts=[1])
     assert "```\n{}\n{}\n{}\n```".format(*audit.words()) in PAGE
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder to another user")
+def test_a_cache_of_another_user_is_refused_in_these_words(tmp_path: Path) -> None:
+    os.chown(tmp_path, 1000, 1000)
+    settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    ended = subprocess.run(
+        [sys.executable, "-c", "import sessionkit.records.loops"],
+        env=settings,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"```\n{ended.stderr.replace(str(tmp_path), '/tmp/numba-cache')}```" in PAGE  # noqa: S108

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -48,6 +49,12 @@ VALUES = {"sum": _sum, "collect": _collected, "python": _in_python}
 def finals(path: str, **options: Any) -> Job:
     """Final sessions alone: no decision is kept."""
     return lambda: plan(**options).run(path, trace=False, frame="arrow").table()
+
+
+def finals_in_threads(path: str, threads: int) -> Job:
+    """Final sessions, in so many threads, whatever the machine has."""
+    os.environ["SESSIONKIT_THREADS"] = str(threads)
+    return finals(path)
 
 
 def with_trace(path: str) -> Job:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
 from functools import cache
-from typing import Any
+from typing import Any, BinaryIO
+from uuid import uuid4
 
 from numba import njit
 from numba.core import caching as numbas_caching
 from numba.core.runtime.nrt import rtsys
+
+from sessionkit.base.own_files import NotOurs, check_ours, make_folder
 
 Loop = Callable[..., Any]
 caching: Any = numbas_caching  # it carries no types
@@ -35,16 +40,38 @@ def inlined(function: Loop) -> Loop:
     return _kept(njit(nogil=True, _nrt=False, forceinline=True)(function))  # type: ignore[call-overload]
 
 
-class _AtHome(caching.UserWideCacheLocator):
-    """The user's own folder; without a home numba would make one named "~" where the process happens to be."""
+_told: set[str] = set()
+
+
+def _tell(about: str, said: str) -> None:
+    """Says so on stderr, once in this process."""
+    if about not in _told:
+        _told.add(about)
+        print(said, file=sys.stderr, flush=True)
+
+
+class _Ours(caching._CacheLocator):
+    """A place that nobody else can write to: what is kept there is a pickle, which is run."""
 
     def ensure_cache_path(self) -> None:
-        if not os.path.isabs(self.get_cache_path()):
+        folder = self.get_cache_path()
+        if folder.startswith("~"):  # numba would make a folder of this name where the process happens to be
             raise FileNotFoundError("no home folder is known")
+        make_folder(folder)
+        try:
+            check_ours(folder)
+        except NotOurs as error:
+            if not isinstance(self, caching.InTreeCacheLocator):  # instead of which the user's own folder is as good
+                _tell(
+                    "not ours",
+                    f"sessionkit does not use {os.path.dirname(folder)} for its compiled loops ({error}): what lies "
+                    "there is run as code, so it must belong to you or root, and nobody else may be able to change it",
+                )
+            raise
         super().ensure_cache_path()
 
 
-class _BesideTheSource(caching.InTreeCacheLocator):
+class _BesideTheSource(_Ours, caching.InTreeCacheLocator):
     """What lies beside the source, though nothing can be added: whoever installed it may have compiled it."""
 
     @classmethod
@@ -54,9 +81,35 @@ class _BesideTheSource(caching.InTreeCacheLocator):
 
 class _Places(caching.CompileResultCacheImpl):
     _locator_classes = (
-        *(_AtHome if each is caching.UserWideCacheLocator else each for each in caching.CacheImpl._locator_classes),
+        *(type(each.__name__, (_Ours, each), {}) for each in caching.CacheImpl._locator_classes),
         _BesideTheSource,
     )
+
+
+class _Files(caching.IndexDataCacheFile):
+    """The files of a loop: unpickled only where they are ours, and written so that nobody else can change them."""
+
+    def _load_index(self) -> Any:
+        ours = copy(self)
+        try:
+            ours._index_path = check_ours(self._index_path)
+        except FileNotFoundError:
+            return {}
+        return super(_Files, ours)._load_index()
+
+    def _load_data(self, name: str) -> Any:
+        return super()._load_data(check_ours(self._data_path(name)))
+
+    @contextmanager
+    def _open_for_write(self, filepath: str) -> Iterator[BinaryIO]:
+        aside = check_ours(self._cache_path) / f"{uuid4().hex}.tmp"
+        try:
+            with open(aside, "xb", opener=lambda path, flags: os.open(path, flags, 0o644)) as file:
+                yield file
+            os.replace(aside, filepath)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
 
 
 class _Cache(caching.FunctionCache):
@@ -68,6 +121,12 @@ class _Cache(caching.FunctionCache):
 
     _impl_class = _Places
     counts_references = True  # of the arrays that the loop makes
+
+    def __init__(self, function: Loop) -> None:
+        super().__init__(function)
+        self._cache_file = _Files(
+            self._impl.locator.get_cache_path(), self._impl.filename_base, self._impl.locator.get_source_stamp()
+        )
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -83,14 +142,22 @@ class _Cache(caching.FunctionCache):
         try:
             super().save_overload(sig, data)
         except OSError as error:
-            self.disable()
-            _tell_not_kept(error.strerror or "it cannot be written")
+            self._give_up(error)
 
     def _begin_anew(self) -> None:
         try:
             self.flush()
-        except OSError:
-            self.disable()
+        except OSError as error:
+            self._give_up(error)
+
+    def _give_up(self, error: OSError) -> None:
+        self.disable()
+        _tell(
+            "not kept",
+            f"sessionkit cannot keep its compiled loops ({error.strerror or error}): each process compiles them again, "
+            "which takes several seconds for each kind of window; set NUMBA_CACHE_DIR to a folder of your own, which "
+            "nobody else can write to",
+        )
 
 
 def _kept(loop: Loop) -> Loop:
@@ -102,15 +169,6 @@ def _kept(loop: Loop) -> Loop:
 
 
 @cache
-def _tell_not_kept(reason: str) -> None:
-    said = (
-        f"sessionkit cannot keep its compiled loops ({reason}): each process compiles them again, which takes several "
-        "seconds for each kind of window; set NUMBA_CACHE_DIR to a folder that can be written to"
-    )
-    print(said, file=sys.stderr, flush=True)
-
-
-@cache
 def announce_compiling(function: Loop, windows: str) -> None:
     """Says so on stderr, once, if `function` is not compiled yet: then a first run over these windows compiles it.
 
@@ -119,7 +177,7 @@ def announce_compiling(function: Loop, windows: str) -> None:
     """
     if not hasattr(function, "_cache") or function.signatures or _is_kept(function):  # type: ignore[attr-defined]
         return
-    once = "" if _tell_not_kept.cache_info().currsize else ", once on this machine"
+    once = "" if "not kept" in _told else ", once on this machine"
     said = f"sessionkit compiles its loops for {windows}{once}: this takes several seconds …"
     print(said, file=sys.stderr, flush=True)
 

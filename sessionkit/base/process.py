@@ -1,22 +1,24 @@
-"""What a run asks of its process: threads, and Python's search for garbage."""
+"""What a run asks of its process: threads, memory, and Python's search for garbage."""
 
 from __future__ import annotations
 
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import Context, copy_context
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.errors import InvalidArgument, TooLarge, problem, shorten
 
 THREADS = "SESSIONKIT_THREADS"
 _QUOTA = Path("/sys/fs/cgroup/cpu.max")
+_GROUPS, _OWN_GROUP = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+_MUCH = 2**26  # bytes that are made for all threads, however many there are
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
@@ -54,19 +56,67 @@ def _quota() -> int:
         return sys.maxsize
 
 
-def shares(count: int) -> list[slice]:
-    """So many rows cut into as many spans as there are threads, all about as long."""
-    edges = [count * number // thread_count() for number in range(thread_count() + 1)]
+def free_bytes() -> int:
+    """How much memory this process may still take, as the machine and its control groups say; else any number."""
+    free = [sys.maxsize]
+    with suppress(OSError, ValueError):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        free += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+        for line in _OWN_GROUP.read_text().splitlines():
+            _, names, path = line.split(":", 2)
+            if not names or "memory" in names.split(","):
+                free += _left_by_groups(path.strip("/"), is_old=bool(names))
+    return max(0, min(free))
+
+
+def _left_by_groups(path: str, *, is_old: bool) -> Iterator[int]:
+    root, most, used = _GROUPS, "memory.max", "memory.current"
+    if is_old:  # control groups of version 1
+        root, most, used = _GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+    for folder in (root / path, *(root / path).parents):
+        if not folder.is_relative_to(root):
+            return
+        with suppress(OSError, ValueError):  # no such group; "max"
+            counted = dict(line.split(" ", 1) for line in (folder / "memory.stat").read_text().splitlines())
+            of_files = int(counted["inactive_file"]) + int(counted["active_file"])  # kept until memory is wanted
+            yield int((folder / most).read_text()) - int((folder / used).read_text()) + of_files
+
+
+def check_room(count: float, bytes_each: int, what: str, want: str) -> None:
+    """Refuses to make so many things, each of so many bytes, if they would not fit.
+
+    Raises:
+        TooLarge: the memory that is free does not do.
+    """
+    needed = count * bytes_each
+    if needed > _MUCH and needed > (free := free_bytes()):
+        size, left = needed / 2**30, free / 2**30
+        got = f"up to {count:,.0f} {what}, which take about {size:,.2f} GiB where {left:,.2f} are free"
+        raise TooLarge(problem("the memory would not be enough", got, want))
+
+
+def shares(count: int, bytes_each: int = 0) -> list[slice]:
+    """So many rows cut into as many spans as there are threads, all about as long.
+
+    There are fewer where what is made for each takes so many bytes that all of it would take much memory.
+    """
+    parts = max(1, min(thread_count(), _MUCH // max(1, bytes_each)))
+    edges = [count * number // parts for number in range(parts + 1)]
     return [slice(*edge) for edge in pairwise(edges)]
 
 
-def in_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> list[Result]:
-    """The results of a function that leaves Python's lock alone, in the order of the items.
+def few_at_once(sizes: Sequence[int], least: int) -> int:
+    """How many parts of a whole may be made at a time: a quarter of it, or of the size `least`, but never below two."""
+    return max(2, max(least, sum(sizes) // 4) // max(1, *sizes, 1))
+
+
+def in_threads(function: Callable[[Item], Result], items: Iterable[Item], at_once: int = sys.maxsize) -> list[Result]:
+    """The results of a function that leaves Python's lock alone, in the order of the items; `at_once` at a time.
 
     What is set for the caller's thread, such as numpy's handling of errors, is set for these as well.
     """
     given = list(items)
-    threads = min(thread_count(), len(given))
+    threads = min(thread_count(), len(given), at_once)
     if threads < 2:
         return [function(item) for item in given]
     with ThreadPoolExecutor(threads) as several:

@@ -29,6 +29,7 @@ from sessionkit.engine.outcome import (
     snapshots_after,
     without_replayed,
 )
+from sessionkit.engine.parts.memory import check_windows
 from sessionkit.engine.session_run import SessionRun
 from sessionkit.engine.window_run import WindowRun
 from sessionkit.errors import NumberOverflow
@@ -63,6 +64,7 @@ def run_kernel(
     """Runs the compiled pass; with a store, from the state in it (nothing is written back: see `commit`)."""
     if len(batch):
         check_reach(int(batch.timestamp_ms.max()), windows.reach_ms, windows.reach_name)
+    check_windows(windows, batch)
     if store is None and not keep_trace and _gains_by_bands(windows, aggregations, batch, retention_ms):
         with suppress(NumberOverflow):  # which record it is, the order of arrival tells
             return _run_in_bands(windows, aggregations, batch, retention_ms)

@@ -25,6 +25,7 @@ from sessionkit.engine.outcome import (
     snapshots_after,
     without_replayed,
 )
+from sessionkit.engine.parts.memory import check_steps
 from sessionkit.engine.recorder import Forwarded, Result, SessionRecorder, WindowRecorder
 from sessionkit.engine.suppressed_results import SuppressedResults
 from sessionkit.errors import BufferFull, NumberOverflow
@@ -306,6 +307,7 @@ def run_processor(
     numbers = batch.partitions.tolist()
     before = {p: store.snapshot(p) for p in numbers}
     batch, _ = without_replayed(batch, before)
+    check_steps(windows, batch)
     first_stream_time = np.array([before[p].stream_time_ms for p in numbers], np.int64)
     loaded, keys = _loaded(windows, store, batch, first_stream_time)
     known = keys.to_pylist()

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sessionkit.base.calls import called_as
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, length_ms, retention_ms, show_duration
+from sessionkit.base.process import check_room
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.contract import Store, StoredWindow, WindowStore
 from sessionkit.trace.window_trace import Touches
@@ -123,8 +124,10 @@ class TimeWindows:
 
     def last_instants_ms(self, timestamps_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The last instants of all windows that records of these times can be in, each once, rising; perhaps more."""
-        newest = np.unique(timestamps_ms // self.advance_ms)
-        number = np.unique([newest - back for back in range(-(-self.size_ms // self.advance_ms))])
+        newest, most = np.unique(timestamps_ms // self.advance_ms), -(-self.size_ms // self.advance_ms)
+        fresh = np.minimum(np.diff(newest, prepend=newest[:1] - most), most)  # windows that the time before is not in
+        check_room(fresh.sum(dtype=np.float64), 24, "ends of windows", "a longer advance, or a shorter size")
+        number = np.arange(fresh.sum()) + np.repeat(newest + 1 - np.cumsum(fresh), fresh)
         return number[number >= 0] * self.advance_ms + self.size_ms - 1
 
     def oldest_kept_end_ms(self, stream_time_ms: Times, retention_ms: int) -> Times:

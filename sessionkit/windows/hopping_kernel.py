@@ -209,9 +209,8 @@ class TimeState:
         self._windows = np.empty(0, WINDOW)
         self._cells = empty_cells()
         self._counters = np.zeros(5, np.int64)
-        room = max(TOUCHES_AT_ONCE, overlap)
-        self._rooms = [Room(np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.bool_)) for _ in "ab"]
-        self._most = overlap
+        self._rooms: list[Room] = []
+        self.most = overlap  # windows of a record
 
     @property
     def windows(self) -> npt.NDArray[np.void]:
@@ -226,9 +225,12 @@ class TimeState:
     def load(self, slot: npt.NDArray[np.int32], start_ms: npt.NDArray[np.int64], newest_ms: npt.NDArray[np.int64],
              slots: int, expected: int = 0) -> None:  # fmt: skip
         """Takes over the windows of a store, sorted by slot and start; about `expected` records follow."""
+        self.most = self.most if expected else 1
+        room = max(TOUCHES_AT_ONCE, self.most)
+        self._rooms = [Room(np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.bool_)) for _ in "ab"]
         self._head = np.full(slots, NO_WINDOW, np.int32)
         count = len(slot)
-        most = expected * min(self._most, 8)
+        most = expected * min(self.most, 8)
         self._grow(count + (most if most <= MANY_ROWS else most // 4))
         rows = self._windows[:count]
         rows["slot"], rows["index"], rows["timestamp"] = slot, start_ms // self._limits[1], newest_ms
@@ -248,11 +250,11 @@ class TimeState:
         What a step holds is overwritten by the next but one.
         """
         counters = self._counters
-        if int(counters[WINDOWS]) + self._most > len(self._windows):
-            self._grow(max(self._most, len(self._windows) // 2))
-        if self._hashed and (int(counters[CELLS]) + self._most) * 2 > len(self._cells):
+        if int(counters[WINDOWS]) + self.most > len(self._windows):
+            self._grow(max(self.most, len(self._windows) // 2))
+        if self._hashed and (int(counters[CELLS]) + self.most) * 2 > len(self._cells):
             close_time_ms = columns.first_stream_time_ms - self._limits[2]
-            self._grow_cells(close_time_ms[columns.slot_partition], self._most)
+            self._grow_cells(close_time_ms[columns.slot_partition], self.most)
         self._rooms.reverse()
         room = self._rooms[0]
         end = run_time_windows(
@@ -263,7 +265,7 @@ class TimeState:
         return Step(end, room.record[:count], room.window[:count], room.opened[:count])
 
     def _grow(self, more: int) -> None:
-        windows = np.empty(int(self._counters[WINDOWS]) + more + self._most, WINDOW)
+        windows = np.empty(int(self._counters[WINDOWS]) + more + self.most, WINDOW)
         windows[: len(self.windows)] = self.windows
         self._windows = windows
 
@@ -313,6 +315,7 @@ class TimeKernel:
     def touches(self, feed: Feed) -> Touches:
         """Every window that a record met, oldest first; the windows are numbered as in `run`."""
         state, kept = TimeState(*self._limits), []
+        Touches.check_room(float(len(feed)) * state.most)
         for lo, step in self._steps(state, feed):
             effect = np.where(step.opened, OPENED, ADDED).astype(np.uint8)
             kept.append((step.record + lo, step.window.copy(), effect))
@@ -340,6 +343,7 @@ class TimeKernel:
         first, highest = np.maximum(0, t - size + advance) // advance, t // advance
         oldest_open = np.where(close < size, first, np.maximum(first, (close - size) // advance + 1))
         count = np.where(columns.slot >= 0, np.minimum(oldest_open, highest + 1) - first, 0)
+        Touches.check_room(count.sum(dtype=np.float64))
         record = np.repeat(np.arange(len(t)), count)
         place = np.arange(len(record)) - np.repeat(np.cumsum(count) - count, count)
         none = np.full(len(record), -1, np.int32)

@@ -2,7 +2,7 @@
 
 Drawn at random: an install that cannot be written, with or without compiled loops; no home, or one that cannot be
 written; a user whom the system has no name for; `python -O`; locales and time zones; nowhere to write but the current
-folder and TMPDIR; a cache folder that cannot be used.
+folder and TMPDIR; a cache folder that cannot be used, or that another user made.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ LOCALES: tuple[dict[str, str], ...] = (
     {"LC_ALL": "C.UTF-8", "LANG": "de_DE.UTF-8"},
 )
 HOMES = ("none", "not there", "not writable", "writable")
-CACHES = ("none", "none", "not writable", "a file", "not there")
+CACHES = ("none", "none", "not writable", "a file", "not there", "another user's")
 OPTIONS = ((), (), ("-O",), ("-OO",), ("-X", "utf8=0"))
+NOT_OURS = "sessionkit does not use"
 _MADE = ("clicks", "out", "state")
 
 
@@ -75,8 +76,8 @@ def check(seed: int, count: int) -> Outcome:
         for folder in ("compiled", "source"):
             if (base / folder).exists():
                 set_writable(base / folder, True)
-        for folder in base.iterdir():
-            folder.chmod(0o755)
+        for path in base.iterdir():
+            path.chmod(0o755)
         shutil.rmtree(base)
     return Outcome(count, wrong, dict(noted))
 
@@ -129,9 +130,11 @@ def _differs(place: Place, seed: int, base: Path, expected: dict[str, str], note
     shutil.rmtree(folder)
     for what, met in {"hidden": hidden, "compiled anew": not place.compiled, "no home": place.home == "none"}.items():
         noted[what] += met
-    told = [line for line in ended.stderr.splitlines() if not line.startswith("sessionkit c")]
-    noted["said what it costs"] += ended.stderr.startswith("sessionkit cannot keep")
-    if ended.returncode or told:
+    told = [line for line in ended.stderr.splitlines() if not line.startswith(("sessionkit c", NOT_OURS))]
+    noted["said what it costs"] += "sessionkit cannot keep" in ended.stderr
+    refused = os.getuid() == 0 and place.cache == "another user's"
+    noted["a cache of another user"] += refused
+    if ended.returncode or told or refused != (NOT_OURS in ended.stderr):
         return f"ended with {ended.returncode}: {ended.stderr[-1500:]}"
     if left:
         return f"left {left}"
@@ -143,12 +146,17 @@ def _differs(place: Place, seed: int, base: Path, expected: dict[str, str], note
 
 def _folders(place: Place, base: Path) -> dict[str, str]:
     """HOME, TMPDIR and NUMBA_CACHE_DIR, made as they are to be."""
-    for name, mode in {"closed": 0o555, "home": 0o777, "tmp": 0o777}.items():
+    own = 0 if place.named else STRANGER
+    made = [("closed", 0o555, 0), (f"home {own}", 0o755, own), ("tmp", 0o777, 0), ("another's", 0o777, STRANGER + 1)]
+    for name, mode, owner in made:
         (base / name).mkdir(exist_ok=True)
         (base / name).chmod(mode)
+        if os.getuid() == 0:
+            os.chown(base / name, owner, owner)
     (base / "file").touch()
-    homes = {"not there": base / "nobody", "not writable": base / "closed", "writable": base / "home"}
+    homes = {"not there": base / "nobody", "not writable": base / "closed", "writable": base / f"home {own}"}
     caches = {"not writable": base / "closed", "a file": base / "file", "not there": Path("/proc/nothing/there")}
+    caches["another user's"] = base / "another's"
     found = {"TMPDIR": str(base / "tmp")}
     if place.home in homes:
         found["HOME"] = str(homes[place.home])

@@ -7,13 +7,14 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.process import in_threads, shares, side_by_side
+from sessionkit.base.process import in_threads, shares, side_by_side, thread_count
 from sessionkit.engine.bands.loops import count_records, deal_records
 from sessionkit.records.batch import RecordBatch
 from sessionkit.trace.loops import grouped, stream_times
 from sessionkit.trace.slots import NO_REJECTIONS, Slots
 
 BAND = 65_536  # records, unless one slot has more: what a band touches stays in the processor's cache
+AT_ONCE = 2**20  # records of the bands that many threads decide side by side
 Codes = npt.NDArray[np.int32]
 Numbers = npt.NDArray[np.int64]
 
@@ -75,7 +76,7 @@ def cut(placed: Placed, partitions: int) -> Bands:
     order = _table_order(placed, partitions)
     place = np.empty(slots.count, np.int32)
     place[order] = np.arange(slots.count, dtype=np.int32)
-    spans = shares(len(slot))
+    spans = shares(len(slot), place.nbytes)
 
     def count(span: slice) -> Codes:
         counts = np.zeros(slots.count, np.int32)
@@ -85,7 +86,8 @@ def cut(placed: Placed, partitions: int) -> Bands:
     counts = in_threads(count, spans)
     of_slots = np.sum(counts, axis=0, dtype=np.int64)
     ends = np.cumsum(of_slots)
-    wanted = (ends - of_slots) // BAND  # a slot that is larger leaves numbers out
+    size = min(BAND, AT_ONCE // thread_count()) or 1
+    wanted = (ends - of_slots) // size  # a slot that is larger leaves numbers out
     starts = np.append(0, np.flatnonzero(np.diff(wanted)) + 1) if slots.count else np.empty(0, np.int64)
     band = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(starts, append=slots.count))
     first_row = np.append(0, ends)[np.append(starts, slots.count)]

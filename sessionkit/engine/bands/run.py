@@ -10,8 +10,8 @@ import numpy.typing as npt
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import make_fold
-from sessionkit.base.process import in_threads
-from sessionkit.engine.bands.cut import cut, place_records
+from sessionkit.base.process import few_at_once, in_threads
+from sessionkit.engine.bands.cut import AT_ONCE, cut, place_records
 from sessionkit.engine.bands.loops import take_times
 from sessionkit.engine.outcome import FinishedWindows, closed_before_ms
 from sessionkit.records.batch import RecordBatch, taken
@@ -72,7 +72,8 @@ class BandRun:
 
     def decide(self) -> list[Decided]:
         """Decides all bands; those that follow each other in a table do so here."""
-        return in_threads(self._decide, range(self._bands.band_count))
+        sizes = np.diff(self._bands.first_row).tolist()
+        return in_threads(self._decide, range(self._bands.band_count), few_at_once(sizes, AT_ONCE))
 
     def _feed(self, rows: Codes, slot: Codes, slots: Slots, values: Mapping[str, Any]) -> PlacedFeed:
         times, stair = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sessionkit.base.process import in_threads
+from sessionkit.base.process import few_at_once, in_threads
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.landing import Landing
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+_READ_AT_ONCE = 2**26  # bytes of row groups that many threads read side by side
 
 
 def open_parquet(file: Any, **options: Any) -> pq.ParquetFile:
@@ -60,13 +62,15 @@ def parquet_table(
         if count < 2 or isinstance(opened, pa.PythonFile):  # which serves one thread
             return whole.read(columns=names)
 
-        landing = Landing([whole.metadata.row_group(number).num_rows for number in range(count)], milliseconds)
+        groups = [whole.metadata.row_group(number) for number in range(count)]
+        landing = Landing([each.num_rows for each in groups], milliseconds)
 
         def group(number: int) -> pa.Table:
             with open_parquet(opened, metadata=whole.metadata, **options) as own:
                 return landing.land(number, own.read_row_group(number, columns=names, use_threads=False))
 
-        return landing.joined(in_threads(group, range(count)))
+        sizes = [each.total_byte_size for each in groups]
+        return landing.joined(in_threads(group, range(count), few_at_once(sizes, _READ_AT_ONCE)))
 
 
 @contextmanager

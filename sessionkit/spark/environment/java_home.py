@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from sessionkit.base.own_files import check_ours, make_folder
 from sessionkit.errors import SparkUnavailable, problem
 
 # Spark 4.2's overview page says "runs on Java 17/21/25" and deprecates 25 before 25.0.3, whose garbage collector
@@ -194,10 +195,10 @@ exec {shlex.quote(str(java))} "$@"
     try:
         if not (os.access(target, os.X_OK) and target.read_text(encoding="utf-8") == script):
             _write_executable(target, script)
+        check_ours(target)
     except OSError as error:
-        raise _Unusable(
-            f"cannot write {target} ({error}); set XDG_CACHE_HOME to a folder that can be written to"
-        ) from error
+        want = "set XDG_CACHE_HOME to a folder of your own, which nobody else can write to"
+        raise _Unusable(f"cannot write {target}, or not trust it ({error}); {want}") from error
     return shim_home
 
 
@@ -207,13 +208,13 @@ def _cache_directory() -> Path:
         try:
             base = Path.home() / ".cache"
         except RuntimeError as error:  # a user whom the system has no name for
-            want = "no home folder is known; set XDG_CACHE_HOME to a folder that can be written to"
+            want = "no home folder is known; set XDG_CACHE_HOME to a folder of your own"
             raise _Unusable(want) from error
     return base / "sessionkit"
 
 
 def _write_executable(target: Path, text: str) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(target.parent)
     descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=".java-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -21,6 +21,7 @@ from typing import Any, BinaryIO
 
 import pyarrow as pa
 
+from sessionkit.base.own_files import NotOurs
 from sessionkit.errors import StoreCorrupted, problem, shorten
 from sessionkit.stores.state.chunked_state import ChunkedState
 
@@ -30,10 +31,6 @@ _OTHERS = 0o077  # what a mode grants to others
 _CHECKSUM_BYTES = 4
 _RUN = re.compile(r"[0-9a-f]{32}")
 _FILE = re.compile(r"\.?(\d+)-[0-9a-f]{32}\.arrow")  # with a dot while it is written
-
-
-class NotOurs(PermissionError):
-    """A folder or file that is another user's, that others can write to, or that is of another kind."""
 
 
 class SharedFiles:

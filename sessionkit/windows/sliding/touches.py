@@ -134,6 +134,7 @@ def sliding_touches(structure: SlidingStructure) -> Touches:
     count = np.zeros(len(structure.decision), np.int64)
     run_touches(*columns, count, _room(0))
     following = np.cumsum(count) - count
+    Touches.check_room(int(count.sum()))
     touches = _room(int(count.sum()))
     if len(touches.record):
         run_touches(*columns, following, touches)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.reliability._surroundings import copy_package, run_poorly, set_writable
+from tests.reliability._surroundings import STRANGER, copy_package, run_poorly, set_writable
 
 CODE = """
 import numpy as np
@@ -33,6 +34,12 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     set_writable(folder, True)
 
 
+def give(folder: Path) -> None:
+    """Makes the user that `run_poorly` runs as the owner of a folder."""
+    if os.getuid() == 0:
+        os.chown(folder, STRANGER, STRANGER)
+
+
 def test_where_nothing_can_be_written_it_is_compiled_and_said_once(package: Path) -> None:
     ended = run_poorly(CODE, folder=package, package=package)
     assert (ended.returncode, ended.stdout) == (0, ANSWERS), ended.stderr
@@ -50,14 +57,14 @@ def test_no_folder_named_like_a_home_that_is_not_known(package: Path, tmp_path: 
 
 
 def test_a_folder_that_is_named_is_used(package: Path, tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
+    give(tmp_path)
     ended = run_poorly(CODE, folder=package, package=package, NUMBA_CACHE_DIR=str(tmp_path))
     assert (ended.stdout, ended.stderr) == (ANSWERS, "")
     assert [file.suffix for file in tmp_path.rglob("*.nbi")] == [".nbi", ".nbi"]
 
 
 def test_a_disk_that_is_full_costs_the_cache_alone(package: Path, tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
+    give(tmp_path)
     full = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (9, 9))"
     ended = run_poorly(full + CODE, folder=package, package=package, NUMBA_CACHE_DIR=str(tmp_path))
     assert ended.stdout == ANSWERS, ended.stderr
@@ -144,9 +151,75 @@ def test_what_was_compiled_before_is_taken_from_a_folder_that_cannot_be_written(
 
 @pytest.mark.slow
 def test_a_cache_that_cannot_be_read_is_compiled_anew(package: Path, tmp_path: Path) -> None:
-    tmp_path.chmod(0o777)
+    give(tmp_path)
     run_poorly(CODE, folder=package, package=package, NUMBA_CACHE_DIR=str(tmp_path))
     for file in tmp_path.rglob("*.nbi"):  # what a power cut leaves
         file.write_bytes(b"")
     ended = run_poorly(CODE, folder=package, package=package, NUMBA_CACHE_DIR=str(tmp_path))
     assert (ended.stdout, ended.stderr.count("\n")) == (ANSWERS, 0), ended.stderr
+
+
+class Attack:
+    """Makes a folder where it is unpickled."""
+
+    def __init__(self, sign: Path) -> None:
+        self._sign = sign
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.mkdir, (str(self._sign),)
+
+
+def test_a_stranger_s_cache_is_not_run(package: Path, tmp_path: Path) -> None:
+    """The folder that NUMBA_CACHE_DIR names was made first by somebody else, who lets everybody write to it."""
+    if os.getuid() != 0:
+        pytest.skip("only root can make files of another user")
+    shared, signs = tmp_path / "shared", tmp_path / "signs"
+    for folder, mode in {tmp_path: 0o755, shared: 0o755, signs: 0o777}.items():
+        folder.mkdir(exist_ok=True)
+        folder.chmod(mode)
+    os.chown(shared, STRANGER + 1, STRANGER + 1)
+    run_poorly(CODE, folder=package, package=package, user=STRANGER + 1, NUMBA_CACHE_DIR=str(shared))
+    planted = list(shared.rglob("*.nbi"))
+    assert len(planted) == 2
+    for index in planted:
+        index.write_bytes(pickle.dumps(Attack(signs / "it was run")))
+        index.parent.chmod(0o777)
+    shared.chmod(0o777)
+    ended = run_poorly(CODE, folder=package, package=package, NUMBA_CACHE_DIR=str(shared))
+    assert list(signs.iterdir()) == []
+    assert ended.stdout == ANSWERS, ended.stderr
+    refused, not_kept = ended.stderr.splitlines()
+    assert refused.startswith(f"sessionkit does not use {shared} ") and f"belongs to user {STRANGER + 1}" in refused
+    assert not_kept.startswith("sessionkit cannot keep its compiled loops (Permission denied)")
+
+
+def test_a_file_of_a_stranger_in_a_folder_of_ours_is_not_run_but_replaced(package: Path, tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("only root can make files of another user")
+    give(tmp_path)
+    run_poorly(CODE, folder=package, package=package, NUMBA_CACHE_DIR=str(tmp_path))
+    kept = [*tmp_path.rglob("*.nbi"), *tmp_path.rglob("*.nbc")]
+    assert len(kept) == 4
+    for file in kept:
+        file.write_bytes(pickle.dumps(Attack(tmp_path / "it was run")))
+        os.chown(file, STRANGER + 1, STRANGER + 1)
+    ended = run_poorly(CODE, folder=package, package=package, NUMBA_CACHE_DIR=str(tmp_path))
+    assert (ended.stdout, ended.stderr) == (ANSWERS, "")
+    assert not (tmp_path / "it was run").exists()
+    assert {file.stat().st_uid for file in kept} == {STRANGER}
+
+
+def test_what_is_kept_under_any_umask_is_loaded_again(package: Path, tmp_path: Path) -> None:
+    """A user without a name has no group of their own: what this group could write to would be refused later."""
+    give(tmp_path)
+    shared = "import os; os.umask(0)\n" + CODE
+    folder = tmp_path / "a" / "b"
+    run_poorly(shared, folder=package, package=package, NUMBA_CACHE_DIR=str(folder))
+    made = [tmp_path / "a", *(tmp_path / "a").rglob("*")]
+    assert len(made) == 7 and {path.stat().st_mode & 0o22 for path in made} == {0}
+    written = {path: path.stat().st_mtime_ns for path in made}
+    ended = run_poorly(shared, folder=package, package=package, NUMBA_CACHE_DIR=str(folder))
+    assert (ended.stdout, ended.stderr) == (ANSWERS, "")
+    assert {path: path.stat().st_mtime_ns for path in made if path.is_file()} == {
+        path: when for path, when in written.items() if path.is_file()
+    }

