@@ -43,8 +43,8 @@ class DropCalendar:
 
     Example:
         >>> drops = waves.run(flights).drop_calendar()
-        >>> drops.dropped_count, drops.record_count, drops.unit
-        (955, 28491, 'hour')
+        >>> drops.dropped_count, drops.missed_count, drops.record_count, drops.unit
+        (955, 955, 28491, 'hour')
         >>> print(*drops.words(), sep="\\n")
         955 of 28,491 records (3.35%) were dropped.
         67% of the drops lie between 16:00 and 21:00, but only 31% of the records do.

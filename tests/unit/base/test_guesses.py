@@ -33,7 +33,7 @@ OWNERS: dict[str, tuple[Any, Any]] = {
         ("run", "plot", "run.plane: The history of one key"),
         ("run", "to_pandas", "run.table: One row per window"),
         ("run", "tabel", "run.table: One row per window"),
-        ("run", "late", "run.dropped: The records that count in no window"),
+        ("run", "late", "run.dropped: What was dropped, with the reason"),
         ("plan", "agg", "plan.aggregate: The plan with named aggregations"),
         ("plan", "windowd_by", "plan.windowed_by: The plan with these windows."),
         ("sk", "nunique", "sk.collect: All values as a list"),
