@@ -67,15 +67,6 @@ def audited(name: str) -> Any:
     return sk.audit(each.shape.plan, each.some)
 
 
-@cache
-def spread(name: str) -> Any:
-    """The run with its keys spread over a few partitions, or over many."""
-    shape = drawn(name).shape
-    count = {"sparse years": 40, "many keys": 12}.get(name, 4)
-    plan = sk.group_by_key("who", timestamp="at", partitions=count).windowed_by(shape.plan.windows)
-    return plan.aggregate(count=sk.count()).run(shape.table)
-
-
 CHARTS: Mapping[str, Callable[[str, Any], Any]] = {
     "plane": lambda name, theme: drawn(name).run.plane(drawn(name).key, theme=theme),
     "arrivals": lambda name, theme: drawn(name).run.plane(drawn(name).key, theme=theme, playback=True),
@@ -85,7 +76,6 @@ CHARTS: Mapping[str, Callable[[str, Any], Any]] = {
     "latency": lambda name, theme: drawn(name).run.latency().figure(theme=theme),
     "open windows": lambda name, theme: drawn(name).run.open_windows().figure(theme=theme),
     "drop calendar": lambda name, theme: drawn(name).run.drop_calendar().figure(theme=theme),
-    "partition times": lambda name, theme: spread(name).partition_times().figure(theme=theme),
     "comparison": lambda name, theme: compared(name).figure(theme=theme),
     "audit": lambda name, theme: audited(name).figure(theme=theme),
     "gap": lambda name, theme: sk.suggest_gap(drawn(name).shape.plan, drawn(name).shape.table).figure(theme=theme),

@@ -118,34 +118,3 @@ class Course:
         steps = np.diff(partition)
         in_turn = bool((steps >= 0).all()) and int((steps > 0).sum()) == seen - 1
         return in_turn and seen > 1 and len(partition) > 2 * seen
-
-    def behind_over(self, partition: int, stretches: Integers) -> npt.NDArray[np.float64]:
-        """How far behind a partition was at most in each stretch of arrivals; NaN before it has a stream time.
-
-        Args:
-            stretches: the last place of each, rising; the first begins at place 1.
-        """
-        stands, end = self.stands, self.behind_ms[1]
-        low, high = np.searchsorted(stands.partition, (partition, partition + 1))
-        if low == high:
-            return np.full(len(stretches), np.nan)
-        at = np.searchsorted(stands.first[low:high], stretches, side="right") - 1
-        found = np.where(at >= 0, self.leader_ms[stretches] - stands.time_ms[low:high][at], np.nan).astype(np.float64)
-        before_end = stands.last[low:high] >= 1
-        stretch = np.searchsorted(stretches, stands.last[low:high][before_end])
-        np.fmax.at(found, stretch, end[low:high][before_end].astype(np.float64))
-        return found
-
-    def mean_behind_over(self, partition: int, stretches: Integers) -> npt.NDArray[np.float64]:
-        """How far behind a partition was on average of the arrivals in each stretch, as in `behind_over`."""
-        stands = self.stands
-        low, high = np.searchsorted(stands.partition, (partition, partition + 1))
-        if low == high:
-            return np.full(len(stretches), np.nan)
-        first = int(max(stands.first[low], 1))
-        place = np.arange(first, len(self.leader_ms))
-        stand = low + np.searchsorted(stands.first[low:high], place, side="right") - 1
-        behind = self.leader_ms[place] - stands.time_ms[stand]
-        stretch = np.searchsorted(stretches, place)
-        sums, counts = (np.bincount(stretch, weights, len(stretches)) for weights in (behind, None))
-        return np.divide(sums, counts, out=np.full(len(stretches), np.nan), where=counts > 0)

@@ -111,7 +111,7 @@ class DropCalendar:
 
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The calendar, coloured by the dropped records of each cell; a button colours it by their share."""
-        from sessionkit.views.charts.clocks.drop_calendar import drop_calendar_figure
+        from sessionkit.views.charts.drop_calendar import drop_calendar_figure
 
         return drop_calendar_figure(self._cells, self._counts, self.words(), self._verb, theme=theme)
 

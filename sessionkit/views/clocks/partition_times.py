@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,11 +20,6 @@ from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone, zone_named
 from sessionkit.windows.contract import WindowKind
 
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
-    from sessionkit.views.charts.drawing.palettes import Theme
-
 MUCH_AHEAD, LEAST_AHEAD = 1.5, 0.1  # times as often as if all took turns, and in this share of the arrivals
 NAMED = 3  # partitions that stand still; the others are counted
 # A length of at least so much is said to the next so much.
@@ -36,7 +31,7 @@ class PartitionTimes:
     """How far the stream time of each partition is behind that of the one that is ahead, arrival by arrival.
 
     A partition closes its windows by its own stream time alone: while no record moves it, nothing of it becomes final,
-    however far the others are. In a notebook it shows its picture; `figure()` gives it.
+    however far the others are. A notebook shows its sentences; `table()` has the numbers.
 
     Example:
         >>> start = sk.group_by_key("carrier", timestamp="scheduled", timezone="UTC", partitions=3)
@@ -45,7 +40,6 @@ class PartitionTimes:
         Partition 1 stood still at 2013-07-04 21:08:00 while the others moved on by 7 h 52 min, and then went on.
         >>> times.table()["behind_ms"].tolist()
         [0, 5760000, 4800000]
-        >>> figure = times.figure()
     """
 
     trace: Trace
@@ -77,16 +71,6 @@ class PartitionTimes:
             "open_count": self._open_count,
         }
         return frame_of(found, batch)
-
-    def figure(self, *, theme: Theme | None = None) -> go.Figure:
-        """A line for each partition, or for the last ones of many: how far it is behind after each arrival."""
-        from sessionkit.views.charts.clocks.partition_times import lags_figure, nothing_figure, spans_figure
-
-        if self._seen < 2:
-            return nothing_figure(self.words(), theme=theme)
-        if self._course.comes_one_after_the_other:
-            return spans_figure(self._course, self.trace, self.words(), theme=theme)
-        return lags_figure(self._course, self.trace, self.words(), self._standstill_ms, theme=theme)
 
     def words(self) -> list[str]:
         """Who is ahead, who is furthest behind, and who stands still while the others move on."""
@@ -203,13 +187,15 @@ class PartitionTimes:
         is_open = self.trace.is_standing & (self.trace.closed_by < 0)
         return np.bincount(self.trace.window_columns.partition[is_open], minlength=self._course.count)
 
-    def __repr__(self) -> str:
-        return " ".join([*self.words(), *(in_zone(self.trace) if self._seen > 1 else [])])
+    @property
+    def _said(self) -> list[str]:
+        return [*self.words(), *(in_zone(self.trace) if self._seen > 1 else [])]
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        if self._seen < 2:
-            return {"text/html": html_block(f"<p>{escape_html(repr(self))}</p>"), "text/plain": repr(self)}
-        return {**self.figure()._repr_mimebundle_(), "text/plain": repr(self)}
+    def __repr__(self) -> str:
+        return " ".join(self._said)
+
+    def _repr_html_(self) -> str:
+        return html_block("".join(f"<p>{escape_html(line)}</p>" for line in self._said))
 
 
 def about(ms: int) -> str:
