@@ -19,6 +19,7 @@ from sessionkit.report.page import DROPS_OF_WINDOWS, Findings, page
 from sessionkit.report.sessions import are_sessions
 from sessionkit.report.written import write_table
 from sessionkit.run import Run
+from sessionkit.views.words import records_dropped
 from sessionkit.windows.session import SessionWindows
 
 STEPS = 4  # that this job says
@@ -135,13 +136,13 @@ def write_page(results: Results, findings: Findings) -> None:
 
 def counted(plan: Plan, counts: Mapping[str, int]) -> str:
     """A run's counts in one line."""
-    records, dropped, noun = counts["process-total"], counts["dropped-records-total"], plan.complete_windows.noun
+    records, dropped, noun = counts["process-total"], records_dropped(counts), plan.complete_windows.noun
     many = f"{plural(records, 'record')}, {plural(counts['windows'], noun)}"
     windows = f"{many} ({counts['windows-open']:,} still open)"
+    said = f"{dropped:,} dropped" + (f" ({percent(dropped / records)})" if records else "")
     if not are_sessions(plan):
-        return f"{windows}, {plural(dropped, 'drop')}: {DROPS_OF_WINDOWS}"
-    share = f" ({percent(dropped / records)})" if records else ""
-    return f"{windows}, {plural(counts['windows-merged'], 'merge')}, {dropped:,} dropped{share}"
+        return f"{windows}, {said}, {plural(counts['dropped-records-total'], 'drop')}: {DROPS_OF_WINDOWS}"
+    return f"{windows}, {plural(counts['windows-merged'], 'merge')}, {said}"
 
 
 def _places(out: Path, names: Sequence[str]) -> list[str]:

@@ -26,6 +26,7 @@ from sessionkit.report.sessions import Sessions, are_sessions
 from sessionkit.report.written import as_arrow
 from sessionkit.run import Run
 from sessionkit.views.page.html import script, style
+from sessionkit.views.words import records_dropped
 
 TITLE_LENGTH = 120
 DROPS_OF_WINDOWS = "late records count once for each window that they missed"
@@ -179,7 +180,7 @@ def _remarks(findings: Findings) -> str:
 
 def _tiles(findings: Findings) -> str:
     counts = findings.counts
-    records, dropped = counts["process-total"], counts["dropped-records-total"]
+    records, dropped, drops = counts["process-total"], records_dropped(counts), counts["dropped-records-total"]
     share = f"{percent(dropped / records)} of all records" if records else ""
     noun = findings.windows.noun
     cells = [
@@ -190,8 +191,10 @@ def _tiles(findings: Findings) -> str:
         cells.append((counts["windows-merged"], "merges", "times a record joined two sessions"))
     if findings.of_sessions and findings.local is not None:
         cells.append((int(findings.local.trace.late_but_kept.sum()), "late but kept", "they touched an open session"))
-    cells.append((dropped, *(("dropped", share) if findings.of_sessions else ("drops", DROPS_OF_WINDOWS))))
-    bad = ["dropped", counted("drops", dropped)] if dropped else []
+    cells.append((dropped, "dropped", share))
+    if not findings.of_sessions:
+        cells.append((drops, "drops", DROPS_OF_WINDOWS))
+    bad = [*(["dropped"] if dropped else []), *([counted("drops", drops)] if drops else [])]
     return tiles([(f"{number:,}", counted(name, number), words) for number, name, words in cells], "counts", bad=bad)
 
 

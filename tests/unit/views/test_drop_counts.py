@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
+from sessionkit.cli.commands import main
 from sessionkit.widgets.tuner import Tuner
 
 OVERLAPPING = {
@@ -65,6 +68,18 @@ def test_all_views_tell_one_number_of_dropped_records_and_one_of_missed_windows(
     ]
     figure = json.dumps(calendar.figure().to_plotly_json(), default=str)
     assert "When records missed a window" in figure and "When records were dropped" not in figure
+
+
+def test_a_report_tells_dropped_records_and_drops_apart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, run = tmp_path / "clicks.csv", run_of(OVERLAPPING["hopping"])
+    records().to_csv(file, index=False)
+    options = ["--by", "user", "--at", "at", "--unit", "ms", "--size", "5m", "--advance", "1m", "--grace", "10s"]
+    assert main(["report", str(file), *options, "--out", str(tmp_path / "out")]) == 0
+    dropped, drops = int((~run.trace.accepted).sum()), len(run.dropped())
+    assert f", {dropped:,} dropped ({dropped / 20:.4g}%), {drops:,} drops: late records" in capsys.readouterr().out
+    tiles = (tmp_path / "out" / "report.html").read_text()
+    for number, name in ((dropped, "dropped"), (drops, "drops")):
+        assert re.search(rf"{number:,}</\w+><\w+[^>]*>{name}<", tiles), name
 
 
 def test_without_a_dropped_record_the_missed_windows_are_told() -> None:
