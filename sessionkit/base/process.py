@@ -59,40 +59,36 @@ def _quota() -> int:
 def free_bytes() -> int:
     """How much memory this process may still take, as the machine and its control groups say; else any number."""
     free = [sys.maxsize]
-    with suppress(OSError, ValueError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        free += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    with suppress(OSError, ValueError, KeyError):
+        free.append(_numbers(Path("/proc/meminfo"))["MemAvailable:"] * 1024)
         for line in _OWN_GROUP.read_text().splitlines():
-            _, names, path = line.split(":", 2)
-            if not names or "memory" in names.split(","):
-                free += _left_by_groups(path.strip("/"), is_old=bool(names))
+            _, names, path = line.split(":", 2)  # names only in version 1
+            root, most, used = _GROUPS, "memory.max", "memory.current"
+            if names:
+                root, most, used = _GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
+            own = root / path.strip("/")
+            for folder in (own, *own.parents) if not names or "memory" in names.split(",") else ():
+                with suppress(OSError, ValueError, KeyError):  # no such group, or "max"
+                    limit, counted = int((folder / most).read_text()), _numbers(folder / "memory.stat")
+                    of_files = counted["inactive_file"] + counted["active_file"]  # kept until memory is wanted
+                    free.append(limit - int((folder / used).read_text()) + of_files)
     return max(0, min(free))
 
 
-def _left_by_groups(path: str, *, is_old: bool) -> Iterator[int]:
-    root, most, used = _GROUPS, "memory.max", "memory.current"
-    if is_old:  # control groups of version 1
-        root, most, used = _GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes"
-    for folder in (root / path, *(root / path).parents):
-        if not folder.is_relative_to(root):
-            return
-        with suppress(OSError, ValueError):  # no such group; "max"
-            counted = dict(line.split(" ", 1) for line in (folder / "memory.stat").read_text().splitlines())
-            of_files = int(counted["inactive_file"]) + int(counted["active_file"])  # kept until memory is wanted
-            yield int((folder / most).read_text()) - int((folder / used).read_text()) + of_files
+def _numbers(file: Path) -> dict[str, int]:
+    return {name: int(number) for name, number, *_ in map(str.split, file.read_text().splitlines())}
 
 
-def check_room(count: float, bytes_each: int, what: str, want: str) -> None:
+def check_room(count: float, bytes_each: int, what: str) -> None:
     """Refuses to make so many things, each of so many bytes, if they would not fit.
 
     Raises:
         TooLarge: the memory that is free does not do.
     """
-    needed = count * bytes_each
-    if needed > _MUCH and needed > (free := free_bytes()):
-        size, left = needed / 2**30, free / 2**30
-        got = f"up to {count:,.0f} {what}, which take about {size:,.2f} GiB where {left:,.2f} are free"
-        raise TooLarge(problem("the memory would not be enough", got, want))
+    size = count * bytes_each
+    if size > _MUCH and size > (free := free_bytes()):
+        got = f"up to {count:,.0f} {what}, or {size / 2**30:,.2f} GiB, where {free / 2**30:,.2f} GiB are free"
+        raise TooLarge(problem("the memory would not be enough", got, "shorter windows, or fewer records at a time"))
 
 
 def shares(count: int, bytes_each: int = 0) -> list[slice]:

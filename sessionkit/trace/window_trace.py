@@ -15,13 +15,15 @@ from sessionkit.base.calls import answers_calls
 from sessionkit.base.columns.arrays import arrow_array, arrow_table
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, EFFECTS, IDLE, LATE, OPENED, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.base.process import check_room
 from sessionkit.records.keys import ranks_of
 from sessionkit.trace.loops import sizes_of_touches, times_of_touches
 from sessionkit.trace.trace import Closes, Trace, status_words, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+TOUCH = 75, "rows, one for each window of each record"  # bytes of a touch, and what it is to a user
 
 
 class Touches(NamedTuple):
@@ -32,15 +34,6 @@ class Touches(NamedTuple):
     effect: npt.NDArray[np.uint8]  # opened, added, copied, copied and added, or late
     start_ms: npt.NDArray[np.int64]  # where the window starts
     source: npt.NDArray[np.int32]  # row of the window that it is a copy of, -1
-
-    @staticmethod
-    def check_room(count: float) -> None:
-        """Refuses so many touches if they would not fit.
-
-        Raises:
-            TooLarge: they would not.
-        """
-        check_room(count, 75, "rows, one for each window of each record", "a view of fewer records: keys=, or a part")
 
 
 @answers_calls("trace")

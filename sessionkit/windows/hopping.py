@@ -126,7 +126,7 @@ class TimeWindows:
         """The last instants of all windows that records of these times can be in, each once, rising; perhaps more."""
         newest, most = np.unique(timestamps_ms // self.advance_ms), -(-self.size_ms // self.advance_ms)
         fresh = np.minimum(np.diff(newest, prepend=newest[:1] - most), most)  # windows that the time before is not in
-        check_room(fresh.sum(dtype=np.float64), 24, "ends of windows", "a longer advance, or a shorter size")
+        check_room(fresh.sum(dtype=np.float64), 24, "windows")
         number = np.arange(fresh.sum()) + np.repeat(newest + 1 - np.cumsum(fresh), fresh)
         return number[number >= 0] * self.advance_ms + self.size_ms - 1
 

@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from sessionkit.base.compiled import announce_compiling, compiled_loop, inlined
 from sessionkit.base.decisions import ADDED, LATE, OPENED
-from sessionkit.base.process import hand_each
-from sessionkit.trace.window_trace import Touches
+from sessionkit.base.process import check_room, hand_each
+from sessionkit.trace.window_trace import TOUCH, Touches
 from sessionkit.windows.cells import EMPTY, SMALLEST, empty_cells, find_cell, set_cell
 from sessionkit.windows.feed import Columns, Decided, Feed
 from sessionkit.windows.loops import AHEAD, MANY_ROWS
@@ -315,7 +315,7 @@ class TimeKernel:
     def touches(self, feed: Feed) -> Touches:
         """Every window that a record met, oldest first; the windows are numbered as in `run`."""
         state, kept = TimeState(*self._limits), []
-        Touches.check_room(float(len(feed)) * state.most)
+        check_room(float(len(feed)) * state.most, *TOUCH)
         for lo, step in self._steps(state, feed):
             effect = np.where(step.opened, OPENED, ADDED).astype(np.uint8)
             kept.append((step.record + lo, step.window.copy(), effect))
@@ -343,7 +343,7 @@ class TimeKernel:
         first, highest = np.maximum(0, t - size + advance) // advance, t // advance
         oldest_open = np.where(close < size, first, np.maximum(first, (close - size) // advance + 1))
         count = np.where(columns.slot >= 0, np.minimum(oldest_open, highest + 1) - first, 0)
-        Touches.check_room(count.sum(dtype=np.float64))
+        check_room(count.sum(dtype=np.float64), *TOUCH)
         record = np.repeat(np.arange(len(t)), count)
         place = np.arange(len(record)) - np.repeat(np.cumsum(count) - count, count)
         none = np.full(len(record), -1, np.int32)

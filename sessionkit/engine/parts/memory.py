@@ -1,4 +1,4 @@
-"""How many windows a run would make at most, known before it starts: hopping windows can be any number a record."""
+"""How much a run would make at most, known before it starts: a record can be in any number of windows."""
 
 from __future__ import annotations
 
@@ -10,44 +10,34 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.windows.contract import WindowKind
 
 _WINDOW, _STEP = 150, 700  # bytes in a kernel's run, with a result or two; of what a processor notes
-_WANT = "a longer advance, or a shorter size"
 
 
 def check_windows(windows: WindowKind, batch: RecordBatch) -> None:
-    """Refuses a kernel's run whose windows would not fit; of other kinds each record makes one or two.
-
-    Raises:
-        TooLarge: they would not.
-    """
+    """Raises TooLarge if the windows of a kernel's run would not fit. Of other kinds a record makes one or two."""
     if windows.advance_ms is not None and len(batch):
-        most = max(_a_record(windows), most_windows(windows, batch))
-        check_room(most, _WINDOW, "windows", _WANT)
+        check_room(max(_a_record(windows), most_windows(windows, batch)), _WINDOW, "windows")
 
 
 def check_steps(windows: WindowKind, batch: RecordBatch) -> None:
-    """Refuses a processor's run if what it notes, a step for each window of each record, would not fit.
-
-    Raises:
-        TooLarge: it would not.
-    """
-    if windows.advance_ms is not None:
-        check_room(len(batch) * float(_a_record(windows)), _STEP, "steps", _WANT)
-    elif windows.reach_name == "time_difference":  # a record is in a window of each other one that is not further away
+    """Raises TooLarge if what a processor notes would not fit: a step for each window of each record."""
+    steps = float(len(batch)) * _a_record(windows)
+    if windows.reach_name == "time_difference":  # a record is in a window of each other one that is not further away
         times = _apart(batch, batch.timestamp_ms, windows.reach_ms)
-        first = np.searchsorted(np.unique(times), times - windows.reach_ms)
-        steps = np.searchsorted(np.unique(times), times, side="right") - first
-        check_room(float(steps.sum()), _STEP, "steps", "a shorter time_difference")
+        known = np.unique(times)
+        near = np.searchsorted(known, times, side="right") - np.searchsorted(known, times - windows.reach_ms)
+        steps = near.sum(dtype=np.float64)
+    check_room(steps, _STEP, "steps, one for each window of each record")
 
 
 def most_windows(windows: WindowKind, batch: RecordBatch) -> float:
     """How many windows the records are in; so many are made if none of them is late."""
-    most, advance = _a_record(windows), windows.advance_ms or 1
-    starts = np.unique(_apart(batch, batch.timestamp_ms // advance, most))
+    most = _a_record(windows)
+    starts = np.unique(_apart(batch, batch.timestamp_ms // (windows.advance_ms or 1), most))
     return most * min(1.0, len(starts)) + float(np.minimum(np.diff(starts), most).sum(dtype=np.float64))
 
 
 def _a_record(windows: WindowKind) -> int:
-    return -(-windows.reach_ms // (windows.advance_ms or 1))
+    return 1 if windows.advance_ms is None else -(-windows.reach_ms // windows.advance_ms)
 
 
 def _apart(batch: RecordBatch, number: npt.NDArray[np.int64], reach: int) -> npt.NDArray[np.int64]:

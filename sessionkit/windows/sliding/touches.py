@@ -6,7 +6,8 @@ import numpy as np
 
 from sessionkit.base.compiled import compiled_loop, inlined
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
-from sessionkit.trace.window_trace import Touches
+from sessionkit.base.process import check_room
+from sessionkit.trace.window_trace import TOUCH, Touches
 from sessionkit.windows.sliding.places import place_from
 from sessionkit.windows.sliding.steps import TWICE, open_from
 from sessionkit.windows.sliding.structure import SlidingStructure
@@ -134,7 +135,7 @@ def sliding_touches(structure: SlidingStructure) -> Touches:
     count = np.zeros(len(structure.decision), np.int64)
     run_touches(*columns, count, _room(0))
     following = np.cumsum(count) - count
-    Touches.check_room(int(count.sum()))
+    check_room(int(count.sum()), *TOUCH)
     touches = _room(int(count.sum()))
     if len(touches.record):
         run_touches(*columns, following, touches)

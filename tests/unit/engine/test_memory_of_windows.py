@@ -66,8 +66,8 @@ def test_a_million_windows_a_record_are_told_and_refused(free: Limit) -> None:
     free(2**30)
     with pytest.raises(
         TooLarge,
-        match=r"the memory would not be enough; got up to 50,000,000 windows, which take about 6\.98 GiB where 1\.00 "
-        "are free; a longer advance, or a shorter size",
+        match=r"the memory would not be enough; got up to 50,000,000 windows, or 6\.98 GiB, where 1\.00 GiB are free; "
+        "shorter windows, or fewer records at a time",
     ):
         hopping(10**6).run(records(50, 10**6))
 
