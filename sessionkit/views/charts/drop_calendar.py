@@ -37,7 +37,7 @@ def drop_calendar_figure(
     *,
     theme: Theme | None,
 ) -> go.Figure:
-    """A cell for each hour, day or month, coloured by the records of it that were dropped, or did what `verb` says."""
+    """A cell for each hour or day, coloured by the records of it that were dropped, or did what `verb` says."""
     import plotly.graph_objects as go
 
     colours = palette(theme)

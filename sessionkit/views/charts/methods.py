@@ -99,7 +99,7 @@ class Pictures:
         return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **options)
 
     def drop_calendar(self: _Drawn) -> DropCalendar:
-        """From when the dropped records are: a calendar, such as day by hour, in the run's `timezone`.
+        """From when the dropped records are: a calendar, days by hour or weeks by day, in the run's `timezone`.
 
         Raises:
             NotKept: the run was started with `trace=False`.

@@ -1,4 +1,4 @@
-"""A calendar of drops: from which hours, days or months the records are that count in no window."""
+"""A calendar of drops: from which hours or days the records are that count in no window."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ import numpy.typing as npt
 from sessionkit.base.decisions import BAD_TIME, REPLAYED, TICK
 from sessionkit.base.text import escape_html, html_block, percent, plural
 from sessionkit.trace.trace import Trace
-from sessionkit.views.clocks.calendar import Calendar, calendar
+from sessionkit.views.clocks.calendar import MOST_MS, Calendar, calendar
 from sessionkit.views.clocks.usual_times import usual_time, whole_percents
+from sessionkit.views.html import picture_bundle
 from sessionkit.views.tables import frame_of
-from sessionkit.views.words import SHORT_HISTORY_MS
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _MUCH_MORE = 1.5  # a share of which it is worth to speak beside that of the wor
 
 @dataclass(frozen=True, repr=False)
 class DropCalendar:
-    """From when the dropped records are: by hour and day, or as finely or coarsely as the span of the data asks for.
+    """From when the dropped records are: by hour and day, or by day and week where the data span two months or more.
 
     Records stand where their own time lies. With time and sliding windows the picture shows the records that missed a
     window, also those that other windows hold.
@@ -74,15 +74,15 @@ class DropCalendar:
 
     @property
     def unit(self) -> str:
-        """What a cell of the calendar is: "minute", "hour", "day", "week", "month", …; "" where nothing was dropped."""
+        """What a cell of the calendar is: "hour" or "day"; "" where nothing was dropped."""
         return self._cells.unit if self._cells else ""
 
     @cached_property
     def _cells(self) -> Calendar | None:
-        """The calendar; None where no record with a time was dropped."""
-        if self._span_ms is None:
+        """The calendar; None where no record with a time was dropped, or where no calendar has room for the times."""
+        if self._span_ms is None or self._is_out_of_reach:
             return None
-        return calendar(*self._span_ms, self.trace.batch.timezone, has_dates=self._has_dates)
+        return calendar(*self._span_ms, self.trace.batch.timezone)
 
     @cached_property
     def _counts(self) -> Counts:
@@ -136,7 +136,7 @@ class DropCalendar:
 
     def _usual(self) -> list[str]:
         """The hours or weekdays that most drops are of."""
-        if self._span_ms is None or not self._has_dates:
+        if self._span_ms is None or self._cells is None:
             return []
         times, (low, high) = self.trace.batch.timestamp_ms, self._span_ms
         shown = self._has_time & (times >= low) & (times <= high)
@@ -175,6 +175,8 @@ class DropCalendar:
         said = []
         if without:
             said.append(f"{plural(without, 'dropped record')} {has} no time, or one before 1970, and {is_} not shown.")
+        if self._is_out_of_reach:
+            said.append("There is no calendar of times that lie more than 50 years apart, or after the year 9987.")
         if self._cells is None:
             return said
         outside = self._has_time & (self._cells.cell_of(self.trace.batch.timestamp_ms) < 0)
@@ -211,17 +213,18 @@ class DropCalendar:
         return _span(times[self._has_time], times[placed]) if placed.any() else None
 
     @property
-    def _has_dates(self) -> bool:
-        return self._span_ms is not None and SHORT_HISTORY_MS <= self._span_ms[1] <= _LAST_DATE_MS
+    def _is_out_of_reach(self) -> bool:
+        low, high = self._span_ms or (0, 0)
+        return high > _LAST_DATE_MS or high - low > MOST_MS
 
     def __repr__(self) -> str:
-        zone = [f"Times are in {self.trace.batch.timezone}."] if self._has_dates else []
+        zone = [f"Times are in {self.trace.batch.timezone}."] if self._cells else []
         return " ".join([*self.words(), *zone])
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         if self._cells is None:
             return {"text/html": html_block(f"<p>{escape_html(repr(self))}</p>"), "text/plain": repr(self)}
-        return {**self.figure()._repr_mimebundle_(), "text/plain": repr(self)}
+        return picture_bundle(self.figure(), repr(self))
 
 
 def _span(times_ms: npt.NDArray[np.int64], dropped_ms: npt.NDArray[np.int64]) -> tuple[int, int]:

@@ -17,7 +17,7 @@ ZONES = (
     "Asia/Kolkata",
     "+05:45",
 )
-SPANS_H = (0.001, 0.3, 5, 60, 24 * 20, 24 * 61, 24 * 300, 24 * 2_500, 24 * 9_000)
+SPANS_H = (0.001, 0.3, 5, 60, 24 * 20, 24 * 61, 24 * 300, 24 * 2_500)
 
 
 def ms_of(text: str, zone: str) -> int:
@@ -25,7 +25,7 @@ def ms_of(text: str, zone: str) -> int:
 
 
 def of(start: str, end: str, zone: str) -> Calendar:
-    return calendar(ms_of(start, zone), ms_of(end, zone), zone, has_dates=True)
+    return calendar(ms_of(start, zone), ms_of(end, zone), zone)
 
 
 @pytest.mark.parametrize("zone", ZONES)
@@ -34,7 +34,7 @@ def test_cells_follow_each_other_and_each_has_a_place_of_its_own(zone: str, hour
     rng = np.random.default_rng(int(hours * 1_000))
     for low in rng.integers(ms_of("1990-01-01", "UTC"), ms_of("2026-01-01", "UTC"), 6).tolist():
         high = low + int(hours * 3_600_000)
-        cells = calendar(low, high, zone, has_dates=True)
+        cells = calendar(low, high, zone)
         assert (np.diff(cells.edges_ms) > 0).all()
         assert cells.edges_ms[0] <= low < cells.edges_ms[1]
         assert cells.edges_ms[-2] <= high < cells.edges_ms[-1]
@@ -51,11 +51,11 @@ def test_cells_follow_each_other_and_each_has_a_place_of_its_own(zone: str, hour
         ]
 
 
-@pytest.mark.parametrize(("hours", "freq"), [(24 * 20, "h"), (24 * 300, "D"), (24 * 2_500, "W"), (24 * 9_000, "M")])
+@pytest.mark.parametrize(("hours", "freq"), [(0.3, "h"), (24 * 20, "h"), (24 * 300, "D"), (24 * 2_500, "D")])
 @pytest.mark.parametrize("zone", ZONES)
-def test_cells_begin_where_pandas_has_them_begin(zone: str, hours: int, freq: str) -> None:
+def test_cells_begin_where_pandas_has_them_begin(zone: str, hours: float, freq: str) -> None:
     low = ms_of("2010-02-10 11:17", zone)
-    cells = calendar(low, low + hours * 3_600_000, zone, has_dates=True)
+    cells = calendar(low, low + hours * 3_600_000, zone)
     times = pd.to_datetime(np.linspace(low, low + hours * 3_600_000, 5_000).astype("int64"), unit="ms", utc=True)
     local = times.tz_convert(zone).tz_localize(None).to_period(freq).start_time
     starts = pd.to_datetime(cells.edges_ms[cells.cell_of(times.as_unit("ms").asi8)], unit="ms", utc=True)
@@ -68,19 +68,17 @@ def test_cells_begin_where_pandas_has_them_begin(zone: str, hours: int, freq: st
 @pytest.mark.parametrize(
     ("start", "end", "unit", "rows"),
     [
-        ("2024-05-01 10:00:00.100", "2024-05-01 10:00:00.300", "millisecond", 10),
-        ("2024-05-01 10:00", "2024-05-01 10:50", "second", 60),
-        ("2024-05-01 10:00", "2024-05-01 17:00", "minute", 60),
+        ("1970-01-01 00:00:00.100", "1970-01-01 00:00:00.300", "hour", 24),
         ("2024-05-01 10:00", "2024-06-20 17:00", "hour", 24),
         ("2023-11-01", "2024-10-30", "day", 7),
-        ("2019-03-01", "2025-03-01", "week", 7),
-        ("1975-03-01", "2025-03-01", "month", 12),
+        ("2019-03-01", "2025-03-01", "day", 7),
+        ("1975-03-01", "2025-03-01", "day", 7),
     ],
 )
 def test_a_cell_is_as_long_as_the_span_asks_for(start: str, end: str, unit: str, rows: int) -> None:
     cells = of(start, end, "UTC")
     assert (cells.unit, cells.row_count) == (unit, rows)
-    assert len(cells.column_ticks) <= 11
+    assert 1 <= len(cells.column_ticks) <= 11
     assert all(0 <= place < cells.column_count for place, _ in cells.column_ticks)
 
 
@@ -92,20 +90,9 @@ def test_an_hour_that_comes_twice_has_two_rows() -> None:
     assert [cells.names[at] for at in twice] == ["2024-10-27 02:00+02:00", "2024-10-27 02:00+01:00"]
     assert cells.row[twice].tolist() == [2, 3]
     assert np.diff(cells.edges_ms[twice[0] : twice[0] + 3]).tolist() == [3_600_000] * 2
-    minutes = of("2024-10-26 22:00", "2024-10-27 05:00", "Europe/Berlin")
-    assert [name for _, name in minutes.column_ticks][4:6] == ["02:00", "02:00<br>again"]
 
 
 def test_an_hour_that_clocks_skip_is_named() -> None:
     cells = of("2025-03-20 03:00", "2025-04-03 01:00", "Europe/Berlin")
     assert cells.skipped == [(2, 10, "2025-03-30 02:00")]
     assert cells.row_count == 24
-
-
-def test_times_that_count_from_zero() -> None:
-    cells = calendar(0, 44, "UTC", has_dates=False)
-    assert (cells.unit, cells.row_count, cells.column_count) == ("millisecond", 10, 5)
-    assert cells.names[18] == "18 ms to 19 ms"
-    long = calendar(0, 2**55, "UTC", has_dates=False)
-    assert long.column_count <= 62
-    assert long.unit.startswith("stretch of ")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import sessionkit as sk
@@ -38,11 +39,14 @@ def lost(run: sk.Run) -> pd.Series:
 
 
 @pytest.mark.slow
-@of_each_kind
+@pytest.mark.parametrize("windows", MINUTES.values(), ids=repr)
 @pytest.mark.parametrize("seed", range(8))
 def test_counts_are_those_of_pandas_on_random_records(windows: Any, seed: int) -> None:
+    frame = draw(seed).table.to_pandas(types_mapper=pd.ArrowDtype)
+    toy = frame["time"].where(frame["time"] < 2**55, frame["time"] - 2**55)
+    frame["time"] = toy // 60 if toy.max() > 10**6 else toy * 60_000  # years, or days
     done = plan_of(windows, timestamp="time", partition="partition", offset="offset", on_bad_time="drop").run(
-        draw(seed).table
+        pa.Table.from_pandas(frame)
     )
     drops, mask = done.drop_calendar(), lost(done)
     assert (drops.record_count, drops.missed_count) == (len(mask), mask.sum())
@@ -62,7 +66,7 @@ def test_counts_are_those_of_pandas_on_random_records(windows: Any, seed: int) -
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "Asia/Kolkata"])
-@pytest.mark.parametrize(("days", "freq"), [(14, "h"), (200, "D")])
+@pytest.mark.parametrize(("days", "freq"), [(2, "h"), (14, "h"), (200, "D"), (600, "D")])
 @pytest.mark.parametrize("kind", ["session", "hopping"])
 def test_counts_by_the_clock_of_the_zone(zone: str, days: int, freq: str, kind: str) -> None:
     done = dated(6_000, zone, days, MINUTES[kind])
@@ -82,11 +86,11 @@ def test_words() -> None:
     plan = plan_of(EACH_KIND["session"], timestamp="time", on_bad_time="drop")
     frame = pd.DataFrame({"key": list("aaaaaa"), "time": [0, 100, 200, 21, 21, 120]})
     drops = plan.run(frame).drop_calendar()
-    assert drops.unit == "millisecond"
+    assert drops.unit == "hour"
     assert repr(drops) == (
-        "3 of 6 records (50%) were dropped. The worst millisecond is 21 ms to 22 ms with 2 of 2 records."
+        "3 of 6 records (50%) were dropped. The worst hour is 1970-01-01 00:00 with 3 of 6 records. Times are in UTC."
     )
-    assert repr(plan.run(frame[:4]).drop_calendar()) == "1 of 4 records (25%) was dropped."
+    assert repr(plan.run(frame[:4]).drop_calendar()) == "1 of 4 records (25%) was dropped. Times are in UTC."
     assert repr(plan.run(frame[:3]).drop_calendar()) == "None of the 3 records was dropped."
     assert repr(plan.run(frame[:1]).drop_calendar()) == "The record was not dropped."
     assert repr(plan.run(frame[:0]).drop_calendar()) == "There are no records."
@@ -99,7 +103,10 @@ def test_words() -> None:
 def test_what_missed_a_window_counts() -> None:
     frame = pd.DataFrame({"key": list("aaa"), "time": [1, 22, 11]})
     drops = plan_of(EACH_KIND["hopping"], timestamp="time").run(frame).drop_calendar()
-    assert repr(drops) == "None of the 3 records was dropped. 1 of them missed some windows, and counts in others."
+    assert drops.words() == [
+        "None of the 3 records was dropped.",
+        "1 of them missed some windows, and counts in others.",
+    ]
 
 
 def test_the_usual_hours_and_the_zone_are_said() -> None:
@@ -123,6 +130,17 @@ def test_times_far_from_all_others_do_not_stretch_it() -> None:
     assert drops.unit == "hour"
     assert drops.words()[-1] == ("1 record lies far from all others and is not shown, with 1 of the dropped ones.")
     assert drops.table()["records"].sum() == 3_000
+
+
+@pytest.mark.parametrize("times", [[2**41, 0], [2**55, 2**54]], ids=["69 years", "no dates"])
+def test_times_that_no_calendar_has_room_for_are_said_in_words(times: list[int]) -> None:
+    frame = pd.DataFrame({"key": list("aaa"), "time": [*times, times[1]]})
+    drops = plan_of(EACH_KIND["session"], timestamp="time").run(frame).drop_calendar()
+    assert drops.words() == [
+        "2 of 3 records (66.67%) were dropped.",
+        "There is no calendar of times that lie more than 50 years apart, or after the year 9987.",
+    ]
+    assert (drops.unit, len(drops.table()), drops.figure().data) == ("", 0, ())
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
