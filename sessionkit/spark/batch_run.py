@@ -174,7 +174,7 @@ class SparkRun(SparkReading):
     def kafka_metrics(self, *, level: str = "info") -> DataFrame:
         """What Kafka Streams would count of this run, by partition, in the columns of `Run.kafka_metrics`.
 
-        Rates and latencies are null: a run on Spark has no clock. Starts a job.
+        Rates and latencies are null: a run on Spark has no clock; how late records are is left out. Starts a job.
         """
         table = kafka_metrics_of_counts(self._by_partition("metrics"), level)
         return self.frame.sparkSession.createDataFrame(table, spark_schema(table.schema))

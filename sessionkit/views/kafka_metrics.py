@@ -66,13 +66,12 @@ def kafka_metrics(
 
 
 def kafka_metrics_of_counts(counts: Mapping[int, Mapping[str, int]], level: str) -> pa.Table:
-    """The same of a run without a clock, from the counters of `Run.metrics()` of each partition."""
+    """The same of a run without a clock, from the counters of `Run.metrics()`, which know nothing of lateness."""
     one_of("level", level, LEVELS)
     found: list[Metric] = []
     for number, counted in sorted(counts.items()):
         found += _of_task(f"0_{number}", counted.get(DROPPED, 0), None)
         if level == "debug":
-            found += _lateness(f"0_{number}", None)
             found += _of_node(f"0_{number}", counted.get("window-aggregate-final-emit-total", 0), None, None)
     return _as_table(found)
 
@@ -103,9 +102,9 @@ def _lateness_ms(trace: Trace, code: int, clock_ms: Times | None) -> Times:
     return behind if clock_ms is None else behind[clock_ms[own] > clock_ms.max(initial=0) - RATE_MS]
 
 
-def _lateness(task_id: str, behind_ms: Times | None) -> Iterator[Metric]:
+def _lateness(task_id: str, behind_ms: Times) -> Iterator[Metric]:
     average = most = None
-    if behind_ms is not None and len(behind_ms):
+    if len(behind_ms):
         average, most = float(behind_ms.mean()), float(behind_ms.max())
     for name, value in (("record-lateness-avg", average), ("record-lateness-max", most)):
         yield Metric(name, TASK_GROUP, "debug", THREAD, task_id, None, value)

@@ -169,3 +169,9 @@ def assert_same_events(events: pa.Table, local: sk.Run) -> None:
         got, expected = in_order(got, "partition"), in_order(expected, "partition", "offset")
         for name in expected.column_names:
             assert got[name].to_pylist() == expected[name].cast(got[name].type).to_pylist(), name
+
+
+def metrics_that_spark_counts(local: sk.Run, level: str) -> list[dict[str, Any]]:
+    """The metrics of a local run without those of lateness, which no counter of Spark's knows."""
+    rows: list[dict[str, Any]] = local.kafka_metrics(level=level).to_pylist()
+    return [row for row in rows if not row["name"].startswith("record-lateness")]
