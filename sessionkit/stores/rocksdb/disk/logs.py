@@ -16,7 +16,7 @@ _HEAD_BYTES = 128  # of each record: what is looked at stands in front
 _LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE = 2, 3, 4
 _OTHER_NUMBERS = (9, 10, 203)  # of the log before, of the first log to keep, of the last column family
 _COMPARATOR, _MAY_BE_SKIPPED = 1, 1 << 13  # text with its length before it
-_CURSOR, _DELETED_FILE, _NEW_FILE = 5, 6, 103
+_NEW_FILE = 103
 
 
 class _Log(NamedTuple):
@@ -53,7 +53,7 @@ def damage_in_logs(rows: Path, first_row: bytes = b"") -> str:
     logs: dict[int, _Log] = {}
     for file in sorted(rows.iterdir()):
         if file.suffix == ".log" or file.name.startswith("MANIFEST-"):
-            log = _read(file.read_bytes(), _HEAD_BYTES)
+            log = _read(file.read_bytes())
             if log.damaged_at is not None:
                 return f"{file.name} is damaged at byte {log.damaged_at:,}"
             if file.suffix == ".log" and file.stem.isdecimal():
@@ -114,8 +114,7 @@ def _manifest(number: int, log: _Log) -> _Manifest | None:
     in_tables: list[int] = []
     for _, edit in log.heads:
         for tag, found in _numbers_of(edit):
-            # Whoever opens the store puts all that came before into tables, and begins a manifest. When tables are
-            # merged, the new one may forget which changes it has.
+            # Whoever opens the store puts all that came before into tables, and begins a manifest.
             if tag == _NEW_FILE or (tag == _LAST_SEQUENCE and not numbers[_LAST_SEQUENCE]):
                 in_tables.append(found)
             numbers[tag] = found
@@ -125,7 +124,7 @@ def _manifest(number: int, log: _Log) -> _Manifest | None:
 
 
 def _numbers_of(edit: bytes) -> Iterator[tuple[int, int]]:
-    """(tag, number) of the numbers in an edit, and of each file that it adds the last change in it."""
+    """(tag, number) of the numbers in front of an edit, and of the last change in the first table that it adds."""
     at = 0
     while at < len(edit):
         tag, at = _number_at(edit, at)
@@ -134,18 +133,13 @@ def _numbers_of(edit: bytes) -> Iterator[tuple[int, int]]:
             at += number
         elif tag in (_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE):
             yield tag, number
-        elif tag == _CURSOR:
-            at = _text_end(edit, at)
-        elif tag == _DELETED_FILE:
-            at = _number_at(edit, at)[1]
         elif tag == _NEW_FILE:  # its level, number, size, smallest and largest key, first and last change, and more
-            at = _text_end(edit, _text_end(edit, _number_at(edit, _number_at(edit, at)[1])[1]))
-            last, at = _number_at(edit, _number_at(edit, at)[1])
-            yield tag, last
-            more = 2
-            while more != 1 and at < len(edit):
-                more, at = _number_at(edit, at)
-                at = at if more == 1 else _text_end(edit, at)
+            at = _number_at(edit, _number_at(edit, at)[1])[1]
+            for _ in range(2):
+                length, at = _number_at(edit, at)
+                at += length
+            yield tag, _number_at(edit, _number_at(edit, at)[1])[0]
+            return
         elif tag not in _OTHER_NUMBERS:
             return
 
@@ -161,18 +155,11 @@ def _number_at(raw: bytes, at: int) -> tuple[int, int]:
     return number, at
 
 
-def _text_end(raw: bytes, at: int) -> int:
-    """Where the text ends that begins there with its length."""
-    length, at = _number_at(raw, at)
-    return at + length
-
-
 def _name(number: int) -> str:
     return f"{number:06}.log"
 
 
-def _read(log: bytes, most: int | None) -> _Log:
-    """The log, with so many bytes of each record."""
+def _read(log: bytes, most: int | None = _HEAD_BYTES) -> _Log:
     heads: list[tuple[int, bytes]] = []
     begun: tuple[int, bytes] | None = None  # a record of several parts, until its last one
     at = 0
