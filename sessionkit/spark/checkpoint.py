@@ -14,7 +14,7 @@ import pyarrow as pa
 from sessionkit.base.calls import called_as
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, SparkUnavailable, StoreCorrupted, problem, shorten
-from sessionkit.spark.checkpoint_damage import check_tables, damage, damage_told
+from sessionkit.spark.checkpoint_damage import check_files, damage, damage_told
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.types import spark_schema
 from sessionkit.stores.contract import Snapshot, read_only_kind
@@ -120,7 +120,7 @@ def check_chunks(checkpoint: str | os.PathLike[str], heads: Sequence[Any], found
 
 def _heads(checkpoint: str | os.PathLike[str], batch: int | None) -> list[Any]:
     if (java := getattr(_session(), "_jvm", None)) is not None:
-        check_tables(os.fspath(checkpoint), java)
+        check_files(os.fspath(checkpoint), java)
     heads = _variable(_session(), checkpoint, "head", batch).selectExpr("key.slot", "value.*")
     return _collected(heads, checkpoint)
 

@@ -8,6 +8,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ _LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|ChecksumException|FAILED_TO_READ_(O
 _FILE = re.compile(r"(/[^\n:=]*?/(?:state/\d+|offsets|commits)/[^\s:,;]+)")
 _PLACE = re.compile(r"opId=(\d+),partId=(\d+)")
 _CAUSE = re.compile(r"^(?:Caused by)?: (.+)$", re.MULTILINE)
+_MOST_SUMMED_BYTES = 1 << 20  # Hadoop's own are over 512 bytes each
 _SCHEME = re.compile(r"[a-z][\w+.-]*:(//[^/]*)?")
 _VERSION = re.compile(r"v\d+|-|")  # a line of a log that is no JSON
 
@@ -65,13 +67,21 @@ def _damaged_files(checkpoint: Path) -> Iterator[str]:
             yield str(file)
 
 
-def check_tables(checkpoint: str, java: Any) -> None:
-    """Refuses a damaged one of RocksDB's tables that have no checksum beside them, in a folder of this machine.
+def check_files(checkpoint: str, java: Any) -> None:
+    """Refuses a checkpoint on this machine for what Spark itself would not refuse.
 
-    RocksDB ends a scan at a damaged block, and Spark does not ask why.
+    RocksDB ends a scan at a damaged block, and Spark does not ask why: so tables without a checksum beside them are
+    read. And Java ends if a file of checksums says that each is over a gigabyte, as it makes room for so much.
     """
+    for sums in Path(checkpoint).absolute().rglob(".*.crc"):
+        size = 0
+        with suppress(OSError), sums.open("rb") as file:  # a query that runs may remove it now
+            size = int.from_bytes(file.read(8)[4:])
+        if size >= _MOST_SUMMED_BYTES:
+            raise damage(f"checksums of {size:,} bytes each in {sums}", checkpoint)
     for table in sorted(Path(checkpoint).absolute().glob("state/*/*/SSTs/*.sst")):
-        if table.with_name(f".{table.name}.crc").exists():
+        sums = table.with_name(f".{table.name}.crc")
+        if sums.exists():
             continue
         java.org.rocksdb.RocksDB.loadLibrary()
         reader = java.org.rocksdb.SstFileReader(java.org.rocksdb.Options())
@@ -79,7 +89,8 @@ def check_tables(checkpoint: str, java: Any) -> None:
             reader.open(str(table))
             reader.verifyChecksum()
         except Exception as error:  # py4j's, of RocksDB's own
-            raise damage(f"{table}\n{error}", checkpoint) from None
+            if table.exists() and not sums.exists():  # a query that runs may be writing or removing it
+                raise damage(f"{table}\n{error}", checkpoint) from None
         finally:
             reader.close()
 

@@ -117,6 +117,20 @@ def test_a_table_with_a_flipped_bit_and_no_sum_beside_it_is_not_read(checkpoint:
         assert "\n" not in str(refused.value)
 
 
+def test_a_checksum_over_a_gigabyte_does_not_end_spark(checkpoint: Path, tmp_path: Path) -> None:
+    """A flipped bit in the header of a file of checksums: Java makes room for so much at a time, has none, and ends."""
+    copy = Path(shutil.copytree(checkpoint, tmp_path / "copy"))
+    table = min(copy.glob("state/0/*/SSTs/*.sst"))
+    sums = table.with_name(f".{table.name}.crc")
+    raw = sums.read_bytes()
+    sums.write_bytes(raw[:4] + bytes([raw[4] ^ 1 << 6]) + raw[5:])
+    for ask in (lambda: sk.open_store("spark", checkpoint=copy), lambda: sk.read_state(copy)):
+        with pytest.raises(
+            StoreCorrupted, match=rf"^{sums} is damaged or missing; got checksums of 1,073,742,336 bytes"
+        ):
+            ask()
+
+
 def test_an_error_names_the_checkpoint_that_is_read(checkpoint: Path, tmp_path: Path) -> None:
     """Its metadata names its files by their whole paths: a flipped bit there, and Java looks for a file elsewhere."""
     copy = Path(shutil.copytree(checkpoint, tmp_path / "copy"))
