@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.calls import called_as
-from sessionkit.errors import InvalidArgument, SparkUnavailable, problem, shorten
-from sessionkit.spark.checkpoint_damage import damage_told
+from sessionkit.base.text import plural
+from sessionkit.errors import InvalidArgument, SparkUnavailable, StoreCorrupted, problem, shorten
+from sessionkit.spark.checkpoint_damage import check_files, damage, damage_told
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.types import spark_schema
 from sessionkit.stores.contract import Snapshot, read_only_kind
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.registry import DEFAULT_KIND, store_class
-from sessionkit.stores.state.chunked_state import Chunk, ChunkedState
+from sessionkit.stores.state.chunked_state import Chunk, ChunkedState, sum_of_chunks
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
@@ -38,11 +39,15 @@ def read_checkpoint(checkpoint: str | os.PathLike[str], batch: int | None) -> tu
     chunks: dict[int, list[Chunk]] = {}
     for slot, number, data, gone in _collected(rows, checkpoint):
         chunks.setdefault(slot, []).append(Chunk(number, bytes(data), bytes(gone)))
+    check_chunks(checkpoint, heads, ((slot, chunk.number) for slot, log in chunks.items() for chunk in log))
     states = []
     for head in heads:
         snapshot = Snapshot(head.position, head.stream_time_ms, head.last_close_time_ms)
         log = chunks.get(head.slot, [])
-        states.append(ChunkedState.read(head.holds, head.partition, log, snapshot, windows=head.windows))
+        try:
+            states.append(ChunkedState.read(head.holds, head.partition, log, snapshot, windows=head.windows))
+        except StoreCorrupted as error:
+            raise damage(str(error), os.fspath(checkpoint)) from None
     return heads[0].holds if heads else "sessions", sorted(states, key=lambda state: state.partition)
 
 
@@ -69,18 +74,21 @@ def read_state(checkpoint: str | os.PathLike[str], *, batch: int | None = None) 
 
     settle_worker_python(_session())
     heads, chunks = _heads(checkpoint, batch), _chunks(checkpoint, batch)
-    largest = _collected(chunks.orderBy(F.length("rows").desc()).limit(1), checkpoint)
-    state_of = {head.slot: (head.holds, head.partition) for head in heads}
+    largest = F.max_by(F.struct("number", "rows", "gone"), F.length("rows"))
+    ((numbers, found),) = _collected(chunks.agg(F.collect_list(F.struct("slot", "number")), largest), checkpoint)
+    check_chunks(checkpoint, heads, numbers)
+    state_of = {head.slot: (head.holds, head.partition, head.windows) for head in heads}
     of = heads[0].holds if heads else "sessions"
-    raw = [Chunk(number, bytes(rows), bytes(gone)) for _, number, rows, gone in largest]
+    raw = [Chunk(found.number, bytes(found.rows), bytes(found.gone))] if found else []
     found = spark_schema(ChunkedState.read(of, 0, raw, Snapshot()).to_table().schema)
     zone = chunks.sparkSession.conf.get("spark.sql.session.timeZone")
     schema = to_arrow_schema(found, timezone=zone)  # a worker has to give exactly these types
 
     def windows(log: pa.Table) -> pa.Table:
-        of, partition = state_of[log["slot"][0].as_py()]
+        of, partition, count = state_of[log["slot"][0].as_py()]
         chunks = zip(*(log[name].to_pylist() for name in Chunk._fields), strict=True)
-        table = ChunkedState.read(of, partition, itertools.starmap(Chunk, chunks), Snapshot()).to_table()
+        state = ChunkedState.read(of, partition, itertools.starmap(Chunk, chunks), Snapshot(), windows=count)
+        table = state.to_table()
         return table.cast(schema) if table.num_rows else schema.empty_table()
 
     return chunks.groupBy("slot").applyInArrow(windows, found)
@@ -98,7 +106,21 @@ def open_checkpoint(*, checkpoint: str | os.PathLike[str], batch: int | None = N
     return ReadOnlyStore(store)
 
 
+def check_chunks(checkpoint: str | os.PathLike[str], heads: Sequence[Any], found: Iterable[tuple[int, int]]) -> None:
+    """Compares the chunks, (slot, number), with those that the heads tell of: Spark can lose some without a word."""
+    tokens = {head.slot: head.token for head in heads}
+    logs: dict[int, list[int]] = {slot: [] for slot in tokens}
+    for slot, number in found:
+        logs.setdefault(slot, []).append(number)
+    for slot, log in logs.items():
+        if slot not in tokens or tokens[slot][32:] not in ("", sum_of_chunks(log)):
+            text = f"{plural(len(log), 'chunk')} of state key {slot}, which are not those that were written"
+            raise damage(text, os.fspath(checkpoint))
+
+
 def _heads(checkpoint: str | os.PathLike[str], batch: int | None) -> list[Any]:
+    if (java := getattr(_session(), "_jvm", None)) is not None:
+        check_files(os.fspath(checkpoint), java)
     heads = _variable(_session(), checkpoint, "head", batch).selectExpr("key.slot", "value.*")
     return _collected(heads, checkpoint)
 
@@ -133,9 +155,9 @@ def _variable(spark: SparkSession, checkpoint: str | os.PathLike[str], name: str
         commits = folder / "commits"
         if (folder / "state").is_dir() and (commits if batch is None else commits / str(batch)).exists():
             is_sure = type(error).__module__ == "py4j.protocol" or "INVALID_CONF_VALUE" in str(error)
-            damage = damage_told(str(error), str(folder), is_sure=is_sure)  # Java's own, such as of a broken log
-            if damage is not None:
-                raise damage from None
+            told = (damage if is_sure else damage_told)(str(error), str(folder))  # Java's own, such as of a broken log
+            if told is not None:
+                raise told from None
         want = "the checkpointLocation of a query that sessionkit runs, and one of its committed micro-batches"
         got = f"{os.fspath(checkpoint)}, batch {'the last' if batch is None else batch} ({shorten(error, 120)})"
         raise InvalidArgument(problem("there is no state to read", got, want)) from None
@@ -145,10 +167,7 @@ def _collected(df: DataFrame, checkpoint: str | os.PathLike[str]) -> list[Any]:
     try:
         return df.collect()
     except Exception as error:
-        damage = damage_told(str(error), os.fspath(checkpoint))
-        if damage is None:
-            raise
-        raise damage from None
+        raise damage_told(str(error), os.fspath(checkpoint)) or error from None
 
 
 KEPT_WINDOWS = 400  # of the chosen keys, closed ones among them; the oldest go

@@ -8,7 +8,9 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from sessionkit.errors import StoreCorrupted, problem, shorten
 
@@ -16,22 +18,30 @@ _LOST = re.compile(r"CANNOT_LOAD_STATE_STORE|ChecksumException|FAILED_TO_READ_(O
 _FILE = re.compile(r"(/[^\n:=]*?/(?:state/\d+|offsets|commits)/[^\s:,;]+)")
 _PLACE = re.compile(r"opId=(\d+),partId=(\d+)")
 _CAUSE = re.compile(r"^(?:Caused by)?: (.+)$", re.MULTILINE)
+_MOST_SUMMED_BYTES = 1 << 20  # Hadoop's own are over 512 bytes each
+_SCHEME = re.compile(r"[a-z][\w+.-]*:(//[^/]*)?")
 _VERSION = re.compile(r"v\d+|-|")  # a line of a log that is no JSON
 
 
-def damage_told(text: str, checkpoint: str = "", *, is_sure: bool = False) -> StoreCorrupted | None:
-    """The error for a checkpoint that Spark could not load; None if that is not what its own error says.
+def damage_told(text: str, checkpoint: str = "") -> StoreCorrupted | None:
+    """The error for a checkpoint that Spark could not load; None if that is not what its own error says."""
+    return damage(text, checkpoint) if _LOST.search(text) else None
+
+
+def damage(text: str, checkpoint: str = "") -> StoreCorrupted:
+    """The error for a checkpoint that is damaged.
 
     Args:
         text: of Spark's error, with all that Java says.
         checkpoint: where it is, if that is known.
-        is_sure: it is damaged, whatever the text says.
     """
-    if not is_sure and not _LOST.search(text):
-        return None
-    told, place = _FILE.search(text), _PLACE.search(text)
+    place = _PLACE.search(text)
     state = os.path.join(checkpoint or "the checkpoint", "state", *(place.groups() if place else ()))
-    file = told[1] if told else next(_damaged_files(Path(checkpoint)), None) if checkpoint else None
+    # its metadata has whole paths, also those of the folder that it was copied from
+    folder = _SCHEME.sub("", checkpoint) if _SCHEME.match(checkpoint) else checkpoint and os.path.abspath(checkpoint)
+    file = next((file for file in _FILE.findall(text) if folder in file), None)
+    if file is None and checkpoint:
+        file = next(_damaged_files(Path(checkpoint)), None)
     cause = (_CAUSE.findall(text) or [text])[-1]
     want = (
         "restore a copy of the checkpoint, or use another checkpointLocation and start the source from an earlier "
@@ -55,6 +65,34 @@ def _damaged_files(checkpoint: Path) -> Iterator[str]:
             is_whole = False
         if not is_whole:
             yield str(file)
+
+
+def check_files(checkpoint: str, java: Any) -> None:
+    """Refuses a checkpoint on this machine for what Spark itself would not refuse.
+
+    RocksDB ends a scan at a damaged block, and Spark does not ask why: so tables without a checksum beside them are
+    read. And Java ends if a file of checksums says that each is over a gigabyte, as it makes room for so much.
+    """
+    for sums in Path(checkpoint).absolute().rglob(".*.crc"):
+        size = 0
+        with suppress(OSError), sums.open("rb") as file:  # a query that runs may remove it now
+            size = int.from_bytes(file.read(8)[4:])
+        if size >= _MOST_SUMMED_BYTES:
+            raise damage(f"checksums of {size:,} bytes each in {sums}", checkpoint)
+    for table in sorted(Path(checkpoint).absolute().glob("state/*/*/SSTs/*.sst")):
+        sums = table.with_name(f".{table.name}.crc")
+        if sums.exists():
+            continue
+        java.org.rocksdb.RocksDB.loadLibrary()
+        reader = java.org.rocksdb.SstFileReader(java.org.rocksdb.Options())
+        try:
+            reader.open(str(table))
+            reader.verifyChecksum()
+        except Exception as error:  # py4j's, of RocksDB's own
+            if table.exists() and not sums.exists():  # a query that runs may be writing or removing it
+                raise damage(f"{table}\n{error}", checkpoint) from None
+        finally:
+            reader.close()
 
 
 def _is_log(file: Path) -> bool:

@@ -62,7 +62,7 @@ steps = st.lists(st.tuples(st.lists(keys, max_size=3, unique=True), st.integers(
 @settings(max_examples=fewer(150))
 @given(steps=steps, python=st.booleans())
 def test_what_is_read_is_what_was_sealed(of: str, steps: Any, python: bool) -> None:
-    state, log, first = ChunkedState(of, 3), {}, 0
+    state, log, first = ChunkedState(of, 3), dict[int, Chunk](), 0
     for place, (asked, until_ms, puts, is_sealed) in enumerate(steps):
         names = ("count", "mean", *(["own"] if python else []))
         loaded = state.load(pa.array(asked, pa.large_string()), {3: until_ms}, names)
@@ -87,9 +87,26 @@ def test_what_is_read_is_what_was_sealed(of: str, steps: Any, python: bool) -> N
         state = (state, again, mapped)[place % 3]
 
 
+def test_a_lost_chunk_is_noticed_though_as_many_windows_are_left() -> None:
+    """The window of the older chunk is gone since the newer one, which has the one in its place."""
+    state, log = ChunkedState("sessions", 3), list[Chunk]()
+    for step in range(2):
+        loaded = state.load(pa.array(["a"], pa.large_string()), {3: 0}, ("count", "mean"))
+        state.commit(loaded, columns("sessions", [("a", step, 1)], 0, python=False), {3: Snapshot(step)})
+        log += state.seal().written
+    assert len(state) == 1
+    token, old_token = state.token(), state.token()[:32]
+    for known in (token, old_token):
+        assert listed(ChunkedState.read("sessions", 3, log, Snapshot(1), windows=1, token=known)) == listed(state)
+    for wrong in (log[:1], log[1:]):
+        assert len(ChunkedState.read("sessions", 3, wrong, Snapshot(1), windows=1)) == 1
+        with pytest.raises(StoreCorrupted, match=r"is incomplete; got 1 window of partition 3 in 1 chunk; the chunks "):
+            ChunkedState.read("sessions", 3, wrong, Snapshot(1), windows=1, token=token)
+
+
 def test_it_does_not_grow() -> None:
     """Ten live rows that are written again and again."""
-    state, log = ChunkedState("sessions", 3), {}
+    state, log = ChunkedState("sessions", 3), dict[int, Chunk]()
     for step in range(200):
         rows = [("a", place, step % 10) for place in range(10)]
         loaded = state.load(pa.array(["a"], pa.large_string()), {3: 0}, ("count", "mean"))

@@ -82,9 +82,17 @@ def kept(file: Path = DONE) -> list[Kept]:
 
 
 def keep(ledgers: Iterable[Ledger], file: Path = DONE) -> None:
-    """Adds what the ledgers have; a check on a commit whose seeds go on has one line."""
+    """Adds what the ledgers have, but of no commit with a failure: it is mended, and the check begins again.
+
+    A check on a commit whose seeds go on has one line.
+    """
     lines = {(line.check, line.commit, line.first_seed): line for line in kept(file)}
-    lines |= {(line.check, line.commit, line.first_seed): line for ledger in ledgers for line in ledger.sums()}
+    lines |= {
+        (line.check, line.commit, line.first_seed): line
+        for ledger in ledgers
+        for line in ledger.sums()
+        if not line.wrong
+    }
     with file.open("w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow(Kept._fields)

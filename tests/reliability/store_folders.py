@@ -117,7 +117,8 @@ def cut(dice: random.Random, files: Files, other: Folder) -> str:
 
 def take_out(dice: random.Random, files: Files, other: Folder) -> str:
     """A record from the middle of a log or manifest, or the same once more."""
-    logs = [file for file, raw in files.items() if file.suffix == ".log" or file.name.startswith("MANIFEST") if raw]
+    logs = [file for file in files if file.suffix == ".log" or file.name.startswith("MANIFEST")]
+    logs = [file for file in logs if record_starts(files[file])]
     if not logs:
         return "nothing"
     file = dice.choice(logs)

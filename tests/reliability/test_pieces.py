@@ -76,7 +76,7 @@ def test_a_process_that_dies_is_a_failure() -> None:
 def test_another_checkout_goes_on_where_this_one_stopped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     done = tmp_path / "done.csv"
     here = Ledger("frames", tmp_path / "here", done)
-    for each in (piece(0), piece(1), piece(2, "b")):
+    for each in (piece(0), piece(1), piece(2, "b"), piece(3, "mended", ("no",))):
         here.add(each)
     keep([here], done)
     keep([Ledger("frames", tmp_path / "here", done)], done)  # once more changes nothing

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+from pathlib import Path
+
 from tests.reliability import store_bits, store_folders, store_kills
 
 
@@ -20,6 +23,13 @@ def test_bits() -> None:
     for state in store_bits.STATES:
         assert outcome.noted[f"{state}: right"] > 0
         assert outcome.noted[f"{state}: StoreCorrupted"] > 30
+
+
+def test_a_log_that_was_cut_inside_its_first_header_has_no_record_to_take_out() -> None:
+    log = Path("clicks/rows/000007.log")
+    files, other = {log: b"\1\2\3"}, store_folders.Folder("one", "closed", {})
+    assert store_folders.take_out(random.Random(1), files, other) == "nothing"
+    assert files == {log: b"\1\2\3"}
 
 
 def test_folders() -> None:

@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 
 import sessionkit as sk
 from sessionkit.errors import StoreCorrupted
+from sessionkit.spark.checkpoint import check_chunks
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.state.chunked_state import ChunkedState
 from tests.spark.common import STRATEGIES, WINDOWS, plan_of, read_stream, records, run_through, write_files
@@ -103,6 +105,52 @@ def test_a_flipped_bit_is_named_with_its_file(checkpoint: Path, tmp_path: Path, 
         assert "\n" not in str(refused.value)
 
 
+def test_a_table_with_a_flipped_bit_and_no_sum_beside_it_is_not_read(checkpoint: Path, tmp_path: Path) -> None:
+    """Spark ends its scan there without a word, and what follows is missing."""
+    copy = Path(shutil.copytree(checkpoint, tmp_path / "copy"))
+    table = min(copy.glob("state/0/*/SSTs/*.sst"))
+    flip(unsummed(table))
+    for ask in (lambda: sk.open_store("spark", checkpoint=copy), lambda: sk.read_state(copy).collect()):
+        with pytest.raises(StoreCorrupted) as refused:
+            ask()
+        assert str(refused.value).startswith(f"{table} is damaged or missing; got ")
+        assert "\n" not in str(refused.value)
+
+
+def test_a_checksum_over_a_gigabyte_does_not_end_spark(checkpoint: Path, tmp_path: Path) -> None:
+    """A flipped bit in the header of a file of checksums: Java makes room for so much at a time, has none, and ends."""
+    copy = Path(shutil.copytree(checkpoint, tmp_path / "copy"))
+    table = min(copy.glob("state/0/*/SSTs/*.sst"))
+    sums = table.with_name(f".{table.name}.crc")
+    raw = sums.read_bytes()
+    sums.write_bytes(raw[:4] + bytes([raw[4] ^ 1 << 6]) + raw[5:])
+    for ask in (lambda: sk.open_store("spark", checkpoint=copy), lambda: sk.read_state(copy)):
+        with pytest.raises(
+            StoreCorrupted, match=rf"^{sums} is damaged or missing; got checksums of 1,073,742,336 bytes"
+        ):
+            ask()
+
+
+def test_an_error_names_the_checkpoint_that_is_read(checkpoint: Path, tmp_path: Path) -> None:
+    """Its metadata names its files by their whole paths: a flipped bit there, and Java looks for a file elsewhere."""
+    copy = Path(shutil.copytree(checkpoint, tmp_path / "copy"))
+    file = unsummed(copy / "state/0/_metadata/v2/0")
+    file.write_bytes(file.read_bytes().replace(b"/whole/", b"/whale/"))
+    for ask in (lambda: sk.open_store("spark", checkpoint=copy), lambda: sk.read_state(copy)):
+        with pytest.raises(StoreCorrupted, match=f"^a file of {copy}/state is damaged or missing; got .*/whale/"):
+            ask()
+
+
+def test_heads_and_chunks_belong_together() -> None:
+    """Each head says which chunks it has; that of an older version does not."""
+    empty = ChunkedState("sessions", 0).token()
+    heads = [SimpleNamespace(slot=7, token=empty), SimpleNamespace(slot=9, token="f" * 32)]
+    check_chunks("state", heads, [(9, 0), (9, 1)])
+    for wrong in ([(7, 0)], [(8, 0)]):
+        with pytest.raises(StoreCorrupted, match=r"^a file of state/state is damaged or missing; got 1 chunk of state"):
+            check_chunks("state", heads, wrong)
+
+
 def test_damage_that_spark_does_not_name_is_looked_for(checkpoint: Path, tmp_path: Path) -> None:
     for file, place in (("commits/1", "commits/1"), ("state/0/0/1.zip", "state/0/0/1.zip"), ("offsets/1", "offsets/1")):
         copy = Path(shutil.copytree(checkpoint, tmp_path / file.replace("/", "-")))
@@ -127,5 +175,5 @@ def test_a_query_over_a_damaged_checkpoint_ends_with_the_file(
 
 def test_a_log_that_lost_a_chunk_is_not_believed() -> None:
     assert ChunkedState.read("sessions", 0, [], Snapshot(9), windows=0).snapshot(0) == Snapshot(9)
-    with pytest.raises(StoreCorrupted, match="0 windows of partition 0, where 2 were written"):
+    with pytest.raises(StoreCorrupted, match="0 windows of partition 0 in 0 chunks, where 2 were written"):
         ChunkedState.read("sessions", 0, [], Snapshot(9), windows=2)

@@ -30,7 +30,7 @@ _KEPT_FILES = 2  # of a partition: a task that is tried again goes on from the o
 _OTHERS = 0o077  # what a mode grants to others
 _CHECKSUM_BYTES = 4
 _RUN = re.compile(r"[0-9a-f]{32}")
-_FILE = re.compile(r"\.?(\d+)-[0-9a-f]{32}\.arrow")  # with a dot while it is written
+_FILE = re.compile(r"\.?(\d+)-[0-9a-f]{32,40}\.arrow")  # with a dot while it is written
 
 
 class SharedFiles:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -67,11 +66,11 @@ class KeptState:
             return kept, before
         chunks = (Chunk(number, bytes(rows), bytes(gone)) for (number,), (rows, gone) in self._chunks.iterator())
         snapshot = Snapshot(position, stream_time_ms, close_time_ms)
-        return ChunkedState.read(of, partition, chunks, snapshot, windows=windows), before
+        return ChunkedState.read(of, partition, chunks, snapshot, windows=windows, token=token), before
 
     def write(self, state: ChunkedState, progress: tuple[Any, ...]) -> None:
         """What changed goes into Spark's state."""
-        change, token = state.seal(), uuid.uuid4().hex
+        change, token = state.seal(), state.token()
         for number in change.forgotten:
             self._chunks.removeKey((number,))
         for chunk in change.written:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import uuid
+import zlib
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -117,13 +119,17 @@ class ChunkedState(ColumnState):
     def _pack(self, rows: npt.NDArray[np.intp]) -> bytes:
         return _to_bytes(pa.table({}) if self._held is None else _to_table(self._held.take(rows)))
 
+    def token(self) -> str:
+        """A new name for what was sealed, of 32 characters, and then a sum of which chunks it has."""
+        return uuid.uuid4().hex + sum_of_chunks(self._written)
+
     # ---- reading the log again
 
     @classmethod
     def read(
-        cls, of: str, partition: int, chunks: Iterable[Chunk], snapshot: Snapshot, *, windows: int | None = None
+        cls, of: str, partition: int, chunks: Iterable[Chunk], snapshot: Snapshot, *, windows: int = -1, token: str = ""
     ) -> ChunkedState:
-        """The state that these chunks hold: so many windows, if that is known.
+        """The state that these chunks hold: so many windows, and the chunks of its token, if that is known.
 
         Raises:
             StoreCorrupted: they are not all of one log, or not all of it.
@@ -144,8 +150,9 @@ class ChunkedState(ColumnState):
             state._held = _of_table(pa.concat_tables(rows, promote_options="default"), of, partition)
         state._drop(np.concatenate(gone, axis=1))
         state.snapshots = {partition: snapshot}
-        if windows is not None and len(state) != windows:
-            got = f"{plural(len(state), 'window')} of partition {partition}, where {windows:,} were written"
+        if windows not in (-1, len(state)) or token[32:] not in ("", sum_of_chunks(state._written)):
+            got = f"{plural(len(state), 'window')} of partition {partition} in {plural(len(parts), 'chunk')}"
+            got += "" if windows in (-1, len(state)) else f", where {windows:,} were written"
             raise StoreCorrupted(problem("a state is incomplete", got, "the chunks that were written with it"))
         return state
 
@@ -214,6 +221,11 @@ class ChunkedState(ColumnState):
         state._written, state._next = dict(facts["written"]), facts["next"]
         state.snapshots = {partition: Snapshot(*facts["snapshot"])}
         return state
+
+
+def sum_of_chunks(numbers: Iterable[int]) -> str:
+    """What tells that none of these chunks was lost; tokens of older versions do not have it."""
+    return f"{zlib.crc32(repr(sorted(numbers)).encode()):08x}"
 
 
 def _to_table(columns: State) -> pa.Table:

@@ -16,6 +16,7 @@ _HEAD_BYTES = 128  # of each record: what is looked at stands in front
 _LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE = 2, 3, 4
 _OTHER_NUMBERS = (9, 10, 203)  # of the log before, of the first log to keep, of the last column family
 _COMPARATOR, _MAY_BE_SKIPPED = 1, 1 << 13  # text with its length before it
+_NEW_FILE = 103
 
 
 class _Log(NamedTuple):
@@ -32,6 +33,7 @@ class _Manifest(NamedTuple):
     number: int
     log_number: int  # of the first log whose changes are in no table yet
     last_sequence: int  # of the changes that had been written when it was
+    in_tables: int  # the last change that is in a table, as far as the manifest tells
 
 
 def damage_in_logs(rows: Path, first_row: bytes = b"") -> str:
@@ -65,7 +67,7 @@ def _gap_in(rows: Path, logs: dict[int, _Log], first_row: bytes) -> str:
     name = current.decode("ascii", errors="replace").strip()
     if not (name.startswith("MANIFEST-") and name[9:].isdecimal() and (rows / name).is_file()):
         return ""  # RocksDB says so itself
-    manifest = _manifest(int(name[9:]), _read((rows / name).read_bytes()))
+    manifest = _manifest(int(name[9:]), _read((rows / name).read_bytes(), None))
     if manifest is None:
         return f"{name} lacks its beginning"
     # Whoever opens the store makes a log, and then the manifest: until a table is made, that log is the first one.
@@ -77,15 +79,16 @@ def _gap_in(rows: Path, logs: dict[int, _Log], first_row: bytes) -> str:
         return f"{_name(first)} is missing"
     if live[0] != first:
         return f"{_name(live[0])} is not one of its logs"
-    return _gap_between([(_name(number), logs[number]) for number in live], manifest.last_sequence + 1, first_row)
+    return _gap_between([(_name(number), logs[number]) for number in live], manifest, first_row)
 
 
-def _gap_between(logs: list[tuple[str, _Log]], latest_start: int, first_row: bytes) -> str:
-    """Where the changes in these logs do not follow each other.
+def _gap_between(logs: list[tuple[str, _Log]], manifest: _Manifest, first_row: bytes) -> str:
+    """Where the changes in these logs do not follow each other, or the tables.
 
-    Only the last one may end anywhere. Behind it may be empty ones, of openings that a crash ended.
+    Only the last one may end anywhere. Behind it may be empty ones, of openings that a crash ended. A log of an older
+    time would hide what is in tables, as RocksDB looks there last.
     """
-    expected, ended = 0, ""
+    expected, ended, latest_start = 0, "", manifest.last_sequence + 1
     for name, log in logs:
         if ended and log.heads:
             return f"{ended} lacks its end, as {name} continues after it"
@@ -93,6 +96,8 @@ def _gap_between(logs: list[tuple[str, _Log]], latest_start: int, first_row: byt
             if len(head) < 12:
                 continue  # RocksDB says so itself
             sequence, count = int.from_bytes(head[:8], "little"), int.from_bytes(head[8:12], "little")
+            if not expected and sequence <= manifest.in_tables:
+                return f"{name} begins with change {sequence:,}, which is in a table already"
             if sequence != expected and (expected or sequence > latest_start):
                 return f"{name} continues with change {sequence:,} at byte {at:,}, not {expected or latest_start:,}"
             if count and not head[12:].startswith(first_row):
@@ -106,15 +111,20 @@ def _gap_between(logs: list[tuple[str, _Log]], latest_start: int, first_row: byt
 def _manifest(number: int, log: _Log) -> _Manifest | None:
     """What the manifest says; None if its first edits, which RocksDB writes together, are not all there."""
     numbers = {_LOG_NUMBER: 0, _LAST_SEQUENCE: 0, _NEXT_FILE: 0}
+    in_tables: list[int] = []
     for _, edit in log.heads:
-        numbers |= dict(_numbers_of(edit))
+        for tag, found in _numbers_of(edit):
+            # Whoever opens the store puts all that came before into tables, and begins a manifest.
+            if tag == _NEW_FILE or (tag == _LAST_SEQUENCE and not numbers[_LAST_SEQUENCE]):
+                in_tables.append(found)
+            numbers[tag] = found
     if numbers[_NEXT_FILE] <= number:
         return None
-    return _Manifest(number, numbers[_LOG_NUMBER], numbers[_LAST_SEQUENCE])
+    return _Manifest(number, numbers[_LOG_NUMBER], numbers[_LAST_SEQUENCE], max(in_tables, default=0))
 
 
 def _numbers_of(edit: bytes) -> Iterator[tuple[int, int]]:
-    """(tag, number) of the numbers in front of an edit."""
+    """(tag, number) of the numbers in front of an edit, and of the last change in the first table that it adds."""
     at = 0
     while at < len(edit):
         tag, at = _number_at(edit, at)
@@ -123,6 +133,13 @@ def _numbers_of(edit: bytes) -> Iterator[tuple[int, int]]:
             at += number
         elif tag in (_LOG_NUMBER, _NEXT_FILE, _LAST_SEQUENCE):
             yield tag, number
+        elif tag == _NEW_FILE:  # its level, number, size, smallest and largest key, first and last change, and more
+            at = _number_at(edit, _number_at(edit, at)[1])[1]
+            for _ in range(2):
+                length, at = _number_at(edit, at)
+                at += length
+            yield tag, _number_at(edit, _number_at(edit, at)[1])[0]
+            return
         elif tag not in _OTHER_NUMBERS:
             return
 
@@ -142,7 +159,7 @@ def _name(number: int) -> str:
     return f"{number:06}.log"
 
 
-def _read(log: bytes) -> _Log:
+def _read(log: bytes, most: int | None = _HEAD_BYTES) -> _Log:
     heads: list[tuple[int, bytes]] = []
     begun: tuple[int, bytes] | None = None  # a record of several parts, until its last one
     at = 0
@@ -159,11 +176,11 @@ def _read(log: bytes) -> _Log:
         behind = at + HEADER_BYTES + length
         if behind > min(at + room, len(log)):
             return _Log(heads, False, at if _is_whole(log[: at + room], at) else None)
-        body = log[at + HEADER_BYTES : min(behind, at + HEADER_BYTES + _HEAD_BYTES)]
+        body = log[at + HEADER_BYTES : behind][:most]
         if kind in (_FULL, _FIRST):
             begun = (at, body)
-        elif begun is not None and len(begun[1]) < _HEAD_BYTES:
-            begun = (begun[0], begun[1] + body)
+        elif begun is not None:
+            begun = (begun[0], (begun[1] + body)[:most])
         if kind in (_FULL, _LAST) and begun is not None:
             heads.append(begun)
             begun = None

@@ -280,6 +280,27 @@ def test_whose_store_it_is_said_to_be_is_held_against_its_files(two: Path, anoth
         position(tmp_path / "it")
 
 
+def test_an_older_log_in_the_place_of_a_later_one_is_found(tmp_path: Path) -> None:
+    """What it changes is in tables already, and was changed again since: RocksDB would answer with the older."""
+    with RocksDBSessionStore(name="clicks", directory=tmp_path) as store:
+        commit(store, range(10))
+    with RocksDBSessionStore(name="clicks", directory=tmp_path) as store:
+        store.put("ada", 5, 9, "older")
+        store.commit_snapshots({0: Snapshot(10, 10, -1)})
+        (older,) = logs_of(tmp_path)
+        raw = older.read_bytes()
+        store.remove("ada", 5, 9)
+        store.put("ada", 5, 9, "newer")
+        commit(store, range(10, 15))
+    (tmp_path / "clicks" / "CLOSED").unlink()
+    (last,) = rows_of(tmp_path).glob("*.log")
+    last.write_bytes(raw)
+    first = int.from_bytes(raw[7:15], "little")
+    said = f"{last.name} begins with change {first:,}, which is in a table already"
+    with pytest.raises(StoreCorrupted, match=f"it was not closed, and {said}"):
+        RocksDBSessionStore(name="clicks", directory=tmp_path)
+
+
 # ---- logs by hand: what of them RocksDB would not miss
 
 
@@ -331,7 +352,7 @@ TEN, ELEVEN, TWELVE = batch(10, 1), batch(11, 1), batch(12, 1)  # 23 bytes each 
         ({4: log_of(TEN), 5: log_of(TWELVE)}, "000005.log continues with change 12 at byte 0, not 11"),
         ({4: log_of(TEN), 5: log_of(TEN)}, "000005.log continues with change 10 at byte 0, not 11"),
         ({4: log_of(ELEVEN)}, "000004.log continues with change 11 at byte 0, not 10"),
-        ({4: log_of(batch(7, 1), batch(8, 1))}, ""),  # some of it is in tables already
+        ({4: log_of(batch(9, 1), TEN)}, "000004.log begins with change 9, which is in a table already"),
         ({4: log_of(batch(1_000, 1))}, "000004.log continues with change 1,000 at byte 0, not 10"),
     ],
 )
@@ -404,6 +425,13 @@ def test_the_first_log_is_the_one_that_the_manifest_says(
 
 
 COMPARATOR = number(1) + number(4) + b"\2\3\4\5"
+IN_TABLE = "000004.log begins with change 10, which is in a table already"
+
+
+def table(last: int) -> bytes:
+    """An edit that adds a table: level, number, size, two keys of 300 bytes, its first and last change, and more."""
+    key = number(300) + b"\4" * 300
+    return edit(103, 0, 400, 5_000) + key + key + edit(1, last, 5, 2, 4, 4, 1)
 
 
 @pytest.mark.parametrize(
@@ -421,7 +449,12 @@ COMPARATOR = number(1) + number(4) + b"\2\3\4\5"
         ([edit(LOG, 2, NEXT, 9, SEQUENCE, 5), edit(SEQUENCE, 9), edit(LOG, 4)], ""),
         ([WHOLE, edit(LOG, 5)], "000005.log is missing"),
         ([edit(LOG, 4, NEXT, 9, SEQUENCE, 8)], "000004.log continues with change 10 at byte 0, not 9"),
-        ([edit(LOG, 4, NEXT, 9, SEQUENCE, 2**40)], ""),
+        ([WHOLE, edit(SEQUENCE, 2**40)], ""),  # the log had got so far when a table was made of the one before
+        ([edit(LOG, 4, NEXT, 9, SEQUENCE, 10)], "000004.log begins with change 10, which is in a table already"),
+        ([WHOLE, edit(SEQUENCE, 50) + table(9)], ""),
+        ([WHOLE, edit(SEQUENCE, 50) + table(10)], IN_TABLE),
+        ([WHOLE, edit(SEQUENCE, 50) + table(10), edit(SEQUENCE, 60, 6, 0, 400) + table(0)], IN_TABLE),  # merged
+        ([WHOLE, edit(SEQUENCE, 50) + table(10)[:-3]], IN_TABLE),
     ],
 )
 def test_numbers_of_a_manifest(tmp_path: Path, edits: list[bytes], said: str) -> None:
