@@ -212,7 +212,8 @@ def painted(tab: Tab) -> None:
 def assert_counts(tab: Tab, run: sk.Run) -> None:
     metrics, late = run.metrics(), int((run.trace.decision == 10).sum())
     found = shown(tab)
-    assert found[f"{run.plan.windows.noun}s"] == f"{metrics['windows']:,}"
+    noun = run.plan.complete_windows.noun
+    assert found[noun if metrics["windows"] == 1 else f"{noun}s"] == f"{metrics['windows']:,}"
     assert found["dropped"] == f"{late:,}"
     assert (
         f"{metrics['windows-closed']:,} final, {metrics['windows-open']:,} open" in tab.locator(".counts").inner_text()
