@@ -367,7 +367,7 @@ def test_offsets_that_were_read_before_are_skipped(rules: str) -> None:
         (
             pd.array([0, None], "Int64"),
             None,
-            "offset column 'offset' has missing values; got 1 (rows [1]); a partition and an offset",
+            "offset column 'offset' has missing values; got 1 (rows 1); a partition and an offset",
         ),
         (["0", "1"], None, "offset column 'offset' must hold integers; got string"),
         (np.array([0, 2**63], np.uint64), None, "offset column 'offset' has a number that is too large; got"),
