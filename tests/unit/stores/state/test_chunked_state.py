@@ -190,7 +190,8 @@ def test_what_is_read_has_to_be_as_many_windows_as_were_written() -> None:
     (chunk,) = put(state, "a", "b").written
     assert len(ChunkedState.read("sessions", 2, [chunk], Snapshot(), windows=2)) == 2
     for windows in (1, 3):
-        with pytest.raises(StoreCorrupted, match=f"got 2 windows of partition 2 in 1 chunk, where {windows} were written"):
+        said = f"got 2 windows of partition 2 in 1 chunk, where {windows} were written"
+        with pytest.raises(StoreCorrupted, match=said):
             ChunkedState.read("sessions", 2, [chunk], Snapshot(), windows=windows)
     assert len(ChunkedState.read("sessions", 2, [], Snapshot(), windows=0)) == 0
 
