@@ -79,15 +79,21 @@ def _numbers(file: Path) -> dict[str, int]:
     return {name: int(number) for name, number, *_ in map(str.split, file.read_text().splitlines())}
 
 
+def has_room(count: float, bytes_each: int) -> bool:
+    """Whether so many things, each of so many bytes, would fit."""
+    size = count * bytes_each
+    return size <= _MUCH or size <= free_bytes()
+
+
 def check_room(count: float, bytes_each: int, what: str) -> None:
     """Refuses to make so many things, each of so many bytes, if they would not fit.
 
     Raises:
         TooLarge: the memory that is free does not do.
     """
-    size = count * bytes_each
-    if size > _MUCH and size > (free := free_bytes()):
-        got = f"up to {count:,.0f} {what}, or {size / 2**30:,.2f} GiB, where {free / 2**30:,.2f} GiB are free"
+    if not has_room(count, bytes_each):
+        size, free = count * bytes_each / 2**30, free_bytes() / 2**30
+        got = f"up to {count:,.0f} {what}, or {size:,.2f} GiB, where {free:,.2f} GiB are free"
         raise TooLarge(problem("the memory would not be enough", got, "shorter windows, or fewer records at a time"))
 
 

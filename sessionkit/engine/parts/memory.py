@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.process import check_room
+from sessionkit.base.process import check_room, has_room
 from sessionkit.records.batch import RecordBatch
 from sessionkit.windows.contract import WindowKind
 
@@ -14,8 +14,12 @@ _WINDOW, _STEP = 150, 700  # bytes in a kernel's run, with a result or two; of w
 
 def check_windows(windows: WindowKind, batch: RecordBatch) -> None:
     """Raises TooLarge if the windows of a kernel's run would not fit. Of other kinds a record makes one or two."""
-    if windows.advance_ms is not None and len(batch):
-        check_room(max(_a_record(windows), most_windows(windows, batch)), _WINDOW, "windows")
+    if windows.advance_ms is None or not len(batch):
+        return
+    if not has_room(float(len(batch)) * _a_record(windows), _WINDOW) and not has_room(
+        _in_span(windows, batch), _WINDOW
+    ):
+        check_room(max(_a_record(windows), most_windows(windows, batch)), _WINDOW, "windows")  # which sorts all times
 
 
 def check_steps(windows: WindowKind, batch: RecordBatch) -> None:
@@ -34,6 +38,12 @@ def most_windows(windows: WindowKind, batch: RecordBatch) -> float:
     most = _a_record(windows)
     starts = np.unique(_apart(batch, batch.timestamp_ms // (windows.advance_ms or 1), most))
     return most * min(1.0, len(starts)) + float(np.minimum(np.diff(starts), most).sum(dtype=np.float64))
+
+
+def _in_span(windows: WindowKind, batch: RecordBatch) -> float:
+    """How many windows there would be if each key had a record at every time of the records."""
+    span = (int(batch.timestamp_ms.max()) - int(batch.timestamp_ms.min())) // (windows.advance_ms or 1)
+    return float(span + 1 + _a_record(windows)) * len(batch.keys) * len(batch.partitions)
 
 
 def _a_record(windows: WindowKind) -> int:

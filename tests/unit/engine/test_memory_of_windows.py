@@ -72,6 +72,12 @@ def test_a_million_windows_a_record_are_told_and_refused(free: Limit) -> None:
         hopping(10**6).run(records(50, 10**6))
 
 
+def test_what_plainly_fits_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To count the windows all times are sorted, which took a tumbling run five times as long as the run itself."""
+    monkeypatch.setattr("sessionkit.engine.parts.memory.most_windows", lambda *_: pytest.fail("counted"))
+    assert len(hopping(100).run(records(50, 1)).table()) == 149
+
+
 def test_windows_that_records_share_are_counted_once(free: Limit) -> None:
     free(64 * 2**20)
     run = hopping(10**5).run(records(50, 1))  # 5,000,000 if each had its own
