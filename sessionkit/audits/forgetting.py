@@ -120,6 +120,9 @@ class ForgettingStore:
 
     # ---- what a run needs of a store
 
+    def _check_open(self) -> None:
+        """It is never closed."""
+
     def snapshot(self, partition: int) -> Snapshot:
         """How far the partition has been read."""
         return self._partitions[partition].snapshot

@@ -63,6 +63,15 @@ def test_an_iterator_that_was_left_raises_as_well(kind: str, of: str, call: str,
 
 
 @pytest.mark.parametrize("of", CALLS)
+def test_a_cache_asks_for_no_partition_that_is_not_there(of: str, tmp_path: Path) -> None:
+    """To see whether the store is open it asked for partition 0, which a store in memory made then."""
+    store = sk.open_store("memory", "closed", of=of)
+    cache: Any = (CachingSessionStore if of == "sessions" else CachingWindowStore)(store, None, ANY_NUMBER)
+    cache.put("ada", 1, 5, 1, partition=3)
+    assert list(cache.all(partition=3)) and store.read_partitions == [3]
+
+
+@pytest.mark.parametrize("of", CALLS)
 @pytest.mark.parametrize("kind", KINDS[:2])
 def test_a_cache_in_front_of_a_closed_store_takes_and_tells_nothing(kind: str, of: str, tmp_path: Path) -> None:
     """A write went into the cache, and was lost."""

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from sessionkit.base.moments import Moment
-from sessionkit.stores.contract import SessionStore, StoredSession, StoredWindow, TaskStore, WindowStore
+from sessionkit.stores.contract import SessionStore, Store, StoredSession, StoredWindow, WindowStore
 
 
-class CachedStore(TaskStore, Protocol):
+class CachedStore(Store, Protocol):
     """A store behind a cache, whatever it holds."""
 
     @property
@@ -19,6 +19,9 @@ class CachedStore(TaskStore, Protocol):
     @property
     def segment_interval_ms(self) -> int:
         """How long its segments are, of which the cache goes through one after the other; 1 in memory, as in Kafka."""
+
+    def _check_open(self) -> None:
+        """Raises StoreClosed once the store is closed, as each of its own calls does."""
 
 
 class CachedSessions(SessionStore, CachedStore, Protocol):

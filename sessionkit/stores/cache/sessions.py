@@ -94,11 +94,8 @@ class CachingStore(Generic[CS]):
         if self._on_flush is not None:
             self._on_flush(flushed)
 
-    def _check_open(self) -> None:
-        self.store.snapshot(0)  # as any call on one that is closed, it raises
-
     def _cache(self, partition: int) -> NamedCache:
-        self._check_open()
+        self.store._check_open()
         if partition not in self._caches:
             self._caches[partition] = NamedCache(self._write, self._budget)
         return self._caches[partition]
@@ -208,9 +205,9 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
         near = (e for e in cached if e.id.end_ms >= earliest_ms and e.id.start_ms <= latest_ms)
         entries = list(between_keys(near, low, high))
         if not entries:
-            return while_open(self._check_open, list(found))
+            return while_open(self.store._check_open, list(found))
         every = list(merged(self._in_order(iter(entries)), found, self._order_of, backward=backward))
-        return while_open(self._check_open, every)
+        return while_open(self.store._check_open, every)
 
     def _cached(
         self, low: bytes | None, high: bytes | None, earliest_ms: int, latest_ms: int, partition: int, *, backward: bool

@@ -112,7 +112,7 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
             by_key = (each._replace(at=self._place_by_key(each.id.raw, each.id.start_ms)) for each in cached)
             cached, place_of = iter(sorted(by_key, key=lambda each: each.at, reverse=backward)), self._place_in_index
         every = list(self._merged(cached, found, from_ms, to_ms, place_of, backward=backward))
-        return while_open(self._check_open, every)
+        return while_open(self.store._check_open, every)
 
     def _find_all(
         self, from_ms: Moment, to_ms: Moment, partition: int, *, backward: bool = False
@@ -129,7 +129,7 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
                 (None, None) if goes_through_all else (_PLACE.pack(max(from_ms, 0)), _PLACE.pack(max(to_ms, -1) + 1))
             )
             cached = self._cache(partition).between(*bounds, backward=backward)
-        return while_open(self._check_open, list(self._merged(cached, found, from_ms, to_ms, backward=backward)))
+        return while_open(self.store._check_open, list(self._merged(cached, found, from_ms, to_ms, backward=backward)))
 
     def _merged(
         self,
