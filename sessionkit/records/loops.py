@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.compiled import compiled, compiled_loop
+from sessionkit.base.columns.arrays import read_only
+from sessionkit.base.compiled import compiled_loop
+from sessionkit.base.decisions import TICK
 
 
 def implicit_offsets(partition: npt.NDArray[np.int32], following: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -24,15 +26,29 @@ def _count_on(partition, following, offset):  # type: ignore[no-untyped-def]
         following[partition[i]] += 1
 
 
-@compiled
-def stream_times(group, timestamp_ms, group_count):  # type: ignore[no-untyped-def]
-    """The greatest time of each record's group up to it."""
-    newest = np.full(group_count, -1, np.int64)
-    found = np.empty(timestamp_ms.shape[0], np.int64)
+def stream_times(
+    partition: npt.NDArray[np.int32],
+    timestamp_ms: npt.NDArray[np.int64],
+    rejected: npt.NDArray[np.uint8],
+    stream_time_ms: npt.NDArray[np.int64],
+    out: npt.NDArray[np.int64],
+) -> None:
+    """Fills `out` with the running maximum of timestamps per partition; `stream_time_ms` holds it before and after.
+
+    A rejected record (null key, bad time) does not move it (Kafka's KStreamSessionWindowAggregate returns before); a
+    tick does.
+    """
+    _stream_times(read_only(partition), read_only(timestamp_ms), read_only(rejected), stream_time_ms, out)
+
+
+@compiled_loop
+def _stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # type: ignore[no-untyped-def]
+    any_rejected = rejected.shape[0] > 0
     for i in range(timestamp_ms.shape[0]):
-        newest[group[i]] = max(newest[group[i]], timestamp_ms[i])
-        found[i] = newest[group[i]]
-    return found
+        p = partition[i]
+        if timestamp_ms[i] > stream_time_ms[p] and not (any_rejected and 0 < rejected[i] < TICK):
+            stream_time_ms[p] = timestamp_ms[i]
+        out[i] = stream_time_ms[p]
 
 
 def offsets_rise(

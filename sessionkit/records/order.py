@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.durations import about
-from sessionkit.base.moments import show_time
+from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
 from sessionkit.base.text import plural
 from sessionkit.errors import shorten
 from sessionkit.records.batch import RecordBatch
@@ -24,7 +24,6 @@ SPREADS = 3  # as far ahead of them as this many times their own spread
 SAMPLE = 10_000  # rows in which a trend shows
 LONG_BLOCK = 20  # late records on average in each of several histories
 FEWEST_OF_A_KEY = 5  # records, that tell whether a key is always behind
-SOME_DATE_MS = 30 * 86_400_000  # toy data counts from the epoch
 
 Rows = npt.NDArray[np.intp]
 
@@ -63,7 +62,22 @@ class _Stream(NamedTuple):
 
     def late_within(self, group: npt.NDArray[np.integer], groups: int) -> int:
         """How many records would be late if each group had a stream time of its own."""
-        return int(np.count_nonzero(self.times < stream_times(group, self.times, groups) - self.lag_ms))
+        return int(np.count_nonzero(_are_late(self.times, self.lag_ms, group, groups)))
+
+    def late_without(self, left_out: npt.NDArray[np.integer | np.bool_]) -> int:
+        """How many of the other records would be late without these."""
+        return int(np.count_nonzero(_are_late(np.delete(self.times, left_out), self.lag_ms)))
+
+
+def _are_late(
+    times: npt.NDArray[np.int64], lag_ms: int, group: npt.NDArray[np.integer] | None = None, groups: int = 1
+) -> npt.NDArray[np.bool_]:
+    """True for each record that is behind the stream time of its group by more than `lag_ms`."""
+    newest = np.empty(len(times), np.int64)
+    of = np.zeros(len(times), np.int32) if group is None else group.astype(np.int32)
+    stream_times(of, times, np.empty(0, np.uint8), np.full(groups, -1), newest)
+    mask: npt.NDArray[np.bool_] = times < newest - lag_ms
+    return mask
 
 
 def record_name(batch: RecordBatch, row: int) -> str:
@@ -94,7 +108,7 @@ def late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: bool
     if batch.chosen_from is not None or len(rows) <= MANY_LATE:
         return None  # the others are not all there
     partition, times = batch.partition[rows], batch.timestamp_ms[rows]
-    late = times < stream_times(partition, times, len(batch.partitions)) - lag_ms
+    late = _are_late(times, lag_ms, partition, len(batch.partitions))
     if np.count_nonzero(late) < max(MANY_LATE, MANY * len(rows) if is_many else 0):
         return None
     of = partition == np.bincount(partition[late]).argmax()
@@ -110,8 +124,7 @@ def _ahead(stream: _Stream) -> Cause | None:
     """Single records that lie far ahead of those around them, if without them fewer are late."""
     ahead = _far_ahead(stream)
     rest = np.delete(stream.times, ahead)
-    left = int(np.count_nonzero(rest < np.maximum.accumulate(rest) - stream.lag_ms)) if len(ahead) else 0
-    cured = stream.late_count - left
+    cured = stream.late_count - stream.late_without(ahead)
     enough = min(stream.late_count / 2, MANY * len(ahead) * len(stream.times))  # each costs many records
     if not len(ahead) or cured < max(enough, MANY_LATE):
         return None
@@ -122,7 +135,7 @@ def _ahead(stream: _Stream) -> Cause | None:
     by = [about(ms) for ms in by_ms[most].tolist()]
     if len(ahead) == 1:
         time, zone = int(stream.times[ahead[0]]), stream.batch.timezone
-        when = f", at {show_time(time, zone)} ({zone})" if time >= SOME_DATE_MS else ""
+        when = f", at {show_time(time, zone)} ({zone})" if time >= SHORT_HISTORY_MS else ""
         why = f"{names[0]} lies {by[0]} ahead of those around it{when}"
         way = "Leave it out, or correct its time."
     else:
@@ -242,13 +255,12 @@ def _sources(stream: _Stream) -> Cause | None:
     leader = int(np.bincount(keys[leads[late]]).argmax())
     others = keys != leader
     first_ahead = int(leads[late & (keys[leads] == leader)][0])
-    if 5 * size[leader] <= 2 * count and 2 * stream.late_count > np.count_nonzero(others[first_ahead:]):
-        rest = times[others]
-        if 4 * np.count_nonzero(rest < np.maximum.accumulate(rest) - stream.lag_ms) <= stream.late_count:
-            name = shorten(stream.batch.keys[leader].as_py())
-            why = f"the clock of key {name} is some {by} ahead of the others"
-            way = f"Leave its {plural(int(size[leader]), 'record')} out, or correct their times."
-            return Cause(why, way, to_leave_out=stream.rows[~others])
+    leads_most = 5 * size[leader] <= 2 * count and 2 * stream.late_count > np.count_nonzero(others[first_ahead:])
+    if leads_most and 4 * stream.late_without(~others) <= stream.late_count:
+        name = shorten(stream.batch.keys[leader].as_py())
+        why = f"the clock of key {name} is some {by} ahead of the others"
+        way = f"Leave its {plural(int(size[leader]), 'record')} out, or correct their times."
+        return Cause(why, way, to_leave_out=stream.rows[~others])
     if 10 * stream.late_within(keys, len(stream.batch.keys)) > stream.late_count:
         return None
     first, last = np.zeros(len(size), np.intp), np.zeros(len(size), np.intp)

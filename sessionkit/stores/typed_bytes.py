@@ -305,7 +305,7 @@ class Layout:
         return (*times, int(stored.opened_by), int(stored.closed_by), int(stored.rows), stored.aggregate)
 
     def stored(self, place: Place, key: Any, fields: tuple[Any, ...]) -> Stored:
-        """The session, or the window, that was written so; before 0.3 without the number of its rows."""
+        """The session, or the window, that was written so; an older one without the number of its rows."""
         *numbers, aggregate = fields
         if self.has_end:
             return StoredSession(place.start_ms, place.time_ms, aggregate, key, *numbers)

@@ -8,40 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.columns.arrays import read_only
 from sessionkit.base.compiled import compiled, compiled_loop
-from sessionkit.base.decisions import TICK
 from sessionkit.base.process import in_threads, thread_count
 
 SMALL_PLACE = 64  # rows that are sorted by insertion, whatever it takes
 STEPS = 4  # a row that insertion may take in larger places
 MANY_ROWS = 200_000  # from here on they are sorted in threads
 FEW_PLACES = 65_536  # a sort by counting is quick where there are not many more places than rows
-
-
-def stream_times(
-    partition: npt.NDArray[np.int32],
-    timestamp_ms: npt.NDArray[np.int64],
-    rejected: npt.NDArray[np.uint8],
-    stream_time_ms: npt.NDArray[np.int64],
-    out: npt.NDArray[np.int64],
-) -> None:
-    """Fills `out` with the running maximum of timestamps per partition; `stream_time_ms` holds it before and after.
-
-    A rejected record (null key, bad time) does not move it (Kafka's KStreamSessionWindowAggregate returns before); a
-    tick does.
-    """
-    _stream_times(read_only(partition), read_only(timestamp_ms), read_only(rejected), stream_time_ms, out)
-
-
-@compiled_loop
-def _stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # type: ignore[no-untyped-def]
-    any_rejected = rejected.shape[0] > 0
-    for i in range(timestamp_ms.shape[0]):
-        p = partition[i]
-        if timestamp_ms[i] > stream_time_ms[p] and not (any_rejected and 0 < rejected[i] < TICK):
-            stream_time_ms[p] = timestamp_ms[i]
-        out[i] = stream_time_ms[p]
 
 
 def grouped(codes: npt.NDArray[Any], size: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

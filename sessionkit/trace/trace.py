@@ -18,7 +18,8 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import BrokenTrace, InvalidArgument, UnknownRecord, problem, shorten
 from sessionkit.records.batch import RecordBatch
-from sessionkit.trace.loops import first_passing, grouped, stream_times
+from sessionkit.records.loops import stream_times
+from sessionkit.trace.loops import first_passing, grouped
 from sessionkit.trace.slots import Slots
 from sessionkit.trace.window_columns import WindowColumns
 

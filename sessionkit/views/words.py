@@ -22,7 +22,7 @@ from sessionkit.base.decisions import (
     TICK,
 )
 from sessionkit.base.durations import show_duration
-from sessionkit.base.moments import show_time
+from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
 from sessionkit.base.result_columns import last_shown_ms
 from sessionkit.base.text import plural
 from sessionkit.errors import shorten
@@ -31,8 +31,6 @@ from sessionkit.records.order import record_name as name_of_record
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.windows.session import SessionWindows
-
-SHORT_HISTORY_MS = 30 * 86_400_000  # toy data counts from the epoch: "27 min" reads better than a date in 1970
 
 _shown = lru_cache(maxsize=20_000)(show_time)  # at each step of a slider the same times are shown again
 

@@ -8,13 +8,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sessionkit.base.durations import INT64_MAX, show_duration
-from sessionkit.base.moments import show_time
+from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, SessionkitError, problem, shorten
 from sessionkit.stores.base.store import BaseStore
 from sessionkit.stores.read_only import ReadOnlyStore, result_names
 from sessionkit.views.charts.store_content import held_figure
-from sessionkit.views.words import SHORT_HISTORY_MS
 from sessionkit.widgets.board import Board, Picture, Place
 from sessionkit.widgets.controls import Button, Control, Field
 

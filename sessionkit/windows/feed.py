@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from sessionkit.base.process import Hand, at_once
 from sessionkit.records.batch import RecordBatch
-from sessionkit.trace.loops import stream_times
+from sessionkit.records.loops import stream_times
 from sessionkit.trace.session_trace import Reopenings
 from sessionkit.trace.slots import NO_REJECTIONS, Slots
 from sessionkit.trace.trace import Merges

@@ -10,7 +10,8 @@ import numpy.typing as npt
 from sessionkit.base.process import in_threads, shares, side_by_side, thread_count
 from sessionkit.engine.bands.loops import count_records, deal_records
 from sessionkit.records.batch import RecordBatch
-from sessionkit.trace.loops import grouped, stream_times
+from sessionkit.records.loops import stream_times
+from sessionkit.trace.loops import grouped
 from sessionkit.trace.slots import NO_REJECTIONS, Slots
 
 BAND = 65_536  # records, unless one slot has more: what a band touches stays in the processor's cache

@@ -21,8 +21,8 @@ from sessionkit.engine.parts.idle_partitions import with_idle_ticks
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.batch import ChosenFrom, RecordBatch, is_spark_frame, without_null_values
 from sessionkit.records.keys import list_of_keys
+from sessionkit.records.loops import stream_times
 from sessionkit.records.source import Source
-from sessionkit.trace.loops import stream_times
 from sessionkit.trace.slots import NO_REJECTIONS
 from sessionkit.windows.contract import WindowKind
 

@@ -24,8 +24,8 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.engine.outcome import Outcome, without_replayed
 from sessionkit.errors import InvalidData, problem
 from sessionkit.records.batch import IdleRule, RecordBatch
+from sessionkit.records.loops import stream_times
 from sessionkit.stores.contract import PlanStore, Snapshot
-from sessionkit.trace.loops import stream_times
 from sessionkit.trace.slots import NO_REJECTIONS
 
 Numbers = npt.NDArray[np.int64]

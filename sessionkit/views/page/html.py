@@ -10,7 +10,7 @@ import numpy as np
 
 from sessionkit.base.assets import policy, read_asset
 from sessionkit.base.decisions import LATE
-from sessionkit.base.moments import clock_changes
+from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
 from sessionkit.base.text import escape_html, inert_json, key_name, plural
 from sessionkit.errors import shorten
 from sessionkit.trace.trace import Trace
@@ -18,7 +18,7 @@ from sessionkit.views.charts.drawing.palettes import PALETTES
 from sessionkit.views.charts.scenes.key_rows import key_code
 from sessionkit.views.page.data import engine_data
 from sessionkit.views.page.sample import Sample, check_can_be_a_page, sample
-from sessionkit.views.words import SHORT_HISTORY_MS, zone_named
+from sessionkit.views.words import zone_named
 from sessionkit.windows.contract import WindowKind
 
 SCRIPTS = (

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.durations import INT64_MAX, duration_ms, show_duration
-from sessionkit.base.moments import moment_ms, show_time
+from sessionkit.base.moments import SHORT_HISTORY_MS, moment_ms, show_time
 from sessionkit.base.result_columns import TIMES, ResultForm
 from sessionkit.errors import InvalidArgument, problem, shorten
-from sessionkit.views.words import SHORT_HISTORY_MS
 from sessionkit.widgets.tables.ordering import Rows, order_of
 
 Kind = Literal["text", "number", "time", "length", "other"]

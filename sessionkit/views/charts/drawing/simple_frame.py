@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sessionkit.base.moments import clock_changes
+from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
 from sessionkit.base.text import escape_label
 from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, Frame, Legend, axis_title, dress, legend_of
 from sessionkit.views.charts.drawing.measured_text import Heading
 from sessionkit.views.charts.drawing.palettes import Palette
 from sessionkit.views.charts.drawing.time_axis import TimeAxis, change_of_clocks
-from sessionkit.views.words import SHORT_HISTORY_MS
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go

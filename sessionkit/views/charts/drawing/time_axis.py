@@ -14,13 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.durations import show_duration
-from sessionkit.base.moments import ClockChanges, clock_changes, show_time
+from sessionkit.base.moments import SHORT_HISTORY_MS, ClockChanges, clock_changes, show_time
 from sessionkit.base.text import escape_label
 from sessionkit.trace.trace import Trace
 from sessionkit.views.charts.drawing.lengths_axis import DAY, HOUR, MINUTE, ROUND_MS, SECOND
 from sessionkit.views.charts.drawing.palettes import Palette
-from sessionkit.views.words import SHORT_HISTORY_MS, zone_named
 from sessionkit.views.words import clock as spoken_clock
+from sessionkit.views.words import zone_named
 
 Coordinates = list[float | int | None]
 
