@@ -159,11 +159,16 @@ def change_of_clocks(axis: TimeAxis, low_ms: int, high_ms: int, colours: Palette
         y += [1, 0, None]
         how = f"clocks {'back' if after < before else 'forward'} {show_duration(abs(after - before))}"
         names += [f" {how} " if len(pieces) <= _MOST_NAMES else "", "", ""]
-        sides += [f"bottom {'left' if at - low_ms > 0.75 * (high_ms - low_ms) else 'right'}"] * 3
+        sides += [f"top {'left' if at - low_ms > 0.75 * (high_ms - low_ms) else 'right'}"] * 3
     line = {
         **{"type": "scatter", "x": x, "y": y, "xaxis": "x2", "yaxis": "y2", "mode": "lines+text", "text": names},
         **{"textposition": sides, "textfont": {"size": 11, "color": colours.mute}, "hoverinfo": "skip"},
-        **{"line": {"width": 1, "color": colours.mute}, "name": "change of clocks", "showlegend": False},
+        **{
+            "line": {"width": 1, "color": colours.mute},
+            "name": "change of clocks",
+            "showlegend": False,
+            "cliponaxis": False,
+        },
     }
     ticks = _named(clock_ticks(axis.clock, axis.timezone, low_ms, high_ms, _MOST_TICKS), least, axis.timezone)
     ahead = f"UTC{'-' if shift < 0 else '+'}{abs(shift) // HOUR:02}:{abs(shift) % HOUR // MINUTE:02}"
