@@ -209,13 +209,8 @@ class Run(Downstream, Pictures):
     def _key(self, given: Any) -> Any:
         return self.plan.source.key_of(given)
 
-    def _moment_ms(self, call: str, name: str, given: Moment | None, old: str, by_old: Moment | None) -> int | None:
-        """What a call was given for `name`, or for what that was called before."""
-        if given is not None and by_old is not None:
-            got = f"{name}={given!r}, {old}={by_old!r}"
-            raise InvalidArgument(problem(f"{call} takes only one {name}", got, f"{name}= alone"))
-        either = by_old if given is None else given
-        return None if either is None else moment_ms(either, name, self.timezone)
+    def _moment_ms(self, name: str, given: Moment | None) -> int | None:
+        return None if given is None else moment_ms(given, name, self.timezone)
 
     @called_as('run.explain(offset=13), or run.explain(key="ada", window_start="2024-07-01 00:10")')
     def explain(
@@ -225,7 +220,6 @@ class Run(Downstream, Pictures):
         key: Any = None,
         window_start: Moment | None = None,
         partition: int | None = None,
-        window_start_ms: Moment | None = None,
     ) -> Explanation:
         """One decision in words: why a record did what it did, or what happened to a window.
 
@@ -235,7 +229,7 @@ class Run(Downstream, Pictures):
         Args:
             key: its value; for several key columns a tuple of their values, or the joined text.
             window_start: a time (a Timestamp, a datetime, or ISO text, in the run's `timezone` if it has none) or
-                milliseconds; `window_start_ms` is its old name.
+                milliseconds.
 
         Raises:
             UnknownRecord: it is not in this run, or there are several partitions and none is named.
@@ -245,7 +239,7 @@ class Run(Downstream, Pictures):
             Record 1 (key ada), event time 2024-01-01 09:00:20, joined the session at 2024-01-01 ...
         """
         trace = self.trace
-        start_ms = self._moment_ms("explain", "window_start", window_start, "window_start_ms", window_start_ms)
+        start_ms = self._moment_ms("window_start", window_start)
         of_window = [each for each in (key, start_ms) if each is not None]
         if len(of_window) != (2 if offset is None else 0):
             got = f"offset={offset!r}, key={shorten(repr(key))}, window_start={start_ms!r}"
@@ -260,14 +254,7 @@ class Run(Downstream, Pictures):
         return explain_decision(trace, self._windows, trace.index_of(offset, partition))
 
     @called_as('run.lineage("ada", "2024-07-01 00:10")')
-    def lineage(
-        self,
-        key: Any,
-        window_start: Moment | None = None,
-        *,
-        partition: int | None = None,
-        window_start_ms: Moment | None = None,
-    ) -> Lineage:
+    def lineage(self, key: Any, window_start: Moment | None = None, *, partition: int | None = None) -> Lineage:
         """Which sessions became one in this session, merge by merge, and which records they brought.
 
         Args:
@@ -283,7 +270,7 @@ class Run(Downstream, Pictures):
         """
         from sessionkit.views.membership.lineage import lineage_of
 
-        start_ms = self._moment_ms("lineage", "window_start", window_start, "window_start_ms", window_start_ms)
+        start_ms = self._moment_ms("window_start", window_start)
         if start_ms is None:
             want = 'run.lineage("ada", "2024-07-01 00:10")'
             raise InvalidArgument(problem("lineage takes a key and a start", f"key={shorten(repr(key))}", want))

@@ -198,7 +198,7 @@ class StreamRun(SparkInput):
         spark, place = self.frame.sparkSession, os.fspath(checkpoint)
         put, rows = self._put(sinks, place), self._events(records=dropped is not None)
         if (folder := local_path(spark, place)) is not None:
-            tell_changes(folder, {view: (self._rows_of(view)[1], self._written_names(view)) for view in sinks})
+            tell_changes(folder, {view: self._written_names(view) for view in sinks})
         writer = rows.writeStream.foreachBatch(put).option("checkpointLocation", place)
         if every is not None:
             writer = writer.trigger(processingTime=f"{duration_ms(every, 'every')} milliseconds")

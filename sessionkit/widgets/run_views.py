@@ -147,7 +147,7 @@ class LanesView:
         board = scene.board
         keys = self.keys(scene)
         if keys:
-            self._kept = {"keys": keys, "first_ms": board.first_ms, "last_ms": board.last_ms}
+            self._kept = {"keys": keys, "start": board.first_ms, "end": board.last_ms}
         figure = draw_lanes(scene)
         if keys:
             low, high = scene.axis.at(board.extent)
@@ -160,7 +160,7 @@ class LanesView:
 
     def _scene_of(self, run: Run, look: Look, sort: Sort, whole_span: bool, most: int | None) -> Lanes:
         most = most or max((look.height - _AROUND_LANES) // _LANE_PIXELS, _FEWEST_LANES)
-        chosen = self._kept or {"sort": sort, "most": most, **({"first_ms": 0} if whole_span else {})}
+        chosen = self._kept or {"sort": sort, "most": most, **({"start": 0} if whole_span else {})}
         shared = {"whole": run.all_lanes, "most_drawn": MOST_DRAWN, **look._asdict()}
         return lane_scene(run.trace, run.plan.windows, **shared, **chosen)
 
@@ -191,9 +191,9 @@ class LanesView:
         first_ms, last_ms = (_time_at(self.scene, each) for each in x)
         if first_ms is None or last_ms is None or first_ms >= last_ms:
             return False
-        if (first_ms, last_ms) == (self._kept["first_ms"], self._kept["last_ms"]):
+        if (first_ms, last_ms) == (self._kept["start"], self._kept["end"]):
             return False
-        self._kept |= {"first_ms": first_ms, "last_ms": last_ms}
+        self._kept |= {"start": first_ms, "end": last_ms}
         return True
 
     def at(self, run: Run, x: Place, y: Place, name: str) -> Chosen | None:
@@ -227,7 +227,7 @@ def explained(run: Run, chosen: Chosen) -> str:
     batch = run.trace.batch
     if chosen.window_start_ms is not None:
         try:
-            return run.explain(key=chosen.key, window_start_ms=chosen.window_start_ms, partition=chosen.partition)
+            return run.explain(key=chosen.key, window_start=chosen.window_start_ms, partition=chosen.partition)
         except UnknownRecord:  # it is part of another one by now
             pass
     if chosen.record is not None:

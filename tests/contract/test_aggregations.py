@@ -503,7 +503,7 @@ class TestVariance:
         assert len(run.changelog()) and late
         assert "late" in str(run.explain(offset=late[0]["offset"])) and str(run.explain(offset=0))
         first = run.table().to_pylist()[0]
-        assert str(run.explain(key=first["key"], window_start_ms=first["window_start_ms"]))
+        assert str(run.explain(key=first["key"], window_start=first["window_start_ms"]))
         assert len(run.plane("a").data) and len(run.lanes().data)
         assert "it" in run._repr_html_()
 

@@ -164,7 +164,7 @@ def test_every_view_shows_them(windows: WindowKind) -> None:
     late = run.dropped()
     assert len(run.table()) and len(run.changelog()) and len(late)
     first = rows_of(run.table())[0]
-    assert windows.noun in str(run.explain(key=first["key"], window_start_ms=first["window_start_ms"])).lower()
+    assert windows.noun in str(run.explain(key=first["key"], window_start=first["window_start_ms"])).lower()
     assert str(run.explain(offset=0, partition=0))
     for row in rows_of(late)[:3]:
         assert str(run.explain(offset=row["offset"], partition=row["partition"]))

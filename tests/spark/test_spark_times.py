@@ -15,7 +15,6 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import NumberOverflow
-from sessionkit.spark.query.output_columns import NOTE
 from tests.kinds import each_kind
 from tests.spark.common import IS_WHOLE, STRATEGIES, collected, in_order, read_stream, write_files
 
@@ -165,7 +164,6 @@ def test_a_stream_whose_columns_change_says_so_at_its_next_start(spark: SparkSes
     files = write_files(table.slice(0, 200), tmp_path / "in", [])
     begun = old.run(read_stream(spark, files))
     begun.write(checkpoint=checkpoint, changelog=tmp_path / "old", available_now=True).awaitTermination()
-    (checkpoint / NOTE).unlink()  # 0.1 noted none
     write_files(table.slice(200), tmp_path / "more", [])
     (tmp_path / "more" / "00000.parquet").rename(files / "00009.parquet")
 
@@ -178,7 +176,7 @@ def test_a_stream_whose_columns_change_says_so_at_its_next_start(spark: SparkSes
 
     (said,) = go_on(new, "new")
     assert "key, window_start_ms, window_end_ms, timestamp_ms disappeared, user, key_status, window_start" in said
-    assert 'times="ms"' in said
+    assert said.endswith("Write to a new folder or table")
     assert go_on(new, "new") == []
     (back,) = go_on(old, "old again")
     assert "user, key_status, window_start, window_end, timestamp disappeared, key, window_start_ms" in back

@@ -14,19 +14,15 @@ from sessionkit.errors import shorten
 NOTE = "sessionkit-columns.json"  # in the checkpoint
 
 
-def tell_changes(checkpoint: Path, columns: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> None:
-    """Warns of each view whose columns are not those that the checkpoint's micro-batches had so far, and notes them.
-
-    Args:
-        columns: of each view that is written: what sessionkit 0.1 called its columns, and what they are called now.
-    """
+def tell_changes(checkpoint: Path, columns: Mapping[str, Sequence[str]]) -> None:
+    """Warns of each view whose columns are not those that the checkpoint's micro-batches had so far, and notes them."""
     noted = _noted(checkpoint)
     if (checkpoint / "commits").is_dir():
-        for view, (of_old, names) in columns.items():
-            before = of_old if noted is None else noted.get(view, names)
+        for view, names in columns.items():
+            before = noted.get(view, names)
             if list(before) != list(names):
                 warnings.warn(_told(view, before, names), stacklevel=level_of_user())
-    now = {**(noted or {}), **{view: list(names) for view, (_, names) in columns.items()}}
+    now = {**noted, **{view: list(names) for view, names in columns.items()}}
     aside = checkpoint / f".{NOTE}"
     with contextlib.suppress(OSError):  # the note is a courtesy to the next start
         checkpoint.mkdir(parents=True, exist_ok=True)
@@ -40,17 +36,17 @@ def _told(view: str, before: Sequence[str], names: Sequence[str]) -> str:
         f"the columns of {view} are not those of the earlier micro-batches of this checkpoint: "
         f"{shorten(', '.join(gone), 200) or 'no column'} disappeared, "
         f"{shorten(', '.join(come), 200) or 'no column'} appeared. "
-        'Write to a new folder or table, or keep the columns of 0.1 with sk.group_by_key(…, times="ms")'
+        "Write to a new folder or table"
     )
 
 
-def _noted(checkpoint: Path) -> dict[str, list[str]] | None:
-    """The columns by view as they were noted; None if they were not, or what is there is no such note."""
+def _noted(checkpoint: Path) -> dict[str, list[str]]:
+    """The columns by view as they were noted; none if they were not, or what is there is no such note."""
     try:
         found = json.loads((checkpoint / NOTE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return None
+        return {}
     is_right = isinstance(found, dict) and all(
         isinstance(names, list) and all(isinstance(name, str) for name in names) for names in found.values()
     )
-    return found if is_right else None
+    return found if is_right else {}

@@ -37,7 +37,7 @@ class _Drawn(Protocol):
     @property
     def _most_eventful_key(self) -> Any: ...
     def _key(self, given: Any) -> Any: ...
-    def _moment_ms(self, call: str, name: str, given: Moment | None, old: str, by_old: Moment | None) -> int | None: ...
+    def _moment_ms(self, name: str, given: Moment | None) -> int | None: ...
 
 
 class Pictures:
@@ -79,7 +79,7 @@ class Pictures:
 
         Args:
             start, end: the span of event time, both included: times as in `explain`, or milliseconds; without them the
-                part with the most to see, and `start=0` shows everything. `first_ms` and `last_ms` are their old names.
+                part with the most to see, and `start=0` shows everything.
             theme: "light" or "dark"; without it that of `sk.options`.
             options: `keys` names them, or `most` (40) says how many; `sort` is "drops", "merges", "activity" or "key";
                 `clock` names the clock of the axis; `width` is in pixels, 600 or more: without it the picture is as
@@ -92,11 +92,10 @@ class Pictures:
         """
         from sessionkit.views.charts.lanes.lanes import lanes
 
-        for name, old, given in (("start", "first_ms", start), ("end", "last_ms", end)):
-            options[old] = self._moment_ms("lanes", name, given, old, options.get(old))
+        span = {"start": self._moment_ms("start", start), "end": self._moment_ms("end", end)}
         if options.get("keys") is not None:
             options["keys"] = [self._key(key) for key in list_of_keys(options["keys"])]
-        return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **options)
+        return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **span, **options)
 
     def drop_calendar(self: _Drawn) -> DropCalendar:
         """From when the dropped records are: a calendar, days by hour or weeks by day, in the run's `timezone`.

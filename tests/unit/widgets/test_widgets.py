@@ -308,11 +308,11 @@ class TestExplaining:
         board = board_of(data)
         board._view.value = "lanes"
         board._span.value = "all"
-        low, high = (board._lanes.options[name] for name in ("first_ms", "last_ms"))
+        low, high = (board._lanes.options[name] for name in ("start", "end"))
         shown = board._lanes.scene.axis.at([low + 60_000, high - 60_000])
         sends(board, "zoom", picture="lanes", x=shown, y=[0, 1])
         now = board._lanes.options
-        assert (now["first_ms"], now["last_ms"]) == (low + 60_000, high - 60_000)
+        assert (now["start"], now["end"]) == (low + 60_000, high - 60_000)
 
     def test_what_a_browser_sends_breaks_nothing(self, data: Any) -> None:
         board = board_of(data)

@@ -69,8 +69,8 @@ def lane_scene(
     keys: Iterable[object] | None = None,
     most: int = 40,
     sort: Sort | None = None,
-    first_ms: int | None = None,
-    last_ms: int | None = None,
+    start: int | None = None,
+    end: int | None = None,
     theme: Theme | None = None,
     clock: str | None = None,
     width: int = LEAST_WIDTH,
@@ -85,7 +85,7 @@ def lane_scene(
         keys: which; all of them (at most `most`, those with most to see) if it is not given.
         sort: order of the lanes, top first: by "drops", "merges", "activity" (records) or "key". Keys that were asked
             for stay in the order given unless this is too; otherwise "drops".
-        first_ms, last_ms: the span of event time; without them all, or the part with the most to see. What lies beyond
+        start, end: the span of event time, in ms; without them all, or the part with the most to see. What lies beyond
             the data is cut off, so that `start=0` shows all of it. A span of more records than can be drawn one by
             one is shown as density; drops, merges and rescues keep their marks.
         clock: name of the clock that the times were read from, for the axis.
@@ -98,7 +98,7 @@ def lane_scene(
         UnknownRecord: the run holds no such key.
     """
     whole = everything(trace, window.trailing_only) if whole is None else whole
-    board, form = choose(whole, keys, most, sort, first_ms, last_ms), FORMS[type(trace)]
+    board, form = choose(whole, keys, most, sort, start, end), FORMS[type(trace)]
     drawn_as = form.dense if has_too_many(board, form.window_records, most_drawn) else form.scene
     axis = time_axis(trace, window, clock)
     scene = drawn_as(board, window, palette(theme), axis, checked_width(width), height)

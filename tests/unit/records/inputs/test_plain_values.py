@@ -133,7 +133,7 @@ def test_every_way_in_keeps_all_digits_of_whole_numbers_beside_a_missing_one(way
     run = plan().run(WAYS[way](), frame="arrow")
     assert told(run.table().to_pylist()) == EXPECTED
     assert len(run.dropped()) == 2
-    assert "1234567890123456789" in str(run.explain(key=BOB, window_start_ms=AT_MS + 1))
+    assert "1234567890123456789" in str(run.explain(key=BOB, window_start=AT_MS + 1))
     assert plan().run(WAYS[way](), keys=[BOB], frame="arrow").table()["user"].to_pylist() == [BOB]
 
 
@@ -199,14 +199,14 @@ def test_floats_below_are_integers() -> None:
         pd.DataFrame({"user": [float(largest), None, float(-largest)], "at": [1.0, 2.0, 3.0]})
     )  # fmt: skip
     assert set(run.table()["user"]) == {largest, -largest}
-    assert "9007199254740991" in str(run.explain(key=float(largest), window_start_ms=1))
+    assert "9007199254740991" in str(run.explain(key=float(largest), window_start=1))
 
 
 @pytest.mark.parametrize("key", [BOB + 0.0, np.float64(BOB), 1.5, float("nan")])
 def test_a_float_is_the_key_of_no_other_integer(key: float) -> None:
     run = plan().run([*ROWS, {"partition": 0, "offset": 6, "user": 1, "at": AT_NS, "amount": 1}])
     with pytest.raises(UnknownRecord, match="the run has no such window"):
-        run.explain(key=key, window_start_ms=AT_MS)
+        run.explain(key=key, window_start=AT_MS)
     with pytest.raises(UnknownRecord, match="this key is not in the run"):
         plan().run(ROWS, keys=[key])
 

@@ -500,13 +500,13 @@ def test_lanes_orders_and_choices(toy: SessionTrace) -> None:
     with pytest.raises(InvalidArgument, match=r"most is a number of lanes; got 0"):
         lanes(toy, WINDOWS, most=0)
     with pytest.raises(InvalidArgument, match="ends before it starts"):
-        lanes(toy, WINDOWS, first_ms=9, last_ms=3)
+        lanes(toy, WINDOWS, start=9, end=3)
     with pytest.raises(UnknownRecord, match="got 'dora'"):
         lanes(toy, WINDOWS, keys=["dora"])
 
 
 def test_lanes_of_a_span(toy: SessionTrace) -> None:
-    figure = lanes(toy, WINDOWS, first_ms=0, last_ms=40 * MINUTE)
+    figure = lanes(toy, WINDOWS, start=0, end=40 * MINUTE)
     assert len(named(figure, "dropped").x) == 1
     assert "2 min to 40 min" in heading(figure) and "1 dropped" in heading(figure)
     assert "the close line has passed all of it" in heading(figure)

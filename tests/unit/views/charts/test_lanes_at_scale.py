@@ -60,9 +60,9 @@ def is_density(figure: go.Figure) -> bool:
 def test_density_adds_up_to_the_records_in_the_span(runs: dict[str, sk.Run], kind: str) -> None:
     run = runs[kind]
     times = run.trace.batch.timestamp_ms
-    assert int(np.nansum(heat(run.lanes(first_ms=0)))) == COUNT
+    assert int(np.nansum(heat(run.lanes(start=0)))) == COUNT
     first, last = HOUR + 2 * HOUR, HOUR + 8 * HOUR
-    part = run.lanes(first_ms=first, last_ms=last)
+    part = run.lanes(start=first, end=last)
     inside = (times >= first) & (times <= last)
     assert int(np.nansum(heat(part))) == int(inside.sum()) > MOST_DRAWN
     assert f"{inside.sum():,} records: shown as density; zoom in to see each" in heading(part)
@@ -77,7 +77,7 @@ def test_density_adds_up_to_the_records_in_the_span(runs: dict[str, sk.Run], kin
 @of_each_kind
 def test_what_stands_out_has_a_mark_in_every_cell_that_holds_it(runs: dict[str, sk.Run], kind: str) -> None:
     run = runs[kind]
-    trace, figure = run.trace, runs[kind].lanes(first_ms=0, width=1_120)
+    trace, figure = run.trace, runs[kind].lanes(start=0, width=1_120)
     masks = {"dropped": trace.decision == LATE}
     if kind == "session":
         masks["bridge"] = trace.decision == MERGED
@@ -107,7 +107,7 @@ def test_what_stands_out_has_a_mark_in_every_cell_that_holds_it(runs: dict[str, 
 
 
 def test_marks_say_how_many_they_stand_for(runs: dict[str, sk.Run]) -> None:
-    drops = named(runs["session"].lanes(first_ms=0), "dropped")
+    drops = named(runs["session"].lanes(start=0), "dropped")
     many = int(np.argmax(drops.customdata))
     assert drops.hovertext[many].startswith(f"<b>dropped: {drops.customdata[many]:,}</b><br>")
     assert " to " in drops.hovertext[many] and "first of them: offset" in drops.hovertext[many]
@@ -119,10 +119,10 @@ def test_marks_say_how_many_they_stand_for(runs: dict[str, sk.Run]) -> None:
 def test_zooming_in_gives_the_ordinary_lanes(runs: dict[str, sk.Run], kind: str) -> None:
     run = runs[kind]
     first, last = HOUR + 4 * HOUR, HOUR + 4 * HOUR + 10 * MINUTE
-    assert is_density(run.lanes(first_ms=first))
-    near = run.lanes(first_ms=first, last_ms=last)
+    assert is_density(run.lanes(start=first))
+    near = run.lanes(start=first, end=last)
     assert not is_density(near)
-    alone = lanes(run.trace, run.plan.windows, first_ms=first, last_ms=last)
+    alone = lanes(run.trace, run.plan.windows, start=first, end=last)
     assert near.to_json() == alone.to_json()  # what the run keeps for its pictures changes none of them
     assert sum(len(each.x) for each in near.data if each.mode == "markers" and each.showlegend) == int(
         ((run.trace.batch.timestamp_ms >= first) & (run.trace.batch.timestamp_ms <= last)).sum()
@@ -131,10 +131,10 @@ def test_zooming_in_gives_the_ordinary_lanes(runs: dict[str, sk.Run], kind: str)
 
 def test_a_span_beyond_the_data_shows_all_of_it(runs: dict[str, sk.Run]) -> None:
     run = runs["session"]
-    everything = run.lanes(first_ms=0).to_json()
-    assert run.lanes(first_ms=0, last_ms=10**15).to_json() == everything
-    assert run.lanes(last_ms=10**15).to_json() == everything
-    assert "shown:" not in heading(run.lanes(first_ms=0))
+    everything = run.lanes(start=0).to_json()
+    assert run.lanes(start=0, end=10**15).to_json() == everything
+    assert run.lanes(end=10**15).to_json() == everything
+    assert "shown:" not in heading(run.lanes(start=0))
 
 
 def test_a_part_that_nobody_asked_for_is_drawn_record_by_record(runs: dict[str, sk.Run]) -> None:
@@ -146,14 +146,14 @@ def test_a_part_that_nobody_asked_for_is_drawn_record_by_record(runs: dict[str, 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_plotly_finds_no_fault_with_the_density(runs: dict[str, sk.Run], theme: Any) -> None:
     for kind in WINDOWS:
-        figure = runs[kind].lanes(first_ms=0, most=3, theme=theme)
+        figure = runs[kind].lanes(start=0, most=3, theme=theme)
         checked = go.Figure(figure.to_dict())
         assert json.loads(checked.to_json()) == json.loads(figure.to_json())
         assert len(figure.to_json()) < 1_000_000
 
 
 def test_keys_in_the_density_are_text() -> None:
-    figure = run_of(WINDOWS["session"], HOSTILE).lanes(first_ms=0)
+    figure = run_of(WINDOWS["session"], HOSTILE).lanes(start=0)
     assert is_density(figure)
     written = figure.to_json()
     for bad in ("<img", "<script", "</script", r"$\\href", "javascript:alert(1)}{x}$", "\x00"):

@@ -335,7 +335,7 @@ def test_lanes_options_are_those_of_sessions() -> None:
     assert names(keys=["cy", "ana"]) == ["cy", "ana"]
     assert names(most=1) == ["ana"]
     assert "2 more keys not shown" in heading(run.lanes(most=1))
-    part = run.lanes(first_ms=0, last_ms=35 * MINUTE)
+    part = run.lanes(start=0, end=35 * MINUTE)
     assert len(named(part, "dropped").x) == 1
     assert "the close line has passed all of it" in heading(part)
     with pytest.raises(InvalidArgument, match="sort must be a known order"):

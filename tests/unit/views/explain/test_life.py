@@ -27,7 +27,7 @@ def run(rows: list[tuple[str, int]], windows: Any = SESSIONS, **options: Any) ->
 
 def test_a_session_that_was_bridged_and_closed() -> None:
     done = run([("ada", 0), ("ada", 8), ("ada", 4), ("bob", 24)])
-    assert done.explain(key="ada", window_start_ms=0) == (
+    assert done.explain(key="ada", window_start=0) == (
         "Session of key ada, 0 s to 8 min: 3 records. It was opened by record 0. It is 2 sessions that became one, by "
         "record 2 (at 4 min). Its longest pause is 4 min, after 0 s: a gap below that would cut it there. It closed "
         "once stream time reached 23 min 1 ms (past its end + gap 5 min + grace 10 min): record 3 (key bob) moved it "
@@ -44,7 +44,7 @@ def test_a_gap_below_the_longest_pause_cuts_there(seed: int) -> None:
     table = wide.table()
     for key, start_ms in zip(table["key"], table["window_start_ms"], strict=True):
         found = re.search(
-            r"Its longest pause is (\d+) min, after ([^:]+):", wide.explain(key=key, window_start_ms=start_ms)
+            r"Its longest pause is (\d+) min, after ([^:]+):", wide.explain(key=key, window_start=start_ms)
         )
         if found is None:
             continue
@@ -56,7 +56,7 @@ def test_a_gap_below_the_longest_pause_cuts_there(seed: int) -> None:
 
 def test_why_a_session_is_open() -> None:
     done = run([("ada", 0), ("bob", 7), ("bob", 6), ("bob", 5)])
-    assert done.explain(key="ada", window_start_ms=0) == (
+    assert done.explain(key="ada", window_start=0) == (
         "Session of key ada, 0 s: 1 record. It was opened by record 0. It is still open: stream time is 7 min; it "
         "closes when stream time reaches 15 min 1 ms (past its end + gap 5 min + grace 10 min), 8 min 1 ms from now. "
         "Record 1 was the last to move it; the 2 records after it did not move it on. Only records of its partition "
@@ -76,7 +76,7 @@ def test_why_a_session_is_open() -> None:
     ids=repr,
 )
 def test_windows_of_one_length(windows: Any, said: str) -> None:
-    text = run([("ada", 1), ("ada", 2), ("bob", 40)], windows).explain(key="ada", window_start_ms=0)
+    text = run([("ada", 1), ("ada", 2), ("bob", 40)], windows).explain(key="ada", window_start=0)
     assert text.startswith("Window of key ada, 0 s to 10 min: 2 records. It was opened by record 0. ")
     assert said in text
     assert text.endswith("record 2 (key bob) moved it to 40 min.")
@@ -94,31 +94,31 @@ def test_the_time_said_is_the_time_it_takes() -> None:
             plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).count()
             table = plan.run(frame).table()
             assert table[table["key"] == "ada"]["status"].tolist() == [status]
-            text = plan.run(frame).explain(key="ada", window_start_ms=start)
+            text = plan.run(frame).explain(key="ada", window_start=start)
             assert ("still open" in text) == (status == "open")
             assert ("1 ms from now" in text) == (status == "open")
 
 
 def test_without_a_grace_none_ever_closes() -> None:
     windows = sk.SessionWindows.until(inactivity_gap="5m", retention="1h")
-    text = run([("ada", 0), ("bob", 7)], windows).explain(key="ada", window_start_ms=0)
+    text = run([("ada", 0), ("bob", 7)], windows).explain(key="ada", window_start=0)
     assert "It never closes; a session can be found until stream time is 1 h to 1 h 30 min past its end." in text
 
 
 def test_a_window_that_came_out_of_a_store() -> None:
     with sk.open_store("memory", "s") as store:
         run([("ada", 0)], store=store)
-        text = run([("ada", 3)], store=store).explain(key="ada", window_start_ms=0)
+        text = run([("ada", 3)], store=store).explain(key="ada", window_start=0)
     assert text.startswith("Session of key ada, 0 s to 3 min: 1 record and what it held before this run. It is still")
 
 
 def test_windows_that_are_not_there() -> None:
     done = run([("ada", 0)])
-    for asked in ({"key": "eve", "window_start_ms": 0}, {"key": "ada", "window_start_ms": 1}):
+    for asked in ({"key": "eve", "window_start": 0}, {"key": "ada", "window_start": 1}):
         with pytest.raises(UnknownRecord, match="the run has no such window"):
             done.explain(**asked)
-    half = ({"offset": 0, "key": "ada"}, {"offset": 0, "window_start_ms": 0}, {"window_start_ms": 0})
-    for wrong in ({}, {"key": "ada"}, {"offset": 0, "key": "ada", "window_start_ms": 0}, *half):
+    half = ({"offset": 0, "key": "ada"}, {"offset": 0, "window_start": 0}, {"window_start": 0})
+    for wrong in ({}, {"key": "ada"}, {"offset": 0, "key": "ada", "window_start": 0}, *half):
         with pytest.raises(InvalidArgument, match="explain takes a record or a window"):
             done.explain(**wrong)
 
@@ -127,8 +127,8 @@ def test_several_partitions() -> None:
     frame = pd.DataFrame({"key": ["a", "a"], "at": [5, 5], "p": [0, 1]})
     plan = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", times="ms").windowed_by(SESSIONS).count()
     with pytest.raises(UnknownRecord, match=r"several partitions hold such a window; got key 'a'; partition= one of"):
-        plan.run(frame).explain(key="a", window_start_ms=5)
-    assert "1 record" in plan.run(frame).explain(key="a", window_start_ms=5, partition=1)
+        plan.run(frame).explain(key="a", window_start=5)
+    assert "1 record" in plan.run(frame).explain(key="a", window_start=5, partition=1)
 
 
 def test_with_several_partitions_every_record_is_named_with_its_own() -> None:
@@ -137,10 +137,10 @@ def test_with_several_partitions_every_record_is_named_with_its_own() -> None:
     frame["at"] *= MINUTE
     plan = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", times="ms").windowed_by(SESSIONS).count()
     done = plan.run(frame)
-    assert done.explain(key="a", window_start_ms=0) == (
+    assert done.explain(key="a", window_start=0) == (
         "Session of key a (partition 3), 0 s to 8 min: 3 records. It was opened by record 0 (partition 3). It is 2 "
         "sessions that became one, by record 2 (partition 3, at 4 min). Its longest pause is 4 min, after 0 s: a gap "
         "below that would cut it there. It closed once stream time reached 23 min 1 ms "
         "(past its end + gap 5 min + grace 10 min): record 3 (partition 3, key a) moved it to 24 min."
     )
-    assert "Record 0 (partition 4) was the last to move it" in done.explain(key="b", window_start_ms=0)
+    assert "Record 0 (partition 4) was the last to move it" in done.explain(key="b", window_start=0)

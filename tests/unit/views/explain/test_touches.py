@@ -247,7 +247,7 @@ def test_a_record_can_get_into_a_window_that_it_lies_before() -> None:
     rows = [("b", 0), ("a", 8), ("b", 1), ("b", 2), ("b", 1)]
     run = run_of(sk.SlidingWindows(time_difference_ms=1, grace_ms=6), rows, unit_ms=1)
     assert [(row["window_start_ms"], row["total"]) for row in run.table().to_pylist()][-1] == (2, 2)
-    assert run.explain(key="b", window_start_ms=2).startswith(
+    assert run.explain(key="b", window_start=2).startswith(
         "Window of key b, 2 ms to 3 ms: 2 records. It was opened by record 4. It began as a copy of the window 1 ms to 2 ms, "
         "as that was before; the record itself is not in it. "
         "That brought record 2 (at 1 ms) along, from before its start: Kafka Streams copies a window whole."
@@ -263,7 +263,7 @@ def test_a_record_that_a_copy_brought_along_is_named_with_its_partition() -> Non
     table = pa.table({"user": keys, "at": at, "p": partition})
     plan = sk.group_by_key("user", timestamp="at", unit="ms", partition="p", times="ms").count()
     run = plan.windowed_by(sk.SlidingWindows(time_difference_ms=1, grace_ms=6)).run(table)
-    told = run.explain(key="b", window_start_ms=2, partition=3)
+    told = run.explain(key="b", window_start=2, partition=3)
     assert "That brought record 2 (partition 3, at 1 ms) along, from before its start" in told
 
 
@@ -280,7 +280,7 @@ def test_a_window_that_was_deleted_and_made_anew_is_no_copy() -> None:
     plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").aggregate(words=joined)
     run = plan.windowed_by(sk.SlidingWindows(time_difference_ms=3, grace_ms=20)).run(table, rules="kafka")
     assert {row["window_start_ms"]: row["words"] for row in run.table().to_pylist()}[7] == "b"
-    told = run.explain(key="u", window_start_ms=7)
+    told = run.explain(key="u", window_start=7)
     assert "7 ms to 10 ms: 1 record. " in told
     assert "copy" not in told
 
