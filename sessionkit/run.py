@@ -352,8 +352,9 @@ class Run(Downstream, Pictures):
     @cached_property
     def late_remarks(self) -> list[str]:
         """Why many of the records came too late, where a cause is found."""
-        late = self.outcome.dropped.get(LATE, 0)
-        return order_remarks(self.outcome.batch, self.plan.source, self._windows.close_lag_ms, late)
+        outcome, late = self.outcome, self.outcome.dropped.get(LATE, 0)
+        before_ms = None if outcome.kept_trace is None else outcome.kept_trace.first_stream_time_ms
+        return order_remarks(outcome.batch, self.plan.source, self._windows.close_lag_ms, late, before_ms)
 
     def __repr__(self) -> str:
         return "\n".join([f"Run: {self.summary()}", *self.remarks()])

@@ -13,6 +13,7 @@ from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of, is_spark_frame
 from sessionkit.records.inputs.whole import open_whole
+from sessionkit.records.order import SORT, WITHOUT_OFFSET
 from sessionkit.records.source import Source
 from sessionkit.views.membership.assignment import assigned, beside
 from sessionkit.windows.session import SessionWindows
@@ -46,7 +47,7 @@ def sessionize(
     `session_id` (unique; from 0 by the bytes of the key, then by start), `session_start` and `session_end` (of its
     first and last row), `session_rows`, `position_in_session` (from 1, by time, then by row) and `late`. A row joins
     a session if the pause between them is at most `gap`. The first five are null for a row with a null key, without
-    a time (`on_bad_time="drop"`), or that was late.
+    a time (`on_bad_time="drop"`), or that was late; a warning says how many have no key or time.
 
     Args:
         data: pandas, polars, pyarrow, the path of a file, or a Spark DataFrame.
@@ -86,8 +87,15 @@ def sessionize(
 def _beside_rows(plan: Plan, data: Any, prefix: str) -> Any:
     opened = open_whole(data, plan.source)
     batch = batch_of(opened, plan.source)
-    for remark in batch.remarks[len(opened.remarks) :]:
-        warnings.warn(remark, stacklevel=level_of_user())
     run = plan.run_batch(batch)
+    for remark in [*batch.remarks[len(opened.remarks) :], *map(_of_rows, run.late_remarks)]:
+        warnings.warn(remark, stacklevel=level_of_user())
     added = assigned(run.trace, plan.complete_windows, str(run.timezone))
     return beside(opened, added.rename_columns([prefix + name for name in added.column_names]), "prefix=")
+
+
+def _of_rows(remark: str) -> str:
+    """A remark on the order of records, with the way that is the nearest here."""
+    for sort in (SORT.format(""), SORT.format(WITHOUT_OFFSET)):
+        remark = remark.replace(sort, "Without a grace any order of the rows will do.")
+    return remark.replace(" in group_by_key", "")

@@ -31,7 +31,9 @@ CAUSES = {
     "one_record_ahead": "ahead of",
     "few_records_ahead": "ahead of",
     "one_clock_ahead": "the clock of key",
+    "rare_clock_ahead": "records of key device 4 lie some 1 d ahead of those around them",
     "sources_mixed": "are mixed in one stream",
+    "servers_mixed": "seem to be mixed in one stream",
     "shuffled": "in no order of time",
 }
 HONEST = ("late_now_and_then", "late_at_random", "project_history", "offline_devices")
@@ -150,6 +152,15 @@ def one_clock_ahead() -> pd.DataFrame:
 
 
 @shape
+def rare_clock_ahead() -> pd.DataFrame:
+    """Twenty devices; one of them sends seldom, and its clock is a day ahead."""
+    rng = np.random.default_rng(21)
+    at = START + np.cumsum(rng.exponential(15 * SECOND, 8_000)).astype(np.int64)
+    device = np.where(rng.random(8_000) < 0.008, 4, rng.integers(5, 24, 8_000))
+    return records([f"device {number}" for number in device], at + DAY * (device == 4))
+
+
+@shape
 def sources_mixed() -> pd.DataFrame:
     """Three partitions of a topic in one stream, as they were fetched; the column `source` has their numbers.
 
@@ -163,6 +174,16 @@ def sources_mixed() -> pd.DataFrame:
         at[of] = START + number * 5 * HOUR + np.cumsum(rng.exponential(20 * SECOND, of.sum())).astype(np.int64)
     user = [f"user {number}" for number in source + 3 * rng.integers(0, 12, 9_000)]
     return records(user, at).assign(source=source)
+
+
+@shape
+def servers_mixed() -> pd.DataFrame:
+    """Two servers, of which one writes its times two hours behind; the same users visit both."""
+    rng = np.random.default_rng(22)
+    at = START + np.cumsum(rng.exponential(20 * SECOND, 9_000)).astype(np.int64)
+    source = (rng.random(9_000) < 0.4).astype(int)
+    user = [f"user {number}" for number in rng.integers(0, 30, 9_000)]
+    return records(user, at - 2 * HOUR * source).assign(source=source)
 
 
 # ---- late for honest reasons

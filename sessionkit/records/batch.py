@@ -267,6 +267,7 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
             timestamp_ms, count = take_partition_times(timestamp_ms, bad_time, partition)
             remarks.append(f"{plural(count, 'record')} without a usable time took that of the partition")
             bad_time = None
+    rejected = _rejections(key, timestamp_ms, bad_time)
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
     form = ResultForm(tuple(zip(source.keys, key_types, strict=True)), source.sep, zone)
@@ -276,11 +277,11 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
         timestamp_ms=timestamp_ms,
         partition=partition,
         partitions=partitions,
-        rejected=_rejections(key, timestamp_ms, bad_time),
+        rejected=rejected,
         given_offset=offset,
         values=values,
         frame=frame,
-        remarks=(*remarks, *_float_text_remarks(table, source.keys)),
+        remarks=(*remarks, *_float_text_remarks(table, source.keys), *_rejection_remarks(rejected, source)),
         timezone=zone,
         form=None if source.times == "ms" else form,
         idle=_idle_rule(table, source),
@@ -296,6 +297,20 @@ def _float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:
             got = f"Keys in {shorten(repr(name))} are floats written as text, such as {text!r}"
             said.append(f"{got}: their last digits may be lost, so that one may stand for several.")
     return said
+
+
+def _rejection_remarks(rejected: npt.NDArray[np.uint8] | None, source: Source) -> list[str]:
+    """A sentence each on the records that no window can take: those without a key, and those without a time."""
+    if rejected is None:
+        return []
+    causes = {NULL_KEY: ("key", source.keys), BAD_TIME: ("usable time", (source.timestamp,))}
+    counts = {code: int(np.count_nonzero(rejected == code)) for code in causes}
+    return [
+        f"{counts[code]:,} of {plural(len(rejected), 'record')} {'has' if counts[code] == 1 else 'have'} no {what} "
+        f"({', '.join(shorten(repr(name)) for name in names)}) and {'is' if counts[code] == 1 else 'are'} in no window."
+        for code, (what, names) in causes.items()
+        if counts[code]
+    ]
 
 
 def _idle_rule(table: pa.Table, source: Source) -> IdleRule | None:

@@ -1,4 +1,4 @@
-"""Why many records come too late: rows that do not stand in the order of arrival, clocks and sources that are ahead."""
+"""Why many records come too late: rows in another order than they arrived, clocks and sources that are ahead."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ SPREADS = 3  # as far ahead of them as this many times their own spread
 SAMPLE = 10_000  # rows in which a trend shows
 LONG_BLOCK = 20  # late records on average in each of several histories
 FEWEST_OF_A_KEY = 5  # records, that tell whether a key is always behind
+FEWEST_BEHIND = 20  # one of so many records is always behind, where two sources are mixed
+SORT = 'sort="timestamp" in group_by_key{} sorts the rows by time.'
+WITHOUT_OFFSET = ", without offset=,"
+SOURCES = "partition= in group_by_key names the column that tells the sources apart: each then has its own stream time."
 
 Rows = npt.NDArray[np.intp]
 
@@ -87,12 +91,35 @@ def record_name(batch: RecordBatch, row: int) -> str:
     return f"record {batch.offset[row]} ({partition}{'no key' if key is None else f'key {shorten(key)}'})"
 
 
-def order_remarks(batch: RecordBatch, source: Source, lag_ms: int, dropped: int) -> list[str]:
-    """Why so many records were dropped as late, where a cause is found; windows close `lag_ms` after they end."""
+def order_remarks(
+    batch: RecordBatch, source: Source, lag_ms: int, dropped: int, before_ms: npt.NDArray[np.int64] | None = None
+) -> list[str]:
+    """Why so many records were dropped as late, where a cause is found.
+
+    Args:
+        lag_ms: how long after their end windows close.
+        before_ms: stream time of each partition before the run, where a store knows it.
+    """
     if dropped < MANY_LATE:
         return []
-    cause = late_cause(batch, source, lag_ms, is_many=bool(dropped >= MANY * np.count_nonzero(batch.usable)))
+    is_many = bool(dropped >= MANY * np.count_nonzero(batch.usable))
+    cause = (_read_before(batch, lag_ms, before_ms) if is_many else None) or late_cause(
+        batch, source, lag_ms, is_many=is_many
+    )
     return [] if cause is None else [cause.words(dropped, lag_ms)]
+
+
+def _read_before(batch: RecordBatch, lag_ms: int, before_ms: npt.NDArray[np.int64] | None) -> Cause | None:
+    """A store that was beyond most of these records before the run: it may have read them."""
+    rows = np.flatnonzero(batch.usable)
+    if before_ms is None or before_ms.max(initial=-1) < 0:
+        return None
+    if 2 * np.count_nonzero(batch.timestamp_ms[rows] < before_ms[batch.partition[rows]] - lag_ms) < len(rows):
+        return None
+    reached = int(before_ms.max())
+    when = f"{show_time(reached, batch.timezone)} ({batch.timezone})" if reached >= SHORT_HISTORY_MS else "a later time"
+    way = "If it has read these records already, offset= in group_by_key names the column by which it skips them."
+    return Cause(f"the store had come to {when} before this run", way, records=len(rows))
 
 
 def late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: bool = True) -> Cause | None:
@@ -113,7 +140,8 @@ def late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: bool
         return None
     of = partition == np.bincount(partition[late]).argmax()
     stream = _Stream(batch, source, rows[of], times[of], batch.key[rows[of]], late[of], lag_ms)
-    found = (_out_of_order(stream) if is_many else None) or _ahead(stream) or (_sources(stream) if is_many else None)
+    causes = (_out_of_order, _ahead, _sources, _two_clocks) if is_many else (_ahead,)
+    found = next((cause for look in causes if (cause := look(stream)) is not None), None)
     return found and found._replace(late=int(np.count_nonzero(late)), records=len(rows))
 
 
@@ -133,7 +161,12 @@ def _ahead(stream: _Stream) -> Cause | None:
     most = np.argsort(-by_ms, kind="stable")[:NAMED]
     names = [record_name(stream.batch, row) for row in stream.rows[ahead[most]].tolist()]
     by = [about(ms) for ms in by_ms[most].tolist()]
-    if len(ahead) == 1:
+    keys = np.unique(stream.keys[ahead])
+    if len(ahead) >= MANY_LATE and len(keys) == 1:
+        name, usual = shorten(stream.batch.keys[int(keys[0])].as_py()), about(int(np.median(by_ms)))
+        why = f"{len(ahead):,} records of key {name} lie some {usual} ahead of those around them"
+        way = "Leave them out, or correct their times."
+    elif len(ahead) == 1:
         time, zone = int(stream.times[ahead[0]]), stream.batch.timezone
         when = f", at {show_time(time, zone)} ({zone})" if time >= SHORT_HISTORY_MS else ""
         why = f"{names[0]} lies {by[0]} ahead of those around it{when}"
@@ -196,8 +229,7 @@ def _out_of_order(stream: _Stream) -> Cause | None:
         why = "the rows stand in no order of time"
     else:
         return None
-    without = "" if stream.source.offset is None else ", without offset=,"
-    return Cause(why, f'sort="timestamp" in group_by_key{without} sorts the rows by time.', is_order=True)
+    return Cause(why, SORT.format("" if stream.source.offset is None else WITHOUT_OFFSET), is_order=True)
 
 
 def _trend(times: npt.NDArray[np.int64]) -> float:
@@ -271,5 +303,17 @@ def _sources(stream: _Stream) -> Cause | None:
         return None
     why = f"sources are mixed in one stream: each key is in order, but {np.count_nonzero(behind):,} of "
     why += f"{plural(int(np.count_nonzero(size)), 'key')} lie some {by} behind the others"
-    way = "partition= in group_by_key names the column that tells the sources apart: each then has its own stream time."
-    return Cause(why, way)
+    return Cause(why, SOURCES)
+
+
+def _two_clocks(stream: _Stream) -> Cause | None:
+    """Records that are all behind by nearly the same time, from the first to the last, with hardly any in between."""
+    behind = np.maximum.accumulate(stream.times) - stream.times
+    low, usual, high = np.percentile(behind[stream.late], (10, 50, 90))
+    places = np.flatnonzero(stream.late)
+    between = np.count_nonzero((behind > low / 3) & (behind < 0.9 * low))
+    is_always = np.bincount(4 * places // len(behind), minlength=4).min() * FEWEST_BEHIND >= len(behind) / 4
+    if high > 1.5 * low or 10 * between > len(places) or not is_always:
+        return None
+    why = f"{plural(len(places), 'record')} lie some {about(int(usual))} behind those around them, from first to last: "
+    return Cause(f"{why}two sources, or two clocks, seem to be mixed in one stream", SOURCES)

@@ -12,6 +12,7 @@ from sessionkit.base.text import escape_html
 from sessionkit.cli.commands import main
 from tests.shapes import CAUSES, HONEST, SHAPES, plan_of_shape
 
+MIXED = ("sources_mixed", "servers_mixed")
 QUIET = sorted({*SHAPES} - {*CAUSES})
 
 
@@ -57,13 +58,14 @@ def test_a_suggested_grace_comes_with_the_cause_and_the_grace_without_it(name: s
     found = sk.suggest_grace(plan, data)
     assert CAUSES[name] in found.remarks[0] and "are more than 30 min behind stream time" in found.remarks[0]
     assert found.words()[2:] == list(found.remarks)
-    if name == "sources_mixed":
+    if name in MIXED:
         assert len(found.remarks) == 1
         assert sk.suggest_grace(plan_of_shape(partition="source"), data).grace_ms == 0
         return
     assert "a grace of 0 s is enough" in found.remarks[1]
     if "ahead" in name:
-        ahead = {"one_clock_ahead": data["user"] == "device 4", "one_record_ahead": data.index == 1_000}
+        ahead = dict.fromkeys(("one_clock_ahead", "rare_clock_ahead"), data["user"] == "device 4")
+        ahead["one_record_ahead"] = data.index == 1_000
         days = data["at"].diff().dt.total_seconds() > 80_000
         assert sk.suggest_grace(plan, data[~ahead.get(name, days)]).grace_ms == 0
     else:
@@ -111,6 +113,44 @@ def test_any_kind_of_windows(windows: sk.TimeWindows | sk.SlidingWindows, name: 
     assert CAUSES[name] in run.remarks()[0]
 
 
+def test_records_that_a_store_has_read_already_are_told() -> None:
+    data, store = SHAPES["access_log"](), sk.open_store("memory", "visits")
+    assert plan_of_shape().run(data, store=store).remarks() == []
+    again = plan_of_shape().run(data, store=store)
+    (said,) = again.remarks()
+    dropped, reached = again.metrics()["dropped-late"], data["at"].max().strftime("%Y-%m-%d %H:%M:%S")
+    assert said == (
+        f"{dropped:,} of 6,000 records came too late and were dropped, because the store had come to {reached} (UTC) "
+        "before this run. If it has read these records already, offset= in group_by_key names the column by which it "
+        "skips them."
+    )
+
+
+def test_a_day_that_goes_on_over_a_store_needs_no_such_word() -> None:
+    data, store = SHAPES["late_now_and_then"](), sk.open_store("memory", "visits")
+    half = len(data) // 2
+    plan_of_shape().run(data[:half], store=store)
+    assert plan_of_shape().run(data[half:], store=store).remarks() == []
+
+
+def test_records_without_a_key_or_a_time_are_told() -> None:
+    data = SHAPES["access_log"]()
+    data.loc[:99, "user"], data.loc[50:51, "at"] = None, pd.NaT
+    keyless = "98 of 6,000 records have no key ('user') and are in no window."
+    timeless = "2 of 6,000 records have no usable time ('at') and are in no window."
+    assert plan_of_shape(on_bad_time="drop").run(data).remarks() == [keyless, timeless]
+    with pytest.warns(UserWarning) as warned:
+        sk.sessionize(data, by="user", at="at", gap="30m", on_bad_time="drop")
+    assert [str(each.message) for each in warned] == [keyless, timeless]
+
+
+def test_sessionize_with_a_grace_says_why_so_many_rows_are_late() -> None:
+    with pytest.warns(UserWarning, match=r"stand one after another.* Without a grace any order of the rows will do\.$"):
+        sk.sessionize(SHAPES["sorted_by_key"](), by="user", at="at", gap="30m", grace="5m")
+    with pytest.warns(UserWarning, match=r"seem to be mixed .* partition= names the column"):
+        sk.sessionize(SHAPES["servers_mixed"](), by="user", at="at", gap="30m", grace="5m")
+
+
 # ---- the board and the command line
 
 
@@ -126,7 +166,7 @@ def test_the_board_says_it_above_the_picture(name: str) -> None:
 @pytest.mark.parametrize("name", CAUSES)
 def test_info_says_it_and_proposes_to_sort(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shown = printed(capsys, "info", as_file(name, tmp_path))
-    sorts = name not in ("sources_mixed", "one_clock_ahead", "one_record_ahead", "few_records_ahead")
+    sorts = name not in MIXED and "ahead" not in name
     assert CAUSES[name] in shown and "are behind stream time, because " in shown
     assert (" --sort\n" in shown) == sorts
     assert "group_by_key" not in shown
@@ -145,7 +185,7 @@ def test_report_and_suggest_say_it(name: str, tmp_path: Path, capsys: pytest.Cap
     assert CAUSES[name] in shown and "group_by_key" not in shown
     shown = printed(capsys, "report", file, *columns, "--gap", "30m", "--out", str(tmp_path / "out"))
     assert CAUSES[name] in shown and "group_by_key" not in shown
-    assert ("a grace of 0 s is enough" in shown) == (name != "sources_mixed")
+    assert ("a grace of 0 s is enough" in shown) == (name not in MIXED)
     assert CAUSES[name] in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 

@@ -52,7 +52,8 @@ def read(texts: Any, **options: Any) -> list[str | None]:
 def test_what_can_be_meant_in_one_way_is_recognised_and_said(text: str, time: str, named: str) -> None:
     batch = batch_of([None, text, ""], timezone="UTC", on_bad_time="drop")
     assert read([None, text, ""], timezone="UTC", on_bad_time="drop") == [None, time, None]
-    (remark,) = batch.remarks
+    remark, unusable = batch.remarks
+    assert unusable == "2 of 3 records have no usable time ('at') and are in no window."
     assert remark.startswith(f"column 'at' is read as {named}: {text!r} is {time[:10]}")
     assert "format=" in remark
 
