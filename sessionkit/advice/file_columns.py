@@ -5,22 +5,25 @@ from __future__ import annotations
 import dataclasses
 import re
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.text import percent, plural
+from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError
 from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.source import TIME_UNITS, Source
-from sessionkit.records.time_text import format_for, is_text_type
-from sessionkit.records.times import is_plausible, to_milliseconds
+from sessionkit.records.time_text import format_for, formats_for, is_text_type
+from sessionkit.records.times import is_plausible, to_milliseconds, without_fraction
 
 _OF_A_KEY = re.compile(
     r"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|(^|_)(id|ip|name)$", re.I
 )
+_OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)loaded", re.I)
+_LOOKED_AT = 1_000
 _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
 
 
@@ -35,8 +38,15 @@ class Column:
     could_be: str = ""
     why: str = ""
     unit: str | None = None  # of times that are numbers
+    format: str | None = None  # of times that are text
     times_ms: npt.NDArray[np.int64] | None = None  # of an event time: those that are usable, in order of the rows
+    no_time: npt.NDArray[np.bool_] | None = None  # the rows that have none of them; None if all have one
     steps_back: int = 0  # rows whose time lies before that of the row above
+
+    @property
+    def has_only_days(self) -> bool:
+        """True if all times are midnights."""
+        return self.times_ms is not None and not (self.times_ms % 86_400_000).any()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +57,12 @@ class FileColumns:
     columns: list[Column]
     key: Column | None
     time: Column | None
+
+    @property
+    def arrivals(self) -> list[str]:
+        """The columns of times that seem to be those of an arrival, where another is the event time."""
+        times = [each.name for each in self.columns if each.could_be == "event time" and _OF_ARRIVAL.search(each.name)]
+        return times if self.time is not None and self.time.name not in times else []
 
     @property
     def step_back_share(self) -> float:
@@ -78,19 +94,23 @@ def _rank_of_key(column: Column) -> tuple[bool, bool, int]:
     return (not _OF_A_KEY.search(column.name), "string" not in column.type, -(column.distinct or 0))
 
 
-def _rank_of_time(column: Column) -> tuple[bool, int, int]:
-    return (column.unit is not None, column.missing, column.steps_back)
+def _rank_of_time(column: Column) -> tuple[bool, bool, bool, int, int]:
+    is_arrival = _OF_ARRIVAL.search(column.name) is not None
+    return (is_arrival, column.has_only_days, column.unit is not None, column.missing, column.steps_back)
 
 
 def _described(column: pa.ChunkedArray, name: str) -> Column:
     kind = column.type
     distinct = _distinct(column)
     plain = Column(name=name, type=str(kind), missing=column.null_count, distinct=distinct)
-    unit = _unit(column) if pa.types.is_integer(kind) else None
+    unit = _unit(column) if pa.types.is_integer(kind) or pa.types.is_floating(kind) else None
     if not pa.types.is_integer(kind) or unit is not None:
         time = _as_time(column, plain, unit)
         if time is not None:
             return time
+    first = next((str(each) for each in column if each.is_valid), "") if is_text_type(kind) else ""
+    if way := way_to_number(first):
+        return dataclasses.replace(plain, why=f"a number with a decimal comma: {way}")
     return _as_key(plain, kind, len(column))
 
 
@@ -107,20 +127,25 @@ def _unit(column: pa.ChunkedArray) -> str | None:
     return next((unit for unit in TIME_UNITS if typical is not None and is_plausible(typical, unit)), None)
 
 
-def _as_time(column: pa.ChunkedArray, plain: Column, unit: str | None) -> Column | None:
-    if plain.missing == len(column) or pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
+def _as_time(column: pa.ChunkedArray, plain: Column, unit: str | None, format: str | None = None) -> Column | None:
+    is_float = pa.types.is_floating(column.type)
+    if plain.missing == len(column) or (is_float and unit is None) or pa.types.is_boolean(column.type):
         return None
     zone = None if getattr(column.type, "tz", None) else "UTC"
     source = Source(keys=("key",), timestamp=plain.name, unit=unit, timezone=zone, on_bad_time="drop",
-                    ambiguous="earliest", nonexistent="earliest")  # fmt: skip
+                    ambiguous="earliest", nonexistent="earliest", format=format)  # fmt: skip
     try:
         ms, bad = to_milliseconds(column, source)
     except SessionkitError:
-        return None
-    usable = ms[ms >= 0] if bad is None else ms[(ms >= 0) & ~bad]
+        way = f"{unit} since 1970 with a fraction, which is not read: {without_fraction(plain.name, unit)}"
+        return dataclasses.replace(plain, why=way) if is_float else None
+    is_time = ms >= 0 if bad is None else (ms >= 0) & ~bad
+    usable = ms[is_time]
     if 2 * len(usable) < len(column) - plain.missing or not len(usable):
-        first = next((text.as_py() for text in column if text.is_valid), "") if is_text_type(column.type) else ""
-        way = format_for(first)
+        texts = pc.unique(pc.drop_null(column)).to_pylist()[:_LOOKED_AT] if is_text_type(column.type) else [""]
+        if format is None and len(formats := formats_for(*texts)) == 1:
+            return _as_time(column, plain, unit, formats[0])
+        way = format_for(*texts)
         return dataclasses.replace(plain, why=f"times, if you name how they are written: {way}") if way else None
     if len(column) > 1 and usable.min() == usable.max():
         return dataclasses.replace(plain, why="no event time: it is the same in all rows")
@@ -128,7 +153,9 @@ def _as_time(column: pa.ChunkedArray, plain: Column, unit: str | None) -> Column
     why = f"times; {percent(back / len(column))} of the rows step back" if back else "times in order"
     if unit is not None:
         why = f"could be {unit} since 1970: {why}"
-    return dataclasses.replace(plain, could_be="event time", why=why, unit=unit, times_ms=usable, steps_back=back)
+    times: dict[str, Any] = {"unit": unit, "format": format, "times_ms": usable, "steps_back": back}
+    times["no_time"] = None if is_time.all() else ~is_time
+    return dataclasses.replace(plain, could_be="event time", why=why, **times)
 
 
 def _as_key(plain: Column, kind: pa.DataType, rows: int) -> Column:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -15,8 +16,9 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from sessionkit.aggregations.accumulators import LOOPS, LoopName
-from sessionkit.base.text import is_text, one_of
+from sessionkit.base.text import is_text, literal, one_of, way_to_number
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
+from sessionkit.records.time_text import is_text_type
 
 Initializer = Callable[[], Any]
 Aggregator = Callable[[Any, Any, Any], Any]
@@ -138,19 +140,30 @@ class Aggregation:
             return None
         return self.result_column([pa.nulls(0, part) for part in self.part_types(kind)]).type
 
-    def check_types(self, types: Sequence[pa.DataType]) -> None:
-        """Refuses a column that it cannot work on.
+    def check_types(self, columns: Sequence[Any]) -> None:
+        """Refuses a column, one of Arrow or of Python objects, that it cannot work on.
 
         Raises:
             UnsupportedData: with the type that it has and those that would do.
         """
-        for column, kind in zip(self.columns, types, strict=True):
+        for column, values in zip(self.columns, columns, strict=True):
+            kind = values.type
             if self.parts and isinstance(kind, pa.BaseExtensionType):  # Python objects, above all
                 want = "a column of plain values; sk.reduce and sk.aggregation take any"
                 got = getattr(kind, "type_name", kind)
                 raise UnsupportedData(problem(f"{self.code} cannot use column {column!r}", got, want))
             if not (self.takes(kind) or pa.types.is_null(kind)):
-                raise UnsupportedData(problem(f"{self.code} cannot use column {column!r}", kind, self.wants))
+                got, want = _wanted_instead(values, column, self.wants)
+                raise UnsupportedData(problem(f"{self.code} cannot use column {column!r}", got, want))
+
+
+def _wanted_instead(values: Any, name: str, wants: str) -> tuple[str, str]:
+    """What an error says of a column of the wrong type: of text, where numbers are wanted, how these come of it."""
+    text = next((str(each) for each in values if each.is_valid), "") if is_text_type(values.type) else ""
+    way = way_to_number(text)
+    if re.fullmatch(r"[-+]?\d+(\.\d+)?", text):
+        way = f'types={{{literal(name)}: "float64"}} in group_by_key, or df[{name!r}].astype(float), if all are numbers'
+    return (f"{values.type}, {shorten(repr(text))}", way) if way and "numbers" in wants else (values.type, wants)
 
 
 def decimal_remarks(named: Sequence[tuple[str, Aggregation]], types: Mapping[str, pa.DataType]) -> list[str]:

@@ -298,7 +298,7 @@ def value_column(aggregation: Aggregation, values: Mapping[str, ValueColumn]) ->
         UnsupportedData: an aggregation that compiles cannot work on its column.
     """
     names, columns = list(aggregation.columns), [values[name] for name in aggregation.columns]
-    aggregation.check_types([column.type for column in columns])
+    aggregation.check_types(columns)
     if len(columns) < 2:
         return columns[0] if columns else None
     if any(isinstance(column, PythonObjects) for column in columns):

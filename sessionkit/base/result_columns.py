@@ -39,6 +39,7 @@ _TAKEN_FOR_KEYS = frozenset(
     }
 )
 _MOST_TEXT = 2**31  # bytes in one column of Arrow's plain text
+UNLESS_SO_LATE = 'a finer unit= if they are not so late, or sk.group_by_key(…, times="ms"), which shows integers'
 _LAST_YEAR_END = dt.datetime(9999, 12, 31, 23, 59, 59, 999_000)
 _EPOCH = dt.datetime(1970, 1, 1)
 
@@ -133,6 +134,5 @@ def timestamps(column: pa.Array | pa.ChunkedArray, name: str, timezone: str) -> 
         kind, leaves = pa.list_(kind), leaves.flatten()
     latest = pc.max(leaves).as_py()
     if latest is not None and latest > last:
-        want = 'sk.group_by_key(…, times="ms"), which gives times as integers'
-        raise NumberOverflow(problem(f"{name} has a time after the year 9999", f"{latest} ms", want))
+        raise NumberOverflow(problem(f"{name} has a time after the year 9999", f"{latest} ms", UNLESS_SO_LATE))
     return column.cast(kind)

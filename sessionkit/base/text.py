@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import json
 import keyword
+import re
 import textwrap
 import unicodedata
 from collections.abc import Mapping
@@ -214,6 +215,12 @@ def percent(share: float) -> str:
         if said not in ("100", "0") or share in (0, 1):
             return f"{said}%"
     return "more than 99.9999%" if share > 0.5 else "less than 0.0001%"
+
+
+def way_to_number(text: str) -> str:
+    """How a file is read in which a text stands for a number with a decimal comma; "" for another text."""
+    is_one = re.fullmatch(r"\s*[-+]?\d+,\d+\s*", text)
+    return 'pandas.read_csv(…, decimal=",") reads it as a number, for a plan to run on' if is_one else ""
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:

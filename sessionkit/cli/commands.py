@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from sessionkit.base.process import without_collections
 from sessionkit.cli.audits import audit
 from sessionkit.cli.info import info
 from sessionkit.cli.once import Once
+from sessionkit.cli.opening import say
 from sessionkit.cli.questions import explain, suggest
 from sessionkit.cli.reports import demo, report
 from sessionkit.cli.rows import sessionize
@@ -28,9 +30,7 @@ for command in COMMANDS.values():
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(
-            f"sessionkit {sys.modules['sessionkit'].__version__}"
-        )  # of the package, which is loaded before its folders
+        print("sessionkit", sys.modules["sessionkit"].__version__)  # the package is loaded before its folders
         raise typer.Exit
 
 
@@ -46,7 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command; 0 if it worked, 2 (and one line that says why) if it could not, 1 if --fail-if-lost says so."""
     given = list(sys.argv[1:] if arguments is None else arguments) or ["--help"]
     try:
-        with without_collections():  # a command ends soon
+        with without_collections(), warnings.catch_warnings():  # a command ends soon
+            warnings.showwarning = lambda message, *_, **__: say(str(message))
             status = app(given, prog_name="sessionkit", standalone_mode=False)
     except typer.TyperException as error:
         help_of = " ".join(["sessionkit", *given[: given[0] in COMMANDS], "--help"])

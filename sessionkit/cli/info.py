@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from sessionkit.errors import SessionkitError, shorten
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from sessionkit.advice.file_columns import FileColumns
+    from sessionkit.advice.file_columns import Column, FileColumns
     from sessionkit.plan import Plan
     from sessionkit.records.order import Cause
 
@@ -36,8 +38,8 @@ def info(file: of.File, types: of.Types = None, separator: of.Separator = None, 
     found = file_columns(table)
     print(f"{shorten(file, 500)}: {plural(found.rows, 'row')}, {plural(len(found.columns), 'column')}")
     print(*_listed(found), sep="\n")
-    cause = _cause(table, found)
-    print(*_order(table, found), *([with_options(cause.words(None, 0))] if cause else []), sep="\n")
+    cause, lacking = _cause(table, found), _without_time(file, found, form)
+    print(*_order(table, found), *([with_options(cause.words(None, 0))] if cause else []), *lacking, sep="\n")
     options = [*(["--separator", separator] if separator else []), *([] if form["header"] else ["--no-header"])]
     print(*_next(file, table, found, options, sort=cause is not None and cause.is_order), sep="\n")
     say(*remarks)
@@ -50,19 +52,25 @@ def _read(file: str, types: dict[str, str], form: dict[str, Any]) -> tuple[pa.Ta
     from sessionkit.advice.file_columns import begins_with_a_record
     from sessionkit.records.files.found import find
     from sessionkit.records.files.tables import read_file
+    from sessionkit.records.files.text import names_of
+    from sessionkit.records.inputs.nested import with_all_fields
+    from sessionkit.records.inputs.pandas_columns import is_a_value
     from sessionkit.records.time_text import is_text_type
 
-    kind, said = find(file).contents[0].kind, []
-    table, remarks = read_file(file, None, (), types, **form)
-    if kind == "CSV" and form["header"] and begins_with_a_record(table):
+    content, said = dataclasses.replace(find(file).contents[0], **form), []
+    names = names_of(content) if content.kind == "CSV" else []
+    # two columns of one name are refused, where they are names
+    is_record = len(set(names)) < len(names) and any(map(is_a_value, names))
+    table, remarks = read_file(file, None, (), types, **form | {"header": form["header"] and not is_record})
+    if content.kind == "CSV" and form["header"] and (is_record or begins_with_a_record(table)):
         form["header"] = False
         said = ["The first line looks like a record, so columns are called c1, c2 and so on, as with --no-header."]
         table, remarks = read_file(file, None, (), types, **form)
-    if kind == "CSV":
+    if content.kind == "CSV":
         texts = [name for name in table.column_names if is_text_type(table[name].type)]
         if blank := [name for name in texts if pc.any(pc.equal(table[name], "")).as_py()]:
             table = read_file(file, None, blank, types, **form).table
-    return table, [*said, *remarks]
+    return with_all_fields(table), [*said, *remarks]
 
 
 def _listed(found: FileColumns) -> list[str]:
@@ -85,14 +93,48 @@ def _order(table: pa.Table, found: FileColumns) -> list[str]:
     if found.time is None or found.time.times_ms is None or not len(found.time.times_ms):
         return ["No column holds times, so there is no order to speak of."]
     ms, name = found.time.times_ms, shorten(found.time.name)
-    zone = getattr(table.schema.field(found.time.name).type, "tz", None) or zone_for(table, name, None)[0] or "UTC"
+    in_column = getattr(table[found.time.name].type, "tz", None) or zone_for(table, name, None, found.time.format)[0]
+    clocks = in_column or "UTC"  # as which those without a zone were read
     first, last = int(ms.min()), int(ms.max())
     share = found.step_back_share
     said = f"{percent(share)} of the rows step back in time" if share else "no row steps back in time"
+    zone = _zone_beside(table, found.time)[0] or clocks
+    arrived = "The name of {} seems to say when a record arrived, so {} is taken for the event time."
     return [
+        *(arrived.format(shorten(each), name) for each in found.arrivals),
         f"Order by {name}: {said}",
-        f"Span: {show_time(first, zone)} to {show_time(last, zone)} ({about(last - first)}), in {zone}",
+        f"Span: {show_time(first, clocks)} to {show_time(last, clocks)} ({about(last - first)}), in {zone}",
     ]
+
+
+def _without_time(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
+    """What is written in the rows that have no event time: the reader takes words such as "n/a" for nothing."""
+    from sessionkit.base.text import plural
+    from sessionkit.records.files.tables import read_file
+
+    if found.time is None or found.time.no_time is None:
+        return []
+    name = found.time.name
+    bad = read_file(file, [name], types={name: "string"}, **form).table[name].filter(found.time.no_time)
+    texts = [shorten(repr("" if each is None else str(each))) for each in bad.unique().to_pylist()]
+    shown = f"{plural(len(bad), 'row')} ({', '.join(texts[:3])}{', …' if texts[3:] else ''})"
+    return [f"Without a time in {shorten(name)}: {shown}, which --on-bad-time drop counts as dropped."]
+
+
+def _zone_beside(table: pa.Table, time: Column) -> tuple[str | None, list[str]]:
+    """The zone of times that the column behind them holds, as in a log whose fields are parted by spaces."""
+    from sessionkit.base.moments import known_zone
+
+    beside = "".join(table.column_names[table.column_names.index(time.name) + 1 :][:1])
+    zones = table[beside].unique().to_pylist() if beside else []
+    if time.type != "string" or not zones or not all(re.fullmatch(r"[+-]\d{4}\]?", str(each)) for each in zones):
+        return None, []
+    if len(zones) == 1:
+        return known_zone(zones[0].rstrip("]").replace("+0000", "UTC")), [
+            f"{beside} holds the zone of {time.name}, which --timezone names."
+        ]
+    way = f"df[{time.name!r}] = df[{time.name!r}] + ' ' + df[{beside!r}]"
+    return None, [f"{beside} holds the zone of {time.name}, which changes: join them first, in pandas: {way}"]
 
 
 def _cause(table: pa.Table, found: FileColumns) -> Cause | None:
@@ -111,15 +153,24 @@ def _cause(table: pa.Table, found: FileColumns) -> Cause | None:
 
 def _next(file: str, table: pa.Table, found: FileColumns, options: list[str], *, sort: bool) -> list[str]:
     """The command that goes on, and why its gap is what it is."""
+    from sessionkit.records.times import with_day
+
     if found.time is None:
-        return ["To go on, sessionkit needs a column of times."]
+        return ["To go on, sessionkit needs a column of times. The option --time-format says how texts write them."]
     if found.key is None:
         return ["To go on, sessionkit needs a column whose values repeat, to be the key."]
+    day, clock = found.time, next((each.name for each in found.columns if each.type.startswith("time3")), None)
+    if clock is not None and day.has_only_days:
+        what = f"The day is in {shorten(day.name)}, the time of day in {shorten(clock)}: join them first, in pandas:"
+        return [what, f"  {with_day('at', day.name, clock)}"]
     gap, why = _gap(table, found)
+    zone, said = _zone_beside(table, found.time)
+    given = {"--unit": found.time.unit, "--time-format": found.time.format, "--timezone": zone}
     words = ["sessionkit", "report", file, *options, "--key", found.key.name, "--timestamp", found.time.name]
-    words += ["--unit", found.time.unit] if found.time.unit else []
+    words += [word for option, value in given.items() if value for word in (option, value)]
+    words += [] if found.time.no_time is None else ["--on-bad-time", "drop"]
     words += ["--gap", gap, *(["--sort"] if sort else [])]
-    return [f"To go on ({why}):", f"  {shlex.join(words)}"]
+    return [*said, f"To go on ({why}):", f"  {shlex.join(words)}"]
 
 
 def _plan(table: pa.Table, found: FileColumns) -> Plan:
@@ -127,8 +178,9 @@ def _plan(table: pa.Table, found: FileColumns) -> Plan:
     from sessionkit.grouping import group_by_key
 
     assert found.key is not None and found.time is not None
-    zone, _ = zone_for(table, found.time.name, None)
-    read: dict[str, Any] = {"unit": found.time.unit, "timezone": zone, "on_bad_time": "drop"}
+    unit, form = found.time.unit, found.time.format
+    zone, _ = zone_for(table, found.time.name, None, form)
+    read: dict[str, Any] = {"unit": unit, "format": form, "timezone": zone, "on_bad_time": "drop"}
     if lists_places(table.column_names):
         read |= {"partition": "partition", "offset": "offset"}
     return group_by_key(found.key.name, timestamp=found.time.name, **read)

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from sessionkit.cli.options import Reading, Windows, text_form
+from sessionkit.cli.options import Reading, Windows
 from sessionkit.cli.wording import with_options
 from sessionkit.errors import shorten
 
@@ -40,18 +40,15 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
     from sessionkit.records.inputs.nested import columns_for, with_fields
     from sessionkit.records.inputs.pandas_columns import check_columns
 
-    schema = parquet_schema(reading.file)
+    schema, columns = parquet_schema(reading.file), None
     wanted = [*reading.keys, reading.timestamp, reading.partition, reading.offset, *values]
     named = list(dict.fromkeys(name for name in wanted if name is not None))
     if schema is not None:
         check_columns(schema.names, columns_for(schema.names, named))
         places = [name for name in ("partition", "offset") if lists_places(schema.names)]
-        read = read_file(reading.file, list(dict.fromkeys([*named, *places])), reading.keys, reading.column_types)
-    else:
-        form = text_form(reading.separator, reading.no_header)
-        types = ({} if reading.format is None else {reading.timestamp: "string"}) | reading.column_types
-        read = read_file(reading.file, None, reading.keys, types, **form)
-        check_columns(read.table.column_names, columns_for(read.table.column_names, named))
+        columns = list(dict.fromkeys([*named, *places]))
+    read = read_file(reading.file, columns, reading.keys, **reading.text)
+    check_columns(read.table.column_names, columns_for(read.table.column_names, named))
     table = with_fields(read.table, list(dict.fromkeys([*read.table.column_names, *named])))
     plan, said = _grouped(reading, table)
     return Opened(table, plan, [*read.remarks, *said])
@@ -68,27 +65,19 @@ def is_read_by_spark(reading: Reading) -> bool:
 def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
     from sessionkit.grouping import group_by_key
 
-    partition, offset, said = reading.partition, reading.offset, []
-    if partition is None and offset is None and lists_places(table.column_names):
-        partition, offset = "partition", "offset"
+    options, said = reading.options, []
+    if reading.partition is None and reading.offset is None and lists_places(table.column_names):
+        options |= {"partition": "partition", "offset": "offset"}
         said.append("The columns partition and offset say where each record stands.")
-    timezone, remark = zone_for(table, reading.timestamp, reading.timezone, reading.format)
-    order: dict[str, Any] = {"sort": "timestamp" if offset is None else True} if reading.sort else {}
+    options["timezone"], remark = zone_for(table, reading.timestamp, reading.timezone, reading.format)
+    if reading.sort:
+        options["sort"] = "timestamp" if options["offset"] is None else True
     plan = group_by_key(
         *reading.keys,
         timestamp=reading.timestamp,
         sep=reading.sep if len(reading.keys) > 1 else None,
-        unit=reading.unit,
-        timezone=timezone,
-        partition=partition,
-        offset=offset,
-        on_bad_time=reading.on_bad_time,
-        types=reading.column_types or None,
-        format=reading.format,
-        ambiguous=reading.ambiguous,
-        nonexistent=reading.nonexistent,
-        **text_form(reading.separator, reading.no_header),
-        **order,
+        **reading.text | {"types": reading.column_types or None},
+        **options,
     )
     return plan, [*said, *remark]
 

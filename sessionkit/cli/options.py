@@ -76,6 +76,7 @@ Overwrite = Annotated[
 ]
 Spark = Annotated[bool, typer.Option("--spark", help="Run on Spark instead of in this process (needs pyspark).")]
 
+_SAME = ("timezone", "unit", "partition", "offset", "on_bad_time", "format", "ambiguous", "nonexistent")
 ON_UPDATE = "on_window_update"
 
 
@@ -109,6 +110,19 @@ class Reading:
     def column_types(self) -> dict[str, str]:
         """The types of columns. Raises InvalidArgument as `types_of` does."""
         return types_of(self.types)
+
+    @property
+    def text(self) -> dict[str, Any]:
+        """How a text file is read."""
+        from sessionkit.records.source import text_types
+
+        types = text_types(self.timestamp, self.format, self.column_types)
+        return {"types": types, **text_form(self.separator, self.no_header)}
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What the engine's functions take under the same names."""
+        return {name: getattr(self, name) for name in _SAME}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,7 +164,7 @@ def reads_file(**columns: object) -> Callable[[Callable[..., int | None]], Calla
     So it does for `Windows`, where that is the second.
 
     Args:
-        columns: other options for some of these, where the command has an option of that name for something else.
+        columns: other options for some of these, where the command has one of that name for something else; or None.
     """
 
     def as_command(command: Callable[..., int | None]) -> Callable[..., int | None]:
@@ -160,6 +174,7 @@ def reads_file(**columns: object) -> Callable[[Callable[..., int | None]], Calla
         asked = {
             name: option.replace(name=f"{name}_column", annotation=columns[name]) if name in columns else option
             for name, option in inspect.signature(Reading, eval_str=True).parameters.items()
+            if columns.get(name, option) is not None
         }
 
         def run(**given: Any) -> int | None:

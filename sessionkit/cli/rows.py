@@ -24,23 +24,11 @@ Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Stands before the nam
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file named by --out.")]
 
 
+@of.reads_file(sep=None, sort=None)
 def sessionize(
-    file: of.File,
-    key: of.Key,
-    timestamp: of.Timestamp,
+    reading: of.Reading,
     gap: of.Gap,
     grace: Grace = None,
-    unit: of.Unit = None,
-    timezone: of.Timezone = None,
-    partition: of.Partition = None,
-    offset: of.Offset = None,
-    types: of.Types = None,
-    on_bad_time: of.BadTimes = "refuse",
-    format: of.Format = None,
-    ambiguous: of.Ambiguous = "raise",
-    nonexistent: of.Nonexistent = "raise",
-    separator: of.Separator = None,
-    no_header: of.NoHeader = False,
     prefix: Prefix = "",
     out: Out = None,
     overwrite: Overwrite = False,
@@ -60,19 +48,14 @@ def sessionize(
         check_free(out, overwrite=overwrite)
     with steps(3, silent) as step:
         step("reading the rows")
-        by = list(of.columns_in(key))
-        kinds = ({} if format is None else {timestamp: "string"}) | of.types_of(types)
-        table, remarks = read_file(file, None, by, kinds, **of.text_form(separator, no_header))
+        by, at = list(reading.keys), reading.timestamp
+        table, remarks = read_file(reading.file, None, by, **reading.text)
         step("looking for sessions")
-        zone, remark = zone_for(table, timestamp, timezone, format)
+        zone, remark = zone_for(table, at, reading.timezone, reading.format)
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
-            found = as_arrow(
-                sessionized(
-                    table, by, timestamp, gap, grace, timezone=zone, unit=unit, partition=partition, offset=offset,
-                    on_bad_time=on_bad_time, format=format, ambiguous=ambiguous, nonexistent=nonexistent, prefix=prefix,
-                )
-            )  # fmt: skip
+            options = reading.options | {"timezone": zone, "prefix": prefix}
+            found = as_arrow(sessionized(table, by, at, gap, grace, **options))
         step("writing the rows")
         if out is None:
             write_csv(found, sys.stdout.buffer)

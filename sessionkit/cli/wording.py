@@ -18,6 +18,8 @@ _AS_OPTIONS = (
     (re.compile(r'prefix="(\w+)"'), r"--prefix \1"),
     (re.compile(r'timezone="UTC"'), "--timezone UTC"),
     (re.compile(r'unit="s", "ms", "us" or "ns"'), "--unit s, ms, us or ns"),
+    (re.compile(r'\bunit="(\w+)"'), r"--unit \1"),
+    (re.compile(r"\bseparator=(?=:)"), "--separator"),
 )
 
 

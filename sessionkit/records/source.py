@@ -99,8 +99,8 @@ class Source:
 
     @property
     def text_types(self) -> dict[str, str]:
-        """The types of columns of text files: what a format is for is text, also where it is all digits."""
-        return ({} if self.format is None else {self.timestamp: "string"}) | dict(self.types)
+        """The types of columns of text files."""
+        return text_types(self.timestamp, self.format, dict(self.types))
 
     @property
     def text_form(self) -> dict[str, Any]:
@@ -225,6 +225,11 @@ def check_not_idle(source: Source, what: str) -> None:
     if source.idle_after is not None:
         want = "a plan without idle_after=, which is a rule of sessionkit's own"
         raise NotBuilt(problem(what, f"idle_after={source.idle_after!r}", want))
+
+
+def text_types(timestamp: str, format: str | None, types: dict[str, str]) -> dict[str, str]:
+    """The types of columns of text files: what a format is for is text, also where it is all digits."""
+    return ({} if format is None else {timestamp: "string"}) | types
 
 
 def is_type(name: object) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.text import literal
 from sessionkit.errors import InvalidArgument, InvalidData, problem, shorten
 from sessionkit.records.row_names import row_name
 from sessionkit.records.source import FORMAT_WITHOUT_YEAR, SOME_TIME, Source
@@ -38,7 +39,8 @@ _RECOGNISED = {
 }
 _CLOCKS = ((r"^(\d\d)(\d\d)", r"\1:\2"), (r"^(\d\d:\d\d)(\d\d)", r"\1:\2"), (r"^(\d:)", r"0\1"))
 _ISO = 'ISO 8601 such as "2024-07-01T00:10:00+02:00", format="%d.%m.%Y %H:%M" as strftime has it'
-_SLASHES = re.compile(r"\s*(\d{1,2})/(\d{1,2})/\d{4}(?:([ T])\d{1,2}:\d\d(:\d\d)?)?\s*")
+_SLASHES = re.compile(r"\s*(\d{1,2})/(\d{1,2})/\d{4}(?:([ T])\d{1,2}:\d\d(:\d\d)?(\s?[AaPp][Mm])?)?\s*")
+_LOOKED_AT = 1_000
 _NO_YEAR = re.compile(r"\s*[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d")
 
 
@@ -156,16 +158,27 @@ def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, righ
         if len(wrong):
             row = int(wrong[0])
             got = f"{len(wrong):,}, the first in {row_name(row)}: {shorten(repr(text[row].as_py()))}"
-            right = right or format_for(text[row].as_py()) or _ISO
+            right = right or format_for(*pc.unique(text.take(wrong[:_LOOKED_AT])).to_pylist()) or _ISO
             want = f'{right}, or on_bad_time="drop", which counts them as dropped'
             raise InvalidData(problem(f"column {source.timestamp!r} has texts that are no times", got, want))
 
 
-def format_for(text: str) -> str:
-    """The formats that a text may have which is a time, but not in one way only; "" if it looks like none."""
-    if found := _SLASHES.fullmatch(text):
-        first, second, between, seconds = found.groups()
-        clock = f"{between}%H:%M{'' if seconds is None else ':%S'}" if between else ""
-        orders = [day for day, month in (("%d/%m", second), ("%m/%d", first)) if int(month) <= 12]
-        return "format=" + " or ".join(f'"{order}/%Y{clock}"' for order in orders or ["%d/%m"])
-    return f"format={FORMAT_WITHOUT_YEAR}" if _NO_YEAR.match(text) else ""
+def format_for(*texts: str) -> str:
+    """The formats that texts may have which are times, but not in one way only; "" if the first looks like none."""
+    if formats := formats_for(*texts):
+        return "format=" + " or ".join(map(literal, formats))
+    return f"format={FORMAT_WITHOUT_YEAR}" if _NO_YEAR.match(texts[0]) else ""
+
+
+def formats_for(first: str, *others: str) -> list[str]:
+    """The formats that the first text may have, day and month in either order unless another text tells it."""
+    found = _SLASHES.fullmatch(first)
+    if found is None:
+        return []
+    day, month, between, seconds, half = found.groups()
+    hour, half = ("%H", "") if half is None else ("%I", half[:-2] + "%p")
+    clock = f"{between}{hour}:%M{'' if seconds is None else ':%S'}{half}" if between else ""
+    orders = [order for order, number in (("%d/%m", month), ("%m/%d", day)) if int(number) <= 12] or ["%d/%m"]
+    formats = [f"{order}/%Y{clock}" for order in orders]
+    told = (each for text in others if len(each := formats_for(text)) == 1 and each[0] in formats)
+    return formats if len(formats) == 1 else next(told, formats)

@@ -17,7 +17,7 @@ from sessionkit.base.calls import level_of_user
 from sessionkit.base.columns.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import no_such_zone
-from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
+from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
 from sessionkit.records.inputs.plain_columns import whole_numbers
 from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import TIME_UNITS, Source
@@ -26,6 +26,7 @@ from sessionkit.records.time_text import is_text_type, of_text
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
 _PLAUSIBLE_S = (631_152_000, 4_102_444_800)  # 1990 to 2100
+_LAST_S = 253_402_300_799  # of the year 9999
 _SAMPLE = 1_000
 
 
@@ -39,7 +40,7 @@ def to_milliseconds(
     Args:
         remarks: gets a sentence on each way of writing times that was recognised.
     Raises:
-        InvalidArgument: there is no such time zone.
+        InvalidArgument: there is no such time zone, or another unit fits where this one means years beyond 9999.
         UnsupportedData: no times, floats with a fraction, a unit or a time zone that is not given.
         InvalidData: missing or negative times and texts that are none, with `on_bad_time="refuse"`.
     """
@@ -55,9 +56,11 @@ def to_milliseconds(
     if pa.types.is_timestamp(column.type):
         column, unit = _aware(column, source, given), column.type.unit
     elif pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        column, unit = _whole_numbers(column, name), _given_unit(column, source)
+        column, unit = _whole_numbers(column, source), _given_unit(column, source)
     else:
         want = "a column of timestamps, dates or ISO 8601 text, or of integers with unit="
+        if pa.types.is_time(column.type):
+            want = f"the day as well: {with_day('at', 'day', name)}"
         raise UnsupportedData(problem(f"column {name!r} must hold times", column.type, want))
     missing = is_null(column) if column.null_count else None
     numbers = _as_int64(column, name)
@@ -201,10 +204,23 @@ def _first_refused(column: pa.ChunkedArray, timezone: str, how: dict[str, str]) 
     return low
 
 
-def _whole_numbers(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+def with_day(name: str, day: str, clock: str) -> str:
+    """The line of pandas that makes one column of a day and a time of day."""
+    return f"df[{name!r}] = df[{day!r}].astype(str) + ' ' + df[{clock!r}].astype(str)"
+
+
+def without_fraction(name: str, unit: str | None) -> str:
+    """The line of pandas that makes whole numbers of times in this unit, and keeps the milliseconds of seconds."""
+    if unit in ("s", None):
+        return f"df[{name!r}] = (df[{name!r}] * 1000).round().astype('Int64'), with unit=\"ms\", keeps milliseconds"
+    return f"df[{name!r}] = df[{name!r}].round().astype('Int64')"
+
+
+def _whole_numbers(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
     if pa.types.is_integer(column.type):
         return column
-    fraction = ("times with a fraction", "round them to integers")
+    name = source.timestamp
+    fraction = ("times with a fraction", f"round them to integers: {without_fraction(name, source.unit)}")
     return _as_int64(whole_numbers(column, name, "column", fraction), name)
 
 
@@ -225,6 +241,10 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     rows = arrow_array(np.arange(0, len(column), max(1, len(column) // _SAMPLE)))
     typical = pc.approximate_median(pc.cast(column.take(rows), pa.float64(), safe=False)).as_py()
     fits = [] if typical is None else [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
+    if fits and source.unit not in fits and source.times != "ms" and typical / _PER_SECOND[source.unit] > _LAST_S:
+        day = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=typical / _PER_SECOND[fits[0]])).date()
+        what = f"column {source.timestamp!r} read as {source.unit} lies after the year 9999"
+        raise InvalidArgument(problem(what, int(typical), f'unit="{fits[0]}", as which it is {day}'))
     if fits and source.unit not in fits:
         warnings.warn(
             f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100; as {fits[0]} it would not",

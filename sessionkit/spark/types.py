@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import pyarrow as pa
 
 from sessionkit import errors
-from sessionkit.base.result_columns import TIMES, last_shown_ms, shown_key
+from sessionkit.base.result_columns import TIMES, UNLESS_SO_LATE, last_shown_ms, shown_key
 from sessionkit.errors import InvalidData, SessionkitError, SparkUnavailable, problem
 from sessionkit.spark.checkpoint_damage import damage_told
 from sessionkit.spark.environment.worker_python import WANT
@@ -132,8 +132,7 @@ def shown_timestamp(name: str, shown: str, timezone: str) -> Column:
 
     ms = column(name)
     what = f"{shown} has a time after the year 9999"
-    want = 'sk.group_by_key(…, times="ms"), which gives times as integers'
-    refused = raised("NumberOverflow", what, F.concat(ms.cast("string"), F.lit(" ms")), want)
+    refused = raised("NumberOverflow", what, F.concat(ms.cast("string"), F.lit(" ms")), UNLESS_SO_LATE)
     return F.when(ms > last_shown_ms(timezone), refused).otherwise(F.timestamp_millis(ms)).alias(shown)
 
 

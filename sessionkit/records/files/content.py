@@ -13,15 +13,17 @@ from sessionkit.base.text import literal
 from sessionkit.errors import InvalidArgument, problem, shorten
 
 Kind = Literal["Parquet", "CSV", "JSON", "Arrow"]
-TAKEN = "Parquet, CSV, TSV, JSON lines, JSON or Feather (.parquet, .csv, .tsv, .txt, .jsonl, .json, .feather, .arrow)"
+TAKEN = (
+    "Parquet, CSV, TSV, JSON lines, JSON or Feather (.parquet, .csv, .tsv, .txt, .log, .jsonl, .json, .feather, .arrow)"
+)
 
 _KINDS: dict[str, Kind] = {
     **dict.fromkeys((".parquet", ".pq"), "Parquet"),
-    **dict.fromkeys((".csv", ".tsv", ".txt"), "CSV"),
+    **dict.fromkeys((".csv", ".tsv", ".txt", ".log"), "CSV"),
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "JSON"),
     **dict.fromkeys((".feather", ".arrow", ".ipc"), "Arrow"),
 }
-_SEPARATORS = {".csv": ",", ".tsv": "\t"}  # unless the first lines tell another; of .txt they always do
+_SEPARATORS = {".csv": ",", ".tsv": "\t"}  # unless the first lines tell another; of .txt and .log they always do
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4", ".br": "brotli"}
 # What people have besides, and the call that makes a frame of it.
 _FRAMES_OF = {

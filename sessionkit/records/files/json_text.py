@@ -12,7 +12,7 @@ import pyarrow as pa
 from sessionkit.base.text import is_text, literal
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.content import BYTE_ORDER_MARK, Content
-from sessionkit.records.files.text import BLOCK_BYTES, not_utf8
+from sessionkit.records.files.text import BLOCK_BYTES, not_of_type, not_utf8
 from sessionkit.records.inputs.plain_columns import parts_of
 
 _DEEP = 500  # Arrow's reader ends the process at some tens of thousands of brackets within each other
@@ -170,10 +170,7 @@ def _column(content: Content, name: str, values: list[Any], kind: pa.DataType | 
         ) from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
         if kind is not None:
-            want = "use another type, or values of this one"
-            raise InvalidData(
-                problem(f"{shorten(content.name)} does not match types=", shorten(error, 200), want)
-            ) from error
+            raise not_of_type(shorten(content.name), error) from error
         want = f'types={{{literal(name)}: "string"}} in group_by_key reads all of them as text'
         what = f"column {shown} of {shorten(content.name)} holds values of several types"
         raise InvalidData(problem(what, shorten(error, 200), want)) from error

@@ -20,7 +20,15 @@ from sessionkit.records.files.content import Content, content_of_buffer
 from sessionkit.records.files.found import Found, find
 from sessionkit.records.files.json_text import read_json
 from sessionkit.records.files.parquet import parquet_names, parquet_table, readable
-from sessionkit.records.files.text import names_of, not_utf8, read_csv, separator_of
+from sessionkit.records.files.text import (
+    PARTED_BY,
+    names_of,
+    not_of_type,
+    not_utf8,
+    read_csv,
+    seems_parted,
+    separator_of,
+)
 from sessionkit.records.inputs.nested import beginnings, columns_for, with_fields
 from sessionkit.records.inputs.pandas_columns import which_of
 
@@ -147,8 +155,7 @@ def _with_fields(table: pa.Table, columns: list[str], kinds: Mapping[str, pa.Dat
         try:
             table = table.set_column(columns.index(name), name, table[name].cast(kinds[name]))
         except _NOT_ONE as error:
-            want = "use another type, or values of this one"
-            raise InvalidData(problem(f"{name!r} does not match types=", shorten(error, 200), want)) from error
+            raise not_of_type(repr(name), error) from error
     return table
 
 
@@ -184,8 +191,8 @@ def _check(content: Content, names: Sequence[str], columns: Sequence[str] | None
     for name in chosen:
         if name not in names:
             want = which_of(names)
-            if content.kind == "CSV" and len(names) == 1 and (other := next((c for c in ";|\t" if c in names[0]), "")):
-                want = f"pass separator={literal(other)} in group_by_key"
+            if content.kind == "CSV" and len(names) == 1 and (other := next((c for c in ";|\t," if c in names[0]), "")):
+                want = seems_parted(content) or f"pass separator={literal(other)} in group_by_key"
             raise MissingColumn(problem(f"column {name!r} is not in {shown}", shorten(list(names), 500), want))
         if list(names).count(name) > 1:
             want = which_of(names).replace("name one of these in the plan", "rename all but one")
@@ -203,8 +210,7 @@ def _folder_column(name: str, value: str | None, rows: int, kinds: Mapping[str, 
     try:
         return pa.repeat(pa.scalar(value, pa.string()).cast(kind), rows)
     except _NOT_ONE as error:
-        want = "use another type, or values of this one"
-        raise InvalidData(problem(f"a folder {name!r} does not match types=", shorten(error, 200), want)) from error
+        raise not_of_type(f"a folder {name!r}", error) from error
 
 
 def _beyond_int64(tables: list[pa.Table], kinds: Mapping[str, pa.DataType]) -> list[str]:
@@ -245,10 +251,14 @@ def _joined(contents: list[Content], tables: list[pa.Table]) -> pa.Table:
 
 
 def _separated(content: Content) -> list[str]:
-    if content.kind != "CSV" or content.separator is not None or separator_of(content) == content.usual:
+    if content.kind != "CSV":
         return []
-    by = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "the character |"}[separator_of(content)]
-    return [f"{shorten(content.name)} is read as text separated by {by}, as its first line has it"]
+    if way := seems_parted(content):
+        return [f"{shorten(content.name)} is one column; {way}"]
+    separator = separator_of(content)
+    if separator in (content.usual, content.separator) or len(names_of(content)) == 1:
+        return []
+    return [f"{shorten(content.name)} is read as text separated by {PARTED_BY[separator]}, as its first lines have it"]
 
 
 def _remarks(found: Found, guessed: Mapping[str, pa.DataType]) -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.text import way_to_number
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.content import Content
 
@@ -16,6 +19,7 @@ BLOCK_BYTES = (2**20, 2**25, 2**31 - 1)
 _TOO_SMALL = "straddling object"
 _FIRST_LINE = 2**16
 _SEPARATORS = (",", "\t", ";", "|")
+PARTED_BY = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "the character |", " ": "spaces"}
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 T = TypeVar("T")
 
@@ -50,17 +54,33 @@ def names_of(content: Content) -> list[str]:
 def separator_of(content: Content) -> str:
     """What separates the fields: as was said, else as the first two lines show it, else as the name of the file says.
 
-    Another one than the usual is taken where the first line has it alone, and the second as often.
+    Another one than the usual is taken where the first line has it alone, and the second as often; spaces where the
+    first has no other, and makes at least three fields. What stands in quotes does not count.
     """
     if content.separator is not None:
         return content.separator
-    with content.stream() as stream:
-        first, _, rest = stream.read(_FIRST_LINE).partition(b"\n")
-    second, usual = rest.partition(b"\n")[0], content.usual or ","
-    there = [each for each in _SEPARATORS if each.encode() in first]
-    if len(there) == 1 and (not second.strip() or first.count(there[0].encode()) == second.count(there[0].encode())):
+    first, second = _first_lines(content)
+    usual, there = content.usual or ",", [each for each in _SEPARATORS if each.encode() in first]
+    if not there and first.count(b" ") >= 2:
+        there = [" "]
+    if len(there) == 1 and (not second or first.count(there[0].encode()) == second.count(there[0].encode())):
         return there[0]
     return "\t" if content.usual is None and "\t" in there else usual
+
+
+def seems_parted(content: Content) -> str:
+    """What is to be done where the first line has another separator than the one that was said; "" where not."""
+    first, other = _first_lines(content)[0], separator_of(dataclasses.replace(content, separator=None))
+    if content.separator is None or content.separator.encode() in first or other.encode() not in first:
+        return ""
+    return f"leave out separator=: its first lines look as if parted by {PARTED_BY[other]}"
+
+
+def _first_lines(content: Content) -> list[bytes]:
+    """The first two lines without what stands in quotes."""
+    with content.stream() as stream:
+        lines = stream.read(_FIRST_LINE).split(b"\n", 2)
+    return [re.sub(rb'"[^"]*"', b"", line).strip(b"\r ") for line in [*lines, b""][:2]]
 
 
 def _in_blocks(content: Content, read: Callable[[int], T]) -> T:
@@ -119,13 +139,20 @@ def _read(
 
 
 def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
-    told = shorten(error, 200)
+    told = shorten(str(error).replace(" 1 columns", " 1 column"), 200)
     if "invalid UTF8" in str(error):
         return not_utf8(content, told)
     if "conversion" in str(error):
-        what = f"{shorten(content.name)} does not match types="
-        return InvalidData(problem(what, told, "use another type, or values of this one"))
-    return InvalidData(problem("the file cannot be read", told, f"check that {content.name} is complete"))
+        return not_of_type(shorten(content.name), error)
+    want = seems_parted(content) or f"check that {content.name} is complete"
+    return InvalidData(problem("the file cannot be read", told, want))
+
+
+def not_of_type(what: str, error: Exception) -> InvalidData:
+    """The error for a value that is not of the type said."""
+    value = re.search("invalid value '(.*)'", str(error))
+    want = way_to_number(value[1] if value else "") or "use another type, or values of this one"
+    return InvalidData(problem(f"{what} does not match types=", shorten(error, 200), want))
 
 
 def not_utf8(content: Content, where: str) -> InvalidData:

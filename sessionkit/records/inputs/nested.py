@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,6 +43,18 @@ def with_fields(table: pa.Table, wanted: Sequence[str] | None) -> pa.Table:
     return pa.table(columns, names=list(wanted)) if columns else table.select([])
 
 
+def with_all_fields(table: pa.Table) -> pa.Table:
+    """The table with the fields of its objects, also of JSON that is text, in their place, named as in a plan."""
+    for at, (name, column) in enumerate(zip(table.column_names, table.columns, strict=True)):
+        if is_text_type(column.type) and next((str(each)[:1] for each in column if each.is_valid), "") == "{":
+            with suppress(InvalidData):  # not all are JSON
+                table = table.set_column(at, name, _objects(column, name, None))
+    while any(map(pa.types.is_struct, table.schema.types)):
+        table = table.flatten()
+    names = table.column_names
+    return table.select([names.index(name) for name in dict.fromkeys(names)])
+
+
 def field_of(column: pa.ChunkedArray, name: str, names: Sequence[str]) -> pa.ChunkedArray:
     """The field `name` of this column, which is one of those called `names`.
 
@@ -65,8 +78,8 @@ def field_of(column: pa.ChunkedArray, name: str, names: Sequence[str]) -> pa.Chu
     return found if inner == name else field_of(found, name, [inner])
 
 
-def _objects(column: pa.ChunkedArray, name: str, wanted: list[str]) -> pa.ChunkedArray:
-    """JSON objects in texts, of which a missing one has no fields."""
+def _objects(column: pa.ChunkedArray, name: str, wanted: list[str] | None) -> pa.ChunkedArray:
+    """JSON objects in texts, of which a missing one has no fields; with the wanted fields at least, None wants all."""
     from sessionkit.records.files.content import Content
     from sessionkit.records.files.json_text import read_json
 

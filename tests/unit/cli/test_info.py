@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
 from sessionkit.cli.commands import main
@@ -58,3 +61,109 @@ def test_no_constant_is_proposed(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def test_a_time_that_needs_a_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_clicks(tmp_path, "user,at\nada,01/02/2024 10:00\nada,01/02/2024 10:01\n")
     assert '--time-format "%d/%m/%Y %H:%M" or "%m/%d/%Y %H:%M"' in printed(capsys, "info", file)
+
+
+def test_times_whose_day_comes_first_somewhere_are_proposed_with_their_format(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = "".join(f"{'ab'[n % 2]},01/{day:02}/2025 03:1{n} PM\n" for n, day in enumerate((5, 6, 29, 30)))
+    command = proposed(printed(capsys, "info", write_clicks(tmp_path, "user,at\n" + rows)))
+    assert command[2:8] == ["--key", "user", "--timestamp", "at", "--time-format", "%m/%d/%Y %I:%M %p"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+
+
+def test_a_log_of_a_web_server(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = '{} - - [29/Jan/2024:16:0{}:00 +0200] "GET /?a=1;b=2 HTTP/1.1" 200 5{} "-" "Mozilla/5.0 (X11; Linux, x)"\n'
+    file = tmp_path / "access.log"
+    file.write_text("".join(line.format(f"10.0.0.{1 + n % 2}", n, n) for n in range(6)), encoding="utf-8")
+    shown = printed(capsys, "info", file)
+    assert "c10" in shown and "c5 holds the zone of c4" in shown
+    command = proposed(shown)
+    assert command[2:9] == ["--no-header", "--key", "c1", "--timestamp", "c4", "--timezone", "+02:00"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    rows = printed(capsys, "sessionize", *command[1:9], "--gap", "2m").splitlines()
+    assert len(rows) == 7 and "0,2024-01-29 16:00:00.000+0200,2024-01-29 16:04:00.000+0200,3,1,false" in rows[1]
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text + text.replace("+0200", "+0100"), encoding="utf-8")
+    shown = printed(capsys, "info", file)
+    assert "c5 holds the zone of c4, which changes: join them first" in shown and "--timezone" not in shown
+
+
+def test_fields_inside_columns_are_listed_as_they_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "clicks.jsonl"
+    at = [f"2024-07-01T00:0{n}:00Z" for n in range(6)]
+    rows: list[dict[str, Any]] = [{"meta": {"ts": each, "by": {"user": "ab"[n % 2]}}} for n, each in enumerate(at)]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    command = proposed(printed(capsys, "info", file))
+    assert command[2:6] == ["--key", "meta.by.user", "--timestamp", "meta.ts"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    rows = [
+        {"topic": "t", "partition": 0, "offset": n, "ts": 1_772_442_000_000 + n, "key": "k", "payload": json.dumps(row)}
+        for n, row in enumerate(rows)
+    ]
+    file.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    command = proposed(printed(capsys, "info", file))
+    assert command[2:6] == ["--key", "payload.meta.by.user", "--timestamp", "payload.meta.ts"]
+    assert main([*command, "--out", str(tmp_path / "other")]) == 0
+
+
+@pytest.mark.parametrize("arrival", ["received_at", "ingested_at", "processed_at", "arrival_time", "loadedAt"])
+def test_the_event_time_comes_before_the_arrival(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], arrival: str
+) -> None:
+    rows = "".join(f"{'ab'[n % 2]},2024-07-01 00:0{n}:05,2024-07-01 00:0{n ^ 1}:00\n" for n in range(6))
+    shown = printed(capsys, "info", write_clicks(tmp_path, f"user,{arrival},event_time\n{rows}"))
+    assert proposed(shown)[4:6] == ["--timestamp", "event_time"]
+    assert (
+        f"The name of {arrival} seems to say when a record arrived, so event_time is taken for the event time." in shown
+    )
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        (["n/a"], "Without a time in at: 1 row ('n/a'), which --on-bad-time drop counts as dropped."),
+        (["unknown", "", "later"], "Without a time in at: 3 rows ('unknown', '', 'later'), which"),
+        (["1969-01-01 00:00:00"], "Without a time in at: 1 row ('1969-01-01 00:00:00'), which"),
+    ],
+)
+def test_texts_that_are_no_times_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], texts: list[str], said: str
+) -> None:
+    bad = "".join(f"ada,{text},1\n" for text in texts)
+    shown = printed(capsys, "info", write_clicks(tmp_path, CLICKS + bad))
+    assert said in shown
+    command = proposed(shown)
+    assert command[6:8] == ["--on-bad-time", "drop"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+
+
+def test_a_day_and_a_time_of_day_in_two_columns(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{'ab'[n % 2]},2024-07-0{1 + n // 3},00:0{n}:00\n" for n in range(6))
+    file = write_clicks(tmp_path, "user,day,clock\n" + rows)
+    shown = printed(capsys, "info", file)
+    assert "df['at'] = df['day'].astype(str) + ' ' + df['clock'].astype(str)" in shown.splitlines()[-1]
+    frame = pd.read_csv(file)
+    frame["at"] = frame["day"].astype(str) + " " + frame["clock"].astype(str)
+    frame.to_csv(file, index=False)
+    assert proposed(printed(capsys, "info", file))[4:6] == ["--timestamp", "at"]
+
+
+def test_seconds_with_a_fraction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_clicks(tmp_path, "user,at\n" + "".join(f"{'ab'[n % 2]},{1736035216.123 + n}\n" for n in range(6)))
+    way = """df['at'] = (df['at'] * 1000).round().astype('Int64'), with --unit ms"""
+    assert way in printed(capsys, "info", file)
+    assert way in refused(capsys, "sessionize", file, "--by", "user", "--at", "at", "--gap", "30m")
+
+
+def test_a_separator_that_the_file_does_not_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_clicks(tmp_path, "user;at\nada;2024-07-01 00:10:00\nada;2024-07-01 00:12:00\n")
+    assert main(["info", str(file), "--separator", ","]) == 0
+    assert "leave out --separator: its first lines look as if parted by semicolons" in capsys.readouterr().err
+
+
+def test_a_decimal_comma_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{'ab'[n % 2]};2024-07-01 00:0{n}:00;{n % 3},5\n" for n in range(6))
+    shown = printed(capsys, "info", write_clicks(tmp_path, "user;at;heat\n" + rows))
+    (line,) = [line for line in shown.splitlines() if line.startswith("  heat")]
+    assert 'a number with a decimal comma: pandas.read_csv(…, decimal=",")' in line

@@ -31,3 +31,15 @@ def test_a_remark_names_options(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["sessionize", str(tmp_path / "clicks.csv"), *COLUMNS]) == 0
     told = capsys.readouterr().err
     assert "--types at=string would set one" in told and "group_by_key" not in told
+
+
+@pytest.mark.filterwarnings("always:column 'at' read as ms lies outside 1990 to 2100")
+def test_a_warning_is_one_line_without_the_code_that_gave_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "clicks.csv").write_text("user,at\nada,1706544003\nada,1706544004\n", encoding="utf-8")
+    out = ["--out", str(tmp_path / "out")]
+    assert main(["report", str(tmp_path / "clicks.csv"), *COLUMNS, "--unit", "ms", *out]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert "column 'at' read as ms lies outside 1990 to 2100; as s it would not" in told
+    assert not [line for line in told if "Warning" in line]

@@ -71,6 +71,8 @@ def test_recognised_texts_may_differ_in_how_fine_they_are() -> None:
     [
         ("01/02/2024 10:00", 'format="%d/%m/%Y %H:%M" or "%m/%d/%Y %H:%M"'),
         ("13/02/2024", 'format="%d/%m/%Y"'),
+        ("01/05/2025 03:15 PM", 'format="%d/%m/%Y %I:%M %p" or "%m/%d/%Y %I:%M %p"'),
+        ("01/25/2025 3:15:07pm", 'format="%m/%d/%Y %I:%M:%S%p"'),
         ("Oct 11 22:14:15", 'format="2024 %b %d %H:%M:%S"'),
         ("31.02.2024 10:00", "ISO 8601"),
         ("12.31.2024 10:00", "ISO 8601"),
@@ -100,6 +102,12 @@ def test_what_can_be_meant_in_several_ways_is_refused_with_the_way(text: str, wa
 )  # fmt: skip
 def test_a_format_names_how_times_are_written(texts: Any, form: str, times: list[str]) -> None:
     assert read(texts, format=form, timezone="UTC", on_bad_time="drop") == times
+
+
+def test_the_order_of_day_and_month_is_told_by_any_of_the_texts() -> None:
+    with pytest.raises(InvalidData, match=r'the first in row 0.*; format="%m/%d/%Y", or on_bad_time') as refused:
+        read(["01/02/2024", "01/31/2024", "02/01/2024"], timezone="UTC")
+    assert "%d/%m" not in str(refused.value)
 
 
 def test_a_format_leaves_zones_as_they_are() -> None:

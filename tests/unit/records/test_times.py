@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -103,13 +104,26 @@ def test_the_last_times_of_each_unit() -> None:
 
 @pytest.mark.parametrize(
     ("value", "unit", "other"),
-    [(1_372_655_700, "ms", "s"), (1_372_655_700_000, "s", "ms"), (1_372_655_700_000_000, "ns", "us")],
+    [(1_372_655_700, "ms", "s"), (1_372_655_700_000, "us", "ms"), (1_372_655_700_000_000, "ns", "us")],
 )
 def test_a_warning_where_another_unit_fits_better(value: int, unit: str, other: str) -> None:
     with pytest.warns(
         UserWarning, match=f"column 'at' read as {unit} lies outside 1990 to 2100; as {other} it would not"
     ):
         read([value] * 2_500, pa.int64(), unit=unit)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "other"),
+    [(1_372_655_700_000, "s", "ms"), (1_372_655_700_000_000, "ms", "us"), (1_372_655_700_000_000, "s", "us")],
+)
+def test_times_so_late_that_nothing_shows_them_name_the_unit_that_fits(value: int, unit: str, other: str) -> None:
+    telling = (
+        f"column 'at' read as {unit} lies after the year 9999; got {value}; unit=\"{other}\", as which it is 2013-07-01"
+    )
+    refused(InvalidArgument, telling, [value] * 2_500, pa.int64(), unit=unit)
+    with pytest.warns(UserWarning, match=f"as {other} it would not"):
+        read([value], pa.int64(), unit=unit, times="ms")  # where integers show them
 
 
 def test_no_warning_for_toy_times_and_right_units() -> None:
@@ -162,8 +176,15 @@ def test_negative_times_are_refused_with_their_rows() -> None:
 
 
 def test_fractions_are_refused_and_whole_floats_taken() -> None:
-    telling = "column 'at' has times with a fraction; got 2.5 in row 2; round them to integers"
-    refused(UnsupportedData, telling, [1.0, None, 2.5, 0.5], pa.float64(), unit="s")
+    telling = "column 'at' has times with a fraction; got 2.5 in row 2; round them to integers: "
+    way = """df['at'] = (df['at'] * 1000).round().astype('Int64'), with unit="ms", keeps milliseconds"""
+    refused(UnsupportedData, telling + way, [1.0, None, 2.5, 0.5], pa.float64(), unit="s")
+    seconds = pd.DataFrame({"at": [1736035216.123, None, 1736035216.001]})
+    seconds["at"] = (seconds["at"] * 1000).round().astype("Int64")
+    ms, _ = read(seconds["at"].tolist()[::2], pa.int64(), unit="ms")
+    assert ms.tolist() == [1_736_035_216_123, 1_736_035_216_001]
+    telling += "df['at'] = df['at'].round().astype('Int64')"
+    refused(UnsupportedData, telling, [1.0, None, 2.5, 0.5], pa.float64(), unit="ms")
     assert read([1.0, 2.0], pa.float64(), unit="s")[0].tolist() == [1_000, 2_000]
 
 
@@ -172,6 +193,7 @@ def test_fractions_are_refused_and_whole_floats_taken() -> None:
     [
         ([b"2013-07-01"], pa.binary(), "got binary; a column of timestamps, dates or ISO 8601 text, or of integers"),
         ([True], pa.bool_(), "got bool; a column of timestamps"),
+        ([dt.time(8)], pa.time32("s"), "time32[s]; the day as well: df['at'] = df['day'].astype(str) + ' ' + df['at']"),
         ([dt.timedelta(1)], pa.duration("ms"), "got duration[ms]; a column of timestamps"),
         ([[1]], pa.list_(pa.int64()), "a column of timestamps"),
     ],

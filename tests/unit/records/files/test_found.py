@@ -109,12 +109,12 @@ def test_files_whose_columns_differ_are_named(tmp_path: Path) -> None:
 
 def test_a_mistake_gets_the_right_call(tmp_path: Path) -> None:
     data = folder(
-        tmp_path, {"clicks.csv": "user;at\nada;1;2\n", "clicks.xlsx": "x", "clicks.zip": "x", "clicks.log": "x"}
+        tmp_path, {"clicks.csv": "user;at\nada;1;2\n", "clicks.xlsx": "x", "clicks.zip": "x", "clicks.dat": "x"}
     )
     refused(data / "clicks.csv", "got ['user;at']; pass separator=\";\" in group_by_key", ["at"])
     refused(data / "clicks.xlsx", 'a kind that is not read; got clicks.xlsx; run the plan on pandas.read_excel("clicks')
     refused(data / "clicks.zip", 'run the plan on pandas.read_csv("clicks.zip") if one CSV file is in it')
-    refused(data / "clicks.log", "the file is of an unknown kind; got clicks.log; a file of Parquet, CSV, TSV, JSON")
+    refused(data / "clicks.dat", "the file is of an unknown kind; got clicks.dat; a file of Parquet, CSV, TSV, JSON")
     refused(data / "click.csv", "there is no such file; got", None)
     refused(data / "click.csv", 'perhaps "clicks.csv"?')
     refused(data / "nothing*.csv", "there is no such file")

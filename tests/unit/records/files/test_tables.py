@@ -70,7 +70,7 @@ def test_no_such_file(tmp_path: Path, name: str) -> None:
         read_file(str(tmp_path / name) if name else "", ["at"], [])
 
 
-@pytest.mark.parametrize("name", ["clicks.log", "clicks", "parquet"])
+@pytest.mark.parametrize("name", ["clicks.dat", "clicks", "parquet"])
 def test_a_kind_that_is_not_read(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text(CSV, encoding="utf-8")
     with pytest.raises(InvalidArgument, match=rf"the file is of an unknown kind; got {name}; a file of Parquet, CSV"):

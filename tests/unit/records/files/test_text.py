@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import io
+import re
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -243,3 +246,61 @@ def test_a_plan_says_how_lines_are_read(tmp_path: Path) -> None:
         assert len(start.windowed_by(run.plan.windows).count().run(opened).table()) == 1
     with pytest.raises(InvalidArgument, match="separator must be a character of ASCII; got '::'"):
         sk.group_by_key("c1", timestamp="c2", separator="::")
+
+
+LOG = '10.0.0.{} - - [29/Jan/2024:16:00:0{}] "GET /?a=1;b=2, c HTTP/1.1" 200 "Mozilla/5.0 (X11; Linux, x)"\n'
+
+
+@pytest.mark.parametrize("name", ["access.log", "access.log.gz", "access.txt"])
+def test_fields_of_a_log_are_parted_by_spaces_outside_quotes(tmp_path: Path, name: str) -> None:
+    text = "".join(LOG.format(n % 2, n) for n in range(4)).encode()
+    (tmp_path / name).write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+    plan = sk.group_by_key("c1", timestamp="c4", timezone="UTC", header=False)
+    run = plan.windowed_by(sk.SessionWindows(inactivity_gap="5s", grace="0s")).count().run(tmp_path / name)
+    assert run.table()["count"].tolist() == [2, 2]
+    assert f"{name} is read as text separated by spaces, as its first lines have it" in run.remarks()
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("user,note\nada,a b\n", ["user", "note"]),
+        ('"user; or so",at\n"a;b",1\n', ["user; or so", "at"]),
+        ("one name\nits value\n", ["one name"]),
+        ("a b c\n1 2\n", ["a b c"]),
+        ("a b c\n1 2 3\n", ["a", "b", "c"]),
+    ],
+)
+def test_what_stands_in_quotes_parts_nothing(tmp_path: Path, text: str, names: list[str]) -> None:
+    assert read_file(written(tmp_path, text)).table.column_names == names
+
+
+@pytest.mark.parametrize(
+    ("given", "has", "word"), [(",", ";", "semicolons"), (";", ",", "commas"), (",", "\t", "tabs")]
+)
+def test_a_wrong_separator_names_that_of_the_file(tmp_path: Path, given: str, has: str, word: str) -> None:
+    file = written(tmp_path, f"user{has}at{has}x\na{has}1{has}2\n")
+    said = f"clicks.csv is one column; leave out separator=: its first lines look as if parted by {word}"
+    assert said in read_file(file, separator=given).remarks
+    with pytest.raises(MissingColumn, match="leave out separator=: its first lines look as if parted by " + word):
+        plan(separator=given).run(file)
+    file = written(tmp_path, f"user{has}at{has}x\na{has}1{has}2{given}5\n")
+    with pytest.raises(InvalidData, match="leave out separator=: its first lines look as if parted by " + word):
+        plan(separator=given).run(file)
+
+
+def test_a_decimal_comma_is_named_with_the_way_to_read_it(tmp_path: Path) -> None:
+    file = written(tmp_path, "user;at;amount\na;1;18,22\na;2;9,5\n")
+    way = 'pandas.read_csv(…, decimal=",")'
+    with pytest.raises(
+        UnsupportedData, match=re.escape(f"sum('amount') cannot use column 'amount'; got string, '18,22'; {way}")
+    ):
+        plan().aggregate(sum=sk.sum("amount")).run(file).table()
+    with pytest.raises(InvalidData, match=r"does not match types=; .*'18,22'; " + re.escape(way)):
+        plan(types={"amount": "double"}).aggregate(sum=sk.sum("amount")).run(file)
+    frame = pd.read_csv(file, sep=";", decimal=",")
+    assert plan().aggregate(sum=sk.sum("amount")).run(frame).table()["sum"].tolist() == [27.72]
+    with pytest.raises(
+        UnsupportedData, match=r"got string, '7'; types=.\"amount\": \"float64\". in group_by_key, or df"
+    ):
+        plan().aggregate(sum=sk.sum("amount")).run({"user": ["a"], "at": [1], "amount": ["7"]}).table()
