@@ -8,10 +8,12 @@ import keyword
 import textwrap
 import unicodedata
 from collections.abc import Mapping
+from typing import TypeVar
 
 from sessionkit.errors import INVISIBLE, LABEL_LENGTH, InvalidArgument, problem, shorten, visible
 
 COMMENT_WIDTH = 110
+C = TypeVar("C")
 
 
 def escape_html(text: object) -> str:
@@ -129,7 +131,7 @@ def comment(text: str, mark: str) -> str:
 
     Example:
         >>> print(comment("a\\nb */ \\\\u000a", "//"))
-        // a\\\\x0ab */ \\\\u000a
+        // a\\\\nb */ \\\\u000a
     """
     line = "".join(visible(character) for character in text)
     indent = " " * (len(line) - len(line.lstrip()) + 2)
@@ -216,7 +218,7 @@ def percent(share: float) -> str:
     return "more than 99.9999%" if share > 0.5 else "less than 0.0001%"
 
 
-def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
+def one_of(name: str, value: C, choices: tuple[C, ...]) -> C:
     """`value`, if it is one of `choices`.
 
     Raises:

@@ -272,4 +272,5 @@ def _sources(stream: _Stream) -> Cause | None:
     why = f"sources are mixed in one stream: each key is in order, but {np.count_nonzero(behind):,} of "
     why += f"{plural(int(np.count_nonzero(size)), 'key')} lie some {by} behind the others"
     way = "partition= in group_by_key names the column that tells the sources apart: each then has its own stream time."
+    way += ' Where it holds names, number them: pandas.factorize(df["source"])[0].'
     return Cause(why, way)
