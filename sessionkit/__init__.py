@@ -17,9 +17,9 @@ def __getattr__(name: str) -> object:
     except AttributeError:
         import sys
 
-        from sessionkit.base.guesses import OF_THE_PACKAGE, unknown_name
+        from sessionkit.base.guesses import unknown_name
 
-        raise unknown_name(sys.modules[__name__], "sk", name, OF_THE_PACKAGE) from None
+        raise unknown_name(sys.modules[__name__], "sk", name) from None
 
 
 def __dir__() -> list[str]:

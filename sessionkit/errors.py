@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 LABEL_LENGTH = 60
@@ -33,12 +34,13 @@ def visible(character: str) -> str:
     """A character as it is, or its code where nothing would be seen of it."""
     if unicodedata.category(character) not in INVISIBLE:
         return character
-    return f"\\x{ord(character):02x}" if ord(character) < 256 else f"\\u{ord(character):04x}"
+    return character.encode("unicode_escape").decode()
 
 
 def problem(what: str, got: object, want: str) -> str:
     """The text of an error, on one line: what is wrong, the value given, what would be right."""
-    said, given, right = (shorten(part, MOST_CHARACTERS) for part in (what, got, want))
+    joined = (re.sub(r"\n(    |(?=\)))", "", str(part)) for part in (what, got, want))  # a plan's code
+    said, given, right = (shorten(part, MOST_CHARACTERS) for part in joined)
     return f"{said}; got {given}; {right}"
 
 

@@ -69,7 +69,7 @@ def group_by_key(
         sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10m")
     """
     given: dict[str, Any] = locals() | {"idle_after": idle_code(idle_after), "types": pairs(types)}
-    if len(keys) > 1 and not sep:
+    if len(keys) > 1 and not sep and all(isinstance(key, str) for key in keys):  # else Source says what is none
         want = 'sep="@" (or any text that is in none of the values) joins them into one key'
         raise InvalidArgument(problem("several key columns need a separator", list(keys), want))
     return Plan(Source(**given))

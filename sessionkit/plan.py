@@ -11,7 +11,6 @@ from sessionkit.aggregations import built_ins as agg
 from sessionkit.aggregations.contract import Aggregation, columns_read
 from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.durations import Duration, as_duration, show_duration
-from sessionkit.base.guesses import OF_A_PLAN, answers_guesses
 from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
 from sessionkit.engine.commit import commit
 from sessionkit.engine.kernel_run import run_kernel
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from sessionkit.engine.parts.restarts import Restarts
 
 
-@answers_guesses("plan", OF_A_PLAN)
 @answers_calls("plan")
 @not_offered(
     *("aggregations", "bound", "check", "check_rules", "complete_windows", "run_batch", "run_deployed", "strategy"),

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from sessionkit.base.calls import answers_calls, not_offered
-from sessionkit.base.guesses import OF_A_RUN, answers_guesses
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.parts.restarts import Restart, Restarts, check_processing, checked_restarts
@@ -29,8 +28,7 @@ if TYPE_CHECKING:
 LIFE = "life"
 
 
-@answers_guesses("run", OF_A_RUN)
-@answers_calls("run")
+@answers_calls("run", elsewhere=(Run, "run.lives[-1]"))
 @not_offered("restarts")
 @dataclass(frozen=True, repr=False)
 class RestartedRun:

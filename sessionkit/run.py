@@ -13,7 +13,6 @@ from sessionkit.aggregations.contract import decimal_remarks
 from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import show_duration
-from sessionkit.base.guesses import OF_A_RUN, answers_guesses
 from sessionkit.base.moments import Moment, Timezone, moment_ms
 from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from sessionkit.views.over_time import Latency, OpenWindows
 
 
-@answers_guesses("run", OF_A_RUN)
 @answers_calls("run")
 @not_offered("all_lanes", "changelog_columns", "deployed", "late_remarks", "outcome", "store", "table_columns")
 @dataclass(frozen=True, repr=False)

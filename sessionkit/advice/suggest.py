@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from sessionkit.advice.replay import Replay
 from sessionkit.advice.round_grace import order_advice
-from sessionkit.base.calls import called_as
+from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import MAX_DURATION_MS, about, enough_ms, show_duration
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
@@ -70,6 +70,7 @@ class Valley:
         return f"no pause is between {shorter} and {longer} long{few}"
 
 
+@answers_calls("suggestion")
 @dataclass(frozen=True, kw_only=True, repr=False)
 class GapSuggestion:
     """A gap that the pauses between records speak for, or none.
@@ -257,6 +258,7 @@ def _rounded(ms: float) -> int:
 # ---- grace
 
 
+@answers_calls("suggestion")
 @dataclass(frozen=True, kw_only=True, repr=False)
 class GraceSuggestion:
     """The smallest grace that keeps the share of records asked for, found by replaying them.

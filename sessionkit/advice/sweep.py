@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.advice.replay import Counts, Replay
-from sessionkit.base.calls import called_as
+from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, length_ms, show_duration
 from sessionkit.base.text import percent
 from sessionkit.errors import InvalidArgument, problem
@@ -53,6 +53,7 @@ class Cell:
     delay_ms: int
 
 
+@answers_calls("sweep")
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Sweep:
     """The cells of a sweep, in the order of the values given.

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import inspect
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.base.guesses import unknown_name
+from sessionkit.errors import InvalidArgument, problem, shorten
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -21,15 +24,19 @@ C = TypeVar("C", bound=type)
 _PACKAGE = str(Path(__file__).parents[1]) + os.sep
 
 
-def called_as(example: str = "", *, owner: str = "") -> Callable[[Callable[P, R]], Callable[P, R]]:
+def called_as(
+    example: str = "", *, owner: str = "", hands_on_to: Callable[..., object] | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Makes a function refuse arguments that it does not take with `example`, a call that is right.
 
-    Python's own TypeError says what is wrong, by the name of the function inside, and not what would be right.
+    Python's own TypeError says what is wrong, by the name of the function inside, and not what would be right. An error
+    from inside is answered, too, where an argument is not of the type that the function says.
 
     Args:
         owner: what a method's object is called where the example is made from the method's signature.
+        hands_on_to: what takes the `**options` of the function; a call is then checked before the function begins.
     Raises:
-        InvalidArgument: by the function so made; a TypeError from inside it stays what it is.
+        InvalidArgument: by the function so made; any other error from inside it stays what it is.
     Example:
         >>> @called_as("f(x=3)")
         ... def f(*, x): ...
@@ -39,17 +46,23 @@ def called_as(example: str = "", *, owner: str = "") -> Callable[[Callable[P, R]
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        if hands_on_to is not None:
+            own, more = inspect.signature(function), inspect.signature(hands_on_to).parameters
+            every = {**more, **{name: each for name, each in own.parameters.items() if each.kind not in _MANY}}
+            function.__signature__ = own.replace(parameters=[*every.values()])  # type: ignore[attr-defined]
+
         @functools.wraps(function)
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            if hands_on_to is not None and (answer := refusal(function, args, kwargs, owner, example)):
+                raise answer
             try:
                 return function(*args, **kwargs)
-            except TypeError:
-                got = _wrong(function, args, kwargs)
-                if got is None:
-                    raise  # it was called, and failed inside
-                name = function.__qualname__.removesuffix(".__init__").rpartition("<locals>.")[2]
-                want = example or _example(owner, function)
-                raise InvalidArgument(problem(f"{name} cannot be called like this", got, want)) from None
+            except Exception as error:
+                says_it = isinstance(error, InvalidArgument) and not error.__suppress_context__  # of a call inside
+                answer = None if says_it else refusal(function, args, kwargs, owner, example)
+                if answer is None:
+                    raise  # it was called as it should be, and failed inside
+                raise answer from None
 
         call.answers = True  # type: ignore[attr-defined]
         return call
@@ -57,8 +70,62 @@ def called_as(example: str = "", *, owner: str = "") -> Callable[[Callable[P, R]
     return decorate
 
 
-def answers_calls(owner: str) -> Callable[[C], C]:
+def refusal(
+    function: Callable[..., object], args: tuple[object, ...], kwargs: Mapping[str, Any], owner: str, example: str = ""
+) -> InvalidArgument | None:
+    """The error for arguments that a function does not take, by name, number or type; None if it takes them."""
+    signature, right = inspect.signature(function), example or _example(owner, function)
+    name = function.__qualname__.removesuffix(".__init__").rpartition("<locals>.")[2]
+    name = f"{type(args[0]).__name__}.{function.__name__}" if "." in name else name
+    try:
+        given = signature.bind(*args, **kwargs).arguments
+    except TypeError as error:
+        got = re.sub(r"^missing a required (\S+ )?argument:", "no argument", str(error).removeprefix("got "))
+        right = _with_names(right, signature, kwargs)
+        return InvalidArgument(problem(f"{name} cannot be called like this", got, right))
+    for each in signature.parameters.values():
+        kinds = [kind.partition("[")[0] for kind in str(each.annotation).split(" | ")]
+        if each.name not in given or each.kind in _MANY or not all(kind in _KINDS for kind in kinds):
+            continue
+        value = given[each.name]
+        if not any(_KINDS[kind][0](value) for kind in kinds):
+            wanted = " or ".join(dict.fromkeys(_KINDS[kind][1] for kind in kinds if kind != "None"))
+            got = f"{type(value).__name__} {shorten(repr(value))}"
+            return InvalidArgument(problem(f"{name} takes {wanted} as {each.name}", got, right))
+    return None
+
+
+_MANY = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+# What the annotations of parameters mean: whether a value is such a thing, and what it is called.
+_KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "None": (lambda value: value is None, ""),
+    "bool": (lambda value: type(value).__name__ in ("bool", "bool_"), "True or False"),
+    "int": (lambda value: isinstance(value, Integral) and not isinstance(value, bool), "a whole number"),
+    "str": (lambda value: isinstance(value, str), "text"),
+    "Path": (lambda value: isinstance(value, os.PathLike), "a path"),
+    "os.PathLike": (lambda value: isinstance(value, os.PathLike), "a path"),
+    "Mapping": (lambda value: isinstance(value, Mapping), "a dict"),
+    "Run": (lambda value: type(value).__name__ == "Run", "a run in this process"),
+}
+
+
+def _with_names(right: str, signature: inspect.Signature, given: Iterable[str]) -> str:
+    """A right call, with the name that is meant by one that does not exist, or all that there are."""
+    names = {name: each for name, each in signature.parameters.items() if each.kind not in _MANY and name != "self"}
+    lacking = [name for name, each in names.items() if each.default is each.empty and name not in given]
+    for wrong in (name for name in given if name not in names):
+        near = difflib.get_close_matches(wrong, lacking, 1) or difflib.get_close_matches(wrong, names, 1)
+        if near:
+            return f"{near[0]}= is the nearest name: {right}"
+        return right if all(name in right for name in names) else f"{right}; it takes {', '.join(names)}"
+    return right
+
+
+def answers_calls(owner: str, *, guesses: bool = True, elsewhere: tuple[type, str] | None = None) -> Callable[[C], C]:
     """Makes every public method of a class refuse wrong arguments as `called_as` does, where it does not yet.
+
+    With `guesses` its objects, which users write as `owner`, answer a name that they lack with the one that is meant
+    (or with where it is, as `unknown_name` does), and `owner["x"]` and a loop over it with its table.
 
     Example:
         >>> @answers_calls("a")
@@ -73,6 +140,18 @@ def answers_calls(owner: str) -> Callable[[C], C]:
         for name, method in {k: v for base in reversed(kind.__mro__) for k, v in vars(base).items()}.items():
             if not name.startswith("_") and inspect.isfunction(method) and not hasattr(method, "answers"):
                 setattr(kind, name, called_as(owner=owner)(method))
+
+        def missing(self: object, name: str) -> Any:
+            raise unknown_name(self, owner, name, elsewhere)
+
+        def item(self: object, key: object) -> Any:
+            raise InvalidArgument(problem(f"{owner} is no table", f"{owner}[{key!r}]", f"{owner}.table() is one"))
+
+        answers: Any = kind  # so that a checker of types still refuses what they answer
+        if guesses:
+            answers.__getattr__ = missing
+        if guesses and hasattr(kind, "table"):
+            answers.__getitem__ = item
         return kind
 
     return decorate
@@ -87,15 +166,6 @@ def _example(owner: str, method: Callable[..., object]) -> str:
         elif each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD):
             given.append(f"{name}={name}" if each.kind == each.KEYWORD_ONLY else name)
     return f"{owner}.{method.__name__}({', '.join(given)})"
-
-
-def _wrong(function: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object]) -> str | None:
-    """Python's words for arguments that a function does not take, as they follow on "got"; None if it takes them."""
-    try:
-        inspect.signature(function).bind(*args, **kwargs)
-    except TypeError as error:
-        return re.sub(r"^missing a required (\S+ )?argument:", "no argument", str(error).removeprefix("got "))
-    return None
 
 
 def not_offered(*names: str) -> Callable[[C], C]:

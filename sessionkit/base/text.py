@@ -9,10 +9,12 @@ import re
 import textwrap
 import unicodedata
 from collections.abc import Mapping
+from typing import TypeVar
 
 from sessionkit.errors import INVISIBLE, LABEL_LENGTH, InvalidArgument, problem, shorten, visible
 
 COMMENT_WIDTH = 110
+C = TypeVar("C")
 
 
 def escape_html(text: object) -> str:
@@ -130,7 +132,7 @@ def comment(text: str, mark: str) -> str:
 
     Example:
         >>> print(comment("a\\nb */ \\\\u000a", "//"))
-        // a\\\\x0ab */ \\\\u000a
+        // a\\\\nb */ \\\\u000a
     """
     line = "".join(visible(character) for character in text)
     indent = " " * (len(line) - len(line.lstrip()) + 2)
@@ -223,7 +225,7 @@ def way_to_number(text: str) -> str:
     return 'pandas.read_csv(…, decimal=",") reads it as a number, for a plan to run on' if is_one else ""
 
 
-def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
+def one_of(name: str, value: C, choices: tuple[C, ...]) -> C:
     """`value`, if it is one of `choices`.
 
     Raises:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sessionkit.base.calls import answers_calls
 from sessionkit.base.text import comment, escape_html, html_block
 
 COMMENT_MARKS = {"java": "//", "ksql": "--", "flink_sql": "--", "spark": "#"}
 
 
+@answers_calls("export")
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Export:
     """A plan as code for another system; `print(export)` shows it with what differs there as comments on top.

@@ -56,9 +56,13 @@ def code_of_key(keys: pa.Array, key: object) -> int:
     """
     code = place_among(keys, key)
     if code < 0:
-        some = ", ".join(repr(shorten(each, 30)) for each in keys[:3].to_pylist())
+        some = ", ".join(shorten(repr(each), 30) for each in keys[:3].to_pylist())
+        if isinstance(key, str) and pa.types.is_integer(keys.type):
+            some += " (numbers, not text)"
+        elif isinstance(key, int | np.integer) and pa.types.is_large_string(keys.type):
+            some += " (text, not numbers)"
         want = f"one of {plural(len(keys), 'key')}, such as {some}" if len(keys) else "the run holds no records"
-        raise UnknownRecord(problem("this key is not in the run", repr(shorten(key)), want))
+        raise UnknownRecord(problem("this key is not in the run", shorten(repr(key)), want))
     return code
 
 
@@ -218,7 +222,7 @@ def _check_separator(keys: pa.Array, sep: str, name: str) -> None:
     if pc.any(early).as_py():
         value = keys[early.index(True).as_py()].as_py()
         want = f"a separator that is in no value of {name!r}, so that different values stay different keys"
-        raise InvalidData(problem(f"sep={sep!r} is part of a key value", repr(shorten(value)), want))
+        raise InvalidData(problem(f"sep={sep!r} is part of a key value", shorten(repr(value)), want))
 
 
 def _join(

@@ -27,7 +27,10 @@ FEWEST_OF_A_KEY = 5  # records, that tell whether a key is always behind
 FEWEST_BEHIND = 20  # one of so many records is always behind, where two sources are mixed
 SORT = 'sort="timestamp" in group_by_key{} sorts the rows by time.'
 WITHOUT_OFFSET = ", without offset=,"
-SOURCES = "partition= in group_by_key names the column that tells the sources apart: each then has its own stream time."
+SOURCES = (
+    "partition= in group_by_key names the column that tells the sources apart: each then has its own stream time. "
+    'Where it holds names, number them: pandas.factorize(df["source"])[0].'
+)
 
 Rows = npt.NDArray[np.intp]
 

@@ -40,7 +40,8 @@ def not_after(partition: int, offset: int, before: int, *, row: int | None = Non
 
 def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.int64]:
     if not pa.types.is_integer(column.type):
-        raise UnsupportedData(problem(f"{what} column {name!r} must hold integers", column.type, "cast it"))
+        number = f", or number what it names: pandas.factorize(df[{name!r}])[0]" if what == "partition" else ""
+        raise UnsupportedData(problem(f"{what} column {name!r} must hold integers", column.type, "cast it" + number))
     if column.null_count:
         got, want = counted_rows(np.asarray(column.is_null())), "a partition and an offset for every record"
         raise InvalidData(problem(f"{what} column {name!r} has missing values", got, want))

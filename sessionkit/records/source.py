@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sessionkit.base.durations import Duration, duration_code, duration_ms
 from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, shown_key
-from sessionkit.base.text import is_text
+from sessionkit.base.text import is_text, one_of
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 
 TIME_UNITS = ("s", "ms", "us", "ns")
@@ -61,9 +61,7 @@ class Source:
         choices = {"unit": (None, *TIME_UNITS), "on_bad_time": BAD_TIME_CHOICES, "times": TIMES_CHOICES}
         clocks = {"ambiguous": (*CLOCK_CHOICES, "infer"), "nonexistent": CLOCK_CHOICES, "header": (True, False)}
         for name, allowed in (choices | clocks).items():
-            if getattr(self, name) not in allowed:
-                want = "one of " + ", ".join(repr(choice) for choice in allowed)
-                raise InvalidArgument(problem(f"{name} must be a known choice", repr(getattr(self, name)), want))
+            one_of(name, getattr(self, name), allowed)
         if self.partitions is not None and (self.partition is not None or not 1 <= self.partitions <= MAX_PARTITIONS):
             want = f"1 to {MAX_PARTITIONS:,}, and without partition=: Kafka's partitioner then places each key"
             raise InvalidArgument(problem("partitions must be a number of partitions", self.partitions, want))

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.durations import Duration
-from sessionkit.base.guesses import OF_A_RUN, answers_guesses
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.parts.chosen_keys import chosen_records, named_keys
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem, shorten
@@ -40,8 +39,6 @@ from sessionkit.windows.session import SessionWindows
 if TYPE_CHECKING:
     import plotly.graph_objects as go
     from pyspark.sql import Column, DataFrame
-
-    from sessionkit.views.charts.drawing.palettes import Theme
 
 __all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start"]
 LOCAL_RECORDS = 5_000_000  # what one process is asked to hold, to explain and to draw
@@ -85,8 +82,7 @@ def start(
     return StreamRun.over(plan, df, retention)
 
 
-@answers_guesses("run", OF_A_RUN)
-@answers_calls("run")
+@answers_calls("run", elsewhere=(Run, 'run.of("ada")'))
 @not_offered("by_partition", "dropped_records", "how", "over_partitions", "parallelism", "rows")
 class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
@@ -267,17 +263,17 @@ class SparkRun(SparkReading):
         number = self._only_partition(partition, f"offset {offset}")
         return self.local(number).explain(offset=offset, partition=number)
 
-    def plane(
-        self, key: Any = None, *, partition: int | None = None, theme: Theme | None = None, **options: Any
-    ) -> go.Figure:
+    @called_as('run.plane("ada", partition=0)', hands_on_to=Run.plane)
+    def plane(self, key: Any = None, *, partition: int | None = None, **options: Any) -> go.Figure:
         """The history of one key of one partition; without a key the whole partition is collected for it."""
         number = self._only_partition(partition, "a key")
         run = self.local(number) if key is None else self.of(key, partition=number)
-        return run.plane(key, theme=theme, **options)
+        return run.plane(key, **options)
 
-    def lanes(self, *, partition: int | None = None, theme: Theme | None = None, **options: Any) -> go.Figure:
+    @called_as("run.lanes(partition=0)", hands_on_to=Run.lanes)
+    def lanes(self, *, partition: int | None = None, **options: Any) -> go.Figure:
         """The sessions of many keys of one partition, which is collected for it."""
-        return self.local(self._only_partition(partition, "a picture")).lanes(theme=theme, **options)
+        return self.local(self._only_partition(partition, "a picture")).lanes(**options)
 
     def most_eventful_key(self, *, partition: int | None = None) -> Any:
         """The key with most drops, merges and rescues of one partition, which is collected for it."""

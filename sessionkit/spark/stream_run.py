@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.durations import Duration, duration_ms
-from sessionkit.base.guesses import OF_A_RUN, answers_guesses
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
+from sessionkit.run import Run
 from sessionkit.spark.input import SparkInput
 from sessionkit.spark.output.dropped import ADDED, TIMES_OF_DROPPED, as_output, carrying_records, shown_output
 from sessionkit.spark.query.output_columns import tell_changes
@@ -54,8 +54,7 @@ class _Target(NamedTuple):
     put: Write
 
 
-@answers_guesses("run", OF_A_RUN)
-@answers_calls("run")
+@answers_calls("run", elsewhere=(Run, "plan.run(data)"))
 @not_offered("dropped_records")
 class StreamRun(SparkInput):
     """What a plan makes of a streaming DataFrame: streaming DataFrames, to be written with Spark's own `writeStream`.

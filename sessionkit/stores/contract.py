@@ -10,8 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.calls import answers_calls
-
 EMIT_STRATEGIES = ("on_window_update", "on_window_close")
 RULES = ("sessionkit", "kafka")
 # How Kafka Streams finds its store again: as it was on the disk, from its changelog alone, or after a crash.
@@ -259,7 +257,7 @@ def store_kind(kind: str, of: str = "sessions") -> Callable[[C], C]:
     """
 
     def register(store: C) -> C:
-        STORE_KINDS[kind, of] = answers_calls("store")(store) if isinstance(store, type) else store
+        STORE_KINDS[kind, of] = store
         return store
 
     return register

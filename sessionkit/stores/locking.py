@@ -12,7 +12,8 @@ from types import FunctionType, TracebackType
 from typing import Any
 from weakref import WeakSet
 
-from sessionkit.errors import StoreLocked, problem
+from sessionkit.base.calls import refusal
+from sessionkit.errors import SessionkitError, StoreLocked, problem
 from sessionkit.stores.contract import TaskStore
 
 _SHOWN = ("__len__", "__repr__", "_repr_html_")
@@ -51,8 +52,14 @@ def _own_members(store: type[SharedStore]) -> list[tuple[str, Any]]:
 def _one_at_a_time(call: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(call)
     def locked(self: SharedStore, *arguments: Any, **options: Any) -> Any:
-        with self.lock:
-            return call(self, *arguments, **options)
+        try:
+            with self.lock:
+                return call(self, *arguments, **options)
+        except Exception as error:
+            answer = None if isinstance(error, SessionkitError) else refusal(call, (self, *arguments), options, "store")
+            if answer is None:
+                raise
+            raise answer from None
 
     return locked
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.calls import not_offered
+from sessionkit.base.calls import answers_calls, not_offered
 from sessionkit.base.decisions import REASONS
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, problem
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from sessionkit.views.charts.drawing.palettes import Theme
 
 
+@answers_calls("comparison")
 @not_offered("groups", "newest_ms")
 @dataclass(frozen=True, repr=False)
 class Comparison:

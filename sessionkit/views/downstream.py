@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from sessionkit.base.calls import called_as
+from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import InvalidArgument, problem
@@ -29,6 +29,7 @@ class Suppressed(NamedTuple):
     stage: Suppressor
 
 
+@answers_calls("buffer")
 @dataclass(frozen=True, repr=False)
 class SuppressBuffer:
     """What waits in the buffers of suppress at the end of a run.

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.calls import not_offered
+from sessionkit.base.calls import answers_calls, not_offered
 from sessionkit.base.columns.arrays import repeated
 from sessionkit.base.columns.named import Column, joined, taken
 from sessionkit.base.durations import INT64_MAX, show_duration
@@ -54,6 +54,7 @@ class Lane(NamedTuple):
     is_silent: bool
 
 
+@answers_calls("emissions")
 @not_offered("closes_at_ms", "closing", "closes_in_words", "now_ms", "title", "what")
 @dataclass(frozen=True, repr=False)
 class Emissions:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import plural
 from sessionkit.trace.trace import Trace
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from sessionkit.views.charts.drawing.palettes import Theme
 
 
+@answers_calls("latency")
 @dataclass(frozen=True, repr=False)
 class Latency:
     """How long after its end, in stream time, each window became final.
@@ -102,6 +104,7 @@ class Latency:
         return picture_bundle(self.figure(), repr(self))
 
 
+@answers_calls("open_windows")
 @dataclass(frozen=True, repr=False)
 class OpenWindows:
     """How many windows are open after each record: what a store has to hold.

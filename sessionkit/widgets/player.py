@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sessionkit.base.calls import called_as
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import key_name, plural
@@ -48,6 +49,7 @@ class Player(Board):
     def __repr__(self) -> str:
         return f"Player: key {key_name(self.key)}, {plural(len(self.arrivals.words), 'arrival')}"
 
+    @called_as("player.figure()")
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The plane with a slider over the arrivals, for a page or a file."""
         return self.run.plane(self.key, theme=theme, playback=True, **self._options)

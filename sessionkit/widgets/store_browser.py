@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from sessionkit.base.calls import called_as
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
 from sessionkit.base.text import plural
@@ -44,6 +45,7 @@ class StoreBrowser(Board):
     def __repr__(self) -> str:
         return f"StoreBrowser: {self._store!r}"
 
+    @called_as("browser.figure()")
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The windows that are shown, by key and time."""
         return held_figure(self._rows, self._store.noun, theme=theme)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sessionkit.advice.sweep import lengths_ms
+from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration, show_duration
 from sessionkit.base.text import key_name
 from sessionkit.errors import InvalidArgument, SessionkitError, problem
@@ -97,6 +98,7 @@ class TuneBoard(Board):
         """The run that was kept; None if none was."""
         return self._tuner.snapshot
 
+    @called_as('board.set(grace="2h")')
     def set(self, **changed: Duration | int) -> None:
         """Moves sliders, such as `set(grace="2h")`.
 
@@ -113,6 +115,7 @@ class TuneBoard(Board):
     def __repr__(self) -> str:
         return "\n".join([f"TuneBoard: {self.run.summary()}", *self.run.late_remarks])
 
+    @called_as("board.figure()")
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The picture of the view that is shown; of a view without one that of the key."""
         view, run, key = self._view.value, self.run, self._key.value
@@ -124,6 +127,7 @@ class TuneBoard(Board):
             return run.lanes(theme=theme, **self._lanes.options)
         return run.emissions(key).figure(theme=theme) if view == "sent" else run.plane(key, theme=theme)
 
+    @called_as('board.write_html("clicks.html")')
     def write_html(
         self,
         path: str | Path,

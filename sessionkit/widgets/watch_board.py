@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from sessionkit.base.calls import called_as
 from sessionkit.base.moments import show_time
 from sessionkit.base.text import plural
 from sessionkit.errors import SessionkitError, shorten
@@ -80,6 +81,7 @@ class WatchBoard(Board):
         self._news.set()
         self._follower.join()
 
+    @called_as("board.figure()")
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The windows of the chosen keys, as the state had them when it was last read."""
         rows, clocks, noun, said = self._drawn

@@ -18,6 +18,7 @@ WINDOWS = sk.SessionWindows(inactivity_gap="30s", grace="10s")
 KEYED = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
 PLAN = KEYED.windowed_by(WINDOWS).count()
 RUN = PLAN.run(CLICKS)
+NUMBERED = PLAN.run(CLICKS.assign(user=[118, 7, 118]))
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "one value for a sweep": (
@@ -104,6 +105,55 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "the records twice": (lambda: sk.suggest_gap(CLICKS, CLICKS), "sk.suggest_gap(plan, data)"),
     "no plan to suggest for": (lambda: sk.suggest_grace(CLICKS), "sk.suggest_grace(plan, data"),
     "no records to audit": (lambda: sk.audit(PLAN), "sk.audit(plan, data)"),
+    "a width as text": (
+        lambda: RUN.plane(width="900"),
+        "Run.plane takes a whole number as width; got str '900'",
+    ),
+    "a number of keys as text": (lambda: RUN.lanes(most="5"), "Run.lanes takes a whole number as most; got str '5'"),
+    "True as a width": (
+        lambda: RUN.lanes(width=True),
+        "a chart needs room for its labels; got True; 600 pixels or more",
+    ),
+    "an offset as text": (
+        lambda: RUN.explain(offset="5"),
+        "Run.explain takes a whole number as offset; got str '5'",
+    ),
+    "an offset with a fraction": (lambda: RUN.explain(offset=2.5), "takes a whole number as offset; got float 2.5"),
+    "a partition as text": (
+        lambda: RUN.explain(offset=1, partition="0"),
+        "takes a whole number as partition; got str",
+    ),
+    "a page as PDF": (lambda: RUN.write_html("x.pdf"), 'a page is HTML; got x.pdf; a path such as "clicks.html"'),
+    "a number as a path": (lambda: RUN.write_html(5), "Run.write_html takes text or a path as path; got int 5;"),
+    "a plan to play": (lambda: sk.play(PLAN), "play takes a run in this process as run; got Plan"),
+    "records to play": (lambda: sk.play(CLICKS), "play takes a run in this process as run; got DataFrame"),
+    "a slider without its name": (lambda: sk.tune(PLAN, CLICKS).set("2h"), 'board.set(grace="2h")'),
+    "text for a key that is a number": (
+        lambda: NUMBERED.plane("118"),
+        "this key is not in the run; got '118'; one of 2 keys, such as 118, 7 (numbers, not text)",
+    ),
+    "a number for a key that is text": (
+        lambda: RUN.plane(5),
+        "this key is not in the run; got 5; one of 2 keys, such as 'ada', 'bob' (text, not numbers)",
+    ),
+    "text for the key of a window": (lambda: NUMBERED.explain(key="118", window_start=0), "118, 7 (numbers, not text)"),
+    "text for the key of a lineage": (lambda: NUMBERED.lineage("118", 0), "such as 118, 7 (numbers, not text)"),
+    "a key over two lines": (lambda: RUN.plane("a\nb"), r"this key is not in the run; got 'a\nb'; one of"),
+    "partitions by name": (
+        lambda: sk.sessionize(CLICKS, "user", "at", "1h", unit="ms", partition="user"),
+        "must hold integers; got string; cast it, or number what it names: pandas.factorize(df['user'])[0]",
+    ),
+    "the records in front of the key": (lambda: sk.group_by_key(CLICKS, "user", timestamp="at"), "key 0 must be text"),
+    "a column of a run": (lambda: RUN["user"], "run is no table; got run['user']; run.table() is one"),
+    "a loop over a run": (lambda: list(RUN), "run is no table; got run[0]; run.table() is one"),
+    "no windows yet": (
+        lambda: KEYED.count().run(CLICKS),
+        'got (sk.group_by_key("user", timestamp="at", unit="ms", times="ms").aggregate(count=sk.count()));',
+    ),
+    "a picture of a sweep": (
+        lambda: sk.sweep(PLAN, CLICKS, grace=[0]).plot(),
+        "got plot; sweep.heat_map: The cells as a",
+    ),
     "no run to compare with": (RUN.compare, "run.compare(other_run)"),
 }
 

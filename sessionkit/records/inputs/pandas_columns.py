@@ -33,7 +33,7 @@ def check_columns(names: list[str], wanted: list[str], way: str = "") -> None:
     """Refuses data in which a wanted column is not there, or there twice; `way` says where else it may be."""
     for name in wanted:
         if names.count(name) == 0:
-            have = shorten(", ".join(repr(shorten(other)) for other in names), SHOWN_NAMES) or "no columns"
+            have = shorten(", ".join(shorten(repr(other)) for other in names), SHOWN_NAMES) or "no columns"
             want = which_of(names) + (f", or {way.format(name)}" if way else "")
             raise MissingColumn(problem(f"column {name!r} is not in the data", have, want))
         if names.count(name) > 1:

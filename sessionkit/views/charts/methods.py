@@ -11,7 +11,7 @@ import numpy as np
 
 from sessionkit.base.calls import called_as
 from sessionkit.base.moments import Moment
-from sessionkit.errors import UnknownRecord, problem
+from sessionkit.errors import InvalidArgument, UnknownRecord, problem, shorten
 from sessionkit.records.keys import list_of_keys
 from sessionkit.windows.contract import WindowKind
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from sessionkit.views.charts.drawing.palettes import Theme
+    from sessionkit.views.charts.lanes.lanes import Sort
     from sessionkit.views.clocks.drop_calendar import DropCalendar
     from sessionkit.views.clocks.partition_times import PartitionTimes
 
@@ -45,57 +46,73 @@ class Pictures:
 
     @called_as('run.plane("ada")')
     def plane(
-        self: _Drawn, key: Any = None, *, partition: int | None = None, theme: Theme | None = None, **options: Any
+        self: _Drawn,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        first: int | None = None,
+        last: int | None = None,
+        playback: bool = False,
+        theme: Theme | None = None,
+        clock: str | None = None,
+        width: int | None = None,
     ) -> go.Figure:
         """The history of one key: event time across, arrival upward. Without `key`, of the key with most events.
 
         Args:
             partition: where to look; by default the one with most of the key's records.
+            first, last: offsets, to show only a part.
+            playback: True adds a slider that replays the arrivals, also in a saved page.
             theme: "light" or "dark"; without it that of `sk.options`.
-            options: `first` and `last` (offsets) show only a part; `playback=True` adds a slider that replays the
-                arrivals, also in a saved page; `clock` names the clock of the axis; `width` is in pixels, 600 or more:
-                without it the picture is as wide as the room that it is given.
+            clock: names the clock of the axis.
+            width: in pixels, 600 or more; without it the picture is as wide as the room that it is given.
         Raises:
             UnknownRecord: the run holds no such key, or no record between these offsets.
             InvalidArgument: no such partition or theme.
         Example:
             >>> figure = plan.run(monday).plane("ada")
         """
-        from sessionkit.views.charts.plane.plane import plane
+        from sessionkit.views.charts.plane.plane import draw_plane, plane_scene
 
         key = self._most_eventful_key if key is None else self._key(key)
-        return plane(self.trace, self._windows, key, partition=partition, theme=theme, **options)
+        look: Any = {"theme": theme, "clock": clock, "width": width}
+        scene = plane_scene(self.trace, self._windows, key, partition=partition, first=first, last=last, **look)
+        return draw_plane(scene, playback=playback)
 
     @called_as("run.lanes()")
     def lanes(
         self: _Drawn,
         *,
+        keys: Iterable[Any] | None = None,
+        most: int = 40,
+        sort: Sort | None = None,
         start: Moment | None = None,
         end: Moment | None = None,
         theme: Theme | None = None,
-        **options: Any,
+        clock: str | None = None,
+        width: int | None = None,
     ) -> go.Figure:
         """The windows of many keys, a lane each.
 
         Args:
+            keys: which, in this order; without it at most `most`, those with the most to see.
+            sort: "drops", "merges", "activity" or "key".
             start, end: the span of event time, both included: times as in `explain`, or milliseconds; without them the
                 part with the most to see, and `start=0` shows everything.
-            theme: "light" or "dark"; without it that of `sk.options`.
-            options: `keys` names them, or `most` (40) says how many; `sort` is "drops", "merges", "activity" or "key";
-                `clock` names the clock of the axis; `width` is in pixels, 600 or more: without it the picture is as
-                wide as the room that it is given.
+            theme, clock, width: as in `plane`.
         Raises:
             InvalidArgument: an unknown theme or order, or a span that ends before it starts.
             UnknownRecord: the run holds no such key.
         Example:
             >>> figure = plan.run(monday).lanes(theme="dark")
         """
-        from sessionkit.views.charts.lanes.lanes import lanes
+        from sessionkit.views.charts.lanes.lanes import draw_lanes, lane_scene
 
-        span = {"start": self._moment_ms("start", start), "end": self._moment_ms("end", end)}
-        if options.get("keys") is not None:
-            options["keys"] = [self._key(key) for key in list_of_keys(options["keys"])]
-        return lanes(self.trace, self._windows, theme=theme, whole=self.all_lanes, **span, **options)
+        named = None if keys is None else [self._key(key) for key in list_of_keys(keys)]
+        span: Any = {"start": self._moment_ms("start", start), "end": self._moment_ms("end", end)}
+        look: Any = {"theme": theme, "clock": clock, "width": width, "whole": self.all_lanes}
+        scene = lane_scene(self.trace, self._windows, keys=named, most=most, sort=sort, **span, **look)
+        return draw_lanes(scene)
 
     def drop_calendar(self: _Drawn) -> DropCalendar:
         """From when the dropped records are: a calendar, days by hour or weeks by day, in the run's `timezone`.
@@ -155,7 +172,7 @@ class Pictures:
             NotBuilt: the page cannot recompute this run: sliding windows, windows without a grace, rules="kafka", or
                 windows that a store held before.
             InvalidData: times from 2**53 ms on, which are no exact numbers in JavaScript.
-            InvalidArgument: the records of `keys` are more than `most_records`.
+            InvalidArgument: the records of `keys` are more than `most_records`, or the path is not one of HTML.
             UnknownRecord: the run holds no such key.
             WriteFailed: the folder is not there, or cannot be written to.
             NotKept: the run was started with `trace=False`.
@@ -166,6 +183,8 @@ class Pictures:
         from sessionkit.base.result_folders import write_whole
         from sessionkit.views.page.html import Page, page_html
 
+        if Path(path).suffix not in ("", ".html", ".htm"):
+            raise InvalidArgument(problem("a page is HTML", shorten(path), 'a path such as "clicks.html"'))
         named = None if keys is None else [self._key(key) for key in list_of_keys(keys)]
         page = Page(self, named, most_records, hide_keys)
         said = f"{', '.join(self.plan.source.keys)}: {self._windows.in_words()}" if title is None else title

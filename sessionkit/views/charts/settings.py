@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sessionkit.base.durations import about, show_duration
-from sessionkit.base.text import escape_label, percent, plural
+from sessionkit.base.text import escape_label, one_of, percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.views.charts.drawing.buttons import row_of_buttons
 from sessionkit.views.charts.drawing.grammar import axis_title, counts_axis
@@ -147,8 +147,7 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
     """A grid of the first two settings, a cell for each combination."""
     import plotly.graph_objects as go
 
-    if measure not in MEASURES:
-        raise InvalidArgument(problem("measure must be a known one", repr(measure), f"one of {list(MEASURES)}"))
+    one_of("measure", measure, tuple(MEASURES))
     names = list(sweep.values)
     if len(names) != 2:
         want = "a sweep over two parameters; pareto() and table() show any"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import BAD_TIME, REPLAYED, TICK
 from sessionkit.base.text import escape_html, html_block, percent, plural
 from sessionkit.trace.trace import Trace
@@ -33,6 +34,7 @@ _STRETCHED = 8  # times longer than without them
 _MUCH_MORE = 1.5  # a share of which it is worth to speak beside that of the worst cell
 
 
+@answers_calls("calendar")
 @dataclass(frozen=True, repr=False)
 class DropCalendar:
     """From when the dropped records are: by hour and day, or by day and week where the data span two months or more.

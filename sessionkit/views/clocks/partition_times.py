@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.trace.trace import Trace
@@ -26,6 +27,7 @@ NAMED = 3  # partitions that stand still; the others are counted
 _ROUNDED = ((10 * DAY, DAY), (DAY, HOUR), (HOUR, MINUTE), (10 * SECOND, SECOND), (SECOND, 100))
 
 
+@answers_calls("times")
 @dataclass(frozen=True, repr=False)
 class PartitionTimes:
     """How far the stream time of each partition is behind that of the one that is ahead, arrival by arrival.

@@ -12,7 +12,7 @@ from sessionkit.base.decisions import ADDED, COPIED, IDLE
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
 from sessionkit.errors import UnknownRecord, problem, shorten
-from sessionkit.records.keys import place_among
+from sessionkit.records.keys import code_of_key
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
@@ -50,7 +50,7 @@ def find_window(trace: Trace, key: Any, start_ms: int, partition: int | None) ->
         UnknownRecord: there is none, or one in several partitions.
     """
     columns, numbers = trace.window_columns, trace.batch.partitions
-    mine = (columns.key == place_among(trace.keys, key)) & (columns.start_ms == start_ms) & (columns.merged_into < 0)
+    mine = (columns.key == code_of_key(trace.keys, key)) & (columns.start_ms == start_ms) & (columns.merged_into < 0)
     if partition is not None:
         mine &= numbers[columns.partition] == partition
     rows = np.flatnonzero(mine)

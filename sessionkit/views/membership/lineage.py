@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from sessionkit.base.calls import answers_calls
 from sessionkit.base.text import key_name, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
@@ -43,6 +44,7 @@ class Node(NamedTuple):
     bridge_ms: int = -1
 
 
+@answers_calls("lineage")
 @dataclass(frozen=True, repr=False)
 class Lineage:
     """The tree of a session; the last of `nodes` is the session as it is in the end.

@@ -298,5 +298,5 @@ def test_a_heat_map_has_two_sides() -> None:
     swept = sk.sweep(by("dest"), FLIGHTS, grace=[0, "1h"])
     with pytest.raises(InvalidArgument, match="a heat map has two sides"):
         swept.heat_map()
-    with pytest.raises(InvalidArgument, match="measure must be a known one"):
+    with pytest.raises(InvalidArgument, match="measure must be a known choice"):
         sk.sweep(by("dest"), FLIGHTS, grace=[0], inactivity_gap=["1h"]).heat_map("speed")

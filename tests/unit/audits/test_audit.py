@@ -667,7 +667,7 @@ def test_a_figure_has_bars_for_each_verdict_with_the_same_totals() -> None:
             for name in VERDICTS
             if counts[name]
         }
-    with pytest.raises(InvalidArgument, match="theme must be a known one; got 'pink'"):
+    with pytest.raises(InvalidArgument, match="theme must be a known choice; got 'pink'"):
         audit.figure(theme="pink")  # type: ignore[arg-type]
 
 

@@ -52,6 +52,12 @@ def test_a_name_that_does_not_exist_names_the_one_that_is_meant(owner: str, name
     assert isinstance(raised.value, AttributeError)
 
 
+def test_a_report_is_a_command_or_a_page() -> None:
+    """`sk.report` proposed `sk.Export`. (Once a module of that name is loaded, Python gives that.)"""
+    said = str(guesses.unknown_name(sk, "sk", "report"))
+    assert 'got report; run.write_html("clicks.html") writes a page, the command "sessionkit report clicks.csv"' in said
+
+
 @pytest.mark.parametrize("owner", OWNERS)
 def test_what_is_named_exists_and_what_is_guessed_does_not(owner: str) -> None:
     offered, guessed = dir(OWNERS[owner][0]), OWNERS[owner][1]

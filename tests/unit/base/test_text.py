@@ -36,7 +36,7 @@ def test_short_printable_text_stays_as_it_is(text: str) -> None:
         ("0123456789", 6, "012…89"),
         ("0123456789", 2, "0…"),
         ("0123456789", 1, "…"),
-        ("a\nb\tc\0", 60, "a\\x0ab\\x09c\\x00"),
+        ("a\nb\tc\0", 60, "a\\nb\\tc\\x00"),
         ("\ud800", 60, "\\ud800"),
         ("a\u2028b\u2029c", 60, "a\\u2028b\\u2029c"),
         ("admin\u202egnp.exe", 60, "admin\\u202egnp.exe"),  # turns the reading direction

@@ -314,7 +314,7 @@ def test_refused_before_anything_is_written(
     ("name", "content", "telling"),
     [
         ("gone.parquet", None, "there is no such file; got {folder}/gone.parquet; the path of a file, a folder"),
-        ("gone\n.csv", None, r"there is no such file; got {folder}/gone\x0a.csv; the path"),
+        ("gone\n.csv", None, r"there is no such file; got {folder}/gone\n.csv; the path"),
         (".", None, "the folder holds no file with records; got {folder}; a folder with files of Parquet, CSV"),
         ("clicks.xlsx", b"PK", "the file is of a kind that is not read; got clicks.xlsx; run the plan on pandas."),
         ("torn.parquet", b"PAR1 and no more", "the file cannot be read; got "),

@@ -42,7 +42,7 @@ def test_times_are_said_in_words() -> None:
         (float("nan"), "nan"),
         (True, "True"),
         ("a" * 100, "a" * 30 + "…" + "a" * 29),
-        ("a\nb", "a\\x0ab"),
+        ("a\nb", "a\\nb"),
         ({"sum": 1.0, "count": 2}, "{&#x27;sum&#x27;: 1.0, &#x27;count&#x27;: 2}"),
         ([1, 2], "[1, 2]"),
     ],

@@ -41,12 +41,13 @@ _HOVER_LETTERS = 76
 _WRAPPER = textwrap.TextWrapper(_HOVER_LETTERS)
 
 
-def checked_width(width: int) -> int:
-    """The width of a picture, in pixels.
+def checked_width(width: int | None) -> int:
+    """The width of a picture, in pixels; without one, it is laid out for the least.
 
     Raises:
         InvalidArgument: words would not fit into it.
     """
+    width = LEAST_WIDTH if width is None else width
     if width < LEAST_WIDTH:
         raise InvalidArgument(problem("a chart needs room for its labels", width, f"{LEAST_WIDTH} pixels or more"))
     return width

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sessionkit.errors import InvalidArgument, problem
+from sessionkit.base.text import one_of
 from sessionkit.views.charts.options import Theme, options
 
 __all__ = ["PALETTES", "Palette", "Theme", "fainter", "palette"]
@@ -91,9 +91,7 @@ def palette(theme: str | None) -> Palette:
         InvalidArgument: there is no such theme.
     """
     chosen = options.theme if theme is None else theme
-    if chosen not in PALETTES:
-        raise InvalidArgument(problem("theme must be a known one", repr(chosen), f"one of {list(PALETTES)}"))
-    return PALETTES[chosen]
+    return PALETTES[one_of("theme", chosen, tuple(PALETTES))]
 
 
 def fainter(colour: str, share: float) -> str:

@@ -10,7 +10,6 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.charts.drawing.grammar import (
-    LEAST_WIDTH,
     Drawn,
     Frame,
     Legend,
@@ -57,11 +56,6 @@ FORMS: dict[type[Trace], Form] = {
 }
 
 
-def lanes(trace: Trace, window: WindowKind, **options: Any) -> go.Figure:
-    """The windows of many keys, a lane each: filled once closed, outlined while open. Options: see `lane_scene`."""
-    return draw_lanes(lane_scene(trace, window, **options))
-
-
 def lane_scene(
     trace: Trace,
     window: WindowKind,
@@ -73,12 +67,12 @@ def lane_scene(
     end: int | None = None,
     theme: Theme | None = None,
     clock: str | None = None,
-    width: int = LEAST_WIDTH,
+    width: int | None = None,
     height: int | None = None,
     whole: Board[Trace] | None = None,
     most_drawn: int | None = None,
 ) -> Lanes:
-    """What the lanes show, before they are drawn.
+    """What the lanes show, before they are drawn: windows, filled once closed, outlined while open.
 
     Args:
         window: the windows that the trace is of.

@@ -10,7 +10,6 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.charts.drawing.grammar import (
-    LEAST_WIDTH,
     Drawn,
     Frame,
     axis_title,
@@ -56,14 +55,6 @@ FORMS: dict[type[Trace], Form] = {
 }
 
 
-def plane(trace: Trace, window: WindowKind, key: object, *, playback: bool = False, **options: Any) -> go.Figure:
-    """The history of one key: its windows as bodies, the close line, merges, drops and rescues.
-
-    With `playback` a slider replays the arrivals; for the other options see `plane_scene`.
-    """
-    return draw_plane(plane_scene(trace, window, key, **options), playback=playback)
-
-
 def plane_scene(
     trace: Trace,
     window: WindowKind,
@@ -74,10 +65,10 @@ def plane_scene(
     last: int | None = None,
     theme: Theme | None = None,
     clock: str | None = None,
-    width: int = LEAST_WIDTH,
+    width: int | None = None,
     height: int | None = None,
 ) -> Plane:
-    """What a plane shows, before it is drawn.
+    """What a plane shows, before it is drawn: the windows as bodies, the close line, merges, drops and rescues.
 
     Args:
         window: the windows that the trace is of.
@@ -92,10 +83,9 @@ def plane_scene(
     """
     colours, code = palette(theme), key_code(trace, key)
     at = (code, partition_code(trace, code, partition))
-    axis, width = time_axis(trace, window, clock), checked_width(width)
-    form = FORMS[type(trace)]
+    axis, form = time_axis(trace, window, clock), FORMS[type(trace)]
     history = form.history(trace, *at, trailing_only=window.trailing_only)
-    scene = form.scene(history, window, history.choose(first, last), colours, axis, width, height)
+    scene = form.scene(history, window, history.choose(first, last), colours, axis, checked_width(width), height)
     return replace(scene, axis=axis.over(scene.x_range_ms[0])) if len(scene.rows) else scene
 
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import clock_changes
+from sessionkit.base.text import one_of
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.trace import Trace
 from sessionkit.views.charts.scenes.key_rows import Rows, key_code
@@ -161,9 +162,7 @@ def choose(
         InvalidArgument: an unknown sort, less than one lane, a span that ends before it starts.
         UnknownRecord: the run holds no such key.
     """
-    order = "drops" if sort is None else sort
-    if order not in SORTS:
-        raise InvalidArgument(problem("sort must be a known order", repr(sort), f"one of {list(SORTS)}"))
+    order = one_of("sort", "drops" if sort is None else sort, tuple(SORTS))
     if most < 1:
         raise InvalidArgument(problem("most is a number of lanes", most, "1 or more"))
     if first_ms is not None and last_ms is not None and last_ms < first_ms:

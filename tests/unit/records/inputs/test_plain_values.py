@@ -205,7 +205,7 @@ def test_floats_below_are_integers() -> None:
 @pytest.mark.parametrize("key", [BOB + 0.0, np.float64(BOB), 1.5, float("nan")])
 def test_a_float_is_the_key_of_no_other_integer(key: float) -> None:
     run = plan().run([*ROWS, {"partition": 0, "offset": 6, "user": 1, "at": AT_NS, "amount": 1}])
-    with pytest.raises(UnknownRecord, match="the run has no such window"):
+    with pytest.raises(UnknownRecord, match="this key is not in the run"):
         run.explain(key=key, window_start=AT_MS)
     with pytest.raises(UnknownRecord, match="this key is not in the run"):
         plan().run(ROWS, keys=[key])

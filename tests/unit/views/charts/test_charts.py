@@ -6,7 +6,6 @@ import itertools
 import json
 import re
 from collections.abc import Iterator
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,8 +22,8 @@ from sessionkit.errors import InvalidArgument, UnknownRecord
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.charts.drawing.measured_text import flow, text_size, text_width
 from sessionkit.views.charts.drawing.palettes import PALETTES
-from sessionkit.views.charts.lanes.lanes import lanes as draw_lanes
-from sessionkit.views.charts.plane.plane import plane as draw_plane
+from sessionkit.views.charts.lanes.lanes import draw_lanes, lane_scene
+from sessionkit.views.charts.plane.plane import draw_plane, plane_scene
 from sessionkit.views.charts.scenes.key_rows import MOST_ROWS
 from sessionkit.views.charts.scenes.session_history import SessionHistory
 from tests.headings import heading
@@ -35,7 +34,16 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 # of one width, so that places can be worked out in pixels
-plane, lanes = partial(draw_plane, width=1_120), partial(draw_lanes, width=1_120)
+
+
+def plane(*asked: Any, playback: bool = False, width: int | None = 1_120, **options: Any) -> go.Figure:
+    return draw_plane(plane_scene(*asked, width=width, **options), playback=playback)
+
+
+def lanes(*asked: Any, **options: Any) -> go.Figure:
+    return draw_lanes(lane_scene(*asked, width=1_120, **options))
+
+
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 TOY = [
     ("ana", 2), ("bo", 4), ("ana", 7), ("ana", 11), ("bo", 13), ("ana", 24), ("ana", 17), ("bo", 27), ("ana", 30),
@@ -365,7 +373,7 @@ def test_plane_refuses_what_is_not_there(toy: SessionTrace) -> None:
         plane(run([]), WINDOWS, "ana")
     with pytest.raises(UnknownRecord, match=r"first=90, last=None; offsets 0 to 21"):
         plane(toy, WINDOWS, "ana", first=90)
-    with pytest.raises(InvalidArgument, match=r"theme must be a known one; got 'blue'"):
+    with pytest.raises(InvalidArgument, match=r"theme must be a known choice; got 'blue'"):
         plane(toy, WINDOWS, "ana", theme="blue")  # type: ignore[arg-type]
 
 
@@ -495,8 +503,8 @@ def test_lanes_orders_and_choices(toy: SessionTrace) -> None:
     assert names(keys=["cy", "ana"], sort="key") == ["ana", "cy"]
     assert names(most=1) == ["ana"]
     assert "2 more keys not shown" in heading(lanes(toy, WINDOWS, most=1))
-    with pytest.raises(InvalidArgument, match=r"sort must be a known order; got 'size'"):
-        lanes(toy, WINDOWS, sort="size")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match=r"sort must be a known choice; got 'size'"):
+        lanes(toy, WINDOWS, sort="size")
     with pytest.raises(InvalidArgument, match=r"most is a number of lanes; got 0"):
         lanes(toy, WINDOWS, most=0)
     with pytest.raises(InvalidArgument, match="ends before it starts"):
@@ -690,13 +698,13 @@ def test_a_change_to_one_trace_of_a_figure_changes_no_other(toy: SessionTrace) -
 
 
 def test_a_picture_without_a_width_is_as_wide_as_its_room_and_its_labels_suit_any(toy: SessionTrace) -> None:
-    figure = draw_plane(toy, WINDOWS, "ana")
+    figure = plane(toy, WINDOWS, "ana", width=None)
     assert figure.layout.width is None and figure.layout.autosize
     assert len(figure.layout.annotations) >= 6
     for width in (600, 700, 1_120, 1_600, 2_400):
         found = boxes(figure.update_layout(width=width))
         wide = width - figure.layout.margin.l - figure.layout.margin.r
         assert_apart(found, wide, figure.layout.height - figure.layout.margin.t - figure.layout.margin.b)
-    assert draw_plane(toy, WINDOWS, "ana", width=900).layout.width == 900
+    assert plane(toy, WINDOWS, "ana", width=900).layout.width == 900
     with pytest.raises(InvalidArgument, match="a chart needs room for its labels; got 599; 600 pixels or more"):
-        draw_plane(toy, WINDOWS, "ana", width=599)
+        plane(toy, WINDOWS, "ana", width=599)

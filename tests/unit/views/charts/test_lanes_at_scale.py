@@ -14,7 +14,7 @@ import sessionkit as sk
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.views.charts.drawing.grammar import MOST_SVG_POINTS
 from sessionkit.views.charts.lanes.density import MOST_DRAWN
-from sessionkit.views.charts.lanes.lanes import lanes
+from sessionkit.views.charts.lanes.lanes import draw_lanes, lane_scene
 from tests.headings import heading
 from tests.unit.views.charts.test_charts import HOSTILE, MINUTE, _unit, named
 
@@ -122,7 +122,7 @@ def test_zooming_in_gives_the_ordinary_lanes(runs: dict[str, sk.Run], kind: str)
     assert is_density(run.lanes(start=first))
     near = run.lanes(start=first, end=last)
     assert not is_density(near)
-    alone = lanes(run.trace, run.plan.windows, start=first, end=last)
+    alone = draw_lanes(lane_scene(run.trace, run.plan.windows, start=first, end=last))
     assert near.to_json() == alone.to_json()  # what the run keeps for its pictures changes none of them
     assert sum(len(each.x) for each in near.data if each.mode == "markers" and each.showlegend) == int(
         ((run.trace.batch.timestamp_ms >= first) & (run.trace.batch.timestamp_ms <= last)).sum()

@@ -366,7 +366,7 @@ def test_state_of_an_earlier_run() -> None:
 def test_a_long_or_strange_key_is_shortened_and_escaped() -> None:
     run = run_of(sk.TimeWindows(size_ms=5, grace=0), [("x" * 30_000, 5), ("a\nb", 6), ("<b>$x$", 7)], unit_ms=1)
     assert run.explain(offset=0).startswith(f"Record 0 (key {'x' * 30}…{'x' * 29}), event time 5 ms")
-    assert run.explain(offset=1).startswith("Record 1 (key a\\x0ab), event time 6 ms")
+    assert run.explain(offset=1).startswith("Record 1 (key a\\nb), event time 6 ms")
     assert "(key &lt;b&gt;&#36;x&#36;)" in run.explain(offset=2)._repr_html_()
 
 

@@ -90,7 +90,7 @@ def test_a_long_chain_is_told_in_part() -> None:
 
 
 def test_what_has_no_lineage() -> None:
-    with pytest.raises(UnknownRecord, match="the run has no such window"):
+    with pytest.raises(UnknownRecord, match="this key is not in the run"):
         run().lineage("eve", 0)
     with pytest.raises(InvalidArgument, match="only sessions merge"):
         run(windows=sk.TimeWindows(size="5m", grace="0s")).lineage("ada", 0)
