@@ -106,6 +106,12 @@ def ours(module: str) -> list[str]:
     return found
 
 
+def test_the_order_of_the_folders_is_that_which_contributors_read() -> None:
+    text = (PACKAGE.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    shown = text[text.index("    errors < base") :].partition("\n\n")[0]
+    assert " ".join(shown.split()) == ORDER
+
+
 def test_every_folder_has_its_place() -> None:
     assert {folder(module) for module in modules()} == set(PLACE)
 
