@@ -18,7 +18,7 @@ from .aggregations.built_ins import (
 from .audits.audit import Audit as Audit, audit as audit
 from .audits.suppressed import SuppressAudit as SuppressAudit, audit_suppress as audit_suppress
 from .exports.export import Export as Export
-from .grouping import group_by_key as group_by_key
+from .plan import group_by_key as group_by_key
 from .plan import Plan as Plan
 from .records.partitioner import partition_for as partition_for
 from .records.samples import load_sample as load_sample
@@ -27,7 +27,7 @@ from .sessionize import sessionize as sessionize
 from .spark.checkpoint import read_state as read_state
 from .spark.kafka import from_kafka as from_kafka, to_kafka as to_kafka
 from .stores import open_store as open_store
-from .views.charts.options import options as options
+from .views.drawing.options import options as options
 from .widgets import browse as browse, play as play, tune as tune, watch as watch
 from .windows.hopping import TimeWindows as TimeWindows
 from .windows.session import SessionWindows as SessionWindows

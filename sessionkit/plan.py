@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,14 +13,13 @@ from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.durations import Duration, as_duration, show_duration
 from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
 from sessionkit.engine.commit import commit
+from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
-from sessionkit.engine.parts.idle_partitions import with_idle_ticks
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
-from sessionkit.exports.methods import Exports
 from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records, without_null_values
 from sessionkit.records.frames import FrameKind, checked_frame
 from sessionkit.records.keys import code_of_key
-from sessionkit.records.source import Source, check_not_idle
+from sessionkit.records.source import Source, check_not_idle, idle_code, pairs
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES, RULES, PlanStore, TaskStore
 from sessionkit.stores.locking import alone_with
@@ -30,8 +29,9 @@ from sessionkit.suppression.settings import Suppression, suppression
 from sessionkit.windows.contract import WINDOW_KINDS, WindowKind, changed_windows
 
 if TYPE_CHECKING:
-    from sessionkit.engine.deployment import Caching, Clock, Deployment
-    from sessionkit.engine.parts.restarts import Restarts
+    from sessionkit.deployed.deployment import Caching, Clock, Deployment
+    from sessionkit.deployed.restarts import Restarts
+    from sessionkit.exports.export import Export
 
 
 @answers_calls("plan")
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     *("suppression", "value_columns"),
 )
 @dataclass(frozen=True, repr=False)
-class Plan(Exports):
+class Plan:
     """What to compute, as an immutable value; `repr(plan)` is the code that builds it.
 
     Example:
@@ -203,13 +203,13 @@ class Plan(Exports):
         return start(self, df, **options)
 
     def _run_lives(self, batch: RecordBatch, store: Any, told: Any, *restarts: Any) -> Any:
-        from sessionkit.engine.deployment import deployment  # most runs need none of this
+        from sessionkit.deployed.deployment import deployment  # most runs need none of this
         from sessionkit.restarted_run import run_lives
 
         return run_lives(self, batch, store, deployment(self.strategy, *told), *restarts)
 
     def _checked_keys(self, keys: Iterable[Any], data: Any, rules: str, store: object) -> list[Any]:
-        from sessionkit.engine.parts.chosen_keys import checked_keys
+        from sessionkit.engine.chosen_keys import checked_keys
 
         asked = {
             "store=": store is not None,
@@ -222,7 +222,7 @@ class Plan(Exports):
         batch = read_records(data, self.source, self.value_columns(), frame=frame)
         if keys is None:
             return batch
-        from sessionkit.engine.parts.chosen_keys import chosen_records
+        from sessionkit.engine.chosen_keys import chosen_records
 
         codes = [code_of_key(batch.keys, key) for key in keys]
         return chosen_records(batch, codes, self.complete_windows)
@@ -239,7 +239,7 @@ class Plan(Exports):
         windows = self.complete_windows
         retention_ms = windows.retention_ms(None) if retention_ms is None else retention_ms
         if self.suppression is not None and self.suppression.most_bytes is not None:  # bytes count result by result
-            from sessionkit.engine.deployment import Deployment
+            from sessionkit.deployed.deployment import Deployment
 
             how = Deployment(retention_ms=retention_ms, emit=self.strategy, kafka=False)
             return self.run_deployed(batch, None, how)
@@ -258,7 +258,7 @@ class Plan(Exports):
 
     def run_deployed(self, batch: RecordBatch, store: TaskStore | None, how: Deployment) -> Run:
         """What `run` does with records that have already been read, under Kafka's rules."""
-        from sessionkit.engine.processor_run import memory_store, run_processor
+        from sessionkit.deployed.processor_run import memory_store, run_processor
 
         windows, named = self.complete_windows, dict(self.aggregations)
         batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))
@@ -396,9 +396,180 @@ class Plan(Exports):
     def _repr_html_(self) -> str:
         return html_block(f"<pre>{escape_html(self)}</pre>")
 
+    def to_java(
+        self,
+        *,
+        class_name: str = "WindowedAggregation",
+        store: str = "rocksdb",
+        retention: Duration | None = None,
+        types: Mapping[str, str] | None = None,
+        key_type: str = "string",
+        timestamp: str = "column",
+        input_topic: str = "input",
+        output_topic: str = "output",
+    ) -> Export:
+        """A complete class for Kafka Streams 4.3, in Java.
+
+        Args:
+            store: "rocksdb" or "memory".
+            retention: how long its store keeps a window; by default long enough for updates equal to the plan's, and a
+                day more for final results.
+        Example:
+            >>> print(plan.to_java().code.partition("windowedBy(")[2].splitlines()[0])
+            SessionWindows.ofInactivityGapAndGrace(Duration.ofSeconds(30), Duration.ofSeconds(10)))
+        """
+        from sessionkit.exports.java import JAVA, to_java
+        from sessionkit.exports.request import request_of
+
+        request = request_of(JAVA, self, types, key_type, timestamp, input_topic, output_topic)
+        return to_java(request, class_name=class_name, store=store, retention=retention)
+
+    def to_ksql(
+        self,
+        *,
+        retention: Duration | None = None,
+        types: Mapping[str, str] | None = None,
+        key_type: str = "string",
+        timestamp: str = "column",
+        input_topic: str = "input",
+        output_topic: str = "output",
+    ) -> Export:
+        """Statements of ksqlDB: a stream over the topic, and a table of windows.
+
+        Example:
+            >>> print(plan.to_ksql().code.partition("WINDOW ")[2].splitlines()[0])
+            SESSION (30 SECONDS, RETENTION 40001 MILLISECONDS, GRACE PERIOD 10 SECONDS)
+        """
+        from sessionkit.exports.ksql import KSQL, to_ksql
+        from sessionkit.exports.request import request_of
+
+        return to_ksql(
+            request_of(KSQL, self, types, key_type, timestamp, input_topic, output_topic), retention=retention
+        )
+
+    def to_flink_sql(
+        self,
+        *,
+        types: Mapping[str, str] | None = None,
+        key_type: str = "string",
+        timestamp: str = "column",
+        input_topic: str = "input",
+        output_topic: str = "output",
+    ) -> Export:
+        """Flink SQL: two tables over topics, and an INSERT with a window function.
+
+        Example:
+            >>> "SESSION(TABLE `records` PARTITION BY `key`" in plan.to_flink_sql().code
+            True
+        """
+        from sessionkit.exports.flink import FLINK, to_flink_sql
+        from sessionkit.exports.request import request_of
+
+        return to_flink_sql(request_of(FLINK, self, types, key_type, timestamp, input_topic, output_topic))
+
+    def to_spark(
+        self,
+        *,
+        types: Mapping[str, str] | None = None,
+        key_type: str = "string",
+        timestamp: str = "column",
+        input_topic: str = "input",
+        output_topic: str = "output",
+    ) -> Export:
+        """A Python module for Structured Streaming, with Spark's own windows; only `plan.run` is exact.
+
+        Example:
+            >>> 'F.session_window("event_time", "30 seconds")' in plan.to_spark().code
+            True
+        """
+        from sessionkit.exports.request import request_of
+        from sessionkit.exports.spark_code import SPARK, to_spark
+
+        return to_spark(request_of(SPARK, self, types, key_type, timestamp, input_topic, output_topic))
+
 
 def _check_parallelism(parallelism: str, data: Any) -> None:
     one_of("parallelism", parallelism, ("partition", "key"))
     if parallelism != "partition" and not is_spark_frame(data):
         want = "a Spark DataFrame; in this process a run is one task"
         raise InvalidArgument(problem('parallelism="key" spreads a run over Spark', type(data).__name__, want))
+
+
+# ---- the start of a plan, and what takes a plan and its records
+
+
+@called_as('sk.group_by_key("user", timestamp="at")')
+def group_by_key(
+    *keys: str,
+    timestamp: str,
+    sep: str | None = None,
+    unit: str | None = None,
+    timezone: str | None = None,
+    ambiguous: str = "raise",
+    nonexistent: str = "raise",
+    partition: str | None = None,
+    offset: str | None = None,
+    partitions: int | None = None,
+    on_bad_time: str = "refuse",
+    sort: bool | Literal["timestamp"] = False,
+    types: Mapping[str, str] | None = None,
+    times: str = "timestamp",
+    arrival: str | None = None,
+    idle_after: Duration | None = None,
+    format: str | None = None,
+    separator: str | None = None,
+    header: bool = True,
+) -> Plan:
+    """The start of a plan: which columns are the key and the event time, and how records lie in partitions.
+
+    Args:
+        keys: the key column; several are joined into one text with `sep`.
+        timestamp: the event time: a column of timestamps, dates or ISO 8601 text, or integers with `unit`.
+        unit: the unit of times that are plain numbers: "s", "ms", "us" or "ns".
+        timezone: the zone of times without one, such as "UTC"; `ambiguous` and `nonexistent` ("earliest", "latest")
+            say what to do with times that occur twice or not at all when clocks change; of the former "infer" takes
+            the second from the row on at which time steps back.
+        partition, offset: columns that say where a record stands; each partition has its own stream time. Without
+            them there is one partition and the order of rows is the order of arrival. Spark needs both.
+        partitions: treat the records as a topic with this many partitions; Kafka's partitioner places the keys.
+        on_bad_time: "refuse" raises on null and negative times, "drop" counts them as dropped, and "partition_time"
+            gives them the greatest time so far in their partition, as Kafka's `UsePartitionTimeOnInvalidTimestamp`.
+        sort: True sorts by `offset` first; "timestamp" sorts by event time, so that offsets count the sorted rows.
+        types: types of columns in CSV and JSON, by Arrow's names, such as {"user": "int64"}. Without it keys are
+            text as written, an empty field is a missing key, and `run.remarks()` tells what was guessed.
+        times: "timestamp" shows times as timestamps in the zone of the records, and keys as their own columns; "ms"
+            shows times as integers, in columns that end in `_ms`, and the key, joined, in the column `key`.
+        arrival: the wall clock of `idle_after`: a column that says when each record arrived, written as `timestamp` is.
+        idle_after: sessionkit's own rule, not Kafka's: a partition without a record for so long, by `arrival`, is idle.
+            Its stream time moves to the smallest one of the partitions that are not, and never back.
+        format: how texts write times, as `strftime` has it: "%d/%m/%Y %H:%M"; with the year of texts that have none in
+            front: "2024 %b %d %H:%M:%S". Without it ISO 8601 is read, and what means one time only, with a remark.
+        separator, header: the character between the fields of text files, where their first lines do not show it; False
+            if they have no line of names: their columns are then called c1, c2, ….
+    Raises:
+        InvalidArgument: a choice contradicts another.
+    Example:
+        >>> sk.group_by_key("user", timestamp="at")
+        sk.group_by_key("user", timestamp="at")
+        >>> sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10 minutes")
+        sk.group_by_key("user", timestamp="at", partition="shard", arrival="received", idle_after="10m")
+    """
+    given: dict[str, Any] = locals() | {"idle_after": idle_code(idle_after), "types": pairs(types)}
+    if len(keys) > 1 and not sep and all(isinstance(key, str) for key in keys):  # else Source says what is none
+        want = 'sep="@" (or any text that is in none of the values) joins them into one key'
+        raise InvalidArgument(problem("several key columns need a separator", list(keys), want))
+    return Plan(Source(**given))
+
+
+def plan_and_data(plan: Any, data: Any, call: str) -> tuple[Plan, Any]:
+    """The two that `sk.<call>(plan, data)` takes, also where they were given the other way round.
+
+    Raises:
+        InvalidArgument: neither is a plan, or both are.
+    """
+    if isinstance(data, Plan) and not isinstance(plan, Plan):
+        plan, data = data, plan
+    if not isinstance(plan, Plan) or isinstance(data, Plan):
+        got = f"{type(plan).__name__} and {type(data).__name__}"
+        raise InvalidArgument(problem(f"sk.{call} takes a plan and its records", got, f"sk.{call}(plan, data)"))
+    return plan, data

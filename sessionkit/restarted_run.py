@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from sessionkit.base.calls import answers_calls, not_offered
 from sessionkit.base.text import escape_html, html_block, plural
-from sessionkit.engine.deployment import Deployment
-from sessionkit.engine.parts.restarts import Restart, Restarts, check_processing, checked_restarts
-from sessionkit.engine.processor_run import Deployed, memory_store
+from sessionkit.deployed.deployment import Deployment
+from sessionkit.deployed.processor_run import Deployed, memory_store
+from sessionkit.deployed.restarts import Restart, Restarts, check_processing, checked_restarts
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,27 +17,35 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import Moment, Timezone, moment_ms
 from sessionkit.base.text import plural
 from sessionkit.engine.outcome import Outcome
-from sessionkit.errors import InvalidArgument, NotKept, problem, shorten
+from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem, shorten
+from sessionkit.records.keys import list_of_keys
 from sessionkit.records.order import order_remarks
 from sessionkit.stores.contract import Store
 from sessionkit.views import tables
-from sessionkit.views.charts.methods import Pictures
-from sessionkit.views.downstream import Downstream
+from sessionkit.views.emissions.buffer import SuppressBuffer, Suppressed
 from sessionkit.windows.contract import WindowKind, do_overlap
 
 # each view is loaded when it is first asked for: most runs are asked for their table alone
 if TYPE_CHECKING:
-    from sessionkit.engine.processor_run import Deployed
-    from sessionkit.views.comparison import Comparison
+    import plotly.graph_objects as go
+
+    from sessionkit.deployed.processor_run import Deployed
+    from sessionkit.views.comparison.comparison import Comparison
+    from sessionkit.views.drawing.palettes import Theme
+    from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
+    from sessionkit.views.emissions.emissions import Emissions
     from sessionkit.views.explain.record import Explanation
-    from sessionkit.views.membership.lineage import Lineage
-    from sessionkit.views.over_time import Latency, OpenWindows
+    from sessionkit.views.kafka_metrics import Held
+    from sessionkit.views.lanes.lanes import Sort
+    from sessionkit.views.lineage.lineage import Lineage
+    from sessionkit.views.over_time.over_time import Latency, OpenWindows
+    from sessionkit.views.partition_times import PartitionTimes
 
 
 @answers_calls("run")
 @not_offered("all_lanes", "changelog_columns", "deployed", "late_remarks", "outcome", "store", "table_columns")
 @dataclass(frozen=True, repr=False)
-class Run(Downstream, Pictures):
+class Run:
     """What happened: every view of one run of a plan, as frames of the kind that was given.
 
     Example:
@@ -73,6 +82,109 @@ class Run(Downstream, Pictures):
     def table_columns(self) -> Mapping[str, tables.Column]:
         """The columns of `table()`, as Arrow or NumPy arrays, whatever the kind of frame."""
         return self._table
+
+    def changelog(self, *, old_values: bool = False) -> Any:
+        """What goes downstream, in order: updates and tombstones, or finals, as the plan's emit strategy says.
+
+        `offset` is that of the record that caused it; a tombstone's values are null.
+
+        Args:
+            old_values: also shows the value that each value replaces, in a column with the prefix `old_`.
+        Raises:
+            InvalidArgument: a result already has that name.
+        Example:
+            >>> plan.run(monday).changelog()["what"].tolist()
+            ['update', 'tombstone', 'update', 'update']
+        """
+        results = self.outcome.folds
+        if old_values and self.plan.suppression is not None:
+            want = "leave it out; the values that suppress sends replace those that it sent before"
+            raise InvalidArgument(problem("with suppress no old values are sent", "old_values=True", want))
+        if old_values and (clash := [name for name in results if f"old_{name}" in results]):
+            got, want = f"{clash[0]!r} and {f'old_{clash[0]}'!r}", "another name for the second"
+            raise InvalidArgument(problem("a column would appear twice beside the replaced values", got, want))
+        columns = self._changelog_with(old_values=True) if old_values else self._changelog
+        return tables.frame_of(columns, self.outcome.batch)
+
+    @property
+    def changelog_columns(self) -> Mapping[str, tables.Column]:
+        """The columns of `changelog()`, as Arrow or NumPy arrays, whatever the kind of frame."""
+        return self._changelog
+
+    @cached_property
+    def _changelog(self) -> Mapping[str, tables.Column]:
+        return self._changelog_with(old_values=False)
+
+    def _changelog_with(self, *, old_values: bool) -> Mapping[str, tables.Column]:
+        if self.deployed is not None:
+            return tables.forwarded_table(self.outcome, self.deployed.forwarded, old_values=old_values)
+        if self.plan.suppression is not None:
+            return self._suppressed.sent
+        self._check_trace()
+        return tables.changelog(self.outcome, self.plan.strategy, old_values=old_values)
+
+    @cached_property
+    def _suppressed(self) -> Suppressed:
+        from sessionkit.suppression.stage import Suppressor
+
+        self._check_trace()
+        plan: Any = self.plan
+        stage = Suppressor(plan.suppression, plan.complete_windows, dict(plan.aggregations))
+        return Suppressed(stage.step(tables.changelog(self.outcome, plan.strategy)), stage)
+
+    def suppress_buffer(self) -> SuppressBuffer:
+        """What waits in the buffers of suppress at the end of the run, and the most that did.
+
+        Raises:
+            InvalidArgument: the plan has no suppress.
+        Example:
+            >>> run = waves.suppress("until_window_closes").run(flights)
+            >>> run.suppress_buffer()
+            buffer of suppress: 14 results wait; no partition held more than 90 at once
+        """
+        if self.plan.suppression is None:
+            want = 'plan.suppress("until_window_closes"), or plan.suppress("until_time_limit", "10s")'
+            raise InvalidArgument(problem("this plan holds no results back", "no suppress", want))
+        if self.deployed is None:
+            stage = self._suppressed.stage
+            assert stage.waiting is not None
+            return SuppressBuffer(stage.most_records, stage.waiting.columns, self)
+        buffers = self.deployed.buffers
+        held = [result for buffer in buffers for result in buffer.held()]
+        most_records = max((buffer.most_records for buffer in buffers), default=0)
+        columns = tables.forwarded_table(self.outcome, held, old_values=False)
+        return SuppressBuffer(most_records, columns, self)
+
+    def _held_by_suppress(self) -> Held:
+        from sessionkit.views.kafka_metrics import Held
+
+        sent, numbers = np.asarray(self._changelog["partition"]), self.outcome.batch.partitions.tolist()
+        if self.deployed is None:
+            return Held(sent, {number: (most, None) for number, most in self._suppressed.stage.most_in_each.items()})
+        buffers = zip(numbers, self.deployed.buffers, strict=True)
+        return Held(sent, {number: (buffer.most_records, buffer.most_size) for number, buffer in buffers})
+
+    @called_as('run.emissions("ada")')
+    def emissions(self, key: Any = None, *, partition: int | None = None) -> Emissions:
+        """What went downstream for one key, and what is pending: which results were retracted, which are still to come.
+
+        Without `key`, it shows the key with the most events.
+
+        Raises:
+            UnknownRecord: the run holds no such key, or several partitions hold it and none is named.
+            InvalidArgument: no such partition.
+            NotKept: the run was started with `trace=False`.
+        Source:
+            KIP-825 (emit strategies); SessionTupleForwarder's tombstones.
+        Example:
+            >>> run = plan.run(monday)
+            >>> run.emissions("ada").table()["what"].tolist()
+            ['update', 'tombstone', 'update', 'pending']
+        """
+        from sessionkit.views.emissions.emissions import emissions_of
+
+        chosen = self.most_eventful_key() if key is None else self._key(key)
+        return emissions_of(self, chosen, partition, chosen=key is None)
 
     @property
     def trace(self) -> Any:
@@ -137,7 +249,7 @@ class Run(Downstream, Pictures):
             >>> plan.run(monday).assign(monday)["session_id"].tolist()
             [0, 0, 1]
         """
-        from sessionkit.views.membership.assignment import assign
+        from sessionkit.views.assignment import assign
 
         return assign(data, self.trace, self._windows, self.plan.source, self.outcome.earlier_rows)
 
@@ -155,7 +267,7 @@ class Run(Downstream, Pictures):
             >>> merge["key"], int(merge["window_start_ms"])
             ('EV@EWR', 1372668720000)
         """
-        from sessionkit.views.membership.merges import TIMES_OF_MERGES, merges_table
+        from sessionkit.views.lineage.merges import TIMES_OF_MERGES, merges_table
 
         return tables.frame_of(merges_table(self.trace), self.outcome.batch, TIMES_OF_MERGES)
 
@@ -266,7 +378,7 @@ class Run(Downstream, Pictures):
             >>> print(str(run.lineage(merge["key"], merge["window_start_ms"])).splitlines()[0])
             Session of key EV@EWR, 2013-07-01 08:52:00 to 2013-07-01 13:18:00: 28 records
         """
-        from sessionkit.views.membership.lineage import lineage_of
+        from sessionkit.views.lineage.lineage import lineage_of
 
         start_ms = self._moment_ms("window_start", window_start)
         if start_ms is None:
@@ -281,7 +393,7 @@ class Run(Downstream, Pictures):
             >>> print(waves.run(flights).latency().words()[1])
             7 sessions are still open: nothing has closed them.
         """
-        from sessionkit.views.over_time import Latency
+        from sessionkit.views.over_time.over_time import Latency
 
         return Latency(self.trace, self._windows)
 
@@ -292,7 +404,7 @@ class Run(Downstream, Pictures):
             >>> plan.run(monday).open_windows().most
             2
         """
-        from sessionkit.views.over_time import OpenWindows
+        from sessionkit.views.over_time.over_time import OpenWindows
 
         return OpenWindows(self.trace, self._windows)
 
@@ -306,7 +418,7 @@ class Run(Downstream, Pictures):
             >>> print(*waves.run(flights).compare(waves.with_windows(grace="1h").run(flights)).words()[:1])
             From gap 1 h, grace 30 min to gap 1 h, grace 1 h: 391 records gained, 0 lost.
         """
-        from sessionkit.views.comparison import compare
+        from sessionkit.views.comparison.comparison import compare
 
         return compare(self, other)
 
@@ -330,6 +442,179 @@ class Run(Downstream, Pictures):
         rule = self.outcome.batch.idle
         idle = "" if rule is None else f" · partitions idle after {show_duration(rule.after_ms)} (not Kafka's)"
         return f"{' · '.join(parts)} · {windows.in_words()}{idle}"
+
+    @called_as('run.plane("ada")')
+    def plane(
+        self,
+        key: Any = None,
+        *,
+        partition: int | None = None,
+        first: int | None = None,
+        last: int | None = None,
+        playback: bool = False,
+        theme: Theme | None = None,
+        clock: str | None = None,
+        width: int | None = None,
+    ) -> go.Figure:
+        """The history of one key: event time across, arrival upward. Without `key`, of the key with most events.
+
+        Args:
+            partition: where to look; by default the one with most of the key's records.
+            first, last: offsets, to show only a part.
+            playback: True adds a slider that replays the arrivals, also in a saved page.
+            theme: "light" or "dark"; without it that of `sk.options`.
+            clock: names the clock of the axis.
+            width: in pixels, 600 or more; without it the picture is as wide as the room that it is given.
+        Raises:
+            UnknownRecord: the run holds no such key, or no record between these offsets.
+            InvalidArgument: no such partition or theme.
+        Example:
+            >>> figure = plan.run(monday).plane("ada")
+        """
+        from sessionkit.views.plane.plane import draw_plane, plane_scene
+
+        key = self._most_eventful_key if key is None else self._key(key)
+        look: Any = {"theme": theme, "clock": clock, "width": width}
+        scene = plane_scene(self.trace, self._windows, key, partition=partition, first=first, last=last, **look)
+        return draw_plane(scene, playback=playback)
+
+    @called_as("run.lanes()")
+    def lanes(
+        self,
+        *,
+        keys: Iterable[Any] | None = None,
+        most: int = 40,
+        sort: Sort | None = None,
+        start: Moment | None = None,
+        end: Moment | None = None,
+        theme: Theme | None = None,
+        clock: str | None = None,
+        width: int | None = None,
+    ) -> go.Figure:
+        """The windows of many keys, a lane each.
+
+        Args:
+            keys: which, in this order; without it at most `most`, those with the most to see.
+            sort: "drops", "merges", "activity" or "key".
+            start, end: the span of event time, both included: times as in `explain`, or milliseconds; without them the
+                part with the most to see, and `start=0` shows everything.
+            theme, clock, width: as in `plane`.
+        Raises:
+            InvalidArgument: an unknown theme or order, or a span that ends before it starts.
+            UnknownRecord: the run holds no such key.
+        Example:
+            >>> figure = plan.run(monday).lanes(theme="dark")
+        """
+        from sessionkit.views.lanes.lanes import draw_lanes, lane_scene
+
+        named = None if keys is None else [self._key(key) for key in list_of_keys(keys)]
+        span: Any = {"start": self._moment_ms("start", start), "end": self._moment_ms("end", end)}
+        look: Any = {"theme": theme, "clock": clock, "width": width, "whole": self.all_lanes}
+        scene = lane_scene(self.trace, self._windows, keys=named, most=most, sort=sort, **span, **look)
+        return draw_lanes(scene)
+
+    def drop_calendar(self) -> DropCalendar:
+        """From when the dropped records are: a calendar, days by hour or weeks by day, in the run's `timezone`.
+
+        Raises:
+            NotKept: the run was started with `trace=False`.
+        Example:
+            >>> print(waves.run(flights).drop_calendar().words()[0])
+            955 of 28,491 records (3.35%) were dropped.
+        """
+        from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
+
+        return DropCalendar(self.trace, self._windows)
+
+    def partition_times(self) -> PartitionTimes:
+        """How far the stream time of each partition is behind the newest one, and which partitions stand still.
+
+        Raises:
+            NotKept: the run was started with `trace=False`.
+            InvalidArgument: the run is of some keys.
+        Example:
+            >>> plan.run(monday).partition_times()
+            There is one partition: nothing is ahead of it or behind it.
+        """
+        from sessionkit.views.partition_times import PartitionTimes
+
+        self.trace.check_all_keys("partition_times")
+        return PartitionTimes(self.trace, self._windows)
+
+    @called_as('run.write_html("clicks.html")')
+    def write_html(
+        self,
+        path: str | Path,
+        *,
+        keys: Iterable[Any] | None = None,
+        most_records: int = 100_000,
+        hide_keys: bool = False,
+        title: str | None = None,
+    ) -> Path:
+        """Writes a page with sliders that needs no kernel and no network: who opens it can ask "what if".
+
+        Its sliders move the lengths of the windows, and the browser decides the records anew: windows, merges, drops,
+        the lanes of many keys, the plane of one, and what the settings cost. The page carries the times of the records
+        and their keys, so it is as private as these; it says so at its top. An existing file is replaced.
+
+        Args:
+            path: the file.
+            keys: only the records of these keys.
+            most_records: of more, the page takes the key with most to see (a stretch of it, if it alone has more) and
+                other keys, drawn at random, that have at most so many records together. It says in red what it leaves
+                out, with the largest keys by name. Each record keeps the stream time of the whole run.
+            hide_keys: numbers the keys, "key 1", instead of naming them.
+            title: of the page; without it, the key columns and the windows.
+        Returns:
+            The path.
+        Raises:
+            NotBuilt: the page cannot recompute this run: sliding windows, windows without a grace, rules="kafka", or
+                windows that a store held before.
+            InvalidData: times from 2**53 ms on, which are no exact numbers in JavaScript.
+            InvalidArgument: the records of `keys` are more than `most_records`, or the path is not one of HTML.
+            UnknownRecord: the run holds no such key.
+            WriteFailed: the folder is not there, or cannot be written to.
+            NotKept: the run was started with `trace=False`.
+        Example:
+            >>> plan.run(monday).write_html("monday.html").name
+            'monday.html'
+        """
+        from sessionkit.base.result_folders import write_whole
+        from sessionkit.views.page.html import Page, page_html
+
+        if Path(path).suffix not in ("", ".html", ".htm"):
+            raise InvalidArgument(problem("a page is HTML", shorten(path), 'a path such as "clicks.html"'))
+        named = None if keys is None else [self._key(key) for key in list_of_keys(keys)]
+        page = Page(self, named, most_records, hide_keys)
+        said = f"{', '.join(self.plan.source.keys)}: {self._windows.in_words()}" if title is None else title
+        text, place = page_html(page, said, self.plan), Path(path)
+        write_whole(place, lambda aside: aside.write_text(text, encoding="utf-8"))
+        return place
+
+    @cached_property
+    def all_lanes(self) -> Any:
+        """What every picture of lanes of this run starts from."""
+        from sessionkit.views.scenes.board import everything
+
+        return everything(self.trace, self._windows.trailing_only)
+
+    def most_eventful_key(self) -> Any:
+        """The key with most drops, merges and rescues; of equal ones the first in the data.
+
+        Example:
+            >>> waves.run(flights).most_eventful_key()
+            'EV@EWR'
+        """
+        return self._most_eventful_key
+
+    @cached_property
+    def _most_eventful_key(self) -> Any:
+        trace = self.trace
+        weight = np.where(trace.batch.key >= 0, trace.worth_seeing, 0)
+        if not len(trace.keys):
+            raise UnknownRecord(problem("the run has no key", "no records", "run the plan on some records"))
+        score = np.bincount(np.maximum(trace.batch.key, 0), weights=weight, minlength=len(trace.keys))
+        return trace.keys[int(np.argmax(score))].as_py()
 
     def remarks(self) -> list[str]:
         """What may be a mistake: guessed types, and why many records came too late, where a cause is found.

@@ -15,7 +15,7 @@ from sessionkit.records.batch import batch_of, is_spark_frame
 from sessionkit.records.inputs.whole import open_whole
 from sessionkit.records.order import SORT, WITHOUT_OFFSET
 from sessionkit.records.source import Source
-from sessionkit.views.membership.assignment import assigned, beside
+from sessionkit.views.assignment import assigned, beside
 from sessionkit.windows.session import SessionWindows
 
 NEVER_LATE_MS = 2**61  # the longest grace that leaves room for any gap

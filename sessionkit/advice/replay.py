@@ -6,9 +6,9 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 from sessionkit.base.decisions import LATE
+from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
-from sessionkit.engine.parts.idle_partitions import with_idle_ticks
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch, read_records, without_null_values
 from sessionkit.windows.contract import WindowKind

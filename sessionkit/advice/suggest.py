@@ -16,8 +16,7 @@ from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import MAX_DURATION_MS, about, enough_ms, show_duration
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.grouping import plan_and_data
-from sessionkit.plan import Plan
+from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch
 from sessionkit.views.html import picture_bundle
 from sessionkit.views.loops import decades
@@ -25,7 +24,7 @@ from sessionkit.views.loops import decades
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.drawing.palettes import Theme
+    from sessionkit.views.drawing.palettes import Theme
 
 STEP, SPREAD = 0.01, 0.12  # decades of a pause's logarithm: a point of the curve, and how far a pause reaches
 LEAST_PEAK = 0.05  # of the highest: smaller ones are noise
@@ -133,7 +132,7 @@ class GapSuggestion:
 
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The pauses over a logarithm of time, with the valleys."""
-        from sessionkit.views.charts.settings import gap_figure
+        from sessionkit.advice.figures import gap_figure
 
         return gap_figure(self, theme=theme)
 
@@ -301,7 +300,7 @@ class GraceSuggestion:
 
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The share of records that is kept, over the grace."""
-        from sessionkit.views.charts.settings import grace_figure
+        from sessionkit.advice.figures import grace_figure
 
         return grace_figure(self, theme=theme)
 

@@ -17,8 +17,7 @@ from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, length_ms, show_duration
 from sessionkit.base.text import percent
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.grouping import plan_and_data
-from sessionkit.plan import Plan
+from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.frames import FrameKind, to_frame
 from sessionkit.views.html import picture_bundle
@@ -26,7 +25,7 @@ from sessionkit.views.html import picture_bundle
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.drawing.palettes import Theme
+    from sessionkit.views.drawing.palettes import Theme
 
 MOST_CELLS = 10_000
 
@@ -106,13 +105,13 @@ class Sweep:
 
     def heat_map(self, measure: str = "dropped_share", *, theme: Theme | None = None) -> go.Figure:
         """The cells as a grid of two settings, coloured by a measure, with its number in each."""
-        from sessionkit.views.charts.settings import heat_map
+        from sessionkit.advice.figures import heat_map
 
         return heat_map(self, measure, theme=theme)
 
     def pareto(self, *, theme: Theme | None = None) -> go.Figure:
         """What is dropped against how long a result waits; cells that another one beats are grey."""
-        from sessionkit.views.charts.settings import pareto
+        from sessionkit.advice.figures import pareto
 
         return pareto(self, theme=theme)
 

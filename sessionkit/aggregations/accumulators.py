@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from sessionkit.aggregations import fold_loops as loops
 from sessionkit.aggregations import touch_loops
-from sessionkit.base.columns.arrays import arrow_array, is_null, numpy_array
+from sessionkit.base.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.compiled import NOTHING
 from sessionkit.errors import NumberOverflow, problem
 from sessionkit.trace.trace import Merges

@@ -15,8 +15,8 @@ import pyarrow as pa
 
 from sessionkit.aggregations.accumulators import LoopName
 from sessionkit.aggregations.contract import Aggregation, Aggregator, Initializer, Merger, Part, built_in
+from sessionkit.base.arrays import arrow_array, numpy_array
 from sessionkit.base.calls import called_as
-from sessionkit.base.columns.arrays import arrow_array, numpy_array
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import is_text
 from sessionkit.errors import InvalidArgument, NumberOverflow, problem, shorten

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sessionkit.audits.cache_room import cache_in_effect
-from sessionkit.audits.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
 from sessionkit.audits.noticing import audit_store, is_shadowed, notice_ours, waiting_at_end
 from sessionkit.audits.retentions import Interval, Path, Replayed, Safe, safe_retentions
 from sessionkit.audits.settings import KAFKA_CACHE, KAFKA_STORE, Settings, StoreKind, check_audited, starts_of
@@ -29,15 +28,16 @@ from sessionkit.audits.verdicts import (
     results_of,
     verdict_on,
 )
+from sessionkit.audits.words import audit_words
 from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.process import without_collections
-from sessionkit.engine.deployment import Caching, Deployment, deployment, times_of_clock
-from sessionkit.engine.parts.independent_parts import Parts
-from sessionkit.engine.parts.restarts import Restarts
-from sessionkit.grouping import plan_and_data
-from sessionkit.plan import Plan
+from sessionkit.deployed.deployment import Caching, Deployment, deployment, times_of_clock
+from sessionkit.deployed.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
+from sessionkit.deployed.independent_parts import Parts
+from sessionkit.deployed.restarts import Restarts
+from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.keys import key_bytes
@@ -45,13 +45,12 @@ from sessionkit.run import Run
 from sessionkit.stores.contract import Store
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views import tables
-from sessionkit.views.explain.audit import audit_words
 from sessionkit.views.html import picture_bundle
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.drawing.palettes import Theme
+    from sessionkit.views.drawing.palettes import Theme
 
 
 @answers_calls("audit")
@@ -183,7 +182,7 @@ class Audit:
 
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The results over time: those that came as they should, and those that did not."""
-        from sessionkit.views.charts.audit import audit_figure
+        from sessionkit.audits.figure import audit_figure
 
         ends_ms = np.array([id.end_ms for id in self._verdicts], np.int64)
         title, _, found = self.words()[0].partition(": ")

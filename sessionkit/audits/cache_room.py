@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from sessionkit.audits.forgetting import FOREVER_MS
 from sessionkit.audits.noticing import is_shadowed
 from sessionkit.audits.settings import Settings
-from sessionkit.engine.deployment import Caching, Deployment
+from sessionkit.deployed.deployment import Caching, Deployment
+from sessionkit.deployed.forgetting import FOREVER_MS
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.cache.named_cache import ENTRY_BYTES, Room

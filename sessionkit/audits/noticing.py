@@ -6,10 +6,10 @@ from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
 
-from sessionkit.audits.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
 from sessionkit.audits.verdicts import WindowId, ids_of
-from sessionkit.engine.deployment import Caching, Deployment
-from sessionkit.engine.parts.independent_parts import Parts
+from sessionkit.deployed.deployment import Caching, Deployment
+from sessionkit.deployed.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
+from sessionkit.deployed.independent_parts import Parts
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run

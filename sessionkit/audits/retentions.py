@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.audits.forgetting import FOREVER_MS, Noticed
+from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.stores import segments
 
 MOST_REPLAYS = 48

@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from sessionkit.engine.deployment import Caching, commits_by
-from sessionkit.engine.parts.restarts import checked_restarts
+from sessionkit.deployed.deployment import Caching, commits_by
+from sessionkit.deployed.restarts import checked_restarts
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch

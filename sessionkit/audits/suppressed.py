@@ -13,8 +13,7 @@ from sessionkit.audits.verdicts import Sent, WindowId, python_list, result_colum
 from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import BufferFull, InvalidArgument, problem
-from sessionkit.grouping import plan_and_data
-from sessionkit.plan import Plan
+from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.run import Run
 from sessionkit.views import tables

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.run import Run
-from sessionkit.views.comparison import are_equal
+from sessionkit.views.comparison.comparison import are_equal
 
 AS_IT_SHOULD, LOST, SENT_TWICE, OTHER_VALUE, ONLY_IN_KAFKA, COMES_LATE = VERDICTS = (
     "as it should be",

@@ -9,8 +9,9 @@ from importlib import resources
 
 
 def read_asset(name: str) -> str:
-    """The text of a file that comes with the package."""
-    return resources.files("sessionkit.base").joinpath("_assets", name).read_text(encoding="utf-8")
+    """The text of a file that comes with the package, such as "views/page/page.css"."""
+    folder, _, file = name.rpartition("/")
+    return resources.files("sessionkit").joinpath(folder, "_assets", file).read_text(encoding="utf-8")
 
 
 def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:

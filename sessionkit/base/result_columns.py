@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.columns.arrays import as_arrow, texts
+from sessionkit.base.arrays import as_arrow, texts
 from sessionkit.base.moments import zone_of
 from sessionkit.errors import NumberOverflow, UnsupportedData, problem, shorten
 

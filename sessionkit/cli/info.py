@@ -175,7 +175,7 @@ def _next(file: str, table: pa.Table, found: FileColumns, options: list[str], *,
 
 def _plan(table: pa.Table, found: FileColumns) -> Plan:
     """The start of a plan over the columns that look most like a key and a time."""
-    from sessionkit.grouping import group_by_key
+    from sessionkit.plan import group_by_key
 
     assert found.key is not None and found.time is not None
     unit, form = found.time.unit, found.time.format

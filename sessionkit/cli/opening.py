@@ -63,7 +63,7 @@ def is_read_by_spark(reading: Reading) -> bool:
 
 
 def _grouped(reading: Reading, table: pa.Table) -> tuple[Plan, list[str]]:
-    from sessionkit.grouping import group_by_key
+    from sessionkit.plan import group_by_key
 
     options, said = reading.options, []
     if reading.partition is None and reading.offset is None and lists_places(table.column_names):

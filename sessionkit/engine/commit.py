@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.engine.idle_partitions import with_arrivals
 from sessionkit.engine.outcome import Outcome
-from sessionkit.engine.parts.idle_partitions import with_arrivals
 from sessionkit.stores.contract import BulkStore, FixedColumns, SessionColumns
 from sessionkit.windows.contract import WindowKind
 

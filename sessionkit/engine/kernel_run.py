@@ -15,9 +15,8 @@ from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import make_fold
 from sessionkit.base.durations import check_reach
 from sessionkit.base.process import handing_over, thread_count
-from sessionkit.engine.bands.cut import BAND
-from sessionkit.engine.bands.loops import sample_records
-from sessionkit.engine.bands.run import BandRun
+from sessionkit.engine.bands import BAND, BandRun, sample_records
+from sessionkit.engine.memory import check_windows
 from sessionkit.engine.outcome import (
     UNKNOWN,
     Outcome,
@@ -29,9 +28,7 @@ from sessionkit.engine.outcome import (
     snapshots_after,
     without_replayed,
 )
-from sessionkit.engine.parts.memory import check_windows
-from sessionkit.engine.session_run import SessionRun
-from sessionkit.engine.window_run import WindowRun
+from sessionkit.engine.session_run import SessionRun, WindowRun
 from sessionkit.errors import NumberOverflow
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import BulkStore, Snapshot, rows_of

@@ -7,11 +7,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.base.decisions import LATE
-from sessionkit.stores.contract import SessionColumns
+from sessionkit.records.batch import RecordBatch
+from sessionkit.stores.contract import FixedColumns, SessionColumns
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.window_columns import WindowColumns
+from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.windows.contract import WindowKind
-from sessionkit.windows.feed import DecidedSessions, Feed, Loaded
+from sessionkit.windows.feed import Decided, DecidedSessions, Feed, Loaded
 
 Times = npt.NDArray[np.int64]
 
@@ -94,3 +96,101 @@ class SessionRun:
     def merge_count(decided: DecidedSessions) -> int:
         """How many sessions were absorbed."""
         return decided.merge_count
+
+
+# ---- what of a kernel's run is particular to time and sliding windows, of which a record meets any number
+
+
+class WindowRun:
+    """One run of a kind of window that a store knows by key and start."""
+
+    def __init__(self, windows: WindowKind, retention_ms: int) -> None:
+        self._windows = windows
+
+    @staticmethod
+    def none(key_type: pa.DataType, names: tuple[str, ...]) -> FixedColumns:
+        """No windows, as columns."""
+        none = np.empty(0, np.int64)
+        aggregates = {name: np.empty(0, object) for name in names}
+        return FixedColumns(pa.nulls(0, key_type), none, none, none, none, none, aggregates)
+
+    def loads_before_ms(self, stream_time_ms: Times) -> Times:
+        """The start before which all windows are loaded, as they become final at this stream time."""
+        windows = self._windows
+        # a window is closed when its last instant lies before the close time
+        close_ms = stream_time_ms - windows.close_lag_ms + (0 if windows.inclusive_end else 1)
+        low, high = close_ms - windows.reach_ms - 1, np.maximum(close_ms, 0)
+        while (high - low > 1).any():  # ends rise with starts: closed at `low`, open at `high`
+            middle = low + (high - low) // 2
+            is_closed = (middle < 0) | (windows.ends_ms(np.maximum(middle, 0)) < close_ms)
+            low, high = np.where(is_closed, middle, low), np.where(is_closed, high, middle)
+        return high
+
+    @staticmethod
+    def time_of(state: FixedColumns) -> Times:
+        """What the windows of a key are sorted by."""
+        return state.start_ms
+
+    @staticmethod
+    def loaded(slot: npt.NDArray[np.int32], state: FixedColumns) -> Loaded:
+        """What was loaded, as the kernel takes it."""
+        return Loaded(slot, state.start_ms, state.timestamp_ms, state.closed_by >= 0)
+
+    def columns(self, decided: Decided, state: FixedColumns, feed: Feed) -> WindowColumns:
+        """The kernel's windows as the columns of a trace."""
+        count = len(state.start_ms)
+        new = decided.opened_at[count:]
+        offsets = offsets_at(feed.batch, new) if feed.keeps_offsets else new  # else nobody looks
+        closed_before = np.full(len(decided.slot), -1, np.int64)
+        closed_before[:count] = state.closed_by
+        return WindowColumns(
+            key=feed.slots.key[decided.slot],
+            partition=feed.slots.partition[decided.slot],
+            start_ms=decided.start_ms,
+            end_ms=self._windows.ends_ms(decided.start_ms),
+            opened_by=np.concatenate([state.opened_by, offsets]),
+            merged_into=np.full(len(decided.slot), -1, np.int32),
+            closed_before=closed_before,
+            timestamp_ms=decided.timestamp_ms,
+            loaded_count=count,
+        )
+
+    def trace(
+        self, feed: Feed, decided: Decided, keys: pa.Array, columns: WindowColumns, state: FixedColumns
+    ) -> WindowTrace:
+        """All that was decided; the touches are worked out when somebody asks."""
+        windows = self._windows
+        again = Feed(feed.batch, feed.loaded, feed.slots, feed.first_stream_time_ms, keep=True)
+        return WindowTrace(
+            batch=feed.batch,
+            keys=keys,
+            decision=feed.decision,
+            window_columns=columns,
+            close_lag_ms=windows.close_lag_ms,
+            first_stream_time_ms=feed.first_stream_time_ms,
+            ends_ms=windows.ends_ms,
+            longest_ms=windows.reach_ms,
+            inclusive_end=windows.inclusive_end,
+            find_touches=lambda: windows.touches(again),
+            find_missed=lambda: windows.missed(again),
+            loaded_timestamp_ms=state.timestamp_ms,
+        )
+
+    @staticmethod
+    def missed_count(feed: Feed, decided: Decided) -> int:
+        """How many times a record came too late for a window."""
+        return decided.missed_count
+
+    @staticmethod
+    def merge_count(decided: Decided) -> int:
+        """How many windows were merged into another: none, as windows that a store knows by their start never merge."""
+        return 0
+
+
+def offsets_at(batch: RecordBatch, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Offsets of the records at `rows`, without counting through all records where there is one partition only."""
+    if batch.given_offset is not None or len(batch.partitions) != 1:
+        offsets: npt.NDArray[np.int64] = batch.offset[rows]
+        return offsets
+    first = 0 if batch.first_offset is None else int(batch.first_offset[0])
+    return rows + first

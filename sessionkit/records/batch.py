@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.columns.arrays import arrow_array, is_null, numpy_array, read_only
+from sessionkit.base.arrays import arrow_array, is_null, numpy_array, read_only
 from sessionkit.base.decisions import BAD_TIME, NEGATIVE_TIME, NULL_KEY, NULL_VALUE, TICK
 from sessionkit.base.moments import known_zone
 from sessionkit.base.process import side_by_side
@@ -66,7 +66,7 @@ class ChosenFrom(NamedTuple):
 
 
 class IdleRule(NamedTuple):
-    """The plan's rule for idle partitions, and what it goes by: see `engine/parts/idle_partitions.py`."""
+    """The plan's rule for idle partitions, and what it goes by: see `engine/idle_partitions.py`."""
 
     after_ms: int
     arrival_ms: npt.NDArray[np.int64] | None  # of each record; None once ticks stand among the records for it

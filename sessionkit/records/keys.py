@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.columns.arrays import arrow_array, numpy_array, texts
+from sessionkit.base.arrays import arrow_array, numpy_array, texts
 from sessionkit.base.process import in_threads, shares
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, problem, shorten

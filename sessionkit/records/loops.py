@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.columns.arrays import read_only
+from sessionkit.base.arrays import read_only
 from sessionkit.base.compiled import compiled_loop
 from sessionkit.base.decisions import TICK
 

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.columns.arrays import numpy_array
+from sessionkit.base.arrays import numpy_array
 from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
 from sessionkit.records.loops import offsets_rise, partition_codes
 from sessionkit.records.partitioner import partition_of_keys

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.calls import level_of_user
-from sessionkit.base.columns.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import no_such_zone
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten

@@ -13,8 +13,7 @@ import pyarrow as pa
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.base.result_folders import Results
 from sessionkit.base.text import percent, plural
-from sessionkit.grouping import group_by_key
-from sessionkit.plan import Plan
+from sessionkit.plan import Plan, group_by_key
 from sessionkit.report.page import DROPS_OF_WINDOWS, Findings, page
 from sessionkit.report.sessions import are_sessions
 from sessionkit.report.written import write_table

@@ -16,16 +16,15 @@ from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import counted, escape_html, percent, plural
 from sessionkit.engine.missing_grace import missing_grace_ms
-from sessionkit.errors import shorten
+from sessionkit.errors import InvalidData, NotBuilt, shorten
 from sessionkit.plan import Plan
 from sessionkit.report.drops import dropped_sections
 from sessionkit.report.parts import link, section, tiles
-from sessionkit.report.pictures import pictures
 from sessionkit.report.session_parts import session_sections
 from sessionkit.report.sessions import Sessions, are_sessions
 from sessionkit.report.written import as_arrow
 from sessionkit.run import Run
-from sessionkit.views.page.html import script, style
+from sessionkit.views.page.html import Page, script, style
 from sessionkit.views.words import records_dropped
 
 TITLE_LENGTH = 120
@@ -139,7 +138,7 @@ def page(findings: Findings) -> str:
             parts.append(pictures(run))
         parts.append(dropped_sections(findings, run))
     parts.append(_code(findings))
-    css, js = f"{read_asset('report.css')}{style()}", script()
+    css, js = f"{read_asset('report/report.css')}{style()}", script()
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy([js], [css])}'
         f"<title>{title}</title>"
@@ -205,4 +204,28 @@ def _code(findings: Findings) -> str:
         "<p>The same plan runs in a notebook and on all of the data on Spark.</p>",
         f"<pre tabindex='0'>{escape_html(code)}</pre>",
         link(findings.files.get("changelog"), "The changelog as a file: what Kafka Streams would send on"),
+    )
+
+
+# ---- the pictures of the page, with the sliders that move them
+
+
+MOST_CARRIED = 100_000  # records, of whole keys
+
+
+def pictures(run: Run) -> str:
+    """The lanes of many keys and the history of one, which the reader's browser makes anew under other settings."""
+    try:
+        page = Page(run, None, MOST_CARRIED, hide_keys=False, call="the report")
+    except (NotBuilt, InvalidData) as error:
+        return section("What other settings would do", f"<p>{escape_html(error)}</p>")
+    said = "".join(f"<p>{escape_html(sentence)}</p>" for sentence in [page.carries(), *page.left_out()])
+    merged = ", and brackets below a bar are the sessions that it was merged from" if are_sessions(run.plan) else ""
+    return section(
+        "What other settings would do",
+        "<p>Move a slider: every record is decided anew, in this page. In the lanes, crosses above were dropped"
+        f"{merged}. In the history of one key, left of the amber "
+        "line everything is closed, and the dotted piece at a red cross is the grace that the record lacked.</p>",
+        said,
+        page.content,
     )

@@ -157,8 +157,8 @@ def _draw(report: Report, run: SparkRun, results: Results) -> dict[str, int]:
 
 def _warm_up(plan: Plan, schema: pa.Schema) -> None:
     """Loads what the job will need: the compiled loops and the charts."""
-    import sessionkit.views.charts.lanes.lanes
-    import sessionkit.views.charts.plane.plane  # noqa: F401
+    import sessionkit.views.lanes.lanes
+    import sessionkit.views.plane.plane  # noqa: F401
 
     plan.run(schema.empty_table())
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.durations import Duration
 from sessionkit.base.text import escape_html, html_block, plural
-from sessionkit.engine.parts.chosen_keys import chosen_records, named_keys
+from sessionkit.engine.chosen_keys import chosen_records, named_keys
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.records.batch import ChosenFrom, RecordBatch, read_records
@@ -20,9 +20,9 @@ from sessionkit.records.keys import place_among
 from sessionkit.records.row_names import rows_by_place
 from sessionkit.records.source import check_not_idle
 from sessionkit.run import Run
+from sessionkit.spark.dropped import as_output, shown_output, with_closed_by, with_records
 from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.input import check_built
-from sessionkit.spark.output.dropped import as_output, shown_output, with_closed_by, with_records
 from sessionkit.spark.reading.tasks import Parallelism, SparkReading
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema

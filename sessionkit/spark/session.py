@@ -48,7 +48,7 @@ def start_spark(more: Mapping[str, str]) -> SparkSession:
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     from pyspark.sql import SparkSession
 
-    log = resources.files("sessionkit.base").joinpath("_assets", "log4j2.properties")
+    log = resources.files("sessionkit.spark").joinpath("_assets", "log4j2.properties")
     java_options = more.get("spark.driver.extraJavaOptions", "")
     settings = {
         **more,

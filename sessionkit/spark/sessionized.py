@@ -22,7 +22,7 @@ from sessionkit.spark.input import check_options
 from sessionkit.spark.types import arrow_schema, column, readable_errors, shown_timestamp, spark_schema
 from sessionkit.spark.worker.sessions_of_rows import sessions_of_rows
 from sessionkit.spark.worker.task_wrapper import worker_task
-from sessionkit.views.membership.assignment import assigned_names, taken
+from sessionkit.views.assignment import assigned_names, taken
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

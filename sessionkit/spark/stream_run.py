@@ -17,12 +17,12 @@ from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.run import Run
+from sessionkit.spark.dropped import ADDED, TIMES_OF_DROPPED, as_output, carrying_records, shown_output
 from sessionkit.spark.input import SparkInput
-from sessionkit.spark.output.dropped import ADDED, TIMES_OF_DROPPED, as_output, carrying_records, shown_output
 from sessionkit.spark.query.output_columns import tell_changes
 from sessionkit.spark.query.progress import OBSERVED, QueryProgress
 from sessionkit.spark.query.result_folders import BatchFolder, local_path
-from sessionkit.spark.query.state_partitions import choice_in_words, chosen_for_start, warn_of_default
+from sessionkit.spark.query.running import choice_in_words, chosen_for_start, warn_of_default
 from sessionkit.spark.types import SparkForm, column, spark_schema
 from sessionkit.spark.worker.shared_files import SharedFiles
 from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack

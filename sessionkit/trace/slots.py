@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.columns.arrays import read_only
+from sessionkit.base.arrays import read_only
 from sessionkit.base.compiled import compiled_loop
 
 Codes = npt.NDArray[np.int32]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.columns.arrays import arrow_array, arrow_table, texts
+from sessionkit.base.arrays import arrow_array, arrow_table, texts
 from sessionkit.base.decisions import LATE, REASONS
 from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.trace.session_trace import SessionTrace

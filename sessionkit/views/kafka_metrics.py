@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from sessionkit.base.decisions import BAD_TIME, REPLAYED
 from sessionkit.base.text import one_of
-from sessionkit.engine.processor_run import Deployed, Look
+from sessionkit.deployed.processor_run import Deployed, Look
 from sessionkit.trace.trace import Trace
 
 Times = npt.NDArray[np.int64]

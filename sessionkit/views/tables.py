@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.columns.arrays import arrow_array, arrow_table, repeated, texts
+from sessionkit.base.arrays import arrow_array, arrow_table, repeated, texts
 from sessionkit.base.decisions import ADDED, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import in_threads
 from sessionkit.base.result_columns import TIMES
+from sessionkit.deployed.recorder import Forwarded
 from sessionkit.engine.outcome import FinishedWindows, Outcome
-from sessionkit.engine.recorder import Forwarded
 from sessionkit.errors import UnsupportedData, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.frames import FrameKind, to_frame

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration
 from sessionkit.errors import InvalidArgument, WidgetsUnavailable, install, problem, shorten
-from sessionkit.grouping import plan_and_data
-from sessionkit.plan import Plan
+from sessionkit.plan import Plan, plan_and_data
 from sessionkit.stores.registry import such_as
 
 if TYPE_CHECKING:

@@ -19,16 +19,16 @@ import traitlets
 from sessionkit.base.assets import read_asset
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import counted
-from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH, MOST_WIDTH, USUAL_WIDTH, figure_json
-from sessionkit.views.charts.drawing.script import plotly_script
-from sessionkit.views.charts.stills import still_pictures
+from sessionkit.views.drawing.grammar import LEAST_WIDTH, MOST_WIDTH, USUAL_WIDTH, figure_json
+from sessionkit.views.drawing.script import plotly_script
+from sessionkit.views.drawing.stills import still_pictures
 from sessionkit.widgets.controls import Control
 from sessionkit.widgets.tuner import Count
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.options import Theme
+    from sessionkit.views.drawing.options import Theme
 
 _SCRIPTS = ("keys", "theme", "plotly", "picture", "legend", "controls", "slider", "words", "code", "board")
 HEIGHT, LOWEST, HIGHEST = 380, 280, 900  # pixels of a picture
@@ -77,8 +77,8 @@ class Board(anywidget.AnyWidget):
         controls: what can be set, in the order in which it is shown.
     """
 
-    _esm = "".join(read_asset(f"{name}.js") for name in _SCRIPTS)
-    _css = read_asset("widgets.css")
+    _esm = "".join(read_asset(f"widgets/{name}.js") for name in _SCRIPTS)
+    _css = read_asset("widgets/widgets.css")
     title = traitlets.Unicode().tag(sync=True)
     controls: Any = traitlets.List().tag(sync=True)  # what the browser makes the controls from
     state = traitlets.Dict().tag(sync=True)  # what they are set to, what is selected, what was answered

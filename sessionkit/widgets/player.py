@@ -12,9 +12,9 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.text import key_name, plural
 from sessionkit.run import Run
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.views.charts.drawing.playback import curtain
-from sessionkit.views.charts.plane.plane import Composed, compose, plane_scene
-from sessionkit.views.charts.scenes.scene import Plane
+from sessionkit.views.drawing.playback import curtain
+from sessionkit.views.plane.plane import Composed, compose, plane_scene
+from sessionkit.views.scenes.scene import Plane
 from sessionkit.widgets.board import Board, Picture, Place
 from sessionkit.widgets.controls import Control, Play, Steps
 from sessionkit.widgets.run_views import plain_title, plane_notes
@@ -23,7 +23,7 @@ from sessionkit.widgets.tuner import Count
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.options import Theme
+    from sessionkit.views.drawing.options import Theme
 
 STEP_MS = 700  # of the play button: time to read what happened
 

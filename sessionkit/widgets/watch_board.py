@@ -16,15 +16,15 @@ from sessionkit.records.keys import list_of_keys
 from sessionkit.spark.checkpoint import newest_windows
 from sessionkit.spark.query.progress import QueryProgress
 from sessionkit.spark.query.running import running_now
-from sessionkit.views.charts.stream import watched_figure
 from sessionkit.widgets import watched_query as watching
 from sessionkit.widgets.board import Board, Picture
 from sessionkit.widgets.controls import Control, Field, Switch
+from sessionkit.widgets.watch_figure import watched_figure
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.charts.options import Theme
+    from sessionkit.views.drawing.options import Theme
 
 SHOWN_KEYS = 12  # lanes, of those that were asked for or else of the newest windows
 _PLACED = ("partition", "key", "window_start_ms", "window_end_ms", "last_ms", "closed", "label")

@@ -18,9 +18,9 @@ from sessionkit.stores.contract import Store, StoredWindow, WindowStore
 from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.contract import window_kind
 from sessionkit.windows.feed import Decided, Feed
+from sessionkit.windows.hopping_by_slot import goes_by_slot, run_by_slot
 from sessionkit.windows.hopping_kernel import TimeKernel, window_is_late
 from sessionkit.windows.processor import Aggregates, Processor, WindowTouch, by_start
-from sessionkit.windows.spans.by_slot import goes_by_slot, run_by_slot
 
 Times = TypeVar("Times", int, npt.NDArray[np.int64])
 

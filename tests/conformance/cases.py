@@ -17,8 +17,8 @@ import pyarrow as pa
 
 import sessionkit as sk
 from sessionkit.base.decisions import LATE
-from sessionkit.engine.deployment import deployment
-from sessionkit.engine.processor_run import memory_store
+from sessionkit.deployed.deployment import deployment
+from sessionkit.deployed.processor_run import memory_store
 from sessionkit.errors import BufferFull, InvalidArgument, NotBuilt, SessionkitError
 from sessionkit.records.batch import read_records
 from sessionkit.restarted_run import run_lives

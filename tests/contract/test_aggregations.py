@@ -22,11 +22,11 @@ import sessionkit as sk
 from sessionkit.aggregations import BUILT_INS, Aggregation
 from sessionkit.aggregations.accumulators import LOOPS
 from sessionkit.aggregations.folds import PythonFold, value_column
+from sessionkit.deployed.deployment import Deployment
+from sessionkit.deployed.processor_run import memory_store
 from sessionkit.engine.commit import commit
-from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome, RecordsInWords
-from sessionkit.engine.processor_run import memory_store
 from sessionkit.errors import NotBuilt, NumberOverflow, UnsupportedData
 from sessionkit.records.batch import read_records
 from sessionkit.records.source import Source

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.engine.deployment import Deployment
-from sessionkit.engine.processor_run import memory_store
+from sessionkit.deployed.deployment import Deployment
+from sessionkit.deployed.processor_run import memory_store
 from sessionkit.errors import InvalidArgument, NotBuilt
 from sessionkit.windows import WINDOW_KINDS, WindowKind
 from tests.contract.examples import calendar_days

@@ -16,14 +16,14 @@ from sessionkit.spark.batch_run import SparkRun
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
-from sessionkit.views.charts.options import Options
-from sessionkit.views.clocks.drop_calendar import DropCalendar
-from sessionkit.views.clocks.partition_times import PartitionTimes
-from sessionkit.views.comparison import Comparison
-from sessionkit.views.emissions import Emissions
+from sessionkit.views.comparison.comparison import Comparison
+from sessionkit.views.drawing.options import Options
+from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
+from sessionkit.views.emissions.emissions import Emissions
 from sessionkit.views.explain.record import Explanation
-from sessionkit.views.membership.lineage import Lineage
-from sessionkit.views.over_time import Latency, OpenWindows
+from sessionkit.views.lineage.lineage import Lineage
+from sessionkit.views.over_time.over_time import Latency, OpenWindows
+from sessionkit.views.partition_times import PartitionTimes
 from tests.docs.pages import ROOT
 from tests.public_api import _function, _signature, _type
 

@@ -37,7 +37,9 @@ async function told(each) {
 def engine(browser: Browser) -> Page:
     """An empty page with the engine in it."""
     tab = browser.new_page()
-    tab.add_script_tag(content="\n".join([*(read_asset(f"page/{name}.js") for name in ("engine", "records")), TOLD]))
+    tab.add_script_tag(
+        content="\n".join([*(read_asset(f"views/page/{name}.js") for name in ("engine", "records")), TOLD])
+    )
     return tab
 
 

@@ -66,7 +66,7 @@ async function drawn({ data, keys, sort }) {
 def drawing(browser: Browser) -> Tab:
     """An empty page with all of the page's script but its start."""
     tab = browser.new_page()
-    parts = [read_asset(f"page/{name}.js") for name in SCRIPTS]
+    parts = [read_asset(f"views/page/{name}.js") for name in SCRIPTS]
     tab.add_script_tag(content="\n".join([*parts, DRAWN]))
     return tab
 

@@ -11,10 +11,10 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.views.charts.drawing.grammar import Outline, growing
-from sessionkit.views.charts.lanes.lanes import lane_scene
-from sessionkit.views.charts.plane.plane import plane_scene
+from sessionkit.views.drawing.grammar import Outline, growing
+from sessionkit.views.lanes.lanes import lane_scene
 from sessionkit.views.page.sample import sample
+from sessionkit.views.plane.plane import plane_scene
 from tests.page.scenes import as_drawn, drawing
 from tests.page.streams import PARTITIONS, drawn
 from tests.pictures.shapes import SHAPES

@@ -12,7 +12,7 @@ from sessionkit.base.durations import about, duration_ms, grace_with, lacked, sh
 from sessionkit.base.moments import clock_changes, show_time
 from sessionkit.base.text import percent
 from sessionkit.errors import InvalidArgument
-from sessionkit.views.charts.drawing.time_axis import clock_ticks
+from sessionkit.views.drawing.time_axis import clock_ticks
 from sessionkit.views.page.html import clock_data
 from sessionkit.widgets.tuner import LADDER_MS, ladder
 from tests.page.scenes import drawing

@@ -12,7 +12,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.views.emissions import _of_run
+from sessionkit.views.emissions.emissions import _of_run
 from tests.interpreted import fewer
 from tests.kinds import EACH_KIND, plan_of
 

@@ -17,8 +17,8 @@ from sessionkit.errors import NumberOverflow
 from sessionkit.records.batch import RecordBatch
 from sessionkit.views import tables
 from sessionkit.windows import hopping
+from sessionkit.windows import hopping_by_slot as by_slot
 from sessionkit.windows.hopping import TimeWindows
-from sessionkit.windows.spans import by_slot
 from tests.interpreted import fewer
 from tests.property.streams import AGGREGATIONS, draw
 from tests.property.test_window_kernels import _processed, _rows

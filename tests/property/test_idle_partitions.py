@@ -12,7 +12,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.base.decisions import IDLE
-from sessionkit.engine.deployment import Deployment
+from sessionkit.deployed.deployment import Deployment
 from sessionkit.records.batch import read_records
 from sessionkit.run import Run
 from tests.interpreted import fewer

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from sessionkit.aggregations.contract import Aggregation
+from sessionkit.deployed.deployment import Deployment
+from sessionkit.deployed.processor_run import run_processor
 from sessionkit.engine.commit import commit
-from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
-from sessionkit.engine.processor_run import run_processor
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views import tables

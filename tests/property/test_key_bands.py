@@ -9,8 +9,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.engine import kernel_run
-from sessionkit.engine.bands import cut
+from sessionkit.engine import bands, kernel_run
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import NumberOverflow
@@ -51,14 +50,14 @@ KINDS = {"sessions": _sessions, "tumbling": _tumbling, "hopping": _time, "slidin
 @pytest.fixture
 def cuts(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many bands each run was cut into, with records enough for as many as there are keys."""
-    counts: list[int] = []
+    counts, cut = list[int](), bands.cut
 
-    def count(*given: Any) -> cut.Bands:
-        bands = cut.cut(*given)
-        counts.append(bands.band_count)
-        return bands
+    def count(*given: Any) -> bands.Bands:
+        found = cut(*given)
+        counts.append(found.band_count)
+        return found
 
-    monkeypatch.setattr("sessionkit.engine.bands.run.cut", count)
+    monkeypatch.setattr("sessionkit.engine.bands.cut", count)
     monkeypatch.setattr(kernel_run, "MANY_WINDOWS", 0)
     return counts
 
@@ -82,7 +81,7 @@ def test_bands_equal_the_records_as_they_came(kind: str, monkeypatch: pytest.Mon
     dropped = 0
     for seed in range(fewer(250)):
         rng = np.random.default_rng([seed, 21])
-        monkeypatch.setattr(cut, "BAND", int(rng.choice([1, 5, 20])))
+        monkeypatch.setattr(bands, "BAND", int(rng.choice([1, 5, 20])))
         monkeypatch.setenv("SESSIONKIT_THREADS", str(1 + seed % 3))
         windows, retention_ms = KINDS[kind](rng, seed)
         batch = draw(seed).batch()
@@ -95,7 +94,7 @@ def test_bands_equal_the_records_as_they_came(kind: str, monkeypatch: pytest.Mon
 
 
 def test_a_key_that_is_larger_than_a_band_is_not_cut(monkeypatch: pytest.MonkeyPatch, cuts: list[int]) -> None:
-    monkeypatch.setattr(cut, "BAND", 10)
+    monkeypatch.setattr(bands, "BAND", 10)
     monkeypatch.setattr(kernel_run, "FEWEST_RECORDS", 0)
     keys = ["b"] * 95 + ["c", "a", "d", "a", "e"]
     table = pa.table({"k": keys, "t": range(100), "v": range(100)})
@@ -157,7 +156,7 @@ def test_only_many_windows_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_rows_that_only_move_stream_time_do_so_for_all_bands(monkeypatch: pytest.MonkeyPatch, cuts: list[int]) -> None:
     """Partition 1 is idle from 10 s on, and what comes to it after that is late."""
-    monkeypatch.setattr(cut, "BAND", 2)
+    monkeypatch.setattr(bands, "BAND", 2)
     rng = np.random.default_rng(4)
     arrived = np.sort(rng.integers(0, 100_000, 300))
     is_first = (arrived < 90_000) & (arrived > 10_000)
@@ -182,7 +181,7 @@ def test_rows_that_only_move_stream_time_do_so_for_all_bands(monkeypatch: pytest
 def test_windows_in_pieces_are_shown_as_others_are(
     frame: Any, monkeypatch: pytest.MonkeyPatch, cuts: list[int]
 ) -> None:
-    monkeypatch.setattr(cut, "BAND", 7)
+    monkeypatch.setattr(bands, "BAND", 7)
     monkeypatch.setattr(kernel_run, "FEWEST_RECORDS", 0)
     rows = {"u": list("abcdefgh") * 9, "d": ["x", None] * 36, "t": range(0, 72_000, 1_000), "v": [0.5, None, 2.5] * 24}
     plan = sk.group_by_key("u", "d", sep="|", timestamp="t", unit="ms", timezone="Asia/Tokyo")

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.engine.deployment import Deployment
-from sessionkit.engine.processor_run import memory_store
+from sessionkit.deployed.deployment import Deployment
+from sessionkit.deployed.processor_run import memory_store
 from sessionkit.errors import BufferFull
 from sessionkit.records.batch import read_records
 from sessionkit.run import Run

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 from sessionkit.aggregations.contract import Aggregation
+from sessionkit.deployed.deployment import Deployment
+from sessionkit.deployed.processor_run import memory_store, run_processor
 from sessionkit.engine.commit import commit
-from sessionkit.engine.deployment import Deployment
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
-from sessionkit.engine.processor_run import memory_store, run_processor
 from sessionkit.records.batch import RecordBatch, without_null_values
 from sessionkit.stores.state.column_state import ColumnState
 from sessionkit.views import tables

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from sessionkit.errors import InvalidArgument
-from sessionkit.spark.query.state_partitions import SETTING, choice_in_words, suggested
+from sessionkit.spark.query.running import SETTING, choice_in_words, suggested
 from tests.spark.common import BASE, WINDOWS, metrics_that_spark_counts, plan_of, read_stream, records, write_files
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")

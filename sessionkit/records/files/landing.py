@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.columns.arrays import NUMBERS, arrow_array, is_null, numpy_array
+from sessionkit.base.arrays import NUMBERS, arrow_array, is_null, numpy_array
 
 _FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
 

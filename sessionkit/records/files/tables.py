@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -15,7 +15,6 @@ import pyarrow.compute as pc
 
 from sessionkit.base.text import literal
 from sessionkit.errors import InvalidData, MissingColumn, problem, shorten
-from sessionkit.records.files.arrow_ipc import read_arrow
 from sessionkit.records.files.content import Content, content_of_buffer
 from sessionkit.records.files.found import Found, find
 from sessionkit.records.files.json_text import read_json
@@ -272,3 +271,22 @@ def _remarks(found: Found, guessed: Mapping[str, pa.DataType]) -> list[str]:
     if len(found.contents) > 1:
         return [f"{name} holds {len(found.contents):,} files, and the {what} guessed; {way}"]
     return [f"{name} is text, and the {what} guessed; {way}"]
+
+
+# ---- feather, and Arrow's own files and streams
+
+
+def read_arrow(
+    content: Content, columns: Sequence[str] | None, check: Callable[[Sequence[str], Sequence[str] | None], list[str]]
+) -> pa.Table:
+    """`columns` of Arrow data, or all of them; `check` tells of the names that there are which are to be read."""
+    from pyarrow import ipc
+
+    buffer = content.whole()
+    open_ipc = ipc.open_file if bytes(buffer[:6]) == b"ARROW1" else ipc.open_stream
+    names = open_ipc(buffer).schema.names
+    chosen = check(names, columns)
+    options = ipc.IpcReadOptions(included_fields=[names.index(name) for name in chosen])
+    table = open_ipc(buffer, options=options).read_all()
+    table.validate(full=True)
+    return table.select(chosen)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.decisions import TICK
-from sessionkit.engine.parts.chosen_keys import PartitionSoFar
+from sessionkit.engine.chosen_keys import PartitionSoFar
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.keys import key_bytes
 from sessionkit.spark.worker.shuffle import Piece, pieces_in, slices_of, spark_hash

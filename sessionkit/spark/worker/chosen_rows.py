@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.engine.parts.chosen_keys import PartitionSoFar
+from sessionkit.engine.chosen_keys import PartitionSoFar
 from sessionkit.records.keys import codes_among
 from sessionkit.steps.job import Job
 from sessionkit.steps.partition_run import cut

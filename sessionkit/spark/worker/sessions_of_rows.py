@@ -12,7 +12,7 @@ from sessionkit.records.batch import batch_of
 from sessionkit.records.inputs.opened import open_table
 from sessionkit.records.row_names import rows_by_place
 from sessionkit.steps.partition_run import BATCH_RECORDS
-from sessionkit.views.membership.assignment import assigned
+from sessionkit.views.assignment import assigned
 
 IDS_OF_A_TASK = 2**40
 

@@ -14,10 +14,10 @@ from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
 from sessionkit.base.text import escape_html, inert_json, key_name, plural
 from sessionkit.errors import shorten
 from sessionkit.trace.trace import Trace
-from sessionkit.views.charts.drawing.palettes import PALETTES
-from sessionkit.views.charts.scenes.key_rows import key_code
+from sessionkit.views.drawing.palettes import PALETTES
 from sessionkit.views.page.data import engine_data
 from sessionkit.views.page.sample import Sample, check_can_be_a_page, sample
+from sessionkit.views.scenes.key_rows import key_code
 from sessionkit.views.words import zone_named
 from sessionkit.windows.contract import WindowKind
 
@@ -176,20 +176,20 @@ def style(scope: str = ".what-if") -> str:
     light, dark = _variables("light"), _variables("dark")
     return (
         f"{scope} {{ {light} }}\n@media (prefers-color-scheme: dark) {{ {scope} {{ {dark} }} }}\n"
-        f"@media print {{ {scope} {{ {light} }} }}\n{read_asset('page/page.css')}"
+        f"@media print {{ {scope} {{ {light} }} }}\n{read_asset('views/page/page.css')}"
     )
 
 
 def script() -> str:
     """What makes them move."""
-    parts = [read_asset(f"page/{name}.js") for name in SCRIPTS]
+    parts = [read_asset(f"views/page/{name}.js") for name in SCRIPTS]
     return "\n".join(["(() => {", '"use strict";', *parts, "start();", "})();"])
 
 
 def page_html(page: Page, title: str, plan: object) -> str:
     """The whole page."""
     said = escape_html(shorten(title, TITLE_LENGTH))
-    css, js = f"{style(':root')}{read_asset('page/frame.css')}", script()
+    css, js = f"{style(':root')}{read_asset('views/page/frame.css')}", script()
     notes = "".join(f"<p>{escape_html(sentence)}</p>" for sentence in page.left_out())
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy([js], [css])}<title>{said}</title>'

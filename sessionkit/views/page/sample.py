@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sessionkit.base.durations import show_duration
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, problem, shorten
 from sessionkit.trace.trace import Trace
-from sessionkit.views.charts.scenes.key_rows import key_code
+from sessionkit.views.scenes.key_rows import key_code
 from sessionkit.views.words import idle_rule
 from sessionkit.windows.contract import WindowKind
 

@@ -34,8 +34,8 @@ class _View(NamedTuple):
 class TableBrowser(anywidget.AnyWidget):
     """A view of a run to look into: found, sorted and paged in the kernel; a row is explained below the table."""
 
-    _esm = read_asset("keys.js") + read_asset("table.js")
-    _css = read_asset("table.css")
+    _esm = read_asset("widgets/keys.js") + read_asset("widgets/table.js")
+    _css = read_asset("widgets/table.css")
     state = traitlets.Dict().tag(sync=True)  # set by the browser: what is asked for
     shown = traitlets.Dict().tag(sync=True)  # the page that answers it
     words = traitlets.List(traitlets.Unicode()).tag(sync=True)  # what was said of a row

@@ -17,7 +17,7 @@ from numpy._core._multiarray_umath import __cpu_features__ as CAN
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
-from sessionkit.views.charts.drawing.grammar import LEAST_WIDTH
+from sessionkit.views.drawing.grammar import LEAST_WIDTH
 from tests.headings import heading
 
 ROOT = Path(__file__).parents[3]

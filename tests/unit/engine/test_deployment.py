@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sessionkit.engine.deployment import Deployment, commits_by, deployment, times_of_clock
+from sessionkit.deployed.deployment import Deployment, commits_by, deployment, times_of_clock
 from sessionkit.errors import InvalidArgument
 from sessionkit.stores.cache.named_cache import Room
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.engine.parts.independent_parts import WHOLE, Parts
+from sessionkit.deployed.independent_parts import WHOLE, Parts
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.source import Source
 

@@ -13,7 +13,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.base import process
 from sessionkit.engine.kernel_run import run_kernel
-from sessionkit.engine.parts.memory import most_windows
+from sessionkit.engine.memory import most_windows
 from sessionkit.errors import SessionkitError, TooLarge
 from tests.property.streams import draw
 
@@ -74,7 +74,7 @@ def test_a_million_windows_a_record_are_told_and_refused(free: Limit) -> None:
 
 def test_what_plainly_fits_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     """To count the windows all times are sorted, which took a tumbling run five times as long as the run itself."""
-    monkeypatch.setattr("sessionkit.engine.parts.memory.most_windows", lambda *_: pytest.fail("counted"))
+    monkeypatch.setattr("sessionkit.engine.memory.most_windows", lambda *_: pytest.fail("counted"))
     assert len(hopping(100).run(records(50, 1)).table()) == 149
 
 

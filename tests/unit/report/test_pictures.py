@@ -7,7 +7,7 @@ import html
 import pyarrow as pa
 
 import sessionkit as sk
-from sessionkit.report.pictures import MOST_CARRIED, pictures
+from sessionkit.report.page import MOST_CARRIED, pictures
 from tests.hostile.test_report import Parts
 
 DATA = pa.table({"who": ["ada", "bob"], "at": [5, 7]})

@@ -11,8 +11,8 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
-from sessionkit.views.comparison import are_equal, equal_results
-from sessionkit.views.membership.groups import CHANGES
+from sessionkit.views.comparison.comparison import are_equal, equal_results
+from sessionkit.views.comparison.groups import CHANGES
 from tests.interpreted import fewer
 from tests.kinds import EACH_KIND
 from tests.property.streams import draw

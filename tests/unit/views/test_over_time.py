@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.views.over_time import open_windows
+from sessionkit.views.over_time.over_time import open_windows
 from tests.headings import heading
 from tests.interpreted import ALL
 from tests.kinds import EACH_KIND, plan_of

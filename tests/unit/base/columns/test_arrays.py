@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sessionkit.base.columns.arrays import arrow_array, arrow_table, is_null, numpy_array, repeated, texts
-from sessionkit.base.columns.named import joined, taken
+from sessionkit.base.arrays import arrow_array, arrow_table, is_null, joined, numpy_array, repeated, taken, texts
 
 NUMBERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 
@@ -116,7 +115,7 @@ def test_none_of_it_loads_pandas() -> None:
 import sys
 import numpy as np
 import pyarrow as pa
-from sessionkit.base.columns.arrays import arrow_array, arrow_table, is_null, numpy_array, repeated, texts
+from sessionkit.base.arrays import arrow_array, arrow_table, is_null, numpy_array, repeated, texts
 
 made = arrow_array(np.arange(4), np.arange(4) == 2)
 numpy_array(made), numpy_array(pa.chunked_array([made])), is_null(made), numpy_array(arrow_array(np.ones(3, bool)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sessionkit.base.result_columns import shown_key
-from sessionkit.spark.output.dropped import ADDED, TIMES_OF_DROPPED
+from sessionkit.spark.dropped import ADDED, TIMES_OF_DROPPED
 
 
 @pytest.mark.parametrize("name", ["closed_by", *ADDED, *TIMES_OF_DROPPED.values()])

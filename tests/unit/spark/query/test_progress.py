@@ -10,8 +10,8 @@ import pytest
 
 from sessionkit.spark.query.progress import KEPT_BATCHES, OBSERVED, QueryProgress
 from sessionkit.spark.query.running import Running, running_now
-from sessionkit.views.charts.stream import watched_figure
 from sessionkit.widgets import watched_query as watching
+from sessionkit.widgets.watch_figure import watched_figure
 
 HOUR = 3_600_000
 

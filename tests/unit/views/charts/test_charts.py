@@ -20,12 +20,12 @@ from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.errors import InvalidArgument, UnknownRecord
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.views.charts.drawing.measured_text import flow, text_size, text_width
-from sessionkit.views.charts.drawing.palettes import PALETTES
-from sessionkit.views.charts.lanes.lanes import draw_lanes, lane_scene
-from sessionkit.views.charts.plane.plane import draw_plane, plane_scene
-from sessionkit.views.charts.scenes.key_rows import MOST_ROWS
-from sessionkit.views.charts.scenes.session_history import SessionHistory
+from sessionkit.views.drawing.measured_text import flow, text_size, text_width
+from sessionkit.views.drawing.palettes import PALETTES
+from sessionkit.views.lanes.lanes import draw_lanes, lane_scene
+from sessionkit.views.plane.plane import draw_plane, plane_scene
+from sessionkit.views.scenes.key_rows import MOST_ROWS
+from sessionkit.views.scenes.session_history import SessionHistory
 from tests.headings import heading
 from tests.interpreted import fewer
 from tests.kinds import flights_by_route

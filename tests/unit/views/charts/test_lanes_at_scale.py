@@ -12,9 +12,9 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.base.decisions import LATE, MERGED
-from sessionkit.views.charts.drawing.grammar import MOST_SVG_POINTS
-from sessionkit.views.charts.lanes.density import MOST_DRAWN
-from sessionkit.views.charts.lanes.lanes import draw_lanes, lane_scene
+from sessionkit.views.drawing.grammar import MOST_SVG_POINTS
+from sessionkit.views.lanes.density import MOST_DRAWN
+from sessionkit.views.lanes.lanes import draw_lanes, lane_scene
 from tests.headings import heading
 from tests.unit.views.charts.test_charts import HOSTILE, MINUTE, _unit, named
 

@@ -6,7 +6,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
-from sessionkit.views.charts.drawing.palettes import PALETTES
+from sessionkit.views.drawing.palettes import PALETTES
 from tests.kinds import EACH_KIND, plan_of
 
 

@@ -15,9 +15,9 @@ import pytest
 import sessionkit as sk
 from sessionkit.base.decisions import LATE
 from sessionkit.errors import InvalidArgument, UnknownRecord
-from sessionkit.views.charts.drawing.palettes import PALETTES
-from sessionkit.views.charts.scenes.key_rows import MOST_ROWS
-from sessionkit.views.charts.scenes.window_history import depth, every_nth, places
+from sessionkit.views.drawing.palettes import PALETTES
+from sessionkit.views.scenes.key_rows import MOST_ROWS
+from sessionkit.views.scenes.window_history import depth, every_nth, places
 from tests.headings import heading
 from tests.kinds import flights_by_route
 from tests.unit.views.charts.test_charts import (

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sessionkit.views.clocks.calendar import Calendar, calendar
+from sessionkit.views.drop_calendar.cells import Calendar, calendar
 
 ZONES = (
     "UTC",

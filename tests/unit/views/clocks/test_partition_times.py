@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.views.clocks.course import Course
-from sessionkit.views.clocks.partition_times import about
+from sessionkit.views.partition_times import Course, about
 from tests.kinds import EACH_KIND, each_kind, plan_of
 from tests.property.streams import draw
 

@@ -1,0 +1,306 @@
+"""Pictures to choose a gap and a grace by: pauses, what a grace keeps, a sweep as a grid, and what waiting buys."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sessionkit.base.durations import about, show_duration
+from sessionkit.base.text import escape_label, one_of, percent, plural
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.views.drawing.buttons import row_of_buttons
+from sessionkit.views.drawing.grammar import axis_title, counts_axis
+from sessionkit.views.drawing.lengths_axis import lengths_axis
+from sessionkit.views.drawing.palettes import PALETTES, Theme, palette
+from sessionkit.views.drawing.simple_frame import dress_plain, plain_heading
+from sessionkit.views.loops import decades
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.advice.suggest import GapSuggestion, GraceSuggestion
+    from sessionkit.advice.sweep import Cell, Sweep
+
+
+PLOT_HEIGHT, CELL_HEIGHT = 340, 26
+LEAST_SHARE = 3e-5  # where nothing is dropped, on a logarithmic axis
+SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "pentagon")
+SHARES = {
+    **{1e-6: "0.0001 %", 1e-5: "0.001 %", 1e-4: "0.01 %", 1e-3: "0.1 %"},
+    **{1e-2: "1 %", 1e-1: "10 %", 1: "all"},
+}
+MEASURES = {
+    "dropped_share": "dropped",
+    "windows": "windows",
+    "merges": "merges",
+    "delay_ms": "wait for a final result",
+}
+LIGHT_SCALE = [[0.0, "#ffffff"], [0.3, "#fbeee0"], [0.65, "#f0b27a"], [1.0, "#B3261E"]]
+DARK_SCALE = [[0.0, "#12161c"], [0.3, "#3a2a1e"], [0.65, "#9c5a20"], [1.0, "#F2542D"]]
+
+
+def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
+    """How usual pauses of each length are, with the valleys between their heaps."""
+    import plotly.graph_objects as go
+
+    colours = palette(theme)
+    logs, height = suggestion.curve
+    pauses_ms = np.round(10**logs, 6)
+    edge = {"width": 2.5, "color": colours.edge}
+    figure = go.Figure(
+        go.Scatter(
+            x=pauses_ms,
+            y=height,
+            mode="lines",
+            line=edge,
+            fill="tozeroy",
+            fillcolor=colours.body,
+            name="pauses",
+            hoverinfo="skip",
+            showlegend=False,
+        )
+    )
+    title = "No clear gap" if suggestion.gap_ms is None else f"A gap of {show_duration(suggestion.gap_ms)}"
+    dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT)
+    if len(logs):
+        figure.update_xaxes(**lengths_axis(10 ** logs[0], 10 ** logs[-1], logarithmic=True))
+    top = float(height.max(initial=1))
+    others = 0
+    for valley in suggestion.valleys:
+        is_chosen = valley.gap_ms == suggestion.gap_ms
+        reach = top * (1.0 if is_chosen else 0.55 - 0.065 * (others % 8))  # the next one is shorter: it crosses no name
+        others += not is_chosen
+        figure.add_shape(
+            type="line",
+            x0=valley.gap_ms,
+            x1=valley.gap_ms,
+            y0=0,
+            y1=reach,
+            line={
+                "color": colours.line if is_chosen else colours.mute,
+                "width": 3 if is_chosen else 1.4,
+                "dash": "solid" if is_chosen else "dot",
+            },
+        )
+        said = f"<b>gap {show_duration(valley.gap_ms)}</b>" if is_chosen else show_duration(valley.gap_ms)
+        figure.add_annotation(
+            x=decades(valley.gap_ms),
+            y=reach,
+            text=f"{said} · depth {valley.depth:.2f}" if valley.empty_ms is None else f"{said} · empty",
+            showarrow=False,
+            xanchor="left",
+            yanchor="top",
+            xshift=6,
+            font={"size": 12, "color": colours.line_words if is_chosen else colours.mute},
+        )
+    figure.update_xaxes(title=axis_title("pause between two records of one key", colours))
+    figure.update_yaxes(title=axis_title("pauses within 1% of this length", colours), **counts_axis(top))
+    if top < 10:  # smoothed: of a few pauses there are tenths
+        figure.update_yaxes(tickformat=",.3~r", dtick=None)
+    return figure
+
+
+def grace_figure(suggestion: GraceSuggestion, *, theme: Theme | None) -> go.Figure:
+    """The share that each grace keeps, as it was replayed."""
+    import plotly.graph_objects as go
+
+    colours = palette(theme)
+    graces, shares = suggestion.curve
+    figure = go.Figure(
+        go.Scatter(
+            x=graces,
+            y=shares,
+            mode="lines",
+            line={"width": 2.5, "color": colours.edge},
+            customdata=[show_duration(ms) for ms in graces],
+            hovertemplate="grace %{customdata} keeps %{y:.4%}<extra></extra>",
+            showlegend=False,
+            name="kept",
+        )
+    )
+    title = f"A grace of {about(suggestion.grace_ms)} keeps {percent(suggestion.kept_share)}"
+    dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT, left=100)
+    at, least = suggestion.grace_ms, float(shares.min(initial=1))
+    limit = max(2 * at, 60_000)
+    least = min(least, suggestion.keep, 0.999)
+    room = 0.08 * (1 - least)
+    chosen = {"color": colours.line, "width": 3}
+    asked = {"color": colours.mute, "width": 1.4, "dash": "dot"}
+    figure.add_shape(type="line", x0=at, x1=at, y0=least - room, y1=suggestion.kept_share, line=chosen)
+    figure.add_shape(type="line", x0=0, x1=1, xref="paper", y0=suggestion.keep, y1=suggestion.keep, line=asked)
+    for x, y, text, colour, side in (
+        (at, least - room, f"<b>grace {about(at)}</b>", colours.line_words, "left"),
+        (limit, suggestion.keep, f"asked for: {percent(suggestion.keep)}", colours.mute, "right"),
+    ):
+        figure.add_annotation(
+            x=x, y=y, text=text, showarrow=False, xanchor=side, yanchor="bottom" if side == "left" else "top",
+            xshift=6 if side == "left" else -6, font={"size": 12, "color": colour},
+        )  # fmt: skip
+    axis = lengths_axis(0, limit)
+    figure.update_xaxes(title=axis_title("grace", colours), **axis | {"range": [-0.02 * limit, limit]})
+    figure.update_yaxes(title=axis_title("records kept", colours), tickformat=".4~%", range=[least - room, 1 + room])
+    return figure
+
+
+def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
+    """A grid of the first two settings, a cell for each combination."""
+    import plotly.graph_objects as go
+
+    one_of("measure", measure, tuple(MEASURES))
+    names = list(sweep.values)
+    if len(names) != 2:
+        want = "a sweep over two parameters; pareto() and table() show any"
+        raise InvalidArgument(problem("a heat map has two sides", plural(len(names), "parameter"), want))
+    colours, across, up = palette(theme), sweep.values[names[0]], sweep.values[names[1]]
+    cells = {tuple(cell.settings.values()): cell for cell in sweep.cells}
+    told = [_in_words(name) for name in names]
+    views = {each: _view([[cells[x, y] for x in across] for y in up], each, told) for each in MEASURES}
+    figure = go.Figure(
+        go.Heatmap(
+            **views[measure]["cells"],
+            x=[show_duration(ms) for ms in across],
+            y=[show_duration(ms) for ms in up],
+            texttemplate="%{text}",
+            colorscale=LIGHT_SCALE if colours is PALETTES["light"] else DARK_SCALE,
+            showscale=False,
+            xgap=2,
+            ygap=2,
+            textfont={"size": 11 if len(across) <= 14 else 9},
+            customdata=[[_hover(cells[x, y]) for x in across] for y in up],
+            hovertemplate="%{customdata}<extra></extra>",
+        )
+    )
+    height = max(CELL_HEIGHT * len(up), 120)
+    dress_plain(figure, colours, views[measure]["title"], views[measure]["said"], height, below=48, left=110)
+    figure.update_xaxes(title=axis_title(told[0], colours), type="category", showgrid=False)
+    figure.update_yaxes(title=axis_title(told[1], colours), type="category", showgrid=False)
+    buttons = [
+        {
+            "label": name,
+            "method": "update",
+            "args": [
+                {name: [value] for name, value in views[each]["cells"].items()},
+                {"title.text": plain_heading(views[each]["title"], views[each]["said"]).text(colours)},
+            ],
+        }
+        for each, name in MEASURES.items()
+    ]
+    figure.update_layout(updatemenus=[row_of_buttons(buttons, colours, -66 / height, "left")])
+    return figure
+
+
+def _view(rows: list[list[Cell]], measure: str, names: list[str]) -> dict[str, Any]:
+    """The colours and numbers of a grid for one measure, and what is said above it."""
+    grid = [[getattr(cell, measure) for cell in row] for row in rows]
+    least = LEAST_SHARE if measure == "dropped_share" else 1
+    unit = "% of the records " if measure == "dropped_share" else ""
+    what = f"{unit}{MEASURES[measure]} for each {names[0]} and {names[1]}"
+    return {
+        "cells": {
+            "z": (z := decades(np.maximum(np.array(grid, np.float64), least))),
+            "zmin": float(z.min()),
+            "zmax": max(float(z.max()), float(z.min()) + 1),
+            "text": [[_shown(measure, value) for value in row] for row in grid],
+        },
+        "title": f"{MEASURES[measure].capitalize()}, by settings",
+        "said": [f"{what}, every cell an exact run of the same records"],
+    }
+
+
+def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
+    """Dropped share against delay: settings that another one beats are grey, the best are joined by a stair."""
+    import plotly.graph_objects as go
+
+    colours = palette(theme)
+    first, beaten = next(iter(sweep.values)), sweep.is_dominated
+    nothing = _below_all(sweep)
+    statuses = [colours.record, colours.bridge, colours.saved, colours.drop, colours.line]
+    best = [cell for cell, is_beaten in zip(sweep.cells, beaten.tolist(), strict=True) if not is_beaten]
+    best.sort(key=lambda cell: cell.delay_ms)
+    stair = go.Scatter(
+        x=[cell.delay_ms for cell in best],
+        y=[cell.dropped_share or nothing for cell in best],
+        mode="lines",
+        line={"color": colours.mute, "width": 1.4, "shape": "hv", "dash": "dot"},
+        name="the best for each delay",
+        hoverinfo="skip",
+    )
+    below, above = [], []  # the best lie over what they beat
+    for number, value in enumerate(sweep.values[first]):
+        mine = [i for i, cell in enumerate(sweep.cells) if next(iter(cell.settings.values())) == value]
+        shape, name = SHAPES[number % len(SHAPES)], f"{_in_words(first)} {show_duration(value)}"
+        won, lost = [i for i in mine if not beaten[i]], [i for i in mine if beaten[i]]
+        colour = statuses[number % len(statuses)]
+        below.append(_settings(sweep, lost, name, f"{shape}-open", colours.other, nothing, showlegend=not won))
+        above.append(_settings(sweep, won, name, shape, colour, nothing, showlegend=bool(won)))
+    figure = go.Figure([*below, stair, *above])
+    said = ["a mark is a setting, an exact run; hollow and grey: another one drops no more records and waits no longer"]
+    shares = {share: said for share, said in SHARES.items() if share > nothing}
+    if not any(cell.dropped for cell in sweep.cells):
+        said.append("no setting drops a record, so the shortest wait is the best")
+    dress_plain(figure, colours, "Fewer drops or shorter waits", said, PLOT_HEIGHT)
+    title = "wait for a final result, after a window's last moment"
+    figure.update_xaxes(title=axis_title(title, colours), **_waits_axis(sweep))
+    figure.update_yaxes(
+        title=axis_title("records dropped", colours),
+        type="log",
+        tickvals=[nothing, *shares],
+        ticktext=["none", *shares.values()],
+    )
+    return figure
+
+
+def _settings(
+    sweep: Sweep, cells: list[int], name: str, shape: str, colour: str, nothing: float, **options: bool
+) -> go.Scatter:
+    import plotly.graph_objects as go
+
+    marker = {"size": 9, "symbol": shape, "color": colour, "line": {"width": 1.4 if "open" in shape else 0}}
+    return go.Scatter(
+        x=[sweep.cells[i].delay_ms for i in cells],
+        y=[sweep.cells[i].dropped_share or nothing for i in cells],
+        mode="markers",
+        name=name,
+        marker=marker,
+        customdata=[_hover(sweep.cells[i]) for i in cells],
+        hovertemplate="%{customdata}<extra></extra>",
+        **options,
+    )
+
+
+def _waits_axis(sweep: Sweep) -> dict[str, Any]:
+    """The waits of all settings, and a little more on either side."""
+    waits = np.unique([cell.delay_ms for cell in sweep.cells])
+    low, high = int(waits[0]), int(waits[-1])
+    if low > 0 and high >= 20 * low:
+        return lengths_axis(low / (high / low) ** 0.04, high * (high / low) ** 0.04, logarithmic=True)
+    pad = max(high - low, 1_000) * 0.04
+    return lengths_axis(low - pad, high + pad)
+
+
+def _in_words(name: str) -> str:
+    """A parameter of windows as a person names it."""
+    return name.removesuffix("_ms").replace("_", " ")
+
+
+def _below_all(sweep: Sweep) -> float:
+    """Where "none" stands on a logarithmic axis: well below the smallest share that is dropped."""
+    return min((cell.dropped_share for cell in sweep.cells if cell.dropped), default=LEAST_SHARE) / 3
+
+
+def _hover(cell: Cell) -> str:
+    settings = ", ".join(f"{_in_words(name)} {show_duration(ms)}" for name, ms in cell.settings.items())
+    return escape_label(
+        f"{settings}: {cell.dropped:,} dropped ({percent(cell.dropped_share)}), {plural(cell.windows, 'window')}, "
+        f"{plural(cell.merges, 'merge')}, final after {show_duration(cell.delay_ms)}",
+        300,
+    )
+
+
+def _shown(measure: str, value: float) -> str:
+    if measure == "dropped_share":
+        if value == 0:
+            return "0"
+        return "<.01" if value < 5e-5 else f"{100 * value:.2f}" if value < 0.1 else f"{100 * value:.1f}"
+    return show_duration(int(value)) if measure == "delay_ms" else f"{int(value):,}"

@@ -1,0 +1,138 @@
+"""NumPy's arrays as Arrow's and back, over the same memory where that can be.
+
+Arrow's own ways, `pa.array`, `pa.scalar`, `fill_null` and `to_numpy`, load pandas when they are first used: they look
+whether they were given something of it. That takes a fresh process a fifth of a second, for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+NUMBERS = {
+    **{getattr(pa, name)(): np.dtype(name) for name in ("int8", "int16", "int32", "int64", "float32", "float64")},
+    **{getattr(pa, name)(): np.dtype(name) for name in ("uint8", "uint16", "uint32", "uint64")},
+    pa.float16(): np.dtype("float16"),
+}
+_KINDS = {dtype: kind for kind, dtype in NUMBERS.items()}
+
+
+def arrow_array(values: npt.NDArray[Any], missing: npt.NDArray[np.bool_] | None = None) -> pa.Array:
+    """The values as an array of Arrow, with nulls where `missing` is true."""
+    if values.dtype == np.bool_:
+        kind, data = pa.bool_(), np.packbits(values, bitorder="little")
+    elif values.dtype in _KINDS:
+        kind, data = _KINDS[values.dtype], np.ascontiguousarray(values)
+    else:
+        return pa.array(values, mask=missing)
+    return pa.Array.from_buffers(kind, len(values), [_presence(missing), pa.py_buffer(data)])
+
+
+def _presence(missing: npt.NDArray[np.bool_] | None) -> pa.Buffer | None:
+    """A bit for each value, as Arrow tells that it is there; none if all are."""
+    if missing is None or not missing.any():
+        return None
+    return pa.py_buffer(np.packbits(~missing, bitorder="little"))
+
+
+def numpy_array(column: pa.Array | pa.ChunkedArray, absent: float | bool = 0) -> npt.NDArray[Any]:
+    """The numbers or booleans as an array of NumPy, with `absent` for nulls; numbers of one chunk are not to change."""
+    if isinstance(column, pa.ChunkedArray):
+        if column.num_chunks == 1:
+            return numpy_array(column.chunk(0), absent)
+        empty = np.empty(0, np.bool_ if pa.types.is_boolean(column.type) else NUMBERS[column.type])
+        return np.concatenate([empty, *(numpy_array(chunk, absent) for chunk in column.chunks)])
+    if pa.types.is_boolean(column.type):
+        values = _bits(column.buffers()[1], column.offset, len(column))
+    else:
+        values = _numbers(column)
+    if column.null_count:
+        values = values.copy()
+        values[is_null(column)] = absent
+        values.flags.writeable = pa.types.is_boolean(column.type)  # of one kind for compiled loops, with nulls or not
+    return values
+
+
+def _numbers(column: pa.Array) -> npt.NDArray[Any]:
+    dtype, data = NUMBERS[column.type], column.buffers()[1]
+    if not len(column):
+        return np.empty(0, dtype)
+    values = np.frombuffer(data, dtype, len(column), column.offset * dtype.itemsize)
+    values.flags.writeable = False
+    return values
+
+
+def read_only(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """The same values, not to be written to: so compiled loops take what they only read, whoever made it.
+
+    numba compiles a loop anew for arrays that can be written to.
+    """
+    if not values.flags.writeable:
+        return values
+    view = values.view()
+    view.flags.writeable = False
+    return view
+
+
+def _bits(buffer: Any, offset: int, count: int) -> npt.NDArray[np.bool_]:
+    if not count:
+        return np.empty(0, np.bool_)
+    first = offset // 8
+    some = np.frombuffer(buffer, np.uint8, (offset + count + 7) // 8 - first, first)
+    return np.unpackbits(some, count=offset % 8 + count, bitorder="little")[offset % 8 :].view(np.bool_)
+
+
+def is_null(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """True for each value that is missing."""
+    return numpy_array(column.is_null())
+
+
+def texts(words: Sequence[str | None], *, large: bool = False) -> pa.Array:
+    """The words as an array of Arrow: of its plain text, or of the one that has room for more."""
+    raw = [b"" if word is None else word.encode() for word in words]
+    ends = np.cumsum([0, *map(len, raw)]).astype(np.int64 if large else np.int32)
+    missing = np.array([word is None for word in words], np.bool_)
+    buffers = [_presence(missing), pa.py_buffer(ends), pa.py_buffer(b"".join(raw))]
+    return pa.Array.from_buffers(pa.large_string() if large else pa.string(), len(raw), buffers)
+
+
+def repeated(word: str, count: int) -> pa.Array:
+    """The word so many times."""
+    return texts([word]).take(arrow_array(np.zeros(count, np.int8)))
+
+
+def arrow_table(columns: Mapping[str, Any]) -> pa.Table:
+    """Columns of either library, or lists, as a table."""
+    return pa.table({name: as_arrow(column) for name, column in columns.items()})
+
+
+def as_arrow(column: Any) -> pa.Array | pa.ChunkedArray:
+    """A column of either library, or a list, as one of Arrow."""
+    if isinstance(column, np.ndarray):
+        return arrow_array(column)
+    return column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
+
+
+# ---- columns by their names: each an Arrow array or a NumPy one
+
+
+Column = Any  # an Arrow array, a NumPy one, or one of Python objects
+
+
+def taken(columns: Mapping[str, Column], rows: npt.NDArray[np.integer[Any]]) -> dict[str, Column]:
+    """The columns with these rows."""
+    return {name: c[rows] if isinstance(c, np.ndarray) else c.take(arrow_array(rows)) for name, c in columns.items()}
+
+
+def joined(first: Mapping[str, Column], second: Mapping[str, Column]) -> dict[str, Column]:
+    """The columns of the first, with the rows of the second behind its own."""
+    return {
+        name: np.concatenate([column, second[name]])
+        if isinstance(column, np.ndarray)
+        else pa.concat_arrays([column, second[name].cast(column.type)])
+        for name, column in first.items()
+    }

@@ -1,1 +1,0 @@
-"""Columns of numbers and words, as NumPy and Arrow hold them."""

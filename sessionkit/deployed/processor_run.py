@@ -1,0 +1,388 @@
+"""Runs the record-at-a-time processor over a batch: what it did becomes a trace, what it sent on a list."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sessionkit.aggregations.contract import Aggregation
+from sessionkit.aggregations.folds import function_failed, record_values, typed_column, value_column
+from sessionkit.base.decisions import TICK
+from sessionkit.base.durations import as_duration, check_reach
+from sessionkit.base.process import without_collections
+from sessionkit.deployed.deployment import Deployment
+from sessionkit.deployed.recorder import Forwarded, Result, SessionRecorder, WindowRecorder
+from sessionkit.deployed.suppressed_results import SuppressedResults
+from sessionkit.engine.memory import check_steps
+from sessionkit.engine.outcome import (
+    Outcome,
+    RecordsInWords,
+    decision_counts,
+    newest_times,
+    position_after,
+    snapshots_after,
+    without_replayed,
+)
+from sessionkit.errors import BufferFull, NumberOverflow
+from sessionkit.records.batch import RecordBatch
+from sessionkit.records.frames import python_objects
+from sessionkit.stores.cache.named_cache import ANY_NUMBER
+from sessionkit.stores.cache.sessions import CachingSessionStore, Flushed
+from sessionkit.stores.cache.windows import CachingWindowStore
+from sessionkit.stores.contract import PlanStore, Snapshot, Store, Stored, TaskStore
+from sessionkit.stores.registry import DEFAULT_KIND, store_class
+from sessionkit.stores.rows import as_columns
+from sessionkit.suppression.buffer import TimeOrderedBuffer
+from sessionkit.suppression.settings import Suppression
+from sessionkit.windows.contract import WindowKind
+from sessionkit.windows.processor import Aggregates, EmitSchedule
+
+CACHES: Mapping[str, Callable[..., CachingSessionStore | CachingWindowStore]] = {
+    "sessions": CachingSessionStore,
+    "windows": CachingWindowStore,
+}
+RECORDERS: Mapping[str, type[SessionRecorder | WindowRecorder]] = {
+    "sessions": SessionRecorder,
+    "windows": WindowRecorder,
+}
+
+
+class Look(NamedTuple):
+    """One look for final results: at which record, how many went out, and how long that took by the clock."""
+
+    at: int
+    partition: int  # its code
+    sent: int
+    took_ms: int
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """What a deployment did with the records, beside the decisions that its trace tells."""
+
+    how: Deployment
+    forwarded: Sequence[Forwarded]
+    refused: tuple[int, ...]  # the record of each result that was forwarded, but that the store did not keep
+    looks: Sequence[Look]  # each look for final results
+    clock_ms: Sequence[int] | None  # the wall clock at each record; None: it stood still
+    buffers: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # of suppress, one a partition; none without it
+    committed_count: int = 0  # how many of the records the last commit covers: all, unless the task was killed
+    buffers_left: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # as the last commit before a restart has them
+
+
+class Processed(NamedTuple):
+    """What a run of the processor gives; `store` is the store behind its cache, as queries see it."""
+
+    outcome: Outcome
+    deployed: Deployed
+    store: Store
+
+
+class ProcessorFold:
+    """The aggregates that the processor computed, behind the interface of a fold."""
+
+    def __init__(
+        self, aggregation: Aggregation, kind: pa.DataType | None, last: list[Any], after: list[Any], loaded: list[Any]
+    ) -> None:
+        self._aggregation, self._kind, self._last, self._after, self._loaded = aggregation, kind, last, after, loaded
+
+    def column(self, aggregates: list[Any]) -> pa.Array | npt.NDArray[np.object_]:
+        """Aggregates as results."""
+        results = [None if aggregate is None else self._aggregation.result(aggregate) for aggregate in aggregates]
+        return python_objects(results) if self._kind is None else typed_column(results, self._kind)
+
+    def aggregates(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.object_]:
+        """What the store was given last for the windows at `rows`."""
+        return python_objects([self._last[row] for row in rows])
+
+    def results(self, rows: npt.NDArray[np.integer[Any]]) -> pa.Array | npt.NDArray[np.object_]:
+        """What a user sees for the windows at `rows`."""
+        return self.column([self._last[row] for row in rows])
+
+    def loaded_results(self) -> pa.Array | npt.NDArray[np.object_]:
+        """The results of the windows that came from a store, as they came."""
+        return self.column(self._loaded)
+
+    def running(self, *_: Any) -> pa.Array | npt.NDArray[np.object_]:
+        """The result of its window after each record (sessions) or each touch (other windows)."""
+        return self.column(self._after)
+
+
+def combined(aggregations: Mapping[str, Aggregation]) -> Aggregates:
+    """The functions of all named aggregations as those of one whose aggregate is a dict by name."""
+    named = list(aggregations.items())
+    if len(named) == 1:
+        only = named[0][1]
+        return Aggregates(only.initializer, only.aggregator, only.merger, lambda aggregate: aggregate is None)
+    return Aggregates(
+        lambda: {name: a.initializer() for name, a in named},
+        lambda key, value, aggregate: {name: a.aggregator(key, value[name], aggregate[name]) for name, a in named},
+        lambda key, older, newer: {name: a.merger(key, older[name], newer[name]) for name, a in named},
+        lambda aggregate: aggregate is None or all(value is None for value in aggregate.values()),
+    )
+
+
+def _values(aggregations: Mapping[str, Aggregation], batch: RecordBatch) -> list[Any]:
+    columns = {
+        name: record_values(value_column(aggregation, batch.values), 0, len(batch))
+        for name, aggregation in aggregations.items()
+    }
+    if len(columns) == 1:
+        return next(iter(columns.values()))
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+class _ProcessorRun:
+    """One run: the processors of the partitions, their store with or without a cache, and what they forwarded."""
+
+    def __init__(
+        self,
+        windows: WindowKind,
+        aggregations: Mapping[str, Aggregation],
+        batch: RecordBatch,
+        store: TaskStore,
+        how: Deployment,
+        before: Mapping[int, Snapshot],
+        suppression: Suppression | None,
+    ) -> None:
+        self.windows, self.aggregations, self.batch, self.how = windows, aggregations, batch, how
+        told = (windows, aggregations, batch, how.buffers)
+        self._results = None if suppression is None else SuppressedResults(suppression, *told)
+        self._buffers_left = [] if self._results is None else self._results.committed()
+        self._store = store
+        self.forwarded: list[Forwarded] = []
+        self.refused: list[int] = []
+        self.looks: list[Look] = []
+        self.clock_ms: list[int] = []
+        self._at = -1
+        self.committed_count = 0
+        self._last_of = dict.fromkeys(range(len(batch.partitions)), 0)  # the last record of each partition
+        self._code_of = {number: code for code, number in enumerate(batch.partitions.tolist())}
+        self.cache = self._cache(store)
+        self.schedules = [self._schedule(before[p]) for p in batch.partitions.tolist()]
+        self.committed_close_times = [schedule.last_close_time_ms for schedule in self.schedules]
+        asked: Store = store if self.cache is None else self.cache
+        self.processors = [
+            windows.processor(
+                combined(aggregations),
+                asked,
+                p,
+                kafka=how.kafka,
+                retention_ms=how.retention_ms,
+                stream_time_ms=before[p].stream_time_ms,
+                schedule=schedule,
+            )
+            for p, schedule in zip(batch.partitions.tolist(), self.schedules, strict=True)
+        ]
+
+    def _cache(self, store: TaskStore) -> CachingSessionStore | CachingWindowStore | None:
+        """The cache in front of the store; emit-on-close turns it off, but not for tumbling and hopping windows."""
+        if self.how.caching is False or (self.how.emit == "on_window_close" and not self.windows.caches_on_close):
+            return None
+        room = ANY_NUMBER if self.how.caching is True else self.how.caching
+        return CACHES[self.windows.holds](store, self._on_flush if self.how.emit == "on_window_update" else None, room)
+
+    def _schedule(self, before: Snapshot) -> EmitSchedule:
+        if self.how.wall_clock is None:
+            return EmitSchedule(before.last_close_time_ms)
+        return EmitSchedule(before.last_close_time_ms, self.how.emit_interval_ms, lambda: self.clock_ms[-1])
+
+    def _now_ms(self) -> int:
+        clock = self.how.wall_clock
+        if clock is None:
+            return 0
+        return clock() if callable(clock) else clock[self._at]
+
+    def _on_flush(self, flushed: Flushed) -> None:
+        start_ms, end_ms = flushed.id.start_ms, flushed.id.end_ms
+        if self.windows.holds == "windows":
+            end_ms = self.windows.ends_ms(start_ms)
+        what = "tombstone" if flushed.new is None else "update"
+        result = Result(what, start_ms, end_ms, flushed.new, flushed.timestamp_ms, flushed.old, flushed.old)
+        partition = self._code_of[flushed.id.partition]
+        self._forward(Forwarded(self._last_of[partition], partition, flushed.key, result, flushed=True))
+
+    def _forward(self, result: Forwarded) -> None:
+        """Sends a result downstream, or to the buffer of suppress, and then what that lets go."""
+        if self._results is None:
+            self.forwarded.append(result)
+        else:
+            self.forwarded += self._results.put(result, self._at)
+
+    def run(self, recorder: SessionRecorder | WindowRecorder, keys: list[Any]) -> None:
+        """Processes the batch."""
+        batch, values = self.batch, _values(self.aggregations, self.batch)
+        codes, times = batch.key.tolist(), batch.timestamp_ms.tolist()
+        partitions, offsets = batch.partition.tolist(), batch.offset.tolist()
+        for i in range(len(batch)):
+            self._at = self._last_of[partitions[i]] = i
+            self.clock_ms.append(self._now_ms())
+            if batch.rejected is not None and batch.rejected[i]:
+                recorder.decision[i] = batch.rejected[i]
+                if batch.rejected[i] >= TICK:
+                    self._tick(recorder, times[i], partitions[i])
+            else:
+                self._process(recorder, keys[codes[i]], values[i], times[i], offsets[i], partitions[i])
+                self._note_refused()  # by the store, when something was evicted
+            if self.how.commits is not None and i in self.how.commits:
+                self._commit()
+        if self.how.restart != "killed":
+            self._commit()
+
+    def processed(self, outcome: Outcome) -> Processed:
+        """All that there is to tell of the run."""
+        clock_ms = None if self.how.wall_clock is None else self.clock_ms
+        asked = self._store if self.cache is None else self.cache
+        buffers = () if self._results is None else tuple(self._results.buffers)
+        told = (tuple(self.refused), self.looks, clock_ms, buffers, self.committed_count, self._buffers_left)
+        deployed = Deployed(self.how, self.forwarded, *told)
+        return Processed(outcome, deployed, asked)
+
+    def _tick(self, recorder: Any, timestamp_ms: int, partition: int) -> None:
+        """Moves stream time without a record."""
+        self.processors[partition].tick(timestamp_ms)
+        if self.how.emit == "on_window_close":
+            self._emit(recorder, partition)
+
+    def _process(self, recorder: Any, key: Any, value: Any, timestamp_ms: int, offset: int, partition: int) -> None:
+        i, processor = self._at, self.processors[partition]
+        try:
+            told = processor.process(key, value, timestamp_ms, offset)
+        except (NumberOverflow, BufferFull):  # of a cache that let go of a result
+            raise
+        except Exception as error:
+            codes = ", ".join(a.code for a in self.aggregations.values())
+            raise function_failed(codes, RecordsInWords(self.batch).words(i), error) from error
+        close_time_ms = processor.stream_time_ms - self.windows.close_lag_ms
+        self.refused += [i] * recorder.take(i, told, key, partition, close_time_ms)
+        if self.how.emit == "on_window_close":
+            self._emit(recorder, partition)
+        elif self.cache is None:
+            for result in recorder.updates(told, timestamp_ms):
+                self._forward(Forwarded(i, partition, key, result))
+
+    def _emit(self, recorder: Any, partition: int) -> None:
+        schedule, started_ms = self.schedules[partition], self._now_ms()
+        before = schedule.last_close_time_ms
+        closed: list[Stored] = self.processors[partition].closed()
+        self.forwarded += [Forwarded(self._at, partition, each.key, recorder.final(each)) for each in closed]
+        if schedule.last_close_time_ms != before:
+            self.looks.append(Look(self._at, partition, len(closed), self._now_ms() - started_ms))
+
+    def _commit(self) -> None:
+        if self.cache is not None:
+            self.cache.flush()
+            self._note_refused()
+        if self._results is not None and self.how.restart is not None:
+            self._buffers_left = self._results.committed()
+        self.committed_count = self._at + 1
+        self.committed_close_times = [schedule.last_close_time_ms for schedule in self.schedules]
+
+    def _note_refused(self) -> None:
+        if self.cache is not None:
+            self.refused += [self._at] * self.cache.refused_count
+            self.cache.refused_count = 0
+
+
+def run_processor(
+    windows: WindowKind,
+    aggregations: Mapping[str, Aggregation],
+    batch: RecordBatch,
+    store: TaskStore,
+    how: Deployment,
+    bound: Mapping[str, Any] | None = None,
+    suppression: Suppression | None = None,
+) -> Processed:
+    """Runs the processors of all partitions over the batch, and commits to the store or leaves it as it was.
+
+    `bound` is what the store notes of the plan, `suppression` what holds its results back.
+    """
+    if len(batch):
+        check_reach(int(batch.timestamp_ms.max()), windows.reach_ms, windows.reach_name)
+    numbers = batch.partitions.tolist()
+    before = {p: store.snapshot(p) for p in numbers}
+    batch, _ = without_replayed(batch, before)
+    check_steps(windows, batch)
+    first_stream_time = np.array([before[p].stream_time_ms for p in numbers], np.int64)
+    loaded, keys = _loaded(windows, store, batch, first_stream_time)
+    known = keys.to_pylist()
+    recorder = RECORDERS[windows.holds](windows, batch, {key: code for code, key in enumerate(known)})
+    for partition, each in loaded:
+        recorder.load(each, partition)
+    first_aggregates = list(recorder.last)
+    run = _ProcessorRun(windows, aggregations, batch, store, how, before, suppression)
+    with store.all_or_nothing():
+        with without_collections():
+            run.run(recorder, known)
+        if bound is not None:
+            store.bind(bound)
+        stream_time = np.array([processor.stream_time_ms for processor in run.processors], np.int64)
+        close_time = stream_time - windows.close_lag_ms
+        emitted = np.array(run.committed_close_times, np.int64)
+        looked_at = emitted if how.kafka and how.emit == "on_window_close" else close_time
+        position = position_after(batch, before, run.committed_count)
+        snapshots = snapshots_after(numbers, position, stream_time, looked_at, before)
+        store.commit_snapshots(snapshots, frozenset(aggregations))
+    columns = recorder.columns()
+    limits = {"close_lag_ms": windows.close_lag_ms, "retention_ms": how.retention_ms}
+    trace = recorder.trace(keys, columns, **limits, first_stream_time_ms=first_stream_time)
+    last_instant = columns.end_ms if windows.inclusive_end else columns.end_ms - 1
+    outcome = Outcome(
+        batch=batch,
+        keys=keys,
+        window_columns=columns,
+        folds=_folds(run, recorder, first_aggregates),
+        loaded=as_columns(windows.holds, [(numbers[code], each) for code, each in loaded], keys.type, ()),
+        kept_trace=trace,
+        closed=(last_instant < close_time[columns.partition]) & (columns.merged_into < 0),
+        snapshots=snapshots,
+        dropped=decision_counts(np.bincount(recorder.decision)),
+        missed_count=recorder.missed_count,
+        merge_count=recorder.merge_count,
+        retention_ms=how.retention_ms,
+        trailing_only=windows.trailing_only,
+    )
+    return run.processed(outcome)
+
+
+def memory_store(windows: WindowKind, retention_ms: int | None) -> PlanStore:
+    """A store for windows of this kind where a run was given none: it ends with it."""
+    retention = None if retention_ms is None else as_duration(retention_ms)
+    return store_class(DEFAULT_KIND, windows.holds)(retention=retention)
+
+
+def _loaded(
+    windows: WindowKind, store: TaskStore, batch: RecordBatch, stream_time_ms: npt.NDArray[np.int64]
+) -> tuple[list[tuple[int, Any]], pa.Array]:
+    """(windows of the store that this batch can touch or close, by code of their partition; all keys)."""
+    newest, known = newest_times(batch, stream_time_ms), set(batch.keys.to_pylist())
+    held = [
+        (code, each)
+        for code, p in enumerate(batch.partitions.tolist())
+        for each in store.all(partition=p)
+        if each.key in known or windows.last_instant_ms(each) < newest[code] - windows.close_lag_ms
+    ]
+    extra = list(dict.fromkeys(each.key for _, each in held if each.key not in known))
+    keys = pa.concat_arrays([batch.keys, pa.array(extra, batch.keys.type)]) if extra else batch.keys
+    return held, keys
+
+
+def _folds(run: _ProcessorRun, recorder: SessionRecorder | WindowRecorder, loaded: list[Any]) -> dict[str, Any]:
+    folds, several = {}, len(run.aggregations) > 1
+    for name, aggregation in run.aggregations.items():
+        kind = None
+        if aggregation.parts:
+            column = value_column(aggregation, run.batch.values)
+            kind = aggregation.result_type(None if column is None else column.type)
+        columns = ([_named(a, name) for a in c] if several else c for c in (recorder.last, recorder.after, loaded))
+        folds[name] = ProcessorFold(aggregation, kind, *columns)
+    return folds
+
+
+def _named(aggregate: Any, name: str) -> Any:
+    return None if aggregate is None else aggregate[name]

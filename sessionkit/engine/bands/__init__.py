@@ -1,1 +1,0 @@
-"""Runs that keep no trace, cut into bands of keys that are decided one by one."""

@@ -1,0 +1,163 @@
+"""Some keys of a partition: their records, and the ticks that they need.
+
+Keys meet in stream time alone. So the records of some keys decide what they do among all others if ticks are among
+them: rows that only move stream time, where a record of another key moved it. They need those that they can tell
+apart: the last one before each of them, and the first one that closes a window in which one of them can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.decisions import IDLE, TICK
+from sessionkit.base.durations import INT64_MAX
+from sessionkit.engine.idle_partitions import with_idle_ticks
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.records.batch import ChosenFrom, RecordBatch, is_spark_frame, without_null_values
+from sessionkit.records.keys import list_of_keys
+from sessionkit.records.loops import stream_times
+from sessionkit.records.source import Source
+from sessionkit.trace.slots import NO_REJECTIONS
+from sessionkit.windows.contract import WindowKind
+
+Numbers = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Rows(NamedTuple):
+    """Some rows of a batch, rising, and how many records of its partition came before each."""
+
+    at: npt.NDArray[np.intp]
+    place: npt.NDArray[np.intp]
+
+
+class PartitionSoFar:
+    """How far the records of a partition have been read, part by part, for some sets of keys.
+
+    It keeps the stream time, and of each set the instants that no record has passed yet.
+    """
+
+    def __init__(self, windows: WindowKind, sets: int = 1) -> None:
+        self._windows = windows
+        self._stream_time_ms = np.full(1, -1, np.int64)
+        self._waiting_ms = [np.empty(0, np.int64)] * sets  # their windows close when stream time is larger
+
+    def needed_rows(
+        self, timestamp_ms: Numbers, rejected: npt.NDArray[np.uint8] | None, mine: Iterable[Mask]
+    ) -> Iterator[npt.NDArray[np.intp]]:
+        """The rows of the next part that each set of keys needs, rising: its records and their ticks.
+
+        Args:
+            rejected: why each record is none that windows look at, 0 if it is one; None if all are.
+            mine: for each set which of these records have one of its keys.
+        """
+        before_ms, stair = int(self._stream_time_ms[0]), np.empty(len(timestamp_ms), np.int64)
+        reasons = NO_REJECTIONS if rejected is None else rejected
+        stream_times(np.zeros(len(stair), np.int32), timestamp_ms, reasons, self._stream_time_ms, stair)
+        rises = _last_rises(stair, before_ms)
+        for number, own in enumerate(mine):
+            closing = np.empty(0, np.intp)
+            if self._windows.is_ever_closed:
+                times_ms = timestamp_ms[own if rejected is None else own & (rejected == 0)]
+                closing = self._closing(number, times_ms, stair, before_ms)
+            ticks = np.append(rises[own], rises[-1])
+            wanted = own.copy()
+            wanted[ticks[ticks >= 0]] = True
+            wanted[closing] = True
+            yield np.flatnonzero(wanted)
+
+    def _closing(self, number: int, times_ms: Numbers, stair: Numbers, before_ms: int) -> npt.NDArray[np.intp]:
+        """The first row that passes each instant of a set, whose newest records have these times."""
+        last_ms = self._windows.last_instants_ms(times_ms)
+        limit_ms = last_ms + np.minimum(self._windows.close_lag_ms, INT64_MAX - last_ms)  # must not wrap
+        waiting_ms = np.union1d(self._waiting_ms[number], limit_ms[limit_ms >= before_ms])
+        at = np.searchsorted(stair, waiting_ms, side="right")
+        is_passed = at < len(stair)
+        self._waiting_ms[number] = waiting_ms[~is_passed]
+        return at[is_passed]
+
+
+def _last_rises(stream_time_ms: Numbers, before_ms: int) -> npt.NDArray[np.intp]:
+    """For each record of a partition the last one up to it that moved stream time, which was `before_ms`; -1: none."""
+    rises = np.diff(stream_time_ms, prepend=before_ms) > 0
+    found: npt.NDArray[np.intp] = np.maximum.accumulate(np.where(rises, np.arange(len(rises)), -1))
+    return found
+
+
+def checked_keys(source: Source, keys: Any, data: Any, of_all_keys: list[str]) -> list[Any]:
+    """The keys that `Plan.run` was given, as they are inside; `of_all_keys` was asked for beside them.
+
+    Raises:
+        InvalidArgument: no list of keys, an empty one, or something that only a run of all keys takes.
+    """
+    list_of_keys(keys)
+    if is_spark_frame(data):
+        want = 'plan.run(df).of("ada"), or leave keys= out'
+        raise InvalidArgument(problem("keys= is for records that are read here", "a Spark DataFrame", want))
+    named = named_keys(source, keys)
+    for got in of_all_keys:  # a state would lack the other keys; stores, caches and buffers hold them together
+        raise InvalidArgument(problem("a run of some keys stands by itself", got, f"keys= or {got}, not both"))
+    return named
+
+
+def named_keys(source: Source, keys: Iterable[Any]) -> list[Any]:
+    """These keys as they are inside.
+
+    Raises:
+        InvalidArgument: there is none.
+    """
+    named = [source.key_of(key) for key in keys]
+    if not named:
+        raise InvalidArgument(problem("no key is named", "an empty list", "a key, or all records without keys="))
+    return named
+
+
+def chosen_records(batch: RecordBatch, codes: Iterable[int], windows: WindowKind) -> RecordBatch:
+    """The records of the keys with these codes, and the ticks that they need."""
+    keys = np.unique(np.array([*codes], np.intp))
+    batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))
+    return records_of_keys(batch, keys, rows_of_keys(batch, keys, windows))
+
+
+def rows_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], windows: WindowKind) -> Rows:
+    """The records of these keys, by their codes, and the ticks that they need; nothing came before the batch.
+
+    The newest record of each of their partitions is among them.
+    """
+    mine, is_record = np.isin(batch.key, keys), batch.is_record
+    found, places = [np.empty(0, np.intp)], [np.empty(0, np.intp)]
+    for code in np.unique(batch.partition[mine]).tolist():
+        rows = np.flatnonzero(batch.partition == code)
+        rejected = None if batch.rejected is None else batch.rejected[rows]
+        (needed,) = PartitionSoFar(windows).needed_rows(batch.timestamp_ms[rows], rejected, [mine[rows]])
+        needed = np.union1d(needed, [len(rows) - 1])
+        found.append(rows[needed])
+        places.append((np.cumsum(is_record[rows]) - 1)[needed])  # of a row that is no record: of the last one before
+    at, place = np.concatenate(found), np.concatenate(places)
+    order = np.argsort(at)
+    return Rows(at[order], place[order] if batch.chosen_from is None else batch.chosen_from.place[at[order]])
+
+
+def records_of_keys(batch: RecordBatch, keys: npt.NDArray[np.intp], rows: Rows) -> RecordBatch:
+    """A batch of these rows alone, in which those of other keys are ticks."""
+    number = np.full(len(batch.keys) + 1, -1, np.int32)
+    number[keys] = np.arange(len(keys))
+    chosen = batch.replace(given_offset=batch.offset).take(rows.at)
+    key, rejected = number[chosen.key], np.zeros(len(rows.at), np.uint8) if chosen.rejected is None else chosen.rejected
+    moves = (rejected == 0) | (rejected >= TICK)
+    tick_keys = batch.keys.take(pa.array(chosen.key, mask=(key >= 0) | (chosen.key < 0)))
+    if chosen.chosen_from is not None:
+        tick_keys = pc.coalesce(tick_keys, chosen.chosen_from.tick_keys)
+    return chosen.replace(
+        keys=batch.keys.take(pa.array(keys)),
+        key=key,
+        timestamp_ms=np.where((key < 0) & ~moves, -1, chosen.timestamp_ms),
+        rejected=np.where((key < 0) & (rejected != IDLE), np.uint8(TICK), rejected),
+        chosen_from=ChosenFrom(rows.place, tick_keys),
+    )

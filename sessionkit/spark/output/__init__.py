@@ -1,1 +1,0 @@
-"""What a run on Spark gives to other systems."""

@@ -1,1 +1,0 @@
-"""Charts of a trace: plain plotly figures that hold everything they show."""

@@ -1,0 +1,1 @@
+"""What changes from one run to another: records, windows, values."""

@@ -1,0 +1,339 @@
+"""What all charts share: the two palettes, the time axis, the frame around the plot, stairs and polygons."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.durations import grace_with, lacked, show_duration
+from sessionkit.base.text import escape_label
+from sessionkit.errors import InvalidArgument, problem
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.views.drawing.measured_text import HEADING_SIZE, Heading, text_width
+from sessionkit.views.drawing.palettes import Palette
+from sessionkit.views.drawing.time_axis import TimeAxis
+from sessionkit.views.words import short_reason
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.windows.session import SessionWindows
+
+Numbers = Sequence[int] | npt.NDArray[np.int64]
+Drawn = dict[str, Any]  # a trace, as plotly.js takes it
+
+# A picture that is laid out for the least width is drawn as wide as the room that it is given.
+LEAST_WIDTH, USUAL_WIDTH, MOST_WIDTH = 600, 1120, 2400
+FLUID_WIDTHS = (LEAST_WIDTH, 740, 900, USUAL_WIDTH, 1400, 1800, MOST_WIDTH)
+FONT = "Inter, 'Segoe UI', 'DejaVu Sans', sans-serif"
+MOST_SVG_POINTS = 5_000  # above, points are drawn by WebGL: SVG takes 0.5 s a redraw at 10,000
+MOST_REASONS = 300  # records whose reason and missing grace are worked out: each costs a replay
+_LEGEND_ROW, _LEGEND_SYMBOL, _LEGEND_SIZE = 20, 46, 11
+_HOVER_LETTERS = 76
+_WRAPPER = textwrap.TextWrapper(_HOVER_LETTERS)
+
+
+def checked_width(width: int | None) -> int:
+    """The width of a picture, in pixels; without one, it is laid out for the least.
+
+    Raises:
+        InvalidArgument: words would not fit into it.
+    """
+    width = LEAST_WIDTH if width is None else width
+    if width < LEAST_WIDTH:
+        raise InvalidArgument(problem("a chart needs room for its labels", width, f"{LEAST_WIDTH} pixels or more"))
+    return width
+
+
+def usual_width(width: int) -> int:
+    """Pixels that a picture laid out for this width mostly has."""
+    return USUAL_WIDTH if width == LEAST_WIDTH else width
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The figure's size in pixels and the span that its plot shows: from data to pixels and back."""
+
+    width: int
+    height: int
+    left: int
+    right: int
+    top: int
+    bottom: int
+    x_range_ms: tuple[int, int]
+    y_range: tuple[float, float]
+
+    @property
+    def is_fluid(self) -> bool:
+        """Whether it is drawn as wide as the room that it is given."""
+        return self.width == LEAST_WIDTH
+
+    @property
+    def widths(self) -> list[Frame]:
+        """The frame at each of the widths that it may be drawn with."""
+        return [replace(self, width=width) for width in FLUID_WIDTHS] if self.is_fluid else [self]
+
+    @property
+    def usual(self) -> Frame:
+        """The frame as wide as it mostly is, for what is to have a size in pixels but is drawn in units of time."""
+        return replace(self, width=usual_width(self.width))
+
+    @property
+    def plot_width(self) -> int:
+        return self.width - self.left - self.right
+
+    @property
+    def plot_height(self) -> int:
+        return self.height - self.top - self.bottom
+
+    @property
+    def ms_per_pixel(self) -> float:
+        return (self.x_range_ms[1] - self.x_range_ms[0]) / self.plot_width
+
+    def x(self, ms: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Pixels from the left edge of the plot."""
+        return (np.asarray(ms, np.float64) - self.x_range_ms[0]) / self.ms_per_pixel
+
+    def y(self, value: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Pixels from the top edge of the plot."""
+        low, high = self.y_range
+        return (high - np.asarray(value, np.float64)) / (high - low) * self.plot_height
+
+
+@dataclass(frozen=True)
+class Legend:
+    """The names below a plot, in columns that are as wide as the longest of them."""
+
+    names: Sequence[str] = ()
+
+    @property
+    def entry_width(self) -> int:
+        """Pixels of a name."""
+        return ceil(max((text_width(name, _LEGEND_SIZE) for name in self.names), default=0))
+
+    def height(self, plot_width: int) -> int:
+        """Pixels that it takes below the plot, axis title included."""
+        columns = max(plot_width // (self.entry_width + _LEGEND_SYMBOL), 1)
+        return 66 + _LEGEND_ROW * -(-len(self.names) // columns)
+
+
+def legend_of(figure: go.Figure) -> Legend:
+    """The legend of a figure's traces."""
+    return Legend([trace.name for trace in figure.data if trace.showlegend is not False])
+
+
+def shown_names(drawn: Iterable[Drawn]) -> Legend:
+    """The legend of these traces."""
+    return Legend([each["name"] for each in drawn if each["showlegend"]])
+
+
+def figure_of(drawn: list[Drawn], layout: dict[str, Any]) -> go.Figure:
+    """The figure of traces and a layout that are known to be right: plotly's checks cost more than all else here."""
+    import plotly.graph_objects as go
+
+    bare = [{"type": each["type"]} for each in drawn]
+    figure = go.Figure({"data": bare, "layout": layout}, _validate=False)
+    for kept, each in zip(figure._data, drawn, strict=True):
+        # plotly would copy every point; what it may change in place is what has to be a copy
+        kept.update({name: its if isinstance(its, list | np.ndarray) else deepcopy(its) for name, its in each.items()})
+    for part in (figure, figure.layout, *figure.data):
+        part._validate = True  # what its owner changes is checked as in any figure
+    return figure
+
+
+def figure_json(figure: go.Figure) -> str:
+    """The figure as plotly.js takes it, without a copy of all of its points first."""
+    from plotly.io.json import to_json_plotly
+
+    return str(to_json_plotly({"data": figure._data, "layout": figure._layout, "frames": []}))
+
+
+def empty_figure(colours: Palette, heading: Heading, width: int) -> go.Figure:
+    """A heading, with nothing below it."""
+    frame = Frame(width, heading.height + 40, 78, 24, heading.height, 20, (0, 1), (0, 1))
+    layout = dressed(colours, frame, heading, Legend())
+    for axis in ("xaxis", "yaxis"):
+        layout[axis]["visible"] = False
+    return figure_of([], layout)
+
+
+def dress(figure: go.Figure, colours: Palette, frame: Frame, heading: Heading, legend: Legend) -> None:
+    """Sets size, fonts, title, legend and grid."""
+    look = dressed(colours, frame, heading, legend)
+    figure.layout.template = look.pop("template")  # an update would leave plotly's own in it, 7 kB a picture
+    figure.update_layout(look)
+
+
+def dressed(colours: Palette, frame: Frame, heading: Heading, legend: Legend) -> dict[str, Any]:
+    """A layout with size, fonts, title, legend and grid."""
+    quiet = {
+        "gridcolor": colours.grid,
+        "zeroline": False,
+        "linecolor": colours.grid,
+        "tickcolor": colours.grid,
+        "ticks": "",
+        "automargin": False,
+    }
+    return {
+        "template": {"data": {"scatter": [{"type": "scatter"}]}},  # plotly's "none"
+        **({"autosize": True} if frame.is_fluid else {"autosize": False, "width": frame.width}),
+        "height": frame.height,
+        "paper_bgcolor": colours.background,
+        "plot_bgcolor": colours.background,
+        "font": {"family": FONT, "size": 13, "color": colours.ink},
+        "title": {
+            "text": heading.text(colours),
+            "x": 0,
+            "pad": {"l": 16},
+            "xref": "container",
+            "y": 1 - 22 / frame.height,
+            "yref": "container",
+            "xanchor": "left",
+            "yanchor": "top",
+            "font": {"size": HEADING_SIZE, "color": colours.ink},
+        },
+        "margin": {"l": frame.left, "r": frame.right, "t": frame.top, "b": frame.bottom, "autoexpand": False},
+        "modebar": {"remove": ["sendChartToCloud"]},  # it uploads the picture, with keys and times
+        "hovermode": "closest",
+        "hoverlabel": {
+            "bgcolor": colours.background,
+            "font": {"color": colours.ink, "family": FONT, "size": 13},
+            "bordercolor": colours.mute,
+            "align": "left",
+        },
+        "legend": {
+            "orientation": "h",
+            "xref": "container",
+            "x": 0.01,
+            "yref": "container",  # of the plot, its titles would keep away from it
+            "y": legend_top(frame),
+            "xanchor": "left",
+            "yanchor": "top",
+            "font": {"size": _LEGEND_SIZE, "color": colours.ink},
+            "bgcolor": "rgba(0,0,0,0)",
+            "entrywidth": legend.entry_width,
+            "entrywidthmode": "pixels",
+            "itemsizing": "trace",
+        },
+        "xaxis": dict(quiet),
+        "yaxis": {**quiet, "ticklabeloverflow": "allow"},  # its margin is made for them: measuring them takes long
+    }
+
+
+def legend_top(frame: Frame) -> float:
+    """Where the legend begins, below the title of the axis: the share of the figure's height that is under it."""
+    return (frame.bottom - 58) / frame.height
+
+
+def leave_bare(layout: dict[str, Any]) -> None:
+    """Takes title and legend out of a layout: they stand beside the picture."""
+    del layout["title"]
+    layout["showlegend"] = False
+
+
+def counts_axis(top: float) -> dict[str, Any]:
+    """Settings of an axis of counts from 0, which stands a little above the corner, to a little above `top`."""
+    whole = {"dtick": 1} if top <= 8 else {}
+    return {"range": [-0.035 * top, 1.06 * top], "tickformat": ",d", "tick0": 0, **whole}
+
+
+def axis_title(text: str, colours: Palette) -> dict[str, Any]:
+    """A quiet axis title."""
+    return {"text": text, "font": {"size": 12, "color": colours.mute}, "standoff": 12}
+
+
+def stair(values_ms: Numbers, end: float) -> tuple[list[int | None], list[float]]:
+    """Corners of a stair that has `values_ms[i]` from row i on, and the last value up to `end`."""
+    values = np.asarray(values_ms)
+    if not len(values):
+        return [], []
+    turns = np.flatnonzero(np.diff(values)) + 1
+    x = [int(values[0])]
+    y: list[float] = [0]
+    for turn in turns.tolist():
+        x += [int(values[turn - 1]), int(values[turn])]
+        y += [turn, turn]
+    return [*x, x[-1]], [*y, end]
+
+
+def growing(steps: Sequence[tuple[float, int, int]], end: float, pad_ms: int = 0) -> tuple[list[int], list[float]]:
+    """Outline of something that has the bounds (start, end) from each step's row on, up to the row `end`."""
+    left_x: list[int] = []
+    right_x: list[int] = []
+    y: list[float] = []
+    for number, (row, start_ms, end_ms) in enumerate(steps):
+        until = steps[number + 1][0] if number + 1 < len(steps) else end
+        left_x += [start_ms - pad_ms] * 2
+        right_x += [end_ms + pad_ms] * 2
+        y += [row, until]
+    return [*left_x, *right_x[::-1], left_x[0]], [*y, *y[::-1], y[0]]
+
+
+class Outline:
+    """Many lines or polygons as the points of one trace, parted by None."""
+
+    def __init__(self) -> None:
+        self.x_ms: list[int | None] = []
+        self.y: list[float | None] = []
+
+    def add(self, x_ms: Iterable[int], y: Iterable[float]) -> None:
+        """Appends one line or polygon."""
+        self.x_ms += [*x_ms, None]
+        self.y += [*y, None]
+
+    def box(self, start_ms: int, end_ms: int, low: float, high: float) -> None:
+        """Appends one rectangle."""
+        self.add((start_ms, end_ms, end_ms, start_ms, start_ms), (low, low, high, high, low))
+
+
+def lines(axis: TimeAxis, outline: Outline, name: str, line: dict[str, Any], **options: Any) -> Drawn:
+    """A trace of lines (or, with `fillcolor`, of filled polygons) that takes no hover."""
+    if "fillcolor" in options:
+        options["fill"] = "toself"
+    shown = options.pop("showlegend", True) and bool(outline.y)
+    look = {"mode": "lines", "line": line, "name": name, "hoverinfo": "skip", "showlegend": shown, **options}
+    return {"type": "scatter", "x": axis.at(outline.x_ms), "y": outline.y, **look}
+
+
+def marks(
+    axis: TimeAxis, x_ms: Numbers, y: Sequence[float], words: Sequence[str], name: str, gl: bool, **options: Any
+) -> Drawn:
+    """A trace of points; `words` are shown on hover and must be escaped already."""
+    shown = options.pop("showlegend", True) and len(x_ms) > 0
+    return {
+        "type": "scattergl" if gl else "scatter",
+        "x": axis.at(np.asarray(x_ms, np.int64).tolist()),
+        "y": list(y),
+        "mode": "markers",
+        "name": name,
+        "hovertext": list(words),
+        "hovertemplate": "%{hovertext}<extra></extra>",
+        "showlegend": shown,
+        **options,
+    }
+
+
+def reason(trace: SessionTrace, window: SessionWindows, row: int, missing_ms: int | None = None) -> str:
+    """What one record did, in the words of `explain`, for a hover; for a drop also what would have kept it."""
+    said = _in_lines(short_reason(trace, window, row))
+    if missing_ms is None:
+        return said
+    return f"{said}<br>{lacked(missing_ms)} short: {cure(window.grace_ms, missing_ms)}"
+
+
+@lru_cache(8_192)  # most records do under one setting what they did under the one before it
+def _in_lines(told: str) -> str:
+    return "<br>".join(escape_label(line, _HOVER_LETTERS) for line in _WRAPPER.wrap(told))
+
+
+def cure(grace_ms: int, missing_ms: int) -> str:
+    """A grace that would have kept a dropped record, in few words."""
+    return f"grace {show_duration(grace_ms)} → {grace_with(grace_ms, missing_ms)} would keep it"

@@ -1,0 +1,100 @@
+"""The colours of charts: a palette for each theme, whose status colours any kind of sight tells apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sessionkit.base.text import one_of
+from sessionkit.views.drawing.options import Theme, options
+
+__all__ = ["PALETTES", "Palette", "Theme", "fainter", "palette"]
+
+
+@dataclass(frozen=True)
+class Palette:
+    """Colours of one theme; any two status colours are apart for every kind of sight."""
+
+    background: str
+    ink: str
+    mute: str
+    grid: str
+    stream: str
+    record: str
+    bridge: str
+    saved: str
+    drop: str
+    line: str
+    saved_words: str  # text has to stand out more than a mark
+    line_words: str
+    body: str
+    edge: str
+    solid: str
+    reach: str
+    reach_edge: str
+    territory: str
+    band: str
+    other: str
+
+
+PALETTES: dict[str, Palette] = {
+    "light": Palette(
+        background="#ffffff",
+        ink="#1f2933",
+        mute="#5f6b78",
+        grid="#e9edf1",
+        stream="#8a94a0",
+        record="#005A9C",
+        bridge="#882255",
+        saved="#2E9E5B",
+        drop="#B3261E",
+        line="#C27A00",
+        saved_words="#1F7A45",
+        line_words="#8F5800",
+        body="rgba(0,90,156,0.19)",
+        edge="#005A9C",
+        solid="#6699C4",
+        reach="rgba(86,180,233,0.15)",
+        reach_edge="rgba(0,114,178,0.45)",
+        territory="rgba(90,100,112,0.075)",
+        band="rgba(90,100,112,0.045)",
+        other="#848f9b",
+    ),
+    "dark": Palette(
+        background="#12161c",
+        ink="#e6ebf0",
+        mute="#9aa7b5",
+        grid="#222a34",
+        stream="#8b97a5",
+        record="#A9D8FF",
+        bridge="#B48CFF",
+        saved="#2FC48D",
+        drop="#F2542D",
+        line="#FFD54A",
+        saved_words="#2FC48D",
+        line_words="#FFD54A",
+        body="rgba(86,180,233,0.24)",
+        edge="#56B4E9",
+        solid="#3C77A1",
+        reach="rgba(86,180,233,0.09)",
+        reach_edge="rgba(86,180,233,0.45)",
+        territory="rgba(150,160,175,0.10)",
+        band="rgba(150,160,175,0.055)",
+        other="#647180",
+    ),
+}
+
+
+def palette(theme: str | None) -> Palette:
+    """The colours of `theme`, without one those of `sk.options.theme`.
+
+    Raises:
+        InvalidArgument: there is no such theme.
+    """
+    chosen = options.theme if theme is None else theme
+    return PALETTES[one_of("theme", chosen, tuple(PALETTES))]
+
+
+def fainter(colour: str, share: float) -> str:
+    """An rgba colour with this share of its opacity."""
+    front, opacity = colour.removesuffix(")").rsplit(",", 1)
+    return f"{front},{float(opacity) * share:.3f})"

@@ -1,0 +1,106 @@
+"""Playback: a slider over arrivals that works in a saved page."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.views.drawing.grammar import Frame, legend_top
+from sessionkit.views.drawing.labels import Placement
+from sessionkit.views.drawing.palettes import Palette
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+_VEIL_FROM = 0.6  # rows between the newest one and the curtain: its own mark shows, the next one does not
+_MOST_FRAMES = 240
+_STEP_MS = 450
+_ROOM = 74  # pixels that the slider takes
+
+
+def add_playback(
+    figure: go.Figure, colours: Palette, frame: Frame, placement: Placement, offsets: npt.NDArray[np.int64]
+) -> None:
+    """Adds a curtain in the background's colour whose lower edge moves up, row by row, with a slider and buttons.
+
+    Rows only ever add above, so the past is the picture below the curtain: one shape moves, and labels whose row has
+    not come yet are hidden. (Frames that swap filled traces lose their fills in plotly.js.)
+    """
+    import plotly.graph_objects as go
+
+    count = len(offsets)
+    stops = [*range(0, count - 1, -(-count // _MOST_FRAMES)), count - 1]
+    states = [curtain(row, row == count - 1, colours, frame, placement) for row in stops]
+    figure.frames = [go.Frame(name=str(row), layout=state) for row, state in zip(stops, states, strict=True)]
+    roomy = replace(frame, height=frame.height + _ROOM, bottom=frame.bottom + _ROOM)
+    figure.update_layout(
+        **states[-1],
+        height=roomy.height,
+        margin={"b": roomy.bottom},
+        legend={"y": legend_top(roomy)},
+        updatemenus=[_buttons(colours, frame)],
+        sliders=[_slider(colours, frame, stops, offsets)],
+    )
+
+
+def curtain(row: int, is_last: bool, colours: Palette, frame: Frame, placement: Placement) -> dict[str, Any]:
+    """The curtain and the labels once the record of this row has arrived."""
+    top = frame.y_range[1]
+    curtain = {
+        "type": "rect",
+        "xref": "paper",
+        "x0": 0,
+        "x1": 1,
+        "y0": top if is_last else row + _VEIL_FROM,
+        "y1": top,
+        "fillcolor": colours.background,
+        "line": {"width": 0},
+        "layer": "above",
+    }
+    seen = [is_last or row + _VEIL_FROM >= y for y in placement.rows]
+    notes = [{**note, "visible": now} for note, now in zip(placement.annotations, seen, strict=True)]
+    return {"shapes": [curtain], "annotations": notes}
+
+
+def _buttons(colours: Palette, frame: Frame) -> dict[str, Any]:
+    steady = {"transition": {"duration": 0}, "mode": "immediate"}
+    play = {**steady, "frame": {"duration": _STEP_MS, "redraw": True}, "fromcurrent": True}
+    stop = {**steady, "frame": {"duration": 0, "redraw": True}}
+    return {
+        "type": "buttons",
+        "direction": "left",
+        "showactive": False,
+        "x": 1,
+        "y": 1 + 26 / frame.plot_height,
+        "xanchor": "right",
+        "yanchor": "middle",
+        "bgcolor": colours.background,
+        "bordercolor": colours.mute,
+        "font": {"color": colours.ink, "size": 12},
+        "buttons": [
+            {"label": "▶ play", "method": "animate", "args": [None, play]},
+            {"label": "❚❚ pause", "method": "animate", "args": [[None], stop]},
+        ],
+    }
+
+
+def _slider(colours: Palette, frame: Frame, stops: list[int], offsets: npt.NDArray[np.int64]) -> dict[str, Any]:
+    at_once = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
+    return {
+        "active": len(stops) - 1,
+        "x": 0,
+        "len": 1,
+        "y": -(frame.bottom - 6) / frame.plot_height,
+        "yanchor": "top",
+        "pad": {"t": 0, "b": 0},
+        "bgcolor": colours.grid,
+        "activebgcolor": colours.line,
+        "bordercolor": colours.mute,
+        "tickcolor": colours.mute,
+        "font": {"color": colours.mute, "size": 10},
+        "currentvalue": {"prefix": "arrived up to offset ", "font": {"size": 12, "color": colours.ink}},
+        "steps": [{"label": f"{offsets[row]:,}", "method": "animate", "args": [[str(row)], at_once]} for row in stops],
+    }

@@ -1,0 +1,75 @@
+"""What the pictures that are no plane and no lanes have in common: title, notes and size, and the kind of time axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
+from sessionkit.base.text import escape_label
+from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, axis_title, dress, legend_of
+from sessionkit.views.drawing.measured_text import Heading
+from sessionkit.views.drawing.palettes import Palette
+from sessionkit.views.drawing.time_axis import TimeAxis, change_of_clocks
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+def dress_plain(
+    figure: go.Figure,
+    colours: Palette,
+    title: str,
+    said: Sequence[str],
+    plot_height: int,
+    *,
+    below: int = 0,
+    left: int = 84,
+) -> None:
+    """Title (escaped already), sentences below it (not yet), a plot of this height, a legend, and room `below` it."""
+    legend = legend_of(figure) if len(figure.data) > 1 else Legend()
+    bottom = (legend.height(LEAST_WIDTH - left - 26) if legend.names else 64) + below
+    heading = plain_heading(title, said)
+    frame = Frame(LEAST_WIDTH, plot_height + heading.height + bottom, left, 26, heading.height, bottom, (0, 1), (0, 1))
+    dress(figure, colours, frame, heading, legend)
+    figure.update_layout(showlegend=bool(legend.names))
+
+
+def plain_heading(title: str, said: Sequence[str]) -> Heading:
+    """What `dress_plain` writes above the plot."""
+    return Heading.of(title, [], [escape_label(line, 400) for line in said], LEAST_WIDTH)
+
+
+def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str, colours: Palette) -> None:
+    """Makes the x axis one of event time, whose places are given in ms: dates in this zone, or numbers for toy data.
+
+    Comes last: it moves what the figure holds to where the zone's clock has it.
+    """
+    kind = axis_type(newest_ms)
+    zone = f", {escape_label(timezone)}" if kind == "date" else ""
+    figure.update_xaxes(title=axis_title(f"{title}{zone}", colours), type=kind)
+    names = ["base" if trace.orientation == "h" else "x" for trace in figure.data]  # bars have lengths as x
+    places = [np.asarray(trace[name], np.float64) for trace, name in zip(figure.data, names, strict=True)]
+    lengths = [place + trace.x for trace, place in zip(figure.data, places, strict=True) if trace.orientation == "h"]
+    found = np.concatenate([*places, *lengths, figure.layout.xaxis.range or ()])
+    if kind != "date" or not len(found):
+        return
+    low, high = int(np.nanmin(found)), int(np.nanmax(found))
+    axis = TimeAxis(1, True, title, str, clock_changes(timezone, high), timezone).over(low)
+    for trace, name in zip(figure.data, names, strict=True):
+        trace[name] = axis.at(trace[name])
+    for note in figure.layout.annotations:
+        if note.xref in (None, "x"):
+            note.x += axis.shift_ms
+    if figure.layout.xaxis.range is not None:
+        figure.layout.xaxis.range = axis.at(figure.layout.xaxis.range)
+    changes = change_of_clocks(axis, low, high, colours)
+    figure.add_traces(changes.lines)
+    figure.update_layout(changes.layout)
+
+
+def axis_type(newest_ms: int) -> str:
+    """The type of an axis of event time: dates, but numbers for toy data, which counts from the epoch."""
+    return "date" if newest_ms > SHORT_HISTORY_MS else "linear"

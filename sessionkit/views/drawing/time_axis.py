@@ -1,0 +1,195 @@
+"""The axis of event time: even in elapsed time, told in local times; a line says where clocks are changed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.durations import show_duration
+from sessionkit.base.moments import SHORT_HISTORY_MS, ClockChanges, clock_changes, show_time
+from sessionkit.base.text import escape_label
+from sessionkit.trace.trace import Trace
+from sessionkit.views.drawing.lengths_axis import DAY, HOUR, MINUTE, ROUND_MS, SECOND
+from sessionkit.views.drawing.palettes import Palette
+from sessionkit.views.words import clock as spoken_clock
+from sessionkit.views.words import zone_named
+
+Coordinates = list[float | int | None]
+
+_WHOLE_MINUTE = re.compile(r"(\d\d:\d\d):00(?=$|[+-])")
+_MOST_AHEAD_MS = 366 * 86_400_000  # of what a picture shows behind the newest record
+LAST_DATE_MS = 253_402_300_799_999  # the end of the year 9999, where plotly's dates end
+# elapsed times up to this many ms are counted in this unit: two or more ticks, few digits
+_ELAPSED = (
+    (5_000, 1, "ms"),
+    (300_000, 1_000, "seconds"),
+    (6 * 3_600_000, 60_000, "minutes"),
+    (4 * 86_400_000, 3_600_000, "hours"),
+    (SHORT_HISTORY_MS, 86_400_000, "days"),
+)
+_STEPS = (*(each for each in ROUND_MS if each < DAY), *(days * DAY for days in (1, 2, 7, 14)))
+_MONTHS = (1, 2, 3, 6, 12, 24, 60, 120)
+_MOST_TICKS = 6  # with their offsets, in a picture of the least width
+_CLOSEST = 0.7  # of a step between two ticks, for both to be named
+_ZOOMED = ((DAY, "%Y-%m-%d<br>%H:%M"), (MINUTE, "%H:%M"), (SECOND, "%H:%M:%S"), (None, "%H:%M:%S.%L"))
+_MOST_NAMES = 4  # of lines
+_TIME = re.compile(r"(\d\d:\d\d)(:\d\d)(\.\d+)?([+-].+)?")
+
+
+@dataclass(frozen=True)
+class TimeAxis:
+    """How event times (ms) become positions and words: dates, or time elapsed for data near 0."""
+
+    unit_ms: int
+    is_date: bool
+    title: str
+    show: Callable[[int], str]
+    clock: ClockChanges | None = None  # of the zone that dates are told in
+    timezone: str = "UTC"
+    shift_ms: int = 0  # from UTC to what is drawn: the zone's offset where the picture begins
+
+    def at(self, times_ms: Iterable[int | None]) -> Coordinates:
+        """Positions on the axis; None parts one line or polygon from the next."""
+        if self.unit_ms > 1:
+            return [None if ms is None else ms / self.unit_ms for ms in times_ms]
+        return [None if ms is None else ms + self.shift_ms for ms in times_ms] if self.shift_ms else list(times_ms)
+
+    def over(self, low_ms: int) -> TimeAxis:
+        """The axis of a picture that begins here: even in elapsed time, in the offset of its beginning."""
+        if self.clock is None:
+            return self
+        return replace(self, shift_ms=int(self.clock.local(low_ms)) - low_ms)
+
+    def ms_at(self, place: float | str) -> int:
+        """The time at a position, as plotly names it: a number, or a date as text."""
+        if isinstance(place, str):
+            place = (dt.datetime.fromisoformat(place) - dt.datetime(1970, 1, 1)) / dt.timedelta(milliseconds=1)
+        return round(place * self.unit_ms) - self.shift_ms
+
+    def options(self, low_ms: int, high_ms: int) -> dict[str, Any]:
+        """Settings of the x axis that shows this span and nothing beyond it."""
+        low, high = self.at([low_ms, high_ms])
+        kind = "date" if self.is_date else "linear"
+        return {"type": kind, "range": [low, high], "minallowed": low, "maxallowed": high, "separatethousands": True}
+
+
+def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:
+    """The axis for the event times of a run, in its zone; `clock` is another name for that."""
+    named = clock or zone_named(trace)
+    name = f"event time, {escape_label(named)}" if named else "event time"
+    latest_ms, show = int(trace.last_stream_time_ms.max(initial=0)), spoken_clock(trace)
+    if latest_ms > LAST_DATE_MS:
+        return TimeAxis(1, False, f"{name}, ms since 1970", show)
+    if latest_ms >= SHORT_HISTORY_MS:
+        zone = trace.batch.timezone
+        changes = clock_changes(zone, latest_ms + _MOST_AHEAD_MS)
+        return TimeAxis(1, True, name, lambda ms: _WHOLE_MINUTE.sub(r"\1", show(ms)), changes, zone)
+    longest_ms = min(max(latest_ms, window.reach_ms), SHORT_HISTORY_MS)
+    unit_ms, unit = next((unit_ms, unit) for most_ms, unit_ms, unit in _ELAPSED if longest_ms <= most_ms)
+    return TimeAxis(unit_ms, False, f"event time, {unit}", show)
+
+
+def clock_ticks(clock: ClockChanges, timezone: str, low_ms: int, high_ms: int, most: int) -> list[tuple[int, str]]:
+    """Round local times in a span, as the page's `ticks` has them: what clocks show twice comes twice, with offsets."""
+    step = next((each for each in _STEPS if high_ms - low_ms <= most * each), None)
+    if step is not None and step < DAY:
+        return [
+            (local - ahead, _tick_text(local - ahead, step, timezone))
+            for start, end, ahead in clock.pieces(low_ms, high_ms)
+            for local in range(-(-(start + ahead) // step) * step, end + ahead + 1, step)
+        ]
+    days, letters = _days(int(clock.local(low_ms)), int(clock.local(high_ms)), most, step)
+    named = zip(clock.first_at(days.astype(np.int64)).tolist(), days.tolist(), strict=True)
+    return [(ms, str(day)[:letters]) for ms, day in named if low_ms <= ms <= high_ms]
+
+
+def _days(low: int, high: int, most: int, step: int | None) -> tuple[npt.NDArray[np.datetime64], int]:
+    """Midnights in local time, and how many letters of their date are written."""
+    if step is not None:
+        return np.arange(low // step * step, high + 1, step).astype("datetime64[ms]"), len("2024-10-27")
+    least = math.ceil((high - low) / (30.5 * DAY) / most)
+    every = next((count for count in _MONTHS if count >= least), 120 * math.ceil(least / 120))
+    months = np.array([low, high]).astype("datetime64[ms]").astype("datetime64[M]").astype(np.int64)
+    starts = np.arange(months[0] // every * every, months[1] + 1, every).astype("datetime64[M]")
+    return starts.astype("datetime64[ms]"), len("2024" if every >= 12 else "2024-10")
+
+
+def _tick_text(ms: int, step: int, timezone: str) -> str:
+    date, _, time = show_time(ms, timezone).partition(" ")
+    if time == "00:00:00":
+        return date
+    found = _TIME.fullmatch(time)
+    assert found is not None  # what show_time gives
+    minutes, seconds, parts, offset = found.groups(default="")
+    finer = "" if step % MINUTE == 0 else seconds if step % SECOND == 0 else seconds + (parts or ".000")
+    return f"{minutes}{finer}{offset}"
+
+
+class Changes(NamedTuple):
+    """What a picture has where clocks are changed in it: lines, as plotly.js takes them, and a part of its layout."""
+
+    lines: list[dict[str, Any]]
+    layout: dict[str, dict[str, Any]]
+
+    def added_to(self, layout: dict[str, Any]) -> dict[str, Any]:
+        """A layout with this in it."""
+        return {**layout, **{name: {**layout.get(name, {}), **part} for name, part in self.layout.items()}}
+
+
+def change_of_clocks(axis: TimeAxis, low_ms: int, high_ms: int, colours: Palette) -> Changes:
+    """Lines and ticks of a picture of a span in which clocks are changed; nothing where they are not.
+
+    plotly knows no zones. So ticks are ours; zoomed in, its own show above them, which name the offset they are in.
+    """
+    pieces = [] if axis.clock is None else axis.clock.pieces(low_ms, high_ms)
+    if axis.clock is None or len(pieces) < 2:
+        return Changes([], {})
+    shift, least = axis.shift_ms, (high_ms - low_ms) / _MOST_TICKS
+    x, y, names, sides = [], [], [], []
+    for (_, _, before), (at, _, after) in pairwise(pieces):
+        x += [at + shift, at + shift, None]
+        y += [1, 0, None]
+        how = f"clocks {'back' if after < before else 'forward'} {show_duration(abs(after - before))}"
+        names += [f" {how} " if len(pieces) <= _MOST_NAMES else "", "", ""]
+        sides += [f"top {'left' if at - low_ms > 0.75 * (high_ms - low_ms) else 'right'}"] * 3
+    line = {
+        **{"type": "scatter", "x": x, "y": y, "xaxis": "x2", "yaxis": "y2", "mode": "lines+text", "text": names},
+        **{"textposition": sides, "textfont": {"size": 11, "color": colours.mute}, "hoverinfo": "skip"},
+        **{
+            "line": {"width": 1, "color": colours.mute},
+            "name": "change of clocks",
+            "showlegend": False,
+            "cliponaxis": False,
+        },
+    }
+    ticks = _named(clock_ticks(axis.clock, axis.timezone, low_ms, high_ms, _MOST_TICKS), least, axis.timezone)
+    ahead = f"UTC{'-' if shift < 0 else '+'}{abs(shift) // HOUR:02}:{abs(shift) % HOUR // MINUTE:02}"
+    stops = [{"dtickrange": [least / 2, None], "value": " "}]
+    stops += [{"dtickrange": [step, None], "value": f"{form} {ahead}"} for step, form in _ZOOMED]
+    own = {"tickmode": "array", "tickvals": [ms + shift for ms, _ in ticks], "ticktext": [text for _, text in ticks]}
+    zoomed = {"overlaying": "x", "matches": "x", "type": "date", "showgrid": False, "zeroline": False, "ticks": ""}
+    zoomed |= {"tickformatstops": stops, "tickmode": "auto", "nticks": _MOST_TICKS, "ticklabelposition": "inside"}
+    zoomed["tickfont"] = {"size": 11, "color": colours.mute}
+    hidden = {"overlaying": "y", "range": [0, 1], "fixedrange": True, "visible": False}
+    return Changes([line], {"xaxis": own, "xaxis2": zoomed, "yaxis2": hidden})
+
+
+def _named(ticks: list[tuple[int, str]], least: float, timezone: str) -> list[tuple[int, str]]:
+    """Ticks of which none covers another, with the date below the first and where it changes."""
+    found: list[tuple[int, str]] = []
+    last = ""
+    for ms, text in ticks:
+        if found and ms - found[-1][0] < _CLOSEST * least:
+            continue
+        date = show_time(ms, timezone)[:10]
+        found.append((ms, f"{text}<br>{date}" if ":" in text and date != last else text))
+        last = date
+    return found

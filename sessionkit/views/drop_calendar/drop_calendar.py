@@ -1,0 +1,244 @@
+"""A calendar of drops: from which hours or days the records are that count in no window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.calls import answers_calls
+from sessionkit.base.decisions import BAD_TIME, REPLAYED, TICK
+from sessionkit.base.text import escape_html, html_block, percent, plural
+from sessionkit.trace.trace import Trace
+from sessionkit.views.drop_calendar.cells import MOST_MS, Calendar, calendar
+from sessionkit.views.drop_calendar.usual_times import usual_time, whole_percents
+from sessionkit.views.html import picture_bundle
+from sessionkit.views.tables import frame_of
+from sessionkit.windows.contract import WindowKind
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.views.drawing.palettes import Theme
+
+Counts = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
+
+_LAST_DATE_MS = 253_000_000_000_000  # in the year 9987: a calendar goes on a little behind what it shows
+_TIMES = {"start_ms": "start", "end_ms": "end"}
+# Times far from all others do not stretch the calendar: so many records, and drops, may lie outside on either side.
+_OUTSIDE_RECORDS, _OUTSIDE_DROPS = 0.001, 0.01
+_STRETCHED = 8  # times longer than without them
+_MUCH_MORE = 1.5  # a share of which it is worth to speak beside that of the worst cell
+
+
+@answers_calls("calendar")
+@dataclass(frozen=True, repr=False)
+class DropCalendar:
+    """From when the dropped records are: by hour and day, or by day and week where the data span two months or more.
+
+    Records stand where their own time lies. With time and sliding windows the picture shows the records that missed a
+    window, also those that other windows hold.
+    In a notebook it shows its picture; `figure()` gives it.
+
+    Example:
+        >>> drops = waves.run(flights).drop_calendar()
+        >>> drops.dropped_count, drops.missed_count, drops.record_count, drops.unit
+        (955, 955, 28491, 'hour')
+        >>> print(*drops.words(), sep="\\n")
+        955 of 28,491 records (3.35%) were dropped.
+        67% of the drops lie between 16:00 and 21:00, but only 31% of the records do.
+        The worst hour is 2013-07-28 19:00 with 22 of 54 records.
+        >>> list(drops.table().columns)
+        ['start_ms', 'end_ms', 'records', 'dropped', 'share']
+        >>> figure = drops.figure()
+    """
+
+    trace: Trace
+    windows: WindowKind
+
+    @property
+    def record_count(self) -> int:
+        """How many records there were."""
+        return int(self._is_record.sum())
+
+    @property
+    def dropped_count(self) -> int:
+        """How many of them were dropped: they count in no window."""
+        return int((self._is_shown & ~self.trace.accepted).sum())
+
+    @property
+    def missed_count(self) -> int:
+        """How many of them missed a window, or were dropped."""
+        return int(self._is_shown.sum())
+
+    @property
+    def unit(self) -> str:
+        """What a cell of the calendar is: "hour" or "day"; "" where nothing was dropped."""
+        return self._cells.unit if self._cells else ""
+
+    @cached_property
+    def _cells(self) -> Calendar | None:
+        """The calendar; None where no record with a time was dropped, or where no calendar has room for the times."""
+        if self._span_ms is None or self._is_out_of_reach:
+            return None
+        return calendar(*self._span_ms, self.trace.batch.timezone)
+
+    @cached_property
+    def _counts(self) -> Counts:
+        """How many records each cell has, and how many of them were dropped or missed a window."""
+        return self._in_cells(self._is_record), self._in_cells(self._is_shown)
+
+    def _in_cells(self, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """How many of the chosen records each cell has."""
+        times_ms = self.trace.batch.timestamp_ms[self._has_time & chosen]
+        cell = np.empty(0, np.int64) if self._cells is None else self._cells.cell_of(times_ms)
+        return np.bincount(cell[cell >= 0], minlength=0 if self._cells is None else len(self._cells.names))
+
+    def table(self) -> Any:
+        """One row per cell with records: start, end, records, dropped, share; of time and sliding windows missed."""
+        edges, (records, missed) = np.zeros(1, np.int64) if self._cells is None else self._cells.edges_ms, self._counts
+        seen, drops = np.flatnonzero(records), self._in_cells(self._is_record & ~self.trace.accepted)
+        found = {
+            "start_ms": edges[:-1][seen],
+            "end_ms": edges[1:][seen],
+            "records": records[seen],
+            "dropped": drops[seen],
+            "share": drops[seen] / records[seen],
+            **({"missed": missed[seen]} if self.windows.holds == "windows" else {}),
+        }
+        return frame_of(found, self.trace.batch, _TIMES)
+
+    def figure(self, *, theme: Theme | None = None) -> go.Figure:
+        """The calendar, coloured by the dropped records of each cell; a button colours it by their share."""
+        from sessionkit.views.drop_calendar.figure import drop_calendar_figure
+
+        return drop_calendar_figure(self._cells, self._counts, self.words(), self._verb, theme=theme)
+
+    def words(self) -> list[str]:
+        """How many records were dropped, when that usually happens, and where it was worst."""
+        dropped, count = self.dropped_count, self.record_count
+        if not count:
+            return ["There are no records."]
+        none = f"None of the {plural(count, 'record')} was dropped." if count > 1 else "The record was not dropped."
+        verb = "was" if dropped == 1 else "were"
+        some = f"{dropped:,} of {plural(count, 'record')} ({percent(dropped / count)}) {verb} dropped."
+        said, partly = [some if dropped else none], self.missed_count - dropped
+        if partly:
+            others = f"{partly:,} {'other' if partly == 1 else 'others'}" if dropped else f"{partly:,} of them"
+            said.append(f"{others} missed some windows, and {'counts' if partly == 1 else 'count'} in others.")
+        return [*said, *self._usual(), *self._worst(), *self._left_out()]
+
+    @property
+    def _verb(self) -> str:
+        """What the records that are shown did."""
+        return "dropped" if self.missed_count == self.dropped_count else "missed a window"
+
+    def _usual(self) -> list[str]:
+        """The hours or weekdays that most drops are of."""
+        if self._span_ms is None or self._cells is None:
+            return []
+        times, (low, high) = self.trace.batch.timestamp_ms, self._span_ms
+        shown = self._has_time & (times >= low) & (times <= high)
+        found = usual_time(times[shown], self._is_shown[shown], low, high, self.trace.batch.timezone)
+        if found is None:
+            return []
+        those = "drops" if self._verb == "dropped" else "records that missed a window"
+        return [
+            f"{whole_percents(found.drop_share)} of the {those} lie {found.words}, "
+            f"but only {whole_percents(found.record_share)} of the records do."
+        ]
+
+    def _worst(self) -> list[str]:
+        """The cell with most drops; and one with fewer, if a much larger share of it was dropped."""
+        if self._cells is None:
+            return []
+        records, drops = self._counts
+        share = drops / np.maximum(records, 1)
+        most = int(np.lexsort((share, drops))[-1])
+        if drops[most] < 2:
+            return [f"No {self.unit} has more than one of them."] if self.missed_count > 1 else []
+        names, several = self._cells.names, np.where(drops >= max(3, drops[most] // 20), share, 0)
+        there = f"{drops[most]:,} of {plural(int(records[most]), 'record')}"
+        with_them = f" with {there}" if self._verb == "dropped" else f": {there} missed a window"
+        said = [f"The worst {self.unit} is {names[most]}{with_them}."]
+        part = int(np.argmax(several))
+        if several[part] >= _MUCH_MORE * share[most]:
+            what = f"{drops[part]:,} of {plural(int(records[part]), 'record')}"
+            said.append(f"The largest share is that of {names[part]}: {what}.")
+        return said
+
+    def _left_out(self) -> list[str]:
+        """Records that have no place in the calendar."""
+        without = int((self._is_shown & ~self._has_time).sum())
+        has, is_ = ("has", "is") if without == 1 else ("have", "are")
+        said = []
+        if without:
+            said.append(f"{plural(without, 'dropped record')} {has} no time, or one before 1970, and {is_} not shown.")
+        if self._is_out_of_reach:
+            said.append("There is no calendar of times that lie more than 50 years apart, or after the year 9987.")
+        if self._cells is None:
+            return said
+        outside = self._has_time & (self._cells.cell_of(self.trace.batch.timestamp_ms) < 0)
+        count, lost = int(outside.sum()), int((outside & self._is_shown).sum())
+        if count:
+            lies, is_ = ("lies", "is") if count == 1 else ("lie", "are")
+            those = "of the dropped ones" if self._verb == "dropped" else "that missed a window"
+            among = f", with {lost:,} {those}" if lost else ""
+            said.append(f"{plural(count, 'record')} {lies} far from all others and {is_} not shown{among}.")
+        return said
+
+    @cached_property
+    def _is_record(self) -> npt.NDArray[np.bool_]:
+        decision = self.trace.decision
+        mask: npt.NDArray[np.bool_] = (decision != REPLAYED) & (decision < TICK)
+        return mask
+
+    @cached_property
+    def _is_shown(self) -> npt.NDArray[np.bool_]:
+        mask: npt.NDArray[np.bool_] = self._is_record & (self.trace.late_for_some | ~self.trace.accepted)
+        return mask
+
+    @cached_property
+    def _has_time(self) -> npt.NDArray[np.bool_]:
+        mask: npt.NDArray[np.bool_] = (
+            self._is_record & (self.trace.decision != BAD_TIME) & (self.trace.batch.timestamp_ms >= 0)
+        )
+        return mask
+
+    @cached_property
+    def _span_ms(self) -> tuple[int, int] | None:
+        """From when to when the calendar goes; None where no record with a time was dropped."""
+        times, placed = self.trace.batch.timestamp_ms, self._is_shown & self._has_time
+        return _span(times[self._has_time], times[placed]) if placed.any() else None
+
+    @property
+    def _is_out_of_reach(self) -> bool:
+        low, high = self._span_ms or (0, 0)
+        return high > _LAST_DATE_MS or high - low > MOST_MS
+
+    def __repr__(self) -> str:
+        zone = [f"Times are in {self.trace.batch.timezone}."] if self._cells else []
+        return " ".join([*self.words(), *zone])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        if self._cells is None:
+            return {"text/html": html_block(f"<p>{escape_html(repr(self))}</p>"), "text/plain": repr(self)}
+        return picture_bundle(self.figure(), repr(self))
+
+
+def _span(times_ms: npt.NDArray[np.int64], dropped_ms: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """From the first to the last time, without the few that would make the span many times longer."""
+    whole = int(times_ms.min()), int(times_ms.max())
+    ends = [_ends(times_ms, _OUTSIDE_RECORDS), _ends(dropped_ms, _OUTSIDE_DROPS)]
+    inner = min(low for low, _ in ends), max(high for _, high in ends)
+    return inner if whole[1] - whole[0] > _STRETCHED * (inner[1] - inner[0]) > 0 else whole
+
+
+def _ends(times_ms: npt.NDArray[np.int64], outside: float) -> tuple[int, int]:
+    """The times between which all but this share on either side lie."""
+    left_out = int(len(times_ms) * outside)
+    ordered = np.partition(times_ms, (left_out, len(times_ms) - 1 - left_out))
+    return int(ordered[left_out]), int(ordered[len(ordered) - 1 - left_out])

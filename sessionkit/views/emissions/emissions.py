@@ -1,0 +1,307 @@
+"""What went downstream for one key: updates, retractions and finals; and what is pending, as nothing has closed it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sessionkit.base.arrays import Column, joined, repeated, taken
+from sessionkit.base.calls import answers_calls, not_offered
+from sessionkit.base.durations import INT64_MAX, show_duration
+from sessionkit.base.text import key_name, plural
+from sessionkit.engine.chosen_keys import records_of_keys, rows_of_keys
+from sessionkit.engine.outcome import Outcome
+from sessionkit.errors import UnknownRecord, problem, shorten
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace
+from sessionkit.trace.window_columns import WindowColumns
+from sessionkit.views.explain.life import closing_time_ms
+from sessionkit.views.html import picture_bundle
+from sessionkit.views.scenes.key_rows import key_code, partition_code, partition_counts
+from sessionkit.views.tables import frame_of, table_rows, window_table
+from sessionkit.views.words import clock, in_zone
+from sessionkit.windows.contract import WindowKind
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.views.drawing.palettes import Theme
+
+Rows = npt.NDArray[np.int64]
+Over = Literal["arrival", "stream_time"]
+WHAT = {"update": "update", "tombstone": "retraction", "final": "final result"}
+
+
+class Lane(NamedTuple):
+    """A window of the key: its bounds in the end, what absorbed it, and the records at which it became final.
+
+    Each record is a row of the trace. `is_silent` says that final results were asked for, and none of it went out.
+    """
+
+    start_ms: int
+    end_ms: int
+    absorbed_by: int  # the lane of the session that it became a part of, -1
+    closed_at: tuple[int, ...]
+    is_silent: bool
+
+
+@answers_calls("emissions")
+@not_offered("closes_at_ms", "closing", "closes_in_words", "now_ms", "title", "what")
+@dataclass(frozen=True, repr=False)
+class Emissions:
+    """What went downstream for one key, and which of its windows wait for stream time.
+
+    Example:
+        >>> sent = waves.run(flights).emissions("AA@LGA")
+        >>> sorted(set(sent.table()["what"]))
+        ['tombstone', 'update']
+        >>> print(sent.words()[0])
+        1,299 updates and 1,227 retractions went downstream.
+        >>> figure = sent.figure()
+    """
+
+    trace: Trace
+    windows: WindowKind
+    strategy: str
+    key: Any
+    code: tuple[int, int]  # of the key and the partition
+    columns: Mapping[str, Column]
+    names: tuple[str, ...]  # of the aggregations
+    at: Rows  # the record of each row, as a row of the trace; of what is pending the newest
+    lane: Rows  # the lane of each row
+    lanes: tuple[Lane, ...]
+    was_processed: bool  # rules="kafka": a cache may have kept updates back
+
+    def table(self) -> Any:
+        """The key's rows of `run.changelog()` in their order, followed by a row "pending" for each open window.
+
+        Besides the columns of the changelog: `stream_time`, when it went out (of what is pending: now), and
+        `closes_at`, the stream time that closes a window with these bounds (null if none ever does). The `offset` of
+        what is pending is that of the newest record of the partition.
+        """
+        return frame_of(self.columns, self.trace.batch)
+
+    def figure(
+        self,
+        *,
+        theme: Theme | None = None,
+        over: Over | None = None,
+        first: int | None = None,
+        last: int | None = None,
+        most: int | None = None,
+    ) -> go.Figure:
+        """A lane for each window, with a mark for each row of `table()`: update, retraction, final, pending.
+
+        Args:
+            over: "arrival" has a column for each record after which something went out, so that nothing hides
+                anything; "stream_time" shows how long each result took. By default the first for updates, the second
+                for final results.
+            first, last: offsets to show only what went out from one record to another one.
+            most: how many windows are shown, those that end last (default 12). Of many updates the last are shown.
+        Raises:
+            UnknownRecord: nothing went out between these offsets.
+            InvalidArgument: no such theme or axis, or `most` is below 1.
+        """
+        from sessionkit.views.emissions.picture import emissions_figure
+
+        return emissions_figure(self, theme=theme, over=over, first=first, last=last, most=most)
+
+    @cached_property
+    def what(self) -> list[str]:
+        """What each row of the table is: "update", "tombstone", "final" or "pending"."""
+        found: list[str] = self.columns["what"].to_pylist()
+        return found
+
+    @property
+    def now_ms(self) -> int:
+        """Stream time of the partition at the end of the run."""
+        return int(self.trace.last_stream_time_ms[self.code[1]])
+
+    def closes_at_ms(self, lane: Lane) -> int:
+        """The stream time that closes the window."""
+        return closing_time_ms(self.windows, lane.end_ms)
+
+    @property
+    def title(self) -> str:
+        """What it is about. Not escaped."""
+        numbers = self.trace.batch.partitions
+        where = f" in partition {numbers[self.code[1]]}" if len(numbers) > 1 else ""
+        return f"What went downstream for key {key_name(self.key)}{where}"
+
+    def words(self, at: Callable[[int], str] | None = None) -> list[str]:
+        """What went out and what did not, in sentences; `at` says a time. Not escaped."""
+        counts = Counter(self.what)
+        sent = [plural(counts[what], noun) for what, noun in WHAT.items() if counts[what]]
+        said = [f"{' and '.join(sent) or 'Nothing'} went downstream."]
+        silent = sum(lane.is_silent for lane in self.lanes)
+        if silent:
+            said.append(f"{plural(silent, self.windows.noun)} closed, but no result went out (sk.audit says why).")
+        return [*said, *self._other_strategy(), *self._pending(at or clock(self.trace))]
+
+    def _other_strategy(self) -> list[str]:
+        """What the other emit strategy would have sent; a record cache sends what it likes, so not of such a run."""
+        if self.was_processed:
+            return []
+        if self.strategy == "on_window_update":
+            count = sum(len(lane.closed_at) for lane in self.lanes)
+            return [f"With on_window_close it would have been {plural(count, 'final result') if count else 'nothing'}."]
+        count = self._update_count
+        between = " with retractions between them" if isinstance(self.trace, SessionTrace) and count > 1 else ""
+        return [f"With on_window_update it would have been {plural(count, 'update')}{between}."]
+
+    @property
+    def _update_count(self) -> int:
+        trace, (key, partition) = self.trace, self.code
+        mine = (trace.batch.key == key) & (trace.batch.partition == partition)
+        return int(mine[trace.updated_at].sum())
+
+    def _pending(self, at: Callable[[int], str]) -> list[str]:
+        noun = self.windows.noun
+        waiting = sorted({self.lane[i] for i, what in enumerate(self.what) if what == "pending"})
+        if not waiting:
+            return ["Nothing is pending."]
+        verb, it = ("is", "it") if len(waiting) == 1 else ("are", "them")
+        open_ones = f"{plural(len(waiting), noun)} {verb} pending"
+        if not self.windows.is_ever_closed:
+            return [f"{open_ones} for ever: none is ever closed; {self.windows.forgets_in_words()}."]
+        closes_at = min(self.closes_at_ms(self.lanes[lane]) for lane in waiting)
+        first = "it closes" if len(waiting) == 1 else "the next one closes"
+        return [
+            f"{open_ones}: nothing has closed {it}. Stream time is {at(self.now_ms)}; {first} "
+            f"{self.closes_in_words(closes_at, at)}, and only records of its partition move stream time."
+        ]
+
+    def closing(self, closes_at_ms: int) -> tuple[str, int, int]:
+        """("after" or "at", the moment, how far from now it is)."""
+        word, moment = ("after", closes_at_ms - 1) if self.windows.inclusive_end else ("at", closes_at_ms)
+        return word, moment, moment - self.now_ms
+
+    def closes_in_words(self, closes_at_ms: int, at: Callable[[int], str]) -> str:
+        """ "after 10:07, 5 min from now" where the end belongs to the window, else "at 10:07, …"."""
+        word, moment, wait_ms = self.closing(closes_at_ms)
+        return f"{word} {at(moment)}, {f'{show_duration(wait_ms)} from now' if wait_ms else 'which is now'}"
+
+    def __repr__(self) -> str:
+        zone = in_zone(self.trace) if "pending" in self.what else []  # nothing else names a time
+        return " ".join([f"{self.title}:", *self.words(), *zone])
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return picture_bundle(self.figure(), repr(self))
+
+
+def emissions_of(run: Any, key: Any, partition: int | None, *, chosen: bool) -> Emissions:
+    """What went downstream for `key`; without a partition that of a key which is in one only.
+
+    `chosen` says that nobody asked for this key: then the partition with most of its records will do.
+
+    Raises:
+        UnknownRecord: the run holds no such key, or several partitions do and none is named.
+        InvalidArgument: no such partition.
+    """
+    trace = run.trace
+    code = key_code(trace, key)
+    inside = np.flatnonzero(partition_counts(trace, code))
+    if partition is None and len(inside) > 1 and not chosen:
+        want = f"partition= one of {shorten(trace.batch.partitions[inside].tolist())}"
+        raise UnknownRecord(problem("several partitions hold this key", shorten(repr(key)), want))
+    codes = (code, partition_code(trace, code, partition))
+    # the clock of suppress is moved by the results of all keys
+    is_whole = run.deployed is not None or run.plan.suppression is not None or (trace.first_stream_time_ms >= 0).any()
+    return _of_run(run, key, codes) if is_whole else _of_key_alone(run, key, codes)
+
+
+def _of_key_alone(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
+    """The same from a run of the key's records alone: the others are ticks in it."""
+    trace, only = run.trace, np.array(codes[:1])
+    rows = rows_of_keys(trace.batch, only, run.plan.complete_windows)
+    batch = records_of_keys(trace.batch, only, rows)
+    found = _of_run(run.plan.run_batch(batch, retention_ms=run.outcome.retention_ms), key, (0, codes[1]))
+    lanes = tuple(lane._replace(closed_at=tuple(rows.at[[*lane.closed_at]].tolist())) for lane in found.lanes)
+    return replace(found, trace=trace, code=codes, at=rows.at[found.at], lanes=lanes)
+
+
+def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
+    trace, outcome, windows, changelog = run.trace, run.outcome, run.plan.windows, run.changelog_columns
+    code, number = codes[0], trace.batch.partitions[codes[1]]
+    sent = np.flatnonzero(_is_key(changelog["key"], trace.keys, code) & (np.asarray(changelog["partition"]) == number))
+    rows = table_rows(outcome)
+    place = outcome.window_columns
+    rows = rows[(place.key[rows] == code) & (place.partition[rows] == codes[1]) & ~outcome.closed[rows]]
+    pending = {**window_table(outcome, rows), **_pending_columns(trace, codes[1], place, rows)}
+    columns = joined(taken(changelog, sent), pending)
+    at = _records(trace, codes[1], np.asarray(columns["offset"]))
+    lane, lanes = _lanes(outcome, trace, codes, columns, at, rows)
+    strategy = _strategy(run.plan)
+    if strategy == "on_window_close":
+        lanes = tuple(each._replace(is_silent=not (lane == i).any()) for i, each in enumerate(lanes))
+    lasts = np.array([min(closing_time_ms(windows, int(end)), INT64_MAX) for end in columns["window_end_ms"]], np.int64)
+    stream = np.append(trace.stream_time_ms, trace.first_stream_time_ms[codes[1]])[at]
+    columns["stream_time_ms"] = stream
+    columns["closes_at_ms"] = lasts if windows.is_ever_closed else pa.nulls(len(lasts), pa.int64())
+    options = (codes, columns, tuple(outcome.folds), at, lane, lanes, run.deployed is not None)
+    return Emissions(trace, windows, strategy, key, *options)
+
+
+def _strategy(plan: Any) -> str:
+    """The emit strategy as it looks from downstream: suppress makes final results of updates."""
+    is_final = plan.suppression is not None and plan.suppression.is_final
+    return "on_window_close" if is_final else str(plan.strategy)
+
+
+def _is_key(column: Column, keys: pa.Array, code: int) -> npt.NDArray[np.bool_]:
+    found = pc.index_in(column, value_set=keys.cast(column.type)).fill_null(-1)
+    mine: npt.NDArray[np.bool_] = np.asarray(found) == code
+    return mine
+
+
+def _pending_columns(
+    trace: Trace, partition: int, place: WindowColumns, rows: npt.NDArray[np.intp]
+) -> dict[str, Column]:
+    """What the changelog says of a row, for windows that are pending as of the newest record of their partition."""
+    newest = trace.batch.offset[trace.batch.partition == partition][-1:]
+    return {
+        "offset": np.repeat(newest if len(newest) else np.array([-1]), len(rows)),
+        "timestamp_ms": place.timestamp_ms[rows],
+        "what": repeated("pending", len(rows)),
+    }
+
+
+def _records(trace: Trace, partition: int, offsets: Rows) -> Rows:
+    """The rows of the trace with these offsets, which rise within a partition; -1 where it has no records."""
+    mine = np.flatnonzero(trace.batch.partition == partition)
+    if not len(mine):
+        return np.full(len(offsets), -1)
+    found: Rows = mine[np.searchsorted(trace.batch.offset[mine], offsets)]
+    return found
+
+
+def _lanes(
+    outcome: Outcome, trace: Trace, codes: tuple[int, int], columns: Mapping[str, Column], at: Rows, pending: Rows
+) -> tuple[Rows, tuple[Lane, ...]]:
+    """(the lane of each row, the lanes by start): a window each, whatever bounds it had when a row was sent."""
+    sent = slice(len(at) - len(pending))
+    starts, ends = (np.asarray(columns[name])[sent] for name in ("window_start_ms", "window_end_ms"))
+    place, closes = outcome.window_columns, trace.closes
+    slot = trace.slots.find(*codes)
+    rows = [*trace.windows_at(slot, at[sent], starts, ends).tolist(), *pending.tolist()]
+    bounds = {row: (int(place.start_ms[row]), int(place.end_ms[row])) for row in rows}
+    closed: dict[int, list[int]] = {}
+    mine = (trace.window_slot == slot) & outcome.is_result
+    for k in np.flatnonzero(mine[closes.window]).tolist():
+        window = int(closes.window[k])
+        closed.setdefault(window, []).append(int(closes.at[k]))
+        bounds.setdefault(window, (int(closes.start_ms[k]), int(closes.end_ms[k])))
+    order = {window: number for number, window in enumerate(sorted(bounds, key=lambda each: (*bounds[each], each)))}
+    lanes = tuple(
+        Lane(*bounds[window], order.get(int(place.merged_into[window]), -1), tuple(closed.get(window, ())), False)
+        for window in order
+    )
+    return np.array([order[row] for row in rows], np.int64), lanes

@@ -1,0 +1,147 @@
+"""The picture of a lineage: the sessions that became one as bars over event time, a level for each merge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sessionkit.base.durations import show_duration
+from sessionkit.base.text import escape_label, plural
+from sessionkit.views.drawing.grammar import axis_title
+from sessionkit.views.drawing.palettes import Palette, Theme, palette
+from sessionkit.views.drawing.simple_frame import dress_plain, event_time_axis
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.views.lineage.lineage import Lineage
+
+LEVEL = 62
+HALF = 0.16  # of a bar's height, in levels
+MOST_LEVELS = 14
+LEAST_BAR = 160  # a bar is at least such a part of the picture, to be seen
+ROOM_FOR_WORDS = 9  # bars of one level beside which their records are written
+
+
+def lineage_figure(lineage: Lineage, *, theme: Theme | None) -> go.Figure:
+    """Bars at the height of their merges; a line from each to the session that it became a part of."""
+    import plotly.graph_objects as go
+
+    colours, nodes = palette(theme), lineage.nodes
+    root = nodes[-1]
+    least = max((root.end_ms - root.start_ms) // LEAST_BAR, 1)
+    joins_x: list[int | None] = []
+    joins_y: list[float | None] = []
+    for node in nodes:
+        for child in (nodes[place] for place in node.children):
+            middle = (child.start_ms + child.end_ms) // 2
+            joins_x += [middle, middle, None]
+            joins_y += [child.depth + HALF, node.depth - HALF, None]
+    figure = go.Figure(
+        go.Scatter(
+            x=joins_x,
+            y=joins_y,
+            mode="lines",
+            line={"width": 1.4, "color": colours.bridge},
+            name="became a part of",
+            hoverinfo="skip",
+            showlegend=bool(joins_x),
+        )
+    )
+    for name, colour, chosen in (
+        ("opened by a record", colours.body, [node for node in nodes if node.bridge < 0]),
+        ("made by a bridge", colours.reach_edge, [node for node in nodes if node.bridge >= 0]),
+    ):
+        figure.add_trace(
+            go.Bar(
+                orientation="h",
+                base=[node.start_ms - _missing(node, least) // 2 for node in chosen],
+                y=[node.depth for node in chosen],
+                width=2 * HALF,
+                x=[max(node.end_ms - node.start_ms, least) for node in chosen],
+                name=name,
+                showlegend=bool(chosen),
+                marker={"color": colour, "line": {"width": 1.6, "color": colours.edge}},
+                customdata=[_said(node) for node in chosen],
+                hovertemplate="%{customdata}<extra></extra>",
+            )
+        )
+    bridged = [node for node in nodes if node.bridge >= 0]
+    figure.add_trace(
+        go.Scatter(
+            x=[node.bridge_ms for node in bridged],
+            y=[node.depth for node in bridged],
+            mode="markers",
+            marker={"symbol": "diamond", "size": 11, "color": colours.bridge},
+            name="the bridge, a record of its own",
+            hovertemplate="%{customdata}<extra></extra>",
+            customdata=[f"the bridge, record {node.bridge}" for node in bridged],
+            showlegend=bool(bridged),
+        )
+    )
+    _name_sizes(figure, nodes, colours)
+    _dress_tree(figure, lineage, colours)
+    return figure
+
+
+def _dress_tree(figure: go.Figure, lineage: Lineage, colours: Palette) -> None:
+    root = lineage.nodes[-1]
+    height = LEVEL * max(min(root.depth + 1, MOST_LEVELS), 2)
+    title = escape_label(lineage.title, 160)
+    dress_plain(figure, colours, title, _notes(lineage), height)
+    figure.update_layout(barmode="overlay")
+    pad = max((root.end_ms - root.start_ms) // 30, 1)
+    figure.update_xaxes(range=[root.start_ms - pad, root.end_ms + pad])
+    figure.update_yaxes(
+        title=axis_title("merges below it", colours), range=[-0.6, root.depth + 0.7], dtick=max(1, root.depth // 8)
+    )
+    event_time_axis(figure, "event time", root.end_ms, lineage.trace.batch.timezone, colours)
+
+
+def _notes(lineage: Lineage) -> list[str]:
+    root, leaves = lineage.nodes[-1], sum(not node.children for node in lineage.nodes)
+    if leaves == 1:
+        return [f"{plural(root.total, 'record')}; it was never joined with another session"]
+    merges = len(lineage.nodes) - leaves
+    return [
+        f"{plural(root.total, 'record')}, in {plural(leaves, 'session')} that became one by {plural(merges, 'merge')}",
+        "read upwards: the bars below are what a bridge joined; a bar of one moment is drawn wider, to be seen",
+    ]
+
+
+def _missing(node: Any, least: int) -> int:
+    """What a bar is drawn longer than its session, to be seen: half of it to each side."""
+    return max(least - (node.end_ms - node.start_ms), 0)
+
+
+def _sum(node: Any, nodes: Any) -> str:
+    """The records of a session; of one that a bridge made, where they came from."""
+    if not node.children:
+        return plural(node.total, "record")
+    before = " + ".join(f"{nodes[child].total:,}" for child in node.children)
+    since = "the bridge" if node.own == 1 else f"{node.own:,} from the bridge on"
+    return f"{plural(node.total, 'record')}: {before} + {since}"
+
+
+def _said(node: Any) -> str:
+    how = f"made by the bridge, record {node.bridge}" if node.bridge >= 0 else "opened by its first record"
+    came = f", {node.own:,} of them since then" if node.children else ""
+    return f"{plural(node.total, 'record')}{came} · {show_duration(node.end_ms - node.start_ms)}<br>{how}"
+
+
+def _name_sizes(figure: go.Figure, nodes: Any, colours: Any) -> None:
+    """The number of records over a bar, where there are few bars at its height."""
+    for depth in range(nodes[-1].depth + 1):
+        mine = [node for node in nodes if node.depth == depth]
+        if len(mine) > ROOM_FOR_WORDS:
+            continue
+        above = depth == nodes[-1].depth  # below the others: their lines go up
+        for node in mine:
+            figure.add_annotation(
+                x=(node.start_ms + node.end_ms) // 2,
+                y=depth + (HALF if above else -HALF),
+                yshift=9 if above else -9,
+                text=_sum(node, nodes),
+                showarrow=False,
+                bgcolor=colours.background,
+                font={"size": 11, "color": colours.mute},
+            )

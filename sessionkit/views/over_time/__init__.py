@@ -1,0 +1,1 @@
+"""Latency and open windows over the course of a run."""

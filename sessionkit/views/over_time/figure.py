@@ -1,0 +1,174 @@
+"""Pictures of a run over time: how many windows are open, and how long final results take."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sessionkit.base.durations import about
+from sessionkit.base.text import percent, plural
+from sessionkit.trace.trace import Trace
+from sessionkit.views.drawing.grammar import axis_title, counts_axis
+from sessionkit.views.drawing.lengths_axis import lengths_axis, takes_logarithm
+from sessionkit.views.drawing.palettes import Palette, Theme, palette
+from sessionkit.views.drawing.simple_frame import dress_plain, event_time_axis
+from sessionkit.views.loops import decades
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+    from sessionkit.views.over_time.over_time import Latency, OpenWindows
+
+PLOT_HEIGHT, BARS = 320, 80
+MOST_POINTS = 4_000  # of a line: more than the picture has pixels
+STRETCHES = 150  # of a picture of more records: each a band from the fewest to the most
+SHARES = (0.5, 0.9, 0.99, 1.0)  # of the results, each with a mark at the wait that so many do not exceed
+HEADROOM = 1.45  # of the plot over the highest bar, where the marks are named
+NAME_ROOM = 1.34  # and beside the last one
+
+
+def latency_figure(latency: Latency, *, theme: Theme | None) -> go.Figure:
+    """How many results waited how long, with the least that gap and grace allow and the waits of most results."""
+    import plotly.graph_objects as go
+
+    colours, least = palette(theme), latency.least_ms
+    # where most wait hardly longer than they must, what is beyond that is told apart on an axis of its own
+    is_log = takes_logarithm(latency.delay_ms) or takes_logarithm(latency.delay_ms - least)
+    base = least if is_log else 0
+    waits = np.maximum(latency.delay_ms - base, 1 if is_log else least)
+    low, high = (int(waits.min()), int(waits.max())) if len(waits) else (least - base + 1, least - base + 2)
+    high = max(high, low + 1)
+    edges = np.geomspace(low, high, BARS + 1) if is_log else np.linspace(low, high, BARS + 1)
+    edges[0], edges[-1] = low, high
+    counts, _ = np.histogram(waits, bins=edges)
+    more = " more" if is_log else ""
+    said = [
+        f"{about(round(a))} to {about(round(b))}{more}: {plural(int(n), 'result')}"
+        for (a, b), n in zip(pairwise(edges), counts, strict=True)
+    ]
+    figure = go.Figure(
+        go.Scatter(
+            x=edges,
+            y=[*counts, counts[-1]],
+            mode="lines",
+            line={"width": 1.2, "color": colours.edge, "shape": "hv"},
+            fill="tozeroy",
+            fillcolor=colours.solid,
+            customdata=[*said, said[-1]],
+            hovertemplate="%{customdata}<extra></extra>",
+            name="results",
+        )
+    )
+    top = HEADROOM * max(int(counts.max(initial=0)), 1)
+    marks = [] if is_log else [(least, f"the least: {about(least)}", colours.line, colours.line_words)]
+    if len(waits):
+        ordered = np.sort(waits)
+        at = [int(ordered[int(np.ceil(share * len(ordered))) - 1]) for share in SHARES]
+        marks += [
+            (ms, f"{percent(share)}: {about(ms)}{more}", colours.ink, colours.ink)
+            for share, ms in zip(SHARES, at, strict=True)
+        ]
+    for place, (ms, text, line, colour) in enumerate(marks):
+        _named_line(figure, ms, top * (1 - place * 0.065), text, line, colour, is_log)
+    dress_plain(figure, colours, "How long final results take", latency.words(), PLOT_HEIGHT)
+    title = f"stream time from the end of the {latency.windows.noun} to its final result"
+    if is_log:
+        title = f"longer than the least, which is {about(least)} of stream time after the {latency.windows.noun}'s end"
+    figure.update_xaxes(title=axis_title(title, colours), **_with_room(low, high, is_log))
+    figure.update_yaxes(title=axis_title("results", colours), **counts_axis(top))
+    return figure
+
+
+def _with_room(low: int, high: int, is_log: bool) -> dict[str, Any]:
+    """An axis of these lengths with room for the name of the last one."""
+    if is_log:
+        return lengths_axis(low / (high / low) ** 0.03, low * (high / low) ** NAME_ROOM, logarithmic=True)
+    return lengths_axis(low - (high - low) * 0.03, low + (high - low) * NAME_ROOM)
+
+
+def _named_line(figure: go.Figure, ms: int, height: float, text: str, line: str, colour: str, is_log: bool) -> None:
+    """A line up to its name: each next one is shorter, so that it crosses no name."""
+    figure.add_shape(type="line", x0=ms, x1=ms, y0=0, y1=height, line={"color": line, "width": 2})
+    figure.add_annotation(
+        x=float(decades(ms)) if is_log else ms,
+        y=height,
+        text=text,
+        showarrow=False,
+        xanchor="left",
+        yanchor="middle",
+        xshift=5,
+        font={"size": 12, "color": colour},
+    )
+
+
+def open_figure(open_windows: OpenWindows, *, theme: Theme | None) -> go.Figure:
+    """How many windows are open after each record: what a store has to hold."""
+    import plotly.graph_objects as go
+
+    colours, trace, counts = palette(theme), open_windows.trace, open_windows.counts
+    if len(counts) > MOST_POINTS:
+        lines, newest = _bands(go, trace, counts, colours)
+    else:
+        lines, newest = [_each(go, trace, counts, colours)], int(trace.stream_time_ms.max(initial=0))
+    figure = go.Figure(lines)
+    said = open_windows.words()
+    if len(trace.batch.partitions) > 1:
+        said.append("several partitions: each has a stream time of its own, so the line goes back and forth")
+    dress_plain(figure, colours, f"Open {open_windows.windows.noun}s", said, PLOT_HEIGHT)
+    figure.update_yaxes(title=axis_title("open after the record", colours), **counts_axis(int(counts.max(initial=1))))
+    event_time_axis(figure, "stream time", newest, trace.batch.timezone, colours)
+    return figure
+
+
+def _each(go: Any, trace: Trace, counts: npt.NDArray[np.int64], colours: Palette) -> go.Scatter:
+    return go.Scatter(
+        x=trace.stream_time_ms,
+        y=counts,
+        mode="lines",
+        line={"width": 1.8, "color": colours.edge, "shape": "hv"},
+        fill="tozeroy",
+        fillcolor=colours.body,
+        customdata=trace.batch.offset,
+        hovertemplate="after record %{customdata}: %{y:,} open<extra></extra>",
+        showlegend=False,
+        name="open",
+    )
+
+
+def _bands(go: Any, trace: Trace, counts: npt.NDArray[np.int64], colours: Palette) -> tuple[list[go.Scatter], int]:
+    """Of each stretch of stream time the fewest, the most and the usual number, so that no peak is lost."""
+    times = trace.stream_time_ms
+    first, newest = int(times.min()), int(times.max())
+    stretch = np.minimum((times - first) * STRETCHES // max(newest - first, 1), STRETCHES - 1)
+    order = np.argsort(stretch, kind="stable")
+    starts = np.flatnonzero(np.diff(stretch[order], prepend=-1))
+    held = counts[order]
+    fewest, most = np.minimum.reduceat(held, starts), np.maximum.reduceat(held, starts)
+    usual = [float(np.median(part)) for part in np.split(held, starts[1:])]
+    x = times[order][starts]
+    said = [f"{low:,} to {high:,} open, mostly {mid:,.0f}" for low, high, mid in zip(fewest, most, usual, strict=True)]
+    quiet = {"mode": "lines", "hoverinfo": "skip"}
+    return [
+        go.Scatter(x=x, y=fewest, line={"width": 0, "shape": "hv"}, showlegend=False, name="fewest", **quiet),
+        go.Scatter(
+            x=x,
+            y=most,
+            line={"width": 1.2, "color": colours.solid, "shape": "hv"},
+            fill="tonexty",
+            fillcolor=colours.body,
+            name="from the fewest to the most",
+            **quiet,
+        ),
+        go.Scatter(
+            x=x,
+            y=usual,
+            mode="lines",
+            line={"width": 2, "color": colours.edge, "shape": "hv"},
+            name="mostly",
+            customdata=said,
+            hovertemplate="%{customdata}<extra></extra>",
+        ),
+    ], newest

@@ -1,0 +1,203 @@
+// What the lanes show: which keys, in which order, and the bars, marks and lines of each, as board.py, session_scene.py
+// and window_scene.py in sessionkit/views/scenes have it.
+
+const SORTS = ["drops", "merges", "activity", "key"];
+const MOST_SUBLANES = 8;
+
+// All lanes: a slot for each key in each partition where it has records, those without a usable time included.
+function allLanes({ count, key, partition, partitions }) {
+  const found = new Set();
+  for (let i = 0; i < count; i++) if (key[i] >= 0) found.add(key[i] * partitions + partition[i]);
+  return [...found].sort((a, b) => a - b);
+}
+
+// The lanes in the order asked for, within a span; what they have equally often goes by records, then by key.
+function ranked(records, done, sort, first, last) {
+  const lanes = allLanes(records);
+  const late = lateForSome(done);
+  const bySlot = rowsBySlot(records);
+  const counts = new Map();
+  for (const slot of lanes) {
+    const count = { drops: 0, merges: 0, activity: 0 };
+    for (const i of bySlot[slot] ?? []) {
+      if (records.time[i] < first || records.time[i] > last) continue;
+      count.activity++;
+      if (late[i]) count.drops++;
+      if (done.decision[i] === MERGED) count.merges++;
+    }
+    counts.set(slot, count);
+  }
+  const order = { drops: ["drops", "merges", "activity"], merges: ["merges", "drops", "activity"], activity: ["activity"], key: [] }[sort];
+  return lanes.sort((a, b) => {
+    for (const name of order) {
+      const more = counts.get(b)[name] - counts.get(a)[name];
+      if (more) return more;
+    }
+    return a - b;
+  });
+}
+
+// From the first to the last event time of the lanes' windows and records.
+function extentOf(records, done, lanes) {
+  const isShown = new Set(lanes);
+  let low = Infinity;
+  let high = -Infinity;
+  for (let i = 0; i < records.count; i++) {
+    if (!isShown.has(records.slot[i])) continue;
+    low = Math.min(low, records.time[i]);
+    high = Math.max(high, records.time[i]);
+  }
+  const { slot, start, end } = done.windows;
+  for (let window = 0; window < slot.length; window++) {
+    if (!isShown.has(slot[window])) continue;
+    low = Math.min(low, start[window]);
+    high = Math.max(high, end[window]);
+  }
+  return low <= high ? [low, high] : [0, 0];
+}
+
+// The lanes (slots, top first) over a span: windows, records, drops, and the two clocks.
+function lanesScene(records, lengths, done, lanes, first, last) {
+  const height = new Map(lanes.map((slot, n) => [slot, lanes.length - 1 - n]));
+  const { windows } = done;
+  const scene = { records, lengths, done, lanes, first, last, height, windows: [], records_: [] };
+  for (let window = 0; window < windows.slot.length; window++) {
+    if (windows.mergedInto && windows.mergedInto[window] !== NONE) continue;
+    if (windows.end[window] < first || windows.start[window] > last || !height.has(windows.slot[window])) continue;
+    scene.windows.push(window);
+  }
+  scene.open = scene.windows.filter((window) => !done.isClosed[window]);
+  scene.closed = scene.windows.filter((window) => done.isClosed[window]);
+  const bySlot = rowsBySlot(records);
+  scene.shown = lanes.flatMap((slot) => (bySlot[slot] ?? []).filter((i) => records.time[i] >= first && records.time[i] <= last));
+  scene.drops = scene.shown.filter((i) => done.decision[i] === LATE).sort((a, b) => a - b);
+  const partitions = new Set(lanes.map((slot) => slot % records.partitions));
+  const now = partitions.size === 1 ? records.lastStream[[...partitions][0]] : NONE;
+  scene.streamTime = now < 0 ? null : now;
+  scene.closeTime = now < 0 ? null : now - done.lag;
+  if (done.kind === "session") scene.former = formerOf(scene);
+  else addSublanes(scene);
+  return scene;
+}
+
+// A little more than the span; where it ends at the data's ends, with the reach of open sessions and stream time.
+function lanesRange(scene, moreBefore, moreAfter) {
+  const { lengths, done, open } = scene;
+  let { first: low, last: high } = scene;
+  if (done.kind === "session") {
+    for (const window of open) {
+      if (!moreBefore) low = Math.min(low, done.windows.start[window] - lengths.gap);
+      if (!moreAfter) high = Math.max(high, done.windows.end[window] + lengths.gap);
+    }
+  }
+  if (!moreAfter) high = Math.max(high, scene.streamTime ?? high);
+  const room = Math.max(floorDiv(high - low, 28), 1);
+  return [low - room, high + room];
+}
+
+// [window, start, end] of the sessions that those in view were merged from, before their first merge.
+function formerOf({ done, windows }) {
+  const { merges } = done;
+  const firstAt = new Map();
+  merges.into.forEach((into, n) => firstAt.has(into) || firstAt.set(into, merges.at[n]));
+  const rootOf = (window) => {
+    while (done.windows.mergedInto[window] !== NONE) window = done.windows.mergedInto[window];
+    return window;
+  };
+  const inView = new Set(windows);
+  const parts = [...new Set([...merges.absorbed, ...firstAt.keys()])].sort((a, b) => a - b);
+  return parts.filter((window) => inView.has(rootOf(window))).map((window) => {
+    if (!firstAt.has(window)) return [window, done.windows.start[window], done.windows.end[window]];
+    const rows = recordsByWindow(done)[window];
+    const last = rows[searchSorted(rows, firstAt.get(window)) - 1];
+    return [window, done.startAfter[last], done.endAfter[last]];
+  });
+}
+
+// Windows that lie over one another, each in a sub-lane of its lane, from the top; of too many every n-th.
+function addSublanes(scene) {
+  const { lanes, lengths, done } = scene;
+  const { start, slot } = done.windows;
+  scene.sublane = new Map();
+  scene.sublanes = new Map(); // how many each lane has
+  for (const lane of lanes) {
+    let mine = scene.windows.filter((window) => slot[window] === lane).sort((a, b) => start[a] - start[b] || a - b);
+    const every = Math.ceil(depth(mine.map((window) => start[window]), lengths.size) / MOST_SUBLANES);
+    mine = everyNth(mine.map((window) => start[window]), every, lengths).map((at) => mine[at]);
+    const places = mine.map((window) => placeOf(start[window], lengths));
+    const used = [...new Set(places)].sort((a, b) => a - b);
+    mine.forEach((window, n) => scene.sublane.set(window, used.indexOf(places[n])));
+    scene.sublanes.set(lane, Math.max(used.length, 1));
+  }
+}
+
+// How much more grace would have kept a late record that is drawn.
+function lackedBy(scene, i) {
+  if (scene.done.kind === "session") return missingGrace(scene.records, scene.lengths, i);
+  const { records, lengths, done } = scene;
+  const first = touchesByRecord(records, done);
+  return records.stream[i] - done.lag - (done.touches.start[first[i + 1] - 1] + lengths.size - 1);
+}
+
+// ---- the part with the most to see
+
+const ROOMY_WINDOWS = 8; // windows a lane that can be told apart
+const LENGTHS = 24; // windows that cannot grow, side by side
+const SPANS = [
+  ...[1, 10, 100],
+  ...[1, 5, 15].map((count) => count * SECOND),
+  ...[1, 5, 15].map((count) => count * MINUTE),
+  ...[1, 3, 6, 12].map((count) => count * HOUR),
+  ...[1, 2, 7, 14, 28, 91, 364].map((count) => count * DAY),
+];
+
+// The whole extent where it can be read, else the day (or hour, …) with most drops, merges and rescues.
+function mostEventful(records, lengths, done, lanes, clock) {
+  const [first, last] = extentOf(records, done, lanes);
+  const standing = done.windows.start.filter((_, window) => !done.windows.mergedInto || done.windows.mergedInto[window] === NONE).length;
+  const readable = ROOMY_WINDOWS * lanes.length;
+  if (standing <= readable) return [first, last];
+  const longest = done.kind === "session" ? 0 : lengths.size;
+  const wanted = Math.max(floorDiv((last - first) * readable, standing), LENGTHS * longest);
+  if (wanted >= last - first) return [first, last];
+  const span = SPANS.filter((each) => each <= wanted).at(-1) ?? Math.max(wanted, 1);
+  const cellOf = (time) => floorDiv(clock.local(time), span);
+  const late = lateForSome(done);
+  const counts = new Map(); // of each cell: drops, merges, rescues, records
+  for (let i = 0; i < records.count; i++) {
+    if (records.slot[i] === NONE) continue;
+    const cell = cellOf(records.time[i]);
+    if (!counts.has(cell)) counts.set(cell, [0, 0, 0, 0]);
+    const count = counts.get(cell);
+    if (late[i]) count[0]++;
+    if (done.decision[i] === MERGED) count[1]++;
+    if (done.decision[i] < LATE && records.time[i] < records.stream[i] - done.lag) count[2]++;
+    count[3]++;
+  }
+  const cells = [...counts.keys()].sort((a, b) => a - b);
+  const eventful = ([drops, merges, rescues]) => 2 * Math.sqrt(drops) + 6 * Math.sqrt(merges) + Math.sqrt(rescues);
+  const any = cells.some((cell) => eventful(counts.get(cell)) > 0);
+  const worth = (cell) => (any ? eventful(counts.get(cell)) : counts.get(cell)[3]);
+  let best = cells[0];
+  for (const cell of cells) if (worth(cell) > worth(best)) best = cell;
+  return withoutEmptyEnds(records, done, lanes, clock.firstAt(best * span), clock.lastAt((best + 1) * span - 1));
+}
+
+// The span without the empty time at its ends.
+function withoutEmptyEnds(records, done, lanes, low, high) {
+  let start = Infinity;
+  let end = -Infinity;
+  for (let i = 0; i < records.count; i++) {
+    if (records.slot[i] === NONE || records.time[i] < low || records.time[i] > high) continue;
+    start = Math.min(start, records.time[i]);
+    end = Math.max(end, records.time[i]);
+  }
+  const { windows } = done;
+  for (let window = 0; window < windows.start.length; window++) {
+    if (windows.mergedInto && windows.mergedInto[window] !== NONE) continue;
+    if (windows.end[window] < low || windows.start[window] > high) continue;
+    start = Math.min(start, windows.start[window]);
+    end = Math.max(end, windows.end[window]);
+  }
+  return start <= end ? [Math.max(low, start), Math.min(high, end)] : [low, high];
+}

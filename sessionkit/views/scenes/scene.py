@@ -1,0 +1,270 @@
+"""What one chart shows, of windows of every kind: the places of records, the clocks, the frame."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from sessionkit.base.decisions import LATE
+from sessionkit.trace.trace import Trace
+from sessionkit.views.drawing.grammar import (
+    LEAST_WIDTH,
+    Frame,
+    Legend,
+    Outline,
+    stair,
+    usual_width,
+)
+from sessionkit.views.drawing.measured_text import Heading, key_label, text_size
+from sessionkit.views.drawing.palettes import Palette
+from sessionkit.views.drawing.time_axis import TimeAxis
+from sessionkit.views.scenes.board import Board, Lane
+from sessionkit.views.scenes.key_rows import Cap, KeyRows, Life, Rows
+from sessionkit.windows.contract import WindowKind
+
+_CAP_HALF_PIXELS = 5  # half the least width of a cap: a session may be a single moment
+_HEAD_PIXELS = 34  # above the newest row's end, for the labels of what is still open
+_SMALLEST_PLANE, _LARGEST_PLANE, _ROW_PIXELS = 420, 620, 18
+_LARGEST_PITCH, _SMALLEST_PITCH, _ALL_LANES = 118, 34, 640  # pixels of a lane, and what all lanes should share
+_ROOMY_PITCH = 60  # from here on there is room for words below the bars
+_NAME_LENGTH = 26
+_BARE_TOP, _BARE_BOTTOM = 14, 48  # pixels around the plot of a picture whose title and legend stand beside it
+_LEAST_PITCH = 18  # of a lane in such a picture: that of its name
+
+
+@dataclass(frozen=True)
+class Plane:
+    """What a plane shows: the rows, and what its traces and labels are made of."""
+
+    history: KeyRows
+    window: WindowKind
+    rows: Rows
+    colours: Palette
+    axis: TimeAxis
+    width: int = LEAST_WIDTH
+    height: int | None = None  # of a picture whose title and legend stand beside it
+
+    @property
+    def trace(self) -> Trace:
+        return self.history.trace
+
+    @property
+    def top(self) -> float:
+        return len(self.rows) - 1 + 0.9
+
+    @cached_property
+    def lives(self) -> list[Life]:
+        return self.history.lives(self.rows)
+
+    @cached_property
+    def caps(self) -> list[Cap]:
+        return [cap for cap in self.history.caps if self.rows[0] <= cap.at <= self.rows[-1]]
+
+    def shown(self, records: Rows) -> Rows:
+        """Which of `records`, given in rising order, are among the rows that are drawn."""
+        near = records[slice(*np.searchsorted(records, [self.rows[0], self.rows[-1] + 1]))]
+        return near[np.isin(near, self.rows)]
+
+    def y(self, records: Rows) -> list[float]:
+        """Heights of records that are among the rows."""
+        return [float(place) for place in np.searchsorted(self.rows, records)]
+
+    def y_of(self, record: int) -> float:
+        """Height of one record that is among the rows."""
+        return float(np.searchsorted(self.rows, record))
+
+    @cached_property
+    def drops(self) -> Rows:
+        return self.shown(self.history.drops)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is to be said of these windows beside the choices."""
+        return []
+
+    def cap_words(self, cap: Cap) -> str:
+        """What a window held when it was closed."""
+        return cap.size.words
+
+    @property
+    @abstractmethod
+    def x_range_ms(self) -> tuple[int, int]:
+        """The span of event time that is shown."""
+
+    def frame(self, legend: Legend, heading: Heading) -> Frame:
+        few = min(_SMALLEST_PLANE, 150 + 45 * len(self.rows))
+        plot = min(max(few, len(self.rows) * _ROW_PIXELS), _LARGEST_PLANE)
+        if self.height is not None:
+            plot = self.height - _BARE_TOP - _BARE_BOTTOM
+        y_range = (-0.8, self.top + _HEAD_PIXELS * (self.top + 0.8) / (plot - _HEAD_PIXELS))
+        widest = max(text_size(f"{self.trace.batch.offset[row]:,}", 13)[0] for row in self.rows[[0, -1]])
+        left = round(46 + widest)
+        top, bottom = heading.height, legend.height(self.width - left - 24)
+        if self.height is not None:
+            top, bottom = _BARE_TOP, _BARE_BOTTOM
+        return Frame(self.width, plot + top + bottom, left, 24, top, bottom, self.x_range_ms, y_range)
+
+    def _stair(self, lag_ms: int) -> Outline:
+        times, found = self.trace.stream_time_ms[self.rows], Outline()
+        begun = int((times < 0).sum())  # rows before the first usable time: there is no stream time yet
+        x_ms, y = stair(times[begun:] - lag_ms, self.top - begun)
+        found.x_ms, found.y = x_ms, [each + begun for each in y]
+        return found
+
+    @cached_property
+    def stream_line(self) -> Outline:
+        """Stream time at each row."""
+        return self._stair(0)
+
+    @cached_property
+    def close_line(self) -> Outline:
+        """The close time at each row; nothing where no window is ever closed."""
+        if not self.window.is_ever_closed:
+            return Outline()
+        return self._stair(self.trace.close_lag_ms)
+
+    @cached_property
+    def cap_lines(self) -> Outline:
+        """A line over each window where it was closed, with a least width to be seen."""
+        found = Outline()
+        least = round(_CAP_HALF_PIXELS * (self.x_range_ms[1] - self.x_range_ms[0]) / (usual_width(self.width) - 100))
+        for cap in self.caps:
+            wider = max(least - (cap.end_ms - cap.start_ms) // 2, 0)
+            found.add((cap.start_ms - wider, cap.end_ms + wider), (self.y_of(cap.at),) * 2)
+        return found
+
+
+def usual_pitch(lanes: int) -> int:
+    """Pixels of each of so many lanes."""
+    return min(max(_ALL_LANES // max(lanes, 1), _SMALLEST_PITCH), _LARGEST_PITCH)
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """What the lanes show, and what their traces and words are made of."""
+
+    board: Board[Any]
+    window: WindowKind
+    colours: Palette
+    axis: TimeAxis
+    width: int = LEAST_WIDTH
+    height: int | None = None  # of a picture whose title and legend stand beside it; more if the lanes need more
+
+    @property
+    def trace(self) -> Trace:
+        trace: Trace = self.board.trace
+        return trace
+
+    @property
+    def pitch(self) -> int:
+        return usual_pitch(len(self.board.lanes)) if self.height is None else max(self.given_pitch, _LEAST_PITCH)
+
+    @property
+    def given_pitch(self) -> int:
+        """Pixels of each lane in a picture of the height that is given."""
+        assert self.height is not None
+        room = (self.height - _BARE_TOP - _BARE_BOTTOM) // max(len(self.board.lanes), 1)
+        return min(room, _LARGEST_PITCH)
+
+    @property
+    def bars(self) -> str:
+        """What a lane is made of."""
+        return f"a bar for each {self.window.noun}: filled once closed, outlined while open"
+
+    @property
+    def is_roomy(self) -> bool:
+        return self.pitch >= _ROOMY_PITCH
+
+    @cached_property
+    def drops(self) -> Rows:
+        """The records that count in no window, as they came too late."""
+        return self.board.of(self.trace.decision == LATE)
+
+    @property
+    @abstractmethod
+    def missing_ms(self) -> Mapping[int, int]:
+        """How much more grace would have kept each drop that is shown."""
+
+    @property
+    @abstractmethod
+    def above(self) -> float:
+        """Where drops are, in lanes from the middle of one."""
+
+    @property
+    @abstractmethod
+    def x_range_ms(self) -> tuple[int, int]:
+        """The span of event time that is shown."""
+
+    @abstractmethod
+    def counted(self, board: Board[Any]) -> list[str]:
+        """What the lanes of `board` hold, in words."""
+
+    @property
+    @abstractmethod
+    def remarks(self) -> list[str]:
+        """What is to be said of these windows beside the choices."""
+
+    @abstractmethod
+    def size_words(self, row: int) -> str:
+        """What a window holds."""
+
+    @cached_property
+    def clock(self) -> int | None:
+        """The partition whose stream time is shown: the only one of these lanes, if it is one."""
+        partitions = {lane.partition for lane in self.board.lanes}
+        return partitions.pop() if len(partitions) == 1 else None
+
+    @cached_property
+    def stream_time_ms(self) -> int | None:
+        if self.clock is None or self.trace.last_stream_time_ms[self.clock] < 0:
+            return None
+        return int(self.trace.last_stream_time_ms[self.clock])
+
+    @cached_property
+    def open_windows(self) -> Rows:
+        found: Rows = self.board.windows[self.trace.closed_by[self.board.windows] < 0]
+        return found
+
+    @cached_property
+    def closed_windows(self) -> Rows:
+        found: Rows = self.board.windows[self.trace.closed_by[self.board.windows] >= 0]
+        return found
+
+    def height_of_windows(self, windows: Rows) -> list[int]:
+        heights: list[int] = self.board.heights(windows).tolist()
+        return heights
+
+    def height_of(self, records: Rows) -> Rows:
+        return len(self.board.lanes) - 1 - self.board.numbers(records)
+
+    def frame(self, legend: Legend, heading: Heading) -> Frame:
+        count = max(len(self.board.lanes), 1)
+        names = max((text_size(f"<b>{self.name(lane)}</b>", 13)[0] for lane in self.board.lanes), default=40)
+        left = round(22 + names)
+        top, bottom = heading.height, legend.height(self.width - left - 24)
+        if self.height is not None:
+            top, bottom = _BARE_TOP, _BARE_BOTTOM
+        height = count * self.pitch + top + bottom
+        return Frame(self.width, height, left, 24, top, bottom, self.x_range_ms, (-0.55, count - 0.45))
+
+    def name(self, lane: Lane) -> str:
+        """What a lane is called: its key, and its partition where the key is in several."""
+        name = key_label(self.trace.keys[lane.key].as_py(), _NAME_LENGTH)
+        in_several = sum(other.key == lane.key for other in self.board.lanes) > 1
+        return f"{name} · {self.trace.batch.partitions[lane.partition]}" if in_several else name
+
+    @property
+    def clocks_ms(self) -> list[int | None]:
+        """The close line and stream time at the end of the run; None for one that is not in view, or not known."""
+        now, (low, high) = self.stream_time_ms, self.x_range_ms
+        both = [None, None] if now is None else [now - self.trace.close_lag_ms, now]
+        return [ms if ms is not None and low <= ms <= high else None for ms in both]
+
+    def clocks_x(self, frame: Frame) -> list[float]:
+        """Where the two lines stand, in pixels."""
+        return [float(frame.x(ms)) for ms in self.clocks_ms if ms is not None]

@@ -1,0 +1,170 @@
+"""What a chart of sessions shows, worked out once for its traces and its words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from sessionkit.base.decisions import LATE, MERGED
+from sessionkit.base.text import plural
+from sessionkit.engine.missing_grace import missing_grace_ms
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.views.drawing.grammar import MOST_REASONS, Outline, growing
+from sessionkit.views.scenes.board import Board
+from sessionkit.views.scenes.key_rows import Cap, Rows, Size
+from sessionkit.views.scenes.scene import Lanes, Plane
+from sessionkit.views.scenes.session_history import SessionHistory, session_size, sizes_of
+
+if TYPE_CHECKING:
+    from sessionkit.windows.session import SessionWindows
+
+
+@dataclass(frozen=True)
+class SessionPlane(Plane):
+    """What a plane of sessions shows."""
+
+    history: SessionHistory
+    window: SessionWindows
+
+    @property
+    def trace(self) -> SessionTrace:
+        return self.history.trace
+
+    def cap_words(self, cap: Cap) -> str:
+        """What a session held when it was closed, and how long it was."""
+        return session_size(cap.size, cap.end_ms - cap.start_ms)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is to be said of these sessions beside the choices."""
+        notes = [] if self.window.is_ever_closed else [f"none is ever closed; {self.window.forgets_in_words()}"]
+        if len(self.drops) > MOST_REASONS:
+            notes.append(f"missing grace is worked out for the first {MOST_REASONS} drops")
+        return notes
+
+    @cached_property
+    def missing_ms(self) -> dict[int, int]:
+        """How much more grace would have kept each drop that is shown (as many as can be worked out at once)."""
+        return _missing_ms(self.trace, self.window, self.drops)
+
+    @cached_property
+    def x_range_ms(self) -> tuple[int, int]:
+        """From the first to the last event time of the key, with the reach of its sessions and the stream time."""
+        gap_ms, trace = self.window.inactivity_gap_ms, self.trace
+        seen = np.maximum(trace.stream_time_ms[self.rows], 0)
+        times = [int(seen[0]), int(seen[-1]), *trace.batch.timestamp_ms[self.shown(self.history.timed)].tolist()]
+        times += [step[1] - gap_ms for life in self.lives for step in life.steps]
+        times += [step[2] + gap_ms for life in self.lives for step in life.steps]
+        low, high = min(times), max(times)
+        room = max((high - low) // 30, 1)
+        return low - room, high + room
+
+    @cached_property
+    def bodies(self) -> Outline:
+        """The sessions as they grow."""
+        found = Outline()
+        for life in self.lives:
+            found.add(*growing(life.steps, life.end))
+        return found
+
+    @cached_property
+    def tethers(self) -> tuple[Outline, Outline]:
+        """For each drop: from its mark to the end of what it touches, and from there to the close line."""
+        away, missing = Outline(), Outline()
+        for row, missing_ms in self.missing_ms.items():
+            line_ms, y = int(self.trace.close_time_ms[row]), self.y_of(row)
+            away.add((int(self.trace.batch.timestamp_ms[row]), line_ms - missing_ms), (y, y))
+            missing.add((line_ms - missing_ms, line_ms), (y, y))
+        return away, missing
+
+    @cached_property
+    def bars(self) -> Outline:
+        """For each bridge the bounds of the session that it made, as they were at that moment."""
+        found = Outline()
+        for row in self.shown(self.history.merges).tolist():
+            start_ms, end_ms = (int(bound[row]) for bound in self.trace.bounds_after)
+            found.add((start_ms, end_ms), (self.y_of(row),) * 2)
+        return found
+
+
+@dataclass(frozen=True)
+class SessionLanes(Lanes):
+    """What the lanes of sessions show."""
+
+    board: Board[SessionTrace]
+    window: SessionWindows
+
+    @property
+    def trace(self) -> SessionTrace:
+        return self.board.trace
+
+    @property
+    def half(self) -> float:
+        """Half the height of a bar, in lanes."""
+        return 0.26 if self.is_roomy else 0.2
+
+    @property
+    def above(self) -> float:
+        """Where drops are: above the bar, as they are in no session."""
+        return 0.38
+
+    @cached_property
+    def missing_ms(self) -> dict[int, int]:
+        """How much more grace would have kept each drop that is shown (as many as can be worked out at once)."""
+        return _missing_ms(self.trace, self.window, self.drops)
+
+    @cached_property
+    def x_range_ms(self) -> tuple[int, int]:
+        """The span; a little more, and the reach of open sessions and stream time, where it ends at the data's ends."""
+        board, columns = self.board, self.trace.window_columns
+        low, high = board.first_ms, board.last_ms
+        gap_ms, mine = self.window.inactivity_gap_ms, self.open_windows
+        if not board.more_before:
+            low = min([low, *(columns.start_ms[mine] - gap_ms).tolist()])
+        if not board.more_after:
+            high = max([high, *(columns.end_ms[mine] + gap_ms).tolist(), self.stream_time_ms or high])
+        room = max((high - low) // 28, 1)
+        return low - room, high + room
+
+    def counted(self, board: Board[SessionTrace]) -> list[str]:
+        """What the lanes of `board` hold, in words."""
+        merges, drops = len(board.of(self.trace.decision == MERGED)), len(board.of(self.trace.decision == LATE))
+        return [plural(len(board.windows), "session"), plural(merges, "merge"), f"{drops:,} dropped"]
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is to be said of these sessions beside the choices."""
+        return [] if self.is_roomy or not len(self.board.windows) else ["beside a bar: how many records it holds"]
+
+    def size_words(self, row: int) -> str:
+        """What a session holds, and how long it is."""
+        columns = self.trace.window_columns
+        return session_size(self.sizes[row], int(columns.end_ms[row] - columns.start_ms[row]))
+
+    @cached_property
+    def sizes(self) -> dict[int, Size]:
+        """How many records each session in view holds."""
+        return sizes_of(self.trace, self.board.windows)
+
+    @cached_property
+    def former(self) -> tuple[Rows, Rows, Rows]:
+        """(window, start, end) of the sessions that those in view were merged from, before their first merge."""
+        trace, columns = self.trace, self.trace.window_columns
+        root = trace.ended_in
+        taking, first = np.unique(trace.merges.into, return_index=True)
+        parts = np.union1d(trace.merges.absorbed, taking)
+        parts = parts[np.isin(root[parts], self.board.windows)]
+        start, end = columns.start_ms[parts].copy(), columns.end_ms[parts].copy()
+        at = dict(zip(taking.tolist(), trace.merges.at[first].tolist(), strict=True))
+        for number, window in enumerate(parts.tolist()):
+            if window in at:
+                start[number], end[number] = trace.bounds_before(window, at[window])
+        return parts.astype(np.int64), start, end
+
+
+def _missing_ms(trace: SessionTrace, windows: SessionWindows, drops: Rows) -> dict[int, int]:
+    rows = drops[:MOST_REASONS]
+    return dict(zip(rows.tolist(), missing_grace_ms(trace, windows, rows).tolist(), strict=True))

@@ -1,0 +1,87 @@
+"""The picture of what a store holds: a lane for each key, a bar for each session, a mark for each window's start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sessionkit.base.text import escape_label, plural
+from sessionkit.views.drawing.grammar import axis_title
+from sessionkit.views.drawing.measured_text import key_label, text_width
+from sessionkit.views.drawing.palettes import Palette, Theme, palette
+from sessionkit.views.drawing.simple_frame import axis_type, dress_plain, event_time_axis
+from sessionkit.views.drawing.time_axis import LAST_DATE_MS
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+LANE, NAME_LENGTH = 26, 24
+LEAST_BAR = 200  # a bar is at least such a part of the picture, to be seen
+Lane = tuple[Any, int]  # a key and a partition
+
+
+def held_figure(rows: Sequence[dict[str, Any]], noun: str, *, theme: Theme | None) -> go.Figure:
+    """Windows of a store as `rows()` gives them, by key and partition."""
+    import plotly.graph_objects as go
+
+    colours = palette(theme)
+    rows = [
+        {**row, "window_end_ms": row.get("window_end_ms", row["window_start_ms"]), "label": row["aggregate"]}
+        for row in rows
+    ]
+    lanes = list(dict.fromkeys((row["key"], row["partition"]) for row in rows))[::-1]
+    newest = max((row["window_end_ms"] for row in rows), default=0)
+    least = max((newest - min((row["window_start_ms"] for row in rows), default=0)) // LEAST_BAR, 1)
+    figure = go.Figure(lane_bars(rows, lanes, least, colours.body, colours, showlegend=False))
+    said = {"session": f"{plural(len(rows), noun)}; a bar goes from start to end", "window": "a mark is a start"}
+    names = lane_names(lanes)
+    height = max(LANE * len(lanes), 60)
+    dress_plain(figure, colours, "What the store holds", [said[noun]], height, left=lane_margin(names))
+    dress_lanes(figure, names, newest, len(lanes), colours)
+    return figure
+
+
+def lane_bars(
+    rows: Sequence[dict[str, Any]], lanes: Sequence[Lane], least: int, fill: str, colours: Palette, **options: Any
+) -> go.Bar:
+    """A bar from start to end for each of the rows, in the lane of its key and partition; `least` ms long or more."""
+    import plotly.graph_objects as go
+
+    return go.Bar(
+        orientation="h",
+        base=[row["window_start_ms"] for row in rows],
+        x=[max(row["window_end_ms"] - row["window_start_ms"], least) for row in rows],
+        y=[lanes.index((row["key"], row["partition"])) for row in rows],
+        width=0.5,
+        marker={"color": fill, "line": {"width": 1.4, "color": colours.edge}},
+        customdata=[escape_label(row["label"], 120) for row in rows],
+        hovertemplate="%{customdata}<extra></extra>",
+        **options,
+    )
+
+
+def lane_names(lanes: Sequence[Lane]) -> list[str]:
+    """Each lane's key, and its partition where there are several."""
+    several = len({partition for _, partition in lanes}) > 1
+    return [key_label(f"{key} · {partition}" if several else key, NAME_LENGTH) for key, partition in lanes]
+
+
+def lane_margin(names: Sequence[str]) -> int:
+    """Pixels for these names."""
+    return 24 + round(max((text_width(name, 13) for name in names), default=40))
+
+
+def dress_lanes(
+    figure: go.Figure,
+    names: Sequence[str],
+    newest_ms: int,
+    room: int,
+    colours: Palette,
+    timezone: str = "UTC",
+) -> None:
+    """The axes: event time, and the names of the lanes with room for so many."""
+    figure.update_yaxes(tickmode="array", tickvals=list(range(len(names))), ticktext=names, range=[-0.6, room - 0.4])
+    if newest_ms <= LAST_DATE_MS and axis_type(newest_ms) == "date":
+        event_time_axis(figure, "event time", newest_ms, timezone, colours)
+    else:
+        figure.update_xaxes(type="linear", title=axis_title("event time, ms", colours))
