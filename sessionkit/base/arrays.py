@@ -117,7 +117,7 @@ def as_arrow(column: Any) -> pa.Array | pa.ChunkedArray:
     return column if isinstance(column, pa.Array | pa.ChunkedArray) else pa.array(column)
 
 
-# ---- columns by their names: each an Arrow array or a NumPy one
+# ---- columns by their names, each an array of Arrow or NumPy
 
 
 Column = Any  # an Arrow array, a NumPy one, or one of Python objects

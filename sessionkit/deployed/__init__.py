@@ -1,1 +1,1 @@
-"""Parts of the records that can be looked at without the others."""
+"""What only a deployment of Kafka Streams has: its settings, its rules record by record, its restarts and caches."""

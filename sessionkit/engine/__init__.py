@@ -1,1 +1,1 @@
-"""Runs a kind of window over a batch of records, by its kernel or by its processor."""
+"""Runs a kind of window over a batch of records by its kernel, and commits what stays open."""

@@ -16,6 +16,7 @@ from sessionkit.aggregations.folds import make_fold
 from sessionkit.base.durations import check_reach
 from sessionkit.base.process import handing_over, thread_count
 from sessionkit.engine.bands import BAND, BandRun, sample_records
+from sessionkit.engine.forms import SessionRun, WindowRun
 from sessionkit.engine.memory import check_windows
 from sessionkit.engine.outcome import (
     UNKNOWN,
@@ -28,7 +29,6 @@ from sessionkit.engine.outcome import (
     snapshots_after,
     without_replayed,
 )
-from sessionkit.engine.session_run import SessionRun, WindowRun
 from sessionkit.errors import NumberOverflow
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import BulkStore, Snapshot, rows_of

@@ -207,7 +207,7 @@ def _code(findings: Findings) -> str:
     )
 
 
-# ---- the pictures of the page, with the sliders that move them
+# ---- pictures of a report, with the sliders that move them
 
 
 MOST_CARRIED = 100_000  # records, of whole keys

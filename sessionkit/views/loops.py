@@ -111,7 +111,7 @@ def _find_shown(  # type: ignore[no-untyped-def]
     return n
 
 
-# ---- compiled loops that number the rows of each window, and tell each row what is known of its window
+# ---- rows of each window, for assignments
 
 
 FEW, FEW_EACH = 64, 8  # steps, and more for each row, in which rows are put in order faster than by a sort

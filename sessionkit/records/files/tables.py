@@ -273,7 +273,7 @@ def _remarks(found: Found, guessed: Mapping[str, pa.DataType]) -> list[str]:
     return [f"{name} is text, and the {what} guessed; {way}"]
 
 
-# ---- feather, and Arrow's own files and streams
+# ---- Feather, and Arrow's own files and streams
 
 
 def read_arrow(

@@ -66,7 +66,7 @@ def _stages(tracker: Any, job: int) -> list[int]:
     return [] if told is None else list(told.stageIds)
 
 
-# ---- in how many partitions a new query keeps its state: Spark fixes the number when the query first starts
+# ---- partitions of a new query's state: Spark fixes their number when the query first starts
 
 
 SETTING, SPARKS_OWN = "spark.sql.shuffle.partitions", 200

@@ -1,1 +1,1 @@
-"""What every chart is drawn with: colours, grammar, labels, frames, playback."""
+"""What every picture stands on: colours, grammar, labels, axes, frames, playback."""

@@ -1,1 +1,1 @@
-"""What the clocks of a run show: when records were dropped, and how far the stream time of each partition is."""
+"""When records were dropped: a calendar by the clocks of a zone, and the times that are usual."""

@@ -1,1 +1,1 @@
-"""The picture of what went downstream for one key."""
+"""What went downstream for one key, what was taken back, and what is pending."""

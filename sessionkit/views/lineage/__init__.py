@@ -1,1 +1,1 @@
-"""Which window each record is in, and which sessions became one."""
+"""Which sessions became one, which record merged them, and when."""

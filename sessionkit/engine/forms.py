@@ -1,4 +1,4 @@
-"""What of a kernel's run is particular to sessions: what is loaded, and what their columns and their trace are."""
+"""What of a kernel's run is particular to sessions, and to windows: what is loaded, their columns and their trace."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class SessionRun:
         return decided.merge_count
 
 
-# ---- what of a kernel's run is particular to time and sliding windows, of which a record meets any number
+# ---- time and sliding windows, of which a record meets any number
 
 
 class WindowRun:
