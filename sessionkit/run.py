@@ -619,14 +619,15 @@ class Run:
     def remarks(self) -> list[str]:
         """What may be a mistake: guessed types, and why many records came too late, where a cause is found.
 
-        Also which partitions were idle, and that the rule that moved them on is none of Kafka's.
+        Also which partitions were idle, and that the rule that moved them on is none of Kafka's; and that windows of
+        days do not begin at midnight in the zone of the run.
         """
-        from sessionkit.views.words import idle_remarks
+        from sessionkit.views.words import day_remarks, idle_remarks
 
         batch = self.outcome.batch
         types = {name: column.type for name, column in batch.values.items()}
         floats = decimal_remarks(self.plan.aggregations, types)
-        said = [*batch.remarks, *floats, *self.late_remarks, *idle_remarks(batch)]
+        said = [*batch.remarks, *floats, *self.late_remarks, *idle_remarks(batch), *day_remarks(self._windows, batch)]
         if unknown := int((self.outcome.earlier_rows < 0).sum()) if not do_overlap(self._windows) else 0:
             windows = plural(unknown, self._windows.noun)
             said.append(f"The store does not say how many records {windows} had before: `assign` leaves that empty.")

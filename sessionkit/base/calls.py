@@ -14,7 +14,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from sessionkit.base.guesses import unknown_name
+from sessionkit.base.guesses import PARAMETERS, unknown_name
 from sessionkit.errors import InvalidArgument, problem, shorten
 
 P = ParamSpec("P")
@@ -114,7 +114,10 @@ def _with_names(right: str, signature: inspect.Signature, given: Iterable[str]) 
     names = {name: each for name, each in signature.parameters.items() if each.kind not in _MANY and name != "self"}
     lacking = [name for name, each in names.items() if each.default is each.empty and name not in given]
     for wrong in (name for name in given if name not in names):
-        near = difflib.get_close_matches(wrong, lacking, 1) or difflib.get_close_matches(wrong, names, 1)
+        if (wrong, right.partition("(")[0]) == ("sort", "sk.sessionize"):
+            return f"{right}; without a grace any order of the rows will do"
+        near = [name for name, others in PARAMETERS.items() if name in names and wrong in others.split()]
+        near = near or difflib.get_close_matches(wrong, lacking, 1) or difflib.get_close_matches(wrong, names, 1)
         if near:
             return f"{near[0]}= is the nearest name: {right}"
         return right if all(name in right for name in names) else f"{right}; it takes {', '.join(names)}"
@@ -141,6 +144,19 @@ def answers_calls(owner: str, *, guesses: bool = True, elsewhere: tuple[type, st
             if not name.startswith("_") and inspect.isfunction(method) and not hasattr(method, "answers"):
                 setattr(kind, name, called_as(owner=owner)(method))
 
+        return answers_names(owner, elsewhere)(kind) if guesses else kind
+
+    return decorate
+
+
+def answers_names(owner: str, elsewhere: tuple[type, str] | None = None) -> Callable[[C], C]:
+    """Makes the objects of a class answer a name that they lack, and `owner["x"]` and a loop over it with their table.
+
+    Args:
+        elsewhere: as in `unknown_name`.
+    """
+
+    def decorate(kind: C) -> C:
         def missing(self: object, name: str) -> Any:
             raise unknown_name(self, owner, name, elsewhere)
 
@@ -148,13 +164,24 @@ def answers_calls(owner: str, *, guesses: bool = True, elsewhere: tuple[type, st
             raise InvalidArgument(problem(f"{owner} is no table", f"{owner}[{key!r}]", f"{owner}.table() is one"))
 
         answers: Any = kind  # so that a checker of types still refuses what they answer
-        if guesses:
-            answers.__getattr__ = missing
-        if guesses and hasattr(kind, "table"):
+        answers.__getattr__ = missing
+        if hasattr(kind, "table"):
             answers.__getitem__ = item
         return kind
 
     return decorate
+
+
+class AnswersNames(type):
+    """The class of a kind of windows that Kafka makes by static methods: it answers their names with the call here."""
+
+
+def _missing(kind: type, name: str) -> Any:
+    raise unknown_name(kind, f"sk.{kind.__name__}", name)
+
+
+_answers: Any = AnswersNames  # so that a checker of types still refuses what it answers
+_answers.__getattr__ = _missing
 
 
 def _example(owner: str, method: Callable[..., object]) -> str:

@@ -47,13 +47,36 @@ OF_THE_PACKAGE = {
     "load_sample": "load_data sample example",
     "sweep": "grid grid_search",
 }
-GUESSED = {"run": OF_A_RUN, "plan": OF_A_PLAN, "sk": OF_THE_PACKAGE}
+OF_A_STORE = {
+    "to_pandas": "to_polars to_frame table df items keys values",
+    "fetch": "get",
+    "all": "scan rows",
+}
+GUESSED = {"run": OF_A_RUN, "plan": OF_A_PLAN, "sk": OF_THE_PACKAGE, "store": OF_A_STORE}
+# The same of parameters; a name that is like another by its letters alone misleads.
+PARAMETERS = {
+    "inactivity_gap": "gap timeout",
+    "size": "length width duration window",
+    "advance": "slide hop every step period",
+    "time_difference": "difference range",
+    "grace": "lateness allowed_lateness watermark",
+    "timestamp": "time ts event_time on",
+}
+_SESSIONS, _TIMES = 'sk.SessionWindows(inactivity_gap="30m", grace="5m")', 'sk.TimeWindows(size="1h", grace="5m")'
+_SLIDING = 'sk.SlidingWindows(time_difference="10m", grace="5m")'
 WITHOUT_COUNTERPART = {
     "UnlimitedWindows": "a window that never closes is a plain group by, and sessionkit has none",
     "JoinWindows": "sessionkit aggregates one stream, and joins none",
     "join": "sessionkit aggregates one stream, and joins none",
     "cogroup": "put the streams into one frame, and name each aggregation in plan.aggregate(…)",
     "KTable": "plan.run(data).table() has the last value of each window",
+    "ofInactivityGapAndGrace": _SESSIONS,
+    "ofInactivityGapWithNoGrace": _SESSIONS.replace("5m", "0s"),
+    "ofSizeAndGrace": _TIMES,
+    "ofSizeWithNoGrace": _TIMES.replace("5m", "0s"),
+    "advanceBy": 'sk.TimeWindows(size="1h", advance="5m", grace="5m")',
+    "ofTimeDifferenceAndGrace": _SLIDING,
+    "ofTimeDifferenceWithNoGrace": _SLIDING.replace('grace="5m"', 'grace="0s"'),
     "report": 'run.write_html("clicks.html") writes a page, the command "sessionkit report clicks.csv" one with tables',
     **dict.fromkeys(("read_csv", "read_parquet", "read_json", "read"), 'plan.run("clicks.csv") reads files itself'),
     **dict.fromkeys(("Duration", "timedelta"), 'lengths are written as text, such as "30m"'),

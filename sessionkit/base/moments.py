@@ -28,8 +28,8 @@ class Timezone(str):
 
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MILLISECOND = dt.timedelta(milliseconds=1)
-_DAY_MS = 86_400_000
-_WEEK_MS = 7 * _DAY_MS  # no zone changes its clocks twice in a week
+DAY_MS = 86_400_000
+_WEEK_MS = 7 * DAY_MS  # no zone changes its clocks twice in a week
 _LAST_MS = 253_402_128_000_000  # two days before the year 10000
 SHORT_HISTORY_MS = 30 * 86_400_000  # toy data counts from the epoch: "27 min" reads better than a date in 1970
 _BEFORE_ALL = -(2**62)

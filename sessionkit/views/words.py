@@ -22,7 +22,7 @@ from sessionkit.base.decisions import (
     TICK,
 )
 from sessionkit.base.durations import show_duration
-from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
+from sessionkit.base.moments import DAY_MS, SHORT_HISTORY_MS, show_time
 from sessionkit.base.result_columns import last_shown_ms
 from sessionkit.base.text import plural
 from sessionkit.errors import shorten
@@ -30,6 +30,7 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.records.order import record_name as name_of_record
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
+from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.session import SessionWindows
 
 _shown = lru_cache(maxsize=20_000)(show_time)  # at each step of a slider the same times are shown again
@@ -83,6 +84,20 @@ def idle_remarks(batch: RecordBatch) -> list[str]:
     return [
         f"{named} got no record for {show_duration(batch.idle.after_ms)} or longer and followed the others. This rule "
         "is sessionkit's own: Kafka Streams moves stream time by records alone."
+    ]
+
+
+def day_remarks(windows: WindowKind, batch: RecordBatch) -> list[str]:
+    """A sentence where windows of whole days begin at another hour of the run's zone than midnight."""
+    latest_ms, step_ms = int(batch.timestamp_ms.max(initial=-1)), windows.advance_ms
+    if step_ms is None or step_ms % DAY_MS or not SHORT_HISTORY_MS <= latest_ms <= last_shown_ms(batch.timezone):
+        return []
+    begins = show_time(latest_ms - latest_ms % step_ms, batch.timezone)[11:16]
+    if begins == "00:00":
+        return []
+    return [
+        f"Windows of {show_duration(step_ms)} begin at 00:00 UTC, as in Kafka Streams: that is {begins} in "
+        f"{batch.timezone} at the end of the data. docs/extending.md has windows of calendar days."
     ]
 
 

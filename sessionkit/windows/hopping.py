@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.calls import called_as
+from sessionkit.base.calls import AnswersNames, answers_names, called_as
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, length_ms, retention_ms, show_duration
 from sessionkit.base.process import check_room
@@ -26,8 +26,9 @@ Times = TypeVar("Times", int, npt.NDArray[np.int64])
 
 
 @window_kind
+@answers_names("sk.TimeWindows")
 @dataclass(frozen=True, init=False)
-class TimeWindows:
+class TimeWindows(metaclass=AnswersNames):
     """Windows of one length that start at the multiples of `advance`; the start is in the window, the end is not.
 
     Without `advance` they are tumbling: each record is in exactly one. With a smaller one they are hopping and overlap.

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.calls import called_as
+from sessionkit.base.calls import AnswersNames, answers_names, called_as
 from sessionkit.base.decisions import ADDED, LATE, MERGED, OPENED
 from sessionkit.base.durations import (
     INT64_MAX,
@@ -35,8 +35,9 @@ Times = TypeVar("Times", int, npt.NDArray[np.int64])
 
 
 @window_kind
+@answers_names("sk.SessionWindows")
 @dataclass(frozen=True, init=False)
-class SessionWindows:
+class SessionWindows(metaclass=AnswersNames):
     """Sessions of a key: records no further apart than `inactivity_gap`, both ends included.
 
     A session closes once stream time has passed its end by more than `inactivity_gap + grace`.

@@ -21,6 +21,24 @@ RUN = PLAN.run(CLICKS)
 NUMBERED = PLAN.run(CLICKS.assign(user=[118, 7, 118]))
 
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "Kafka's name for sessions": (
+        lambda: sk.SessionWindows.ofInactivityGapAndGrace("30m", "5m"),  # type: ignore[attr-defined]
+        'got ofInactivityGapAndGrace; sk.SessionWindows(inactivity_gap="30m", grace="5m")',
+    ),
+    "Kafka's name for hopping": (
+        lambda: sk.TimeWindows(size="1h", grace="0s").advanceBy("5m"),  # type: ignore[attr-defined]
+        'got advanceBy; sk.TimeWindows(size="1h", advance="5m", grace="5m")',
+    ),
+    "Polars' name on a store": (lambda: sk.open_store("memory", "s").to_polars(), "store.to_pandas: "),
+    "a name that no store has": (lambda: sk.open_store("memory", "s").get("ada"), "got get; store.fetch: "),
+    "Spark's word for advance": (
+        lambda: sk.TimeWindows(size="1h", slide="5m", grace="0s"),  # type: ignore[call-arg]
+        "advance= is the nearest name: sk.TimeWindows(",
+    ),
+    "rows to be sorted": (
+        lambda: sk.sessionize(CLICKS, by="user", at="at", gap="30m", sort=True),
+        "without a grace any order of the rows will do",
+    ),
     "one value for a sweep": (
         lambda: sk.sweep(PLAN, CLICKS, inactivity_gap="10m"),
         "a sweep takes several values of inactivity_gap; got '10m'; inactivity_gap=['10m', …]",

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from sessionkit.base.calls import answers_names
 from sessionkit.errors import InvalidArgument, StoreClosed, problem, shorten
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.binding import check_bound, check_results
@@ -31,6 +32,7 @@ class Noted(NamedTuple):
     windows: dict[str, Any] | None = None  # what the plan's windows, keys and results are
 
 
+@answers_names("store")
 class BaseStore(ShownStore, ABC):
     """What stores of every kind do the same way."""
 

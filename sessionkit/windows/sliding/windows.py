@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.calls import called_as
+from sessionkit.base.calls import AnswersNames, answers_names, called_as
 from sessionkit.base.compiled import announce_compiling
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
 from sessionkit.base.durations import MAX_DURATION_MS, Duration, duration_code, length_ms, retention_ms, show_duration
@@ -27,8 +27,9 @@ Times = TypeVar("Times", int, npt.NDArray[np.int64])
 
 
 @window_kind
+@answers_names("sk.SlidingWindows")
 @dataclass(frozen=True, init=False)
-class SlidingWindows:
+class SlidingWindows(metaclass=AnswersNames):
     """Windows of one length, cut where the records are: two for each distinct time, both ends included.
 
     A record at time t makes the window that ends with it, `[t - time_difference, t]`, and the one that starts just

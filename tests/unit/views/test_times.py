@@ -492,3 +492,21 @@ def test_the_day_with_the_most_to_see_is_a_day_of_the_zone() -> None:
     assert high - low < dt.timedelta(hours=30)
     assert (low + (high - low) / 2).date() == dt.date(2024, 7, 10)
     assert abs(low - dt.datetime(2024, 7, 10)) < dt.timedelta(hours=2)
+
+
+@pytest.mark.parametrize(
+    ("zone", "size", "begins"), [("Europe/Berlin", "1d", "02:00"), ("Asia/Kolkata", "7d", "05:30")]
+)
+def test_days_that_do_not_begin_at_midnight_are_told(zone: str, size: str, begins: str) -> None:
+    data = pd.DataFrame({"k": ["a", "a"], "t": ["2026-07-01 00:30", "2026-07-01 12:00"]})
+    start = sk.group_by_key("k", timestamp="t", timezone=zone)
+    days = start.windowed_by(sk.TimeWindows(size=size, grace="0s")).count()
+    said = (
+        f"Windows of {size[0]} d begin at 00:00 UTC, as in Kafka Streams: that is {begins} in {zone} at the end of the "
+        "data. docs/extending.md has windows of calendar days."
+    )
+    assert days.run(data).remarks() == [said]
+    for quiet in (sk.TimeWindows(size="1d", advance="1h", grace=0), sk.SessionWindows(inactivity_gap="1d", grace=0)):
+        assert start.windowed_by(quiet).count().run(data).remarks() == []
+    in_utc = sk.group_by_key("k", timestamp="t", timezone="UTC").windowed_by(days.windows).count()
+    assert in_utc.run(data).remarks() == []
