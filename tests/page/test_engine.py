@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import sessionkit as sk
-from sessionkit.engine.missing_grace import missing_grace_ms
+from sessionkit.windows.missing_grace import missing_grace_ms
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.page.sample import sample

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import sessionkit as sk
 from sessionkit.base.decisions import LATE, MERGED
-from sessionkit.engine.missing_grace import missing_grace_ms
+from sessionkit.windows.missing_grace import missing_grace_ms
 from sessionkit.errors import InvalidArgument, UnknownRecord
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.drawing.measured_text import flow, text_size, text_width
