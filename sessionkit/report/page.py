@@ -15,7 +15,6 @@ from sessionkit.base.assets import policy, read_asset
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import counted, escape_html, percent, plural
-from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.errors import InvalidData, NotBuilt, shorten
 from sessionkit.plan import Plan
 from sessionkit.report.drops import dropped_sections
@@ -26,6 +25,7 @@ from sessionkit.report.written import as_arrow
 from sessionkit.run import Run
 from sessionkit.views.page.html import Page, script, style
 from sessionkit.views.words import records_dropped
+from sessionkit.windows.missing_grace import missing_grace_ms
 
 TITLE_LENGTH = 120
 DROPS_OF_WINDOWS = "late records count once for each window that they missed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
@@ -34,7 +34,7 @@ from sessionkit.steps.declared_types import type_of
 from sessionkit.views.explain.record import Explanation
 from sessionkit.views.kafka_metrics import kafka_metrics_of_counts
 from sessionkit.views.tables import table_rows
-from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.contract import SessionKind
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -146,9 +146,9 @@ class SparkRun(SparkReading):
         return self.by_partition(rows, "offset", shuffle=True)
 
     def _dropped(self, *, missing_grace: bool) -> DataFrame:
-        if not missing_grace or not isinstance(self.plan.windows, SessionWindows):  # of others it costs nothing
+        if not missing_grace or self.plan.complete_windows.holds != "sessions":  # of others it costs nothing
             return self._view("dropped", self.empty.dropped(missing_grace=False).schema, "offset")
-        source, windows, retention_ms = self.plan.source, self.plan.windows, self.retention_ms
+        source, windows, retention_ms = self.plan.source, cast(SessionKind, self.plan.windows), self.retention_ms
         records = self.rows(self.job("records", self.trace.schema("records")))
         history = records.drop("decision", "window_id", "merged_count", "row")
         history = history.repartition(self._task_count, "partition", "key").sortWithinPartitions(

@@ -12,7 +12,6 @@ from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.partitioner import partition_of_keys
 from sessionkit.spark.dropped import check_rows, headers_of, with_lateness
 from sessionkit.spark.types import column, raised
-from sessionkit.windows.session import SessionWindows
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -143,7 +142,7 @@ def _changelog_records(run: SparkRun | StreamRun, partitions: int, changelog: Da
     rows = rows if run.form is None else run.form.inside(rows)
     key = _key_bytes(column("key"), dict(rows.dtypes)["key"])
     names = ["window_start_ms"]
-    if isinstance(run.plan.windows, SessionWindows):
+    if run.plan.complete_windows.holds == "sessions":
         names = ["window_end_ms", *names]
     results = [column(name) for name, _ in run.plan.aggregations]
     has_value = F.lit(False)

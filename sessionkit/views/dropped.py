@@ -17,12 +17,11 @@ import pyarrow.compute as pc
 
 from sessionkit.base.arrays import arrow_array, arrow_table, texts
 from sessionkit.base.decisions import LATE, REASONS
-from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
-from sessionkit.windows.contract import WindowKind
-from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.contract import SessionKind, WindowKind
+from sessionkit.windows.missing_grace import missing_grace_ms
 
 OF_A_RECORD = ("partition", "offset", "key", "timestamp_ms", "stream_time_ms", "reason")
 
@@ -36,7 +35,7 @@ def dropped_table(trace: Trace, windows: WindowKind, *, missing_grace: bool = Tr
     return DROPPED[type(trace)](trace, windows, missing_grace=missing_grace)
 
 
-def _of_sessions(trace: SessionTrace, windows: SessionWindows, *, missing_grace: bool) -> pa.Table:
+def _of_sessions(trace: SessionTrace, windows: SessionKind, *, missing_grace: bool) -> pa.Table:
     at = trace.dropped_at
     records = arrow_table(trace.as_they_came(at))
     if not missing_grace:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -30,8 +30,7 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.records.order import record_name as name_of_record
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
-from sessionkit.windows.contract import WindowKind
-from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.contract import SessionKind, WindowKind
 
 _shown = lru_cache(maxsize=20_000)(show_time)  # at each step of a slider the same times are shown again
 
@@ -132,7 +131,7 @@ def closed_words(trace: Trace, window: int) -> str:
     return closer_words(trace, at)
 
 
-def short_reason(trace: SessionTrace, windows: SessionWindows, index: int) -> str:
+def short_reason(trace: SessionTrace, windows: SessionKind, index: int) -> str:
     """One line for a hover: what the record did. Not escaped."""
     code = int(trace.decision[index])
     name = record_name(trace, index)
@@ -152,19 +151,19 @@ def record_name(trace: Trace, index: int) -> str:
     return f"R{name_of_record(batch, index)[1:]}"
 
 
-def decision_in_words(trace: SessionTrace, windows: SessionWindows, index: int) -> str:
+def decision_in_words(trace: SessionTrace, windows: SessionKind, index: int) -> str:
     """What became of a record of a run of sessions, as the end of a sentence that begins with its name."""
-    code, at, gap = int(trace.decision[index]), clock(trace), show_duration(windows.inactivity_gap_ms)
+    code, at, near = int(trace.decision[index]), clock(trace), windows.near_in_words()
     if code == LATE:
         return "was dropped: too late"
     if code == OPENED:
-        return f"opened a new session, as it found none of its key to join within the gap of {gap}"
+        return f"opened a new session, as it found none of its key to join {near}"
     start, end = (int(bound[index]) for bound in trace.bounds_after)
     met = _sessions_met(trace, index)
     if code == MERGED:
         spans = " and ".join(span_words(at, m.start_ms, m.end_ms) for m in met)
         one = span_words(at, start, end)
-        return f"is a bridge: it is within the gap of {gap} of two sessions, {spans}, which became one, {one}"
+        return f"is a bridge: it is {near} of two sessions, {spans}, which became one, {one}"
     assert code == ADDED
     before = met[0]
     if (before.start_ms, before.end_ms) == (start, end):
@@ -175,6 +174,12 @@ def decision_in_words(trace: SessionTrace, windows: SessionWindows, index: int) 
     if start < before.start_ms:
         moved.append(f"its start moved from {at(before.start_ms)} to {at(start)}")
     return f"joined the session {span_words(at, before.start_ms, before.end_ms)}: {', '.join(moved)}"
+
+
+def lag_words(windows: WindowKind, sign: str) -> str:
+    """What parts the close time from stream time, each length by its name and behind the sign."""
+    parts = cast(SessionKind, windows).close_lag_parts if windows.holds == "sessions" else {"grace": windows.grace_ms}
+    return "".join(f" {sign} {name} {show_duration(ms)}" for name, ms in parts.items())
 
 
 def span_words(at: Callable[[int], str], start_ms: int, end_ms: int) -> str:

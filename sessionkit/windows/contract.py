@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from sessionkit.trace.window_trace import Touches
 
 Times = TypeVar("Times", int, npt.NDArray[np.int64])
+Longs: TypeAlias = npt.NDArray[np.int64]
+Bounds: TypeAlias = tuple[Longs, Longs]
 K = TypeVar("K", bound="type[WindowKind]")
 
 WINDOW_KINDS: list[type[WindowKind]] = []
@@ -32,7 +34,7 @@ class WindowKind(Protocol):
     """Windows of one kind, with their parameters.
 
     All lengths and times are in milliseconds. `holds` is "windows" where each window is known by its key and start for
-    good, so that it can be a `StoredWindow`; "sessions" grow and merge.
+    good, so that it can be a `StoredWindow`; "sessions" grow and merge, and a kind of them is a `SessionKind`.
     """
 
     @property
@@ -104,7 +106,7 @@ class WindowKind(Protocol):
     def ends_ms(self, starts_ms: Times) -> Times:
         """The ends of windows that start at these times; sessions, whose ends are their own, do not say."""
 
-    def last_instant_ms(self, stored: Any) -> int:
+    def last_instant_ms(self, stored: Any, /) -> int:
         """The last time that lies in a stored window or session."""
 
     def last_instants_ms(self, timestamps_ms: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -148,8 +150,42 @@ class WindowKind(Protocol):
         """The Python expression that makes them, as a plan shows it."""
 
 
+class SessionKind(WindowKind, Protocol):
+    """What views and engine ask of a kind that holds "sessions" beside that."""
+
+    @property
+    def close_lag_parts(self) -> Mapping[str, int]:
+        """What `close_lag_ms` is the sum of, by name, the reach first: {"gap": 30_000, "grace": 10_000}."""
+
+    def reach_of_ms(self, start_ms: Times, end_ms: Times) -> tuple[Times, Times]:
+        """From when to when a record joins a session that has these bounds."""
+
+    def near_in_words(self) -> str:
+        """How near to a session a record has to be, such as "within the gap of 30 s"."""
+
+    def missing_grace_ms(
+        self, times_ms: Longs, stream_times_ms: Longs, late: npt.NDArray[np.intp], retention_ms: int, loaded: Bounds
+    ) -> Longs:
+        """How much more grace would have kept late records of one key in one partition: 1 ms less would not.
+
+        Args:
+            times_ms, stream_times_ms: of all its records, in order of arrival.
+            late: places of the late ones that are asked about.
+            loaded: start and end of each session that was there before them, by time.
+        """
+
+
 def window_kind(kind: K) -> K:
-    """Registers a class of windows, so that a plan takes them."""
+    """Registers a class of windows, so that a plan takes them.
+
+    Raises:
+        InvalidArgument: it lacks what `WindowKind` or, for one that holds "sessions", `SessionKind` names.
+    """
+    asked = {*vars(WindowKind), *(vars(SessionKind) if getattr(kind, "holds", "") == "sessions" else ())}
+    lacking = sorted(asked - {*dir(kind), *getattr(kind, "__dataclass_fields__", ())})
+    if lacking := [name for name in lacking if name[0] != "_"]:
+        got = f"a class without {', '.join(lacking)}"
+        raise InvalidArgument(problem(f"{kind.__name__} is no kind of window", got, "all that its contract names"))
     WINDOW_KINDS.append(kind)
     return kind
 

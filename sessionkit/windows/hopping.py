@@ -135,9 +135,9 @@ class TimeWindows(metaclass=AnswersNames):
         """Windows that end before this are met by no later record, whatever the retention."""
         return stream_time_ms - self.grace_ms + 1
 
-    def last_instant_ms(self, window: StoredWindow) -> int:
+    def last_instant_ms(self, stored: StoredWindow, /) -> int:
         """The last time that lies in a stored window."""
-        return window.window_start_ms + self.size_ms - 1
+        return stored.window_start_ms + self.size_ms - 1
 
     def processor(self, aggregates: Aggregates, store: Store, partition: int, **options: Any) -> TimeProcessor:
         """The record-at-a-time processor of one partition."""

@@ -25,8 +25,9 @@ from sessionkit.records.keys import key_bytes
 from sessionkit.stores.contract import SessionStore, Store, StoredSession
 from sessionkit.stores.segments import SEGMENT_COUNT, Segments
 from sessionkit.trace.window_trace import Touches
-from sessionkit.windows.contract import window_kind
+from sessionkit.windows.contract import Bounds, Longs, window_kind
 from sessionkit.windows.feed import DecidedSessions, Feed
+from sessionkit.windows.missing_grace import missing_grace_of_key
 from sessionkit.windows.processor import Aggregates, Processor
 from sessionkit.windows.session_drive import drive_sessions
 from sessionkit.windows.session_kernel import SessionKernel, session_is_late
@@ -143,6 +144,26 @@ class SessionWindows(metaclass=AnswersNames):
         """What is subtracted from stream time to get the close time."""
         return self.inactivity_gap_ms + self.grace_ms
 
+    @property
+    def close_lag_parts(self) -> Mapping[str, int]:
+        """What it is the sum of."""
+        return {"gap": self.inactivity_gap_ms, "grace": self.grace_ms}
+
+    def reach_of_ms(self, start_ms: Times, end_ms: Times) -> tuple[Times, Times]:
+        """From when to when a record joins: up to a gap away."""
+        return start_ms - self.inactivity_gap_ms, end_ms + self.inactivity_gap_ms
+
+    def near_in_words(self) -> str:
+        """How near to a session a record has to be."""
+        return f"within the gap of {show_duration(self.inactivity_gap_ms)}"
+
+    def missing_grace_ms(
+        self, times_ms: Longs, stream_times_ms: Longs, late: npt.NDArray[np.intp], retention_ms: int, loaded: Bounds
+    ) -> Longs:
+        """How much more grace would have kept late records of one key in one partition."""
+        gap_ms, grace_ms = self.inactivity_gap_ms, self.grace_ms
+        return missing_grace_of_key(times_ms, stream_times_ms, late, gap_ms, grace_ms, retention_ms, loaded)
+
     @staticmethod
     def is_late(end_ms: int, close_time_ms: int) -> bool:
         """THE late rule, as the kernel asks it."""
@@ -193,9 +214,9 @@ class SessionWindows(metaclass=AnswersNames):
         return np.unique(timestamps_ms)
 
     @staticmethod
-    def last_instant_ms(session: StoredSession) -> int:
+    def last_instant_ms(stored: StoredSession, /) -> int:
         """The last time that lies in a stored session."""
-        return session.window_end_ms
+        return stored.window_end_ms
 
     def processor(self, aggregates: Aggregates, store: Store, partition: int, **options: Any) -> SessionProcessor:
         """The record-at-a-time processor of one partition."""

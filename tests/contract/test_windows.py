@@ -1,58 +1,26 @@
-"""What every kind of window promises: each test runs over the registry, and over the example that is not in it."""
+"""What every kind of window promises: each test runs over the registry, and over the examples that are not in it."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterator
-from itertools import pairwise
-from typing import Any
+from itertools import pairwise, permutations
+from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import sessionkit as sk
 from sessionkit.deployed.deployment import Deployment
 from sessionkit.deployed.processor_run import memory_store
 from sessionkit.errors import InvalidArgument, NotBuilt
-from sessionkit.windows import WINDOW_KINDS, WindowKind
-from tests.contract.examples import calendar_days
+from sessionkit.windows import WINDOW_KINDS, SessionKind, WindowKind, window_kind
+from tests.contract.examples import calendar_days, shift_sessions
+from tests.contract.kinds import EXAMPLES, HOUR_MS, KINDS, plan_over, records, rows_of
 from tests.interpreted import fewer
 from tests.kinds import plan_of
-
-HOUR_MS = 3_600_000
-# some of each kind; a new kind in the registry has to be put here, which the first test says
-KINDS: dict[str, WindowKind] = {
-    "sessions": sk.SessionWindows(inactivity_gap="2h", grace="3h"),
-    "until": sk.SessionWindows.until(inactivity_gap="2h", retention="9h"),
-    "tumbling": sk.TimeWindows(size="5h", grace="2h"),
-    "hopping": sk.TimeWindows(size="5h", advance="2h", grace="1h"),
-    "sliding": sk.SlidingWindows(time_difference="3h", grace="2h"),
-    "trailing": sk.SlidingWindows(time_difference="3h", grace="2h", trailing_only=True),
-    "days": calendar_days.CalendarDays(timezone="America/New_York", grace="4h"),
-}
-EXAMPLES = ("days",)
-# The example registers itself when it is imported. It is taken out again at once, and put back for these tests alone.
-WINDOW_KINDS.remove(calendar_days.CalendarDays)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _registered() -> Iterator[None]:
-    WINDOW_KINDS.append(calendar_days.CalendarDays)
-    yield
-    WINDOW_KINDS.remove(calendar_days.CalendarDays)
-
-
-@pytest.fixture(params=KINDS)
-def windows(request: pytest.FixtureRequest) -> WindowKind:
-    return KINDS[request.param]
-
-
-def plan_over(windows: WindowKind, emit: str = "on_window_close") -> sk.Plan:
-    emit = emit if windows.is_ever_closed else "on_window_update"
-    named = {"n": sk.count(), "most": sk.max("value"), "total": sk.sum("value")}
-    return plan_of(windows, emit, named, partition="partition", offset="offset")
 
 
 def strategies_of(windows: WindowKind) -> list[str]:
@@ -60,37 +28,24 @@ def strategies_of(windows: WindowKind) -> list[str]:
     return [*kept, "on_window_close"] if windows.is_ever_closed else kept
 
 
-def records(seed: int, count: int = 300, first_ms: int = 1_383_000_000_000) -> pa.Table:
-    """Two weeks around a change of clocks, in two partitions; late, equal and missing times' worth of everything."""
-    rng = np.random.default_rng(seed)
-    partition = np.sort(rng.integers(0, 2, count))
-    times = first_ms + np.sort(rng.integers(0, 14 * 24, count)) * HOUR_MS + rng.integers(-9, 9, count) * HOUR_MS
-    times[rng.random(count) < 0.1] -= 30 * HOUR_MS
-    return pa.table(
-        {
-            "key": pa.array(rng.choice(["ada", "bob", "cy"], count), mask=rng.random(count) < 0.03),
-            "at": times + rng.integers(0, 2, count),
-            "value": pa.array(rng.integers(-9, 9, count), mask=rng.random(count) < 0.1),
-            "partition": partition,
-            "offset": np.arange(count),
-        }
-    )
-
-
-def rows_of(table: Any) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = table.to_pylist()
-    return rows
-
-
 def test_every_kind_is_tried() -> None:
     assert {type(windows) for windows in KINDS.values()} == set(WINDOW_KINDS)
 
 
 def test_every_kind_has_what_the_contract_names(windows: WindowKind) -> None:
-    named = [name for name in vars(WindowKind) if not name.startswith("_")]
+    contracts = (WindowKind, SessionKind) if windows.holds == "sessions" else (WindowKind,)
+    named = [name for contract in contracts for name in vars(contract) if not name.startswith("_")]
     assert [name for name in named if not hasattr(type(windows), name) and not hasattr(windows, name)] == []
     silent = [name for name in named if callable(getattr(windows, name)) and not inspect.getdoc(getattr(windows, name))]
     assert silent == []
+
+
+@pytest.mark.parametrize("lacking", ["near_in_words", "close_lag_parts", "is_late"])
+def test_a_class_that_lacks_a_member_is_no_kind(lacking: str) -> None:
+    members = {name: member for name, member in vars(shift_sessions.ShiftSessions).items() if name != lacking}
+    with pytest.raises(InvalidArgument, match=f"Unfinished is no kind of window; got a class without {lacking};"):
+        window_kind(type("Unfinished", (), members))
+    assert [kind for kind in WINDOW_KINDS if kind.__name__ == "Unfinished"] == []
 
 
 def test_they_are_made_again_from_what_they_say(windows: WindowKind) -> None:
@@ -98,7 +53,8 @@ def test_they_are_made_again_from_what_they_say(windows: WindowKind) -> None:
     assert make(**arguments) == windows
     longer = make(**{**arguments, "grace_ms" if "grace_ms" in arguments else "retention_ms": 11 * HOUR_MS})
     assert longer != windows and hash(longer) != hash(windows)
-    assert eval(windows.code(), {"sk": sk, "CalendarDays": calendar_days.CalendarDays}) == windows  # noqa: S307
+    examples = {type(example).__name__: type(example) for example in EXAMPLES.values()}
+    assert eval(windows.code(), {"sk": sk, **examples}) == windows  # noqa: S307
     assert windows.in_words() and windows.noun
     with pytest.raises(dataclasses.FrozenInstanceError):
         windows.grace_ms = 5  # type: ignore[misc]
@@ -159,6 +115,52 @@ def test_any_cut_over_a_store_gives_the_same(windows: WindowKind, seed: int) -> 
     assert sum(part.metrics()["dropped-records-total"] for part in parts) == whole.metrics()["dropped-records-total"]
 
 
+@pytest.mark.parametrize("name", [name for name, windows in KINDS.items() if windows.holds == "sessions"])
+def test_a_record_joins_the_sessions_that_reach_it(name: str) -> None:
+    windows = cast(SessionKind, KINDS[name])
+    run, near = plan_over(windows, "on_window_update").run(records(4)), 0
+    trace, columns = run.trace, run.trace.window_columns
+    for index in np.flatnonzero(trace.accepted).tolist():
+        absorbed, at = trace.merges.absorbed, trace.merges.at
+        met = {int(trace.window[index]), *absorbed[at == index].tolist()}
+        known = set(trace.window[:index][trace.accepted[:index]].tolist()) - set(absorbed[at < index].tolist())
+        place = (trace.batch.key[index], trace.batch.partition[index])
+        for row in [row for row in known if (columns.key[row], columns.partition[row]) == place]:
+            start_ms, end_ms = trace.bounds_before(row, index)
+            if end_ms >= windows.oldest_kept_end_ms(int(trace.stream_time_ms[index]), trace.retention_ms):
+                first_ms, last_ms = windows.reach_of_ms(start_ms, end_ms)
+                assert (first_ms <= trace.batch.timestamp_ms[index] <= last_ms) == (row in met), (row, index)
+                near += row in met
+    assert near > 30
+    bounds = (columns.start_ms, columns.end_ms)
+    one_by_one = [windows.reach_of_ms(*pair) for pair in zip(*(ms.tolist() for ms in bounds), strict=True)]
+    assert np.array(one_by_one).T.tolist() == [ms.tolist() for ms in windows.reach_of_ms(*bounds)]
+
+
+@pytest.mark.parametrize("over_a_store", [False, True])
+def test_missing_grace_is_exact(windows: WindowKind, over_a_store: bool) -> None:
+    if not windows.is_ever_closed:
+        return
+    table, cut = records(5, 200), 120 if over_a_store else 0
+
+    def late_with(grace_ms: int) -> pa.Table:
+        plan = plan_over(windows, "on_window_close").with_windows(grace_ms=grace_ms)
+        with sk.open_store("memory", "kept", of=windows.holds) as store:
+            plan.run(table[:cut], store=store, retention="99d")
+            found = plan.run(table[cut:], store=store, retention="99d").dropped()
+        return found.filter(pc.equal(found["reason"], "late"))
+
+    def place_of(row: dict[str, Any]) -> tuple[int | None, ...]:
+        return row["offset"], row.get("window_start_ms")
+
+    rows, asked = rows_of(late_with(windows.grace_ms)), np.random.default_rng(1)
+    assert len(rows) > 5
+    for row in (rows[at] for at in asked.choice(len(rows), 5, replace=False)):
+        late_still = [rows_of(late_with(row["enough_grace_ms"] - ms)) for ms in (0, 1)]
+        assert [place_of(row) in map(place_of, still) for still in late_still] == [False, True]
+        assert row["enough_grace_ms"] == windows.grace_ms + row["missing_grace_ms"]
+
+
 def test_every_view_shows_them(windows: WindowKind) -> None:
     run = plan_over(windows).run(records(1))
     late = run.dropped()
@@ -204,3 +206,37 @@ class TestCalendarDays:
     def test_an_unknown_zone_is_refused(self) -> None:
         with pytest.raises(InvalidArgument, match="no such time zone; got 'Europe/Nowhere'"):
             calendar_days.CalendarDays(timezone="Europe/Nowhere", grace=0)
+
+
+class TestShiftSessions:
+    """The example, by hand: shifts of eight hours, and a pause of one."""
+
+    SHIFTS = shift_sessions.ShiftSessions(pause="1h", shift="8h", grace="9h")
+
+    def bounds(self, *hours: float) -> list[tuple[float, float]]:
+        table = pa.table({"key": ["ada"] * len(hours), "at": [int(hour * HOUR_MS) for hour in hours]})
+        rows = rows_of(plan_of(self.SHIFTS, "on_window_update").run(table).table())
+        return [(row["window_start_ms"] / HOUR_MS, row["window_end_ms"] / HOUR_MS) for row in rows]
+
+    def test_a_session_ends_with_the_shift(self) -> None:
+        assert self.bounds(6.5, 7.5, 8, 8.5) == [(6.5, 7.5), (8, 8.5)]
+
+    def test_a_late_record_bridges_two_of_a_shift_and_none_of_two_shifts(self) -> None:
+        assert self.bounds(5, 6.5, 5.75) == [(5, 6.5)]
+        assert self.bounds(7, 8.5, 7.75) == [(7, 7.75), (8.5, 8.5)]
+
+    def test_the_order_of_arrival_does_not_matter(self) -> None:
+        hours = (5, 5.5, 6.5, 7.75, 8, 8.25)
+        assert {tuple(self.bounds(*order)) for order in permutations(hours)} == {((5, 6.5), (7.75, 7.75), (8, 8.25))}
+
+    def test_words_say_pause_and_shift(self) -> None:
+        table = pa.table({"key": ["ada"] * 4, "at": [int(hour * HOUR_MS) for hour in (5, 5.5, 20, 7)]})
+        run = plan_of(self.SHIFTS, "on_window_close").run(table)
+        assert "found none of its key to join in the shift and within the pause of 1 h." in run.explain(offset=0)
+        late = str(run.explain(offset=3))
+        assert "were closed (20 h − pause 1 h − grace 9 h)" in late
+        assert "No session of its key, open or closed, was in the shift and within the pause of 1 h." in late
+
+    def test_a_shift_has_a_length(self) -> None:
+        with pytest.raises(InvalidArgument, match="a shift must have a length; got 0 ms"):
+            shift_sessions.ShiftSessions(pause="1h", shift=0, grace=0)

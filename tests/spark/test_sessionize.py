@@ -23,6 +23,7 @@ def collected(result: Any) -> pd.DataFrame:
     return found
 
 
+@pytest.mark.filterwarnings("ignore:.* came too late and were dropped:UserWarning")
 @pytest.mark.parametrize("grace", [None, f"{GRACE_MS}ms"], ids=["everything is there", "in order of arrival"])
 def test_it_is_the_local_one(spark: Any, grace: str | None) -> None:
     rows = drawn(FRAMES)

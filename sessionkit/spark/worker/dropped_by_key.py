@@ -9,17 +9,16 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.engine.missing_grace import missing_grace_of_key
 from sessionkit.steps.declared_types import fit
 from sessionkit.steps.job import STEP_RECORDS
 from sessionkit.steps.partition_run import BATCH_RECORDS, cut
 from sessionkit.steps.views import columns_of
 from sessionkit.views.dropped import dropped_rows
-from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.contract import SessionKind
 
 
 def add_missing_grace(
-    batches: Iterator[pa.RecordBatch], windows: SessionWindows, retention_ms: int, schema: pa.Schema
+    batches: Iterator[pa.RecordBatch], windows: SessionKind, retention_ms: int, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     """The dropped ones of these records, with the grace that they lacked; `batches` go by partition, key and offset."""
     rest: pa.Table | None = None
@@ -41,7 +40,7 @@ def _key_starts(table: pa.Table) -> npt.NDArray[np.intp]:
 
 
 def _dropped_with_grace(
-    table: pa.Table, windows: SessionWindows, retention_ms: int, schema: pa.Schema
+    table: pa.Table, windows: SessionKind, retention_ms: int, schema: pa.Schema
 ) -> Iterator[pa.RecordBatch]:
     if not table.num_rows:
         return
@@ -51,10 +50,10 @@ def _dropped_with_grace(
     counted = np.asarray(pc.or_(pc.is_null(table["reason"]), pc.equal(table["reason"], "late").fill_null(False)))
     times = table["timestamp_ms"].fill_null(-1).to_numpy()
     stair = table["stream_time_ms"].to_numpy()
-    missing = np.zeros(table.num_rows, np.int64)
+    missing, none = np.zeros(table.num_rows, np.int64), np.empty(0, np.int64)
     for key in np.unique(np.searchsorted(starts, np.flatnonzero(late), "right") - 1).tolist():
         here = starts[key] + np.flatnonzero(counted[starts[key] : ends[key]])
         asked = np.flatnonzero(late[here])
-        missing[here[asked]] = missing_grace_of_key(times[here], stair[here], asked, windows, retention_ms)
+        missing[here[asked]] = windows.missing_grace_ms(times[here], stair[here], asked, retention_ms, (none, none))
     dropped = dropped_rows(table, late, missing, windows.grace_ms)
     yield from fit(columns_of(dropped), schema).to_batches(max_chunksize=BATCH_RECORDS)

@@ -25,7 +25,7 @@ from sessionkit.views.words import short_reason
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.windows.session import SessionWindows
+    from sessionkit.windows.contract import SessionKind
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
 Drawn = dict[str, Any]  # a trace, as plotly.js takes it
@@ -264,15 +264,15 @@ def stair(values_ms: Numbers, end: float) -> tuple[list[int | None], list[float]
     return [*x, x[-1]], [*y, end]
 
 
-def growing(steps: Sequence[tuple[float, int, int]], end: float, pad_ms: int = 0) -> tuple[list[int], list[float]]:
+def growing(steps: Sequence[tuple[float, int, int]], end: float) -> tuple[list[int], list[float]]:
     """Outline of something that has the bounds (start, end) from each step's row on, up to the row `end`."""
     left_x: list[int] = []
     right_x: list[int] = []
     y: list[float] = []
     for number, (row, start_ms, end_ms) in enumerate(steps):
         until = steps[number + 1][0] if number + 1 < len(steps) else end
-        left_x += [start_ms - pad_ms] * 2
-        right_x += [end_ms + pad_ms] * 2
+        left_x += [start_ms] * 2
+        right_x += [end_ms] * 2
         y += [row, until]
     return [*left_x, *right_x[::-1], left_x[0]], [*y, *y[::-1], y[0]]
 
@@ -321,7 +321,7 @@ def marks(
     }
 
 
-def reason(trace: SessionTrace, window: SessionWindows, row: int, missing_ms: int | None = None) -> str:
+def reason(trace: SessionTrace, window: SessionKind, row: int, missing_ms: int | None = None) -> str:
     """What one record did, in the words of `explain`, for a hover; for a drop also what would have kept it."""
     said = _in_lines(short_reason(trace, window, row))
     if missing_ms is None:

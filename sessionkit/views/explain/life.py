@@ -17,8 +17,8 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.explain.record import Explanation
-from sessionkit.views.words import clock, idle_rule, in_zone, lower_first, record_name
-from sessionkit.windows.contract import WindowKind
+from sessionkit.views.words import clock, idle_rule, in_zone, lag_words, lower_first, record_name
+from sessionkit.windows.contract import SessionKind, WindowKind
 
 NAMED_RECORDS = 3
 
@@ -36,7 +36,7 @@ def explain_life(trace: Trace, windows: WindowKind, key: Any, start_ms: int, par
     words = [f"{windows.noun.capitalize()} of key {shorten(key)}{_where(trace, row)}, {span}: {_size(trace, row)}."]
     if row >= columns.loaded_count:
         words.append(f"It was opened by record {int(columns.opened_by[row])}{_where(trace, row)}.")
-    words += HISTORY[type(trace)](trace, row, at)
+    words += HISTORY[type(trace)](trace, windows, row, at)
     closed_by = int(trace.closed_by[row])
     words.append(_closed(trace, windows, row, closed_by, at) if closed_by >= 0 else _open(trace, windows, row, at))
     words += in_zone(trace)
@@ -77,17 +77,17 @@ def _where(trace: Trace, row: int, then: str = "") -> str:
     return partition + then if then else f" ({partition})"
 
 
-def _merged(trace: SessionTrace, row: int, at: Callable[[int], str]) -> list[str]:
+def _merged(trace: SessionTrace, windows: SessionKind, row: int, at: Callable[[int], str]) -> list[str]:
     """Of a session: those that it absorbed, and its longest pause."""
     bridges = trace.merges.at[trace.ended_in[trace.merges.into] == row]
     if not len(bridges):
-        return _longest_pause(trace, row, at)
+        return _longest_pause(trace, windows, row, at)
     became = plural(len(bridges) + 1, "session")
     said = f"It is {became} that became one, by {_named(trace, row, bridges, at)}."
-    return [said, *_longest_pause(trace, row, at)]
+    return [said, *_longest_pause(trace, windows, row, at)]
 
 
-def _copied(trace: WindowTrace, row: int, at: Callable[[int], str]) -> list[str]:
+def _copied(trace: WindowTrace, windows: WindowKind, row: int, at: Callable[[int], str]) -> list[str]:
     """Of a sliding window that began as a copy: of which one, and what that brought along."""
     touches, start_ms = trace.touches, trace.window_columns.start_ms
     made = np.flatnonzero((touches.window == row) & (touches.effect != ADDED))[-1:]  # a processor may delete it before
@@ -113,7 +113,7 @@ def _named(trace: Trace, row: int, records: npt.NDArray[np.int64], at: Callable[
     return named + (f" and {len(records) - len(first):,} more" if len(records) > len(first) else "")
 
 
-def _longest_pause(trace: SessionTrace, row: int, at: Callable[[int], str]) -> list[str]:
+def _longest_pause(trace: SessionTrace, windows: SessionKind, row: int, at: Callable[[int], str]) -> list[str]:
     """Where a smaller gap would have cut a session first: why it is so long."""
     if row < trace.window_columns.loaded_count:
         return []
@@ -122,12 +122,12 @@ def _longest_pause(trace: SessionTrace, row: int, at: Callable[[int], str]) -> l
     if not len(pauses) or not pauses.max():
         return []
     longest = int(np.argmax(pauses))
-    said = show_duration(int(pauses[longest]))
-    return [f"Its longest pause is {said}, after {at(int(times[longest]))}: a gap below that would cut it there."]
+    said, name = show_duration(int(pauses[longest])), next(iter(windows.close_lag_parts))
+    return [f"Its longest pause is {said}, after {at(int(times[longest]))}: a {name} below that would cut it there."]
 
 
 # What a window grew from.
-HISTORY: dict[type[Trace], Callable[[Any, int, Callable[[int], str]], list[str]]] = {
+HISTORY: dict[type[Trace], Callable[[Any, Any, int, Callable[[int], str]], list[str]]] = {
     SessionTrace: _merged,
     WindowTrace: _copied,
 }
@@ -183,6 +183,4 @@ def closing_time_ms(windows: WindowKind, end_ms: int) -> int:
 
 
 def _lag(windows: WindowKind) -> str:
-    end = "past its end" if windows.inclusive_end else "its end"
-    gap = f" + gap {show_duration(windows.inactivity_gap_ms)}" if hasattr(windows, "inactivity_gap_ms") else ""
-    return f"{end}{gap} + grace {show_duration(windows.grace_ms)}"
+    return ("past its end" if windows.inclusive_end else "its end") + lag_words(windows, "+")

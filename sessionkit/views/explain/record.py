@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from sessionkit.base.decisions import (
-    IDLE,
-    LATE,
-    OPENED,
-)
+from sessionkit.base.decisions import IDLE, LATE, OPENED
 from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import escape_html, html_block
-from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.views.words import (
@@ -19,11 +14,13 @@ from sessionkit.views.words import (
     clock,
     decision_in_words,
     in_zone,
+    lag_words,
     lower_first,
     record_name,
     span_words,
 )
-from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.contract import SessionKind
+from sessionkit.windows.missing_grace import missing_grace_ms
 
 
 class Explanation(str):
@@ -38,7 +35,7 @@ class Explanation(str):
         return html_block(f"<p>{escape_html(self)}</p>")
 
 
-def explain_record(trace: SessionTrace, windows: SessionWindows, index: int) -> Explanation:
+def explain_record(trace: SessionTrace, windows: SessionKind, index: int) -> Explanation:
     """Why record `index` opened, joined, bridged or was dropped, who had moved stream time, what would keep it."""
     batch, at = trace.batch, clock(trace)
     code, time = int(trace.decision[index]), int(batch.timestamp_ms[index])
@@ -47,13 +44,12 @@ def explain_record(trace: SessionTrace, windows: SessionWindows, index: int) -> 
         return Explanation(f"{name} {PLAIN[code]}.")
     stream, close = int(trace.stream_time_ms[index]), int(trace.close_time_ms[index])
     words = [f"{name}, event time {at(time)}, {decision_in_words(trace, windows, index)}."]
-    gap, grace = show_duration(windows.inactivity_gap_ms), show_duration(windows.grace_ms)
-    line = f"sessions that ended before {at(close)} were closed ({at(stream)} − gap {gap} − grace {grace})"
+    line = f"sessions that ended before {at(close)} were closed ({at(stream)}{lag_words(windows, '−')})"
     if code == LATE:
         words.append(f"It arrived when stream time was {at(stream)}, so {line}.")
         words += _closed_near(trace, windows, index)
         missing = int(missing_grace_ms(trace, windows, np.array([index]))[0])
-        enough = grace_with(windows.grace_ms, missing)
+        enough, grace = grace_with(windows.grace_ms, missing), show_duration(windows.grace_ms)
         words.append(
             f"It came {lacked(missing)} too late: with grace {enough} instead of {grace} it would have been kept."
         )
@@ -69,16 +65,16 @@ def explain_record(trace: SessionTrace, windows: SessionWindows, index: int) -> 
     return Explanation(" ".join(words))
 
 
-def _closed_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[str]:
+def _closed_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[str]:
     """Words for the closed session that a dropped record would have joined."""
     near = _sessions_near(trace, windows, index)
     if not near:
-        return ["No session of its key, open or closed, was within the gap."]
+        return [f"No session of its key, open or closed, was {windows.near_in_words()}."]
     span = span_words(clock(trace), *max(near, key=lambda bounds: bounds[1]))
     return [f"The session {span} would have taken it, but was closed already."]
 
 
-def _gone_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[str]:
+def _gone_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[str]:
     """Words for the session that a record would have joined, had it not been closed or forgotten; none if none is."""
     near = _sessions_near(trace, windows, index)
     if not near:
@@ -93,9 +89,9 @@ def _gone_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list
     return [f"The session {span_words(at, start, end)} would have taken it, but {gone}."]
 
 
-def _sessions_near(trace: SessionTrace, windows: SessionWindows, index: int) -> list[tuple[int, int]]:
-    """(start, end) of the sessions of its key, open or not, that were within the gap of a record when it came."""
-    time, gap = int(trace.batch.timestamp_ms[index]), windows.inactivity_gap_ms
+def _sessions_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[tuple[int, int]]:
+    """(start, end) of the sessions of its key, open or not, that a record would have joined when it came."""
+    time = int(trace.batch.timestamp_ms[index])
     columns, batch = trace.window_columns, trace.batch
     mine = (columns.key == batch.key[index]) & (columns.partition == batch.partition[index])
     absorbed_before = columns.merged_into >= 0
@@ -107,7 +103,8 @@ def _sessions_near(trace: SessionTrace, windows: SessionWindows, index: int) -> 
         if row >= columns.loaded_count and opened[row - columns.loaded_count] >= index:
             continue
         start, end = trace.bounds_before(row, index)
-        if start <= time + gap and end >= time - gap:
+        first, last = windows.reach_of_ms(start, end)
+        if first <= time <= last:
             near.append((start, end))
     return near
 

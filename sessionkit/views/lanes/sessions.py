@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from sessionkit.base.decisions import LATE, MERGED
-from sessionkit.views.drawing.grammar import MOST_REASONS, Drawn, Frame, Outline, lines, marks, reason
+from sessionkit.views.drawing.grammar import MOST_REASONS, Drawn, Frame, Outline, lines, marks
 from sessionkit.views.lanes.marks import Kind, clocks, ground, has_many, middles
 from sessionkit.views.lanes.words import sizes
-from sessionkit.views.scenes.key_rows import Rows
-from sessionkit.views.scenes.session_scene import SessionLanes
+from sessionkit.views.scenes.session_scene import SessionLanes, reach_name, reasons
 
 _LONE_HALF_PIXELS = 2  # half the width of the bar of a session of a single moment
 
@@ -19,11 +18,11 @@ def session_bars(scene: SessionLanes, frame: Frame) -> list[Drawn]:
     return [*_areas(scene, frame), *_points(scene), *clocks(scene), sizes(scene, frame)]
 
 
-def _bar(start_ms: int, end_ms: int, frame: Frame, pad_ms: int = 0) -> tuple[int, int]:
+def _bar(start_ms: int, end_ms: int, frame: Frame) -> tuple[int, int]:
     least = round(_LONE_HALF_PIXELS * frame.usual.ms_per_pixel)
     middle, half = (start_ms + end_ms) / 2, (end_ms - start_ms) / 2
-    if half >= least or pad_ms:
-        return start_ms - pad_ms, end_ms + pad_ms
+    if half >= least:
+        return start_ms, end_ms
     return round(middle - least), round(middle + least)
 
 
@@ -31,15 +30,12 @@ def _areas(scene: SessionLanes, frame: Frame) -> list[Drawn]:
     """Closed territory, reach, closed and open bars, brackets of former sessions."""
     colours, axis, columns = scene.colours, scene.axis, scene.trace.window_columns
     reach, closed, opened, former = (Outline() for _ in range(4))
-    for outline, windows, pad_ms in (
-        (reach, scene.open_windows, scene.window.inactivity_gap_ms),
-        (closed, scene.closed_windows, 0),
-        (opened, scene.open_windows, 0),
-    ):
+    for outline, windows in (reach, scene.open_windows), (closed, scene.closed_windows), (opened, scene.open_windows):
         windows = windows[np.argsort(columns.start_ms[windows] - columns.end_ms[windows], kind="stable")]
         bounds = (columns.start_ms[windows].tolist(), columns.end_ms[windows].tolist())
         for start_ms, end_ms, y in zip(*bounds, scene.height_of_windows(windows), strict=True):
-            outline.box(*_bar(start_ms, end_ms, frame, pad_ms), y - scene.half, y + scene.half)
+            edges = scene.window.reach_of_ms(start_ms, end_ms) if outline is reach else _bar(start_ms, end_ms, frame)
+            outline.box(*edges, y - scene.half, y + scene.half)
     parts, starts, ends = scene.former
     down, tick = scene.half + 0.075, 0.055
     for y, start_ms, end_ms in zip(scene.height_of_windows(parts), starts.tolist(), ends.tolist(), strict=True):
@@ -51,7 +47,7 @@ def _areas(scene: SessionLanes, frame: Frame) -> list[Drawn]:
     named = {"fillcolor": colours.reach, "legendrank": 30}
     return [
         *ground(scene, frame),
-        lines(axis, reach, "reach (± gap): what is in it joins", dotted, **named),
+        lines(axis, reach, reach_name(scene.window), dotted, **named),
         lines(axis, closed, "closed session: final", rim, fillcolor=colours.solid, legendrank=20),
         lines(axis, opened, "open session: can still grow", edge, fillcolor=colours.body, legendrank=21),
         lines(axis, former, "sessions before their merge", plum, legendrank=22),
@@ -81,16 +77,8 @@ def _points(scene: SessionLanes) -> list[Drawn]:
         size = (5 if name == "record" else 8) + (4 if scene.is_roomy else 0)
         rows = board.of(mask)
         heights = (scene.height_of(rows) + lift).tolist()
-        words = _reasons(scene, rows, MOST_REASONS // 3 if name == "record" else MOST_REASONS)
+        words = reasons(scene, rows, MOST_REASONS // 3 if name == "record" else MOST_REASONS)
         place = (scene.axis, trace.batch.timestamp_ms[rows], heights, words, name, gl)
         found.append(marks(*place, marker={**marker, "size": size, "line": rim}, legendrank=rank))
     windows = board.windows
     return [middles(scene, windows, scene.height_of_windows(windows)), *found]
-
-
-def _reasons(scene: SessionLanes, rows: Rows, most: int) -> list[str]:
-    offset, times = scene.trace.batch.offset, scene.trace.batch.timestamp_ms
-    words = [f"offset {offset[row]:,} · {scene.axis.show(int(times[row]))}" for row in rows.tolist()]
-    for number, row in enumerate(rows[:most].tolist()):
-        words[number] = reason(scene.trace, scene.window, row, scene.missing_ms.get(row))
-    return words

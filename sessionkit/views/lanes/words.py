@@ -104,10 +104,9 @@ def sizes(scene: SessionLanes, frame: Frame) -> Drawn:
         bars = np.column_stack([frame.x(columns.start_ms[mine]), frame.x(columns.end_ms[mine])])
         in_the_way = [] if scene.is_roomy else [(left - 4, right) for left, right in bars.tolist()]
         if not scene.is_roomy:
-            reach = np.isin(mine, scene.open_windows)
-            gap = scene.window.inactivity_gap_ms / frame.ms_per_pixel
-            edges = [*(bars[reach, 0] - gap), *(bars[reach, 1] + gap)]
-            in_the_way += [(edge - 2, edge + 2) for edge in edges]
+            still_open = mine[np.isin(mine, scene.open_windows)]
+            edges = scene.window.reach_of_ms(columns.start_ms[still_open], columns.end_ms[still_open])
+            in_the_way += [(edge - 2, edge + 2) for edge in frame.x(np.concatenate(edges)).tolist()]
         in_the_way += [(x - 3, x + 3) for x in scene.clocks_x(frame)]
         for row, (left, right) in zip(mine.tolist(), bars.tolist(), strict=True):
             length_ms = int(columns.end_ms[row] - columns.start_ms[row])

@@ -15,6 +15,8 @@ from sessionkit.trace.trace import Trace
 from sessionkit.views.scenes.key_rows import key_code
 from sessionkit.views.words import idle_rule
 from sessionkit.windows.contract import WindowKind
+from sessionkit.windows.hopping import TimeWindows
+from sessionkit.windows.session import SessionWindows
 
 MOST_EXACT = 2**53  # up to here each integer is a number of JavaScript
 SEED = 20  # of the keys that are drawn where not all fit
@@ -137,7 +139,7 @@ def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:
     """
     what, want = f"{call} cannot recompute this run in the browser", ""
     parameters = windows.arguments()[1]
-    if not {"inactivity_gap_ms", "size_ms"} & parameters.keys():
+    if type(windows) not in (SessionWindows, TimeWindows):
         want = "sessions, tumbling or hopping windows; run.lanes() and run.plane() draw sliding ones"
         raise NotBuilt(problem(what, windows.code(), want))
     if not windows.is_ever_closed:

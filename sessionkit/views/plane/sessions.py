@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from sessionkit.base.durations import about, lacked
-from sessionkit.views.drawing.grammar import MOST_REASONS, Drawn, Frame, Outline, cure, growing, lines, reason
+from sessionkit.views.drawing.grammar import MOST_REASONS, Drawn, Frame, Outline, cure, growing, lines
 from sessionkit.views.drawing.labels import Placement
 from sessionkit.views.plane.marks import (
     cap_middles,
@@ -19,9 +19,7 @@ from sessionkit.views.plane.marks import (
 )
 from sessionkit.views.plane.words import label_caps, label_records, start_labels
 from sessionkit.views.scenes.key_rows import Cap, Rows
-from sessionkit.views.scenes.session_scene import SessionPlane
-
-CLOSE_LINE = "close line: stream \N{MINUS SIGN} gap \N{MINUS SIGN} grace"
+from sessionkit.views.scenes.session_scene import SessionPlane, reach_name, reasons
 
 
 def session_marks(scene: SessionPlane) -> list[Drawn]:
@@ -34,11 +32,12 @@ def _areas(scene: SessionPlane) -> list[Drawn]:
     colours, axis, none = scene.colours, scene.axis, {"width": 0}
     reach = Outline()
     for life in scene.lives:
-        reach.add(*growing(life.steps, life.end, scene.window.inactivity_gap_ms))
+        steps = [(row, *scene.window.reach_of_ms(*bounds)) for row, *bounds in life.steps]
+        reach.add(*growing(steps, life.end))
     edge = {"width": 1.6, "color": colours.edge}
     return [
         territory(scene),
-        lines(axis, reach, "reach (± gap): what is in it joins", none, fillcolor=colours.reach, legendrank=30),
+        lines(axis, reach, reach_name(scene.window), none, fillcolor=colours.reach, legendrank=30),
         lines(axis, scene.bodies, "session, as it grows", edge, fillcolor=colours.body, legendrank=20),
     ]
 
@@ -52,7 +51,7 @@ def _lines(scene: SessionPlane) -> list[Drawn]:
     mute = {"width": 1.4, "dash": "dash", "color": colours.stream}
     return [
         lines(axis, retained, "closed but still retained", {**mute, "dash": "dot"}, legendrank=26),
-        *clocks(scene, CLOSE_LINE),
+        *clocks(scene, " \N{MINUS SIGN} ".join(["close line: stream", *scene.window.close_lag_parts])),
         caps(scene),
         lines(axis, scene.bars, "merge", {"width": 3, "color": colours.bridge}, showlegend=False),
         *tether_lines(scene, scene.tethers),
@@ -97,21 +96,11 @@ def _points(scene: SessionPlane) -> list[Drawn]:
     )
     ring = {"size": size + 8, "symbol": "circle-open", "color": colours.ink, "line": {"width": 2, "color": colours.ink}}
     found, reopened = [other_keys(scene)], scene.shown(history.reopened)
-    found.append(points(scene, reopened, "re-opened a closed session", 5, _reasons(scene, reopened), **ring))
+    found.append(points(scene, reopened, "re-opened a closed session", 5, reasons(scene, reopened), **ring))
     for records, name, rank, marker in kinds:
         here = scene.shown(records)
-        found.append(points(scene, here, name, rank, _reasons(scene, here), **marker))
+        found.append(points(scene, here, name, rank, reasons(scene, here), **marker))
     return [*found, cap_middles(scene)]
-
-
-def _reasons(scene: SessionPlane, records: Rows) -> list[str]:
-    """What each of the key's records did, in the words of `explain`, for as many as can be worked out at once."""
-    offset, times = scene.trace.batch.offset, scene.trace.batch.timestamp_ms
-    words = [f"offset {offset[row]:,} · {scene.axis.show(int(times[row]))}" for row in records.tolist()]
-    for number, row in enumerate(records[:MOST_REASONS].tolist()):
-        missing_ms = scene.missing_ms.get(row)
-        words[number] = reason(scene.trace, scene.window, row, missing_ms)
-    return words
 
 
 def session_labels(scene: SessionPlane, frame: Frame) -> Placement:

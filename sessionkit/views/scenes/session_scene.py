@@ -10,16 +10,16 @@ import numpy as np
 
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.text import plural
-from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.views.drawing.grammar import MOST_REASONS, Outline, growing
+from sessionkit.views.drawing.grammar import MOST_REASONS, Outline, growing, reason
 from sessionkit.views.scenes.board import Board
 from sessionkit.views.scenes.key_rows import Cap, Rows, Size
 from sessionkit.views.scenes.scene import Lanes, Plane
 from sessionkit.views.scenes.session_history import SessionHistory, session_size, sizes_of
+from sessionkit.windows.missing_grace import missing_grace_ms
 
 if TYPE_CHECKING:
-    from sessionkit.windows.session import SessionWindows
+    from sessionkit.windows.contract import SessionKind
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class SessionPlane(Plane):
     """What a plane of sessions shows."""
 
     history: SessionHistory
-    window: SessionWindows
+    window: SessionKind
 
     @property
     def trace(self) -> SessionTrace:
@@ -53,11 +53,10 @@ class SessionPlane(Plane):
     @cached_property
     def x_range_ms(self) -> tuple[int, int]:
         """From the first to the last event time of the key, with the reach of its sessions and the stream time."""
-        gap_ms, trace = self.window.inactivity_gap_ms, self.trace
+        trace = self.trace
         seen = np.maximum(trace.stream_time_ms[self.rows], 0)
         times = [int(seen[0]), int(seen[-1]), *trace.batch.timestamp_ms[self.shown(self.history.timed)].tolist()]
-        times += [step[1] - gap_ms for life in self.lives for step in life.steps]
-        times += [step[2] + gap_ms for life in self.lives for step in life.steps]
+        times += [ms for life in self.lives for _, *bounds in life.steps for ms in self.window.reach_of_ms(*bounds)]
         low, high = min(times), max(times)
         room = max((high - low) // 30, 1)
         return low - room, high + room
@@ -95,7 +94,7 @@ class SessionLanes(Lanes):
     """What the lanes of sessions show."""
 
     board: Board[SessionTrace]
-    window: SessionWindows
+    window: SessionKind
 
     @property
     def trace(self) -> SessionTrace:
@@ -121,11 +120,12 @@ class SessionLanes(Lanes):
         """The span; a little more, and the reach of open sessions and stream time, where it ends at the data's ends."""
         board, columns = self.board, self.trace.window_columns
         low, high = board.first_ms, board.last_ms
-        gap_ms, mine = self.window.inactivity_gap_ms, self.open_windows
+        mine = self.open_windows
+        first_ms, last_ms = self.window.reach_of_ms(columns.start_ms[mine], columns.end_ms[mine])
         if not board.more_before:
-            low = min([low, *(columns.start_ms[mine] - gap_ms).tolist()])
+            low = min([low, *first_ms.tolist()])
         if not board.more_after:
-            high = max([high, *(columns.end_ms[mine] + gap_ms).tolist(), self.stream_time_ms or high])
+            high = max([high, *last_ms.tolist(), self.stream_time_ms or high])
         room = max((high - low) // 28, 1)
         return low - room, high + room
 
@@ -165,6 +165,20 @@ class SessionLanes(Lanes):
         return parts.astype(np.int64), start, end
 
 
-def _missing_ms(trace: SessionTrace, windows: SessionWindows, drops: Rows) -> dict[int, int]:
+def reach_name(window: SessionKind) -> str:
+    """What the legend calls the reach of sessions."""
+    return f"reach (± {next(iter(window.close_lag_parts))}): what is in it joins"
+
+
+def reasons(scene: SessionPlane | SessionLanes, rows: Rows, most: int = MOST_REASONS) -> list[str]:
+    """What records did, in the words of `explain`, for as many as can be worked out at once."""
+    offset, times = scene.trace.batch.offset, scene.trace.batch.timestamp_ms
+    words = [f"offset {offset[row]:,} · {scene.axis.show(int(times[row]))}" for row in rows.tolist()]
+    for number, row in enumerate(rows[:most].tolist()):
+        words[number] = reason(scene.trace, scene.window, row, scene.missing_ms.get(row))
+    return words
+
+
+def _missing_ms(trace: SessionTrace, windows: SessionKind, drops: Rows) -> dict[int, int]:
     rows = drops[:MOST_REASONS]
     return dict(zip(rows.tolist(), missing_grace_ms(trace, windows, rows).tolist(), strict=True))

@@ -138,9 +138,9 @@ class SlidingWindows(metaclass=AnswersNames):
         """Windows that end before this are met by no later record, and none is copied from them."""
         return stream_time_ms - self.grace_ms - 2 * self.time_difference_ms
 
-    def last_instant_ms(self, window: StoredWindow) -> int:
+    def last_instant_ms(self, stored: StoredWindow, /) -> int:
         """The last time that lies in a stored window."""
-        return window.window_start_ms + self.time_difference_ms
+        return stored.window_start_ms + self.time_difference_ms
 
     def processor(self, aggregates: Aggregates, store: Store, partition: int, **options: Any) -> SlidingProcessor:
         """The record-at-a-time processor of one partition."""

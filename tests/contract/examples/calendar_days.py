@@ -149,7 +149,7 @@ class CalendarDays:
         ends = self._midnights[self.days_of(starts_ms) + 1]
         return ends if isinstance(starts_ms, np.ndarray) else int(ends)
 
-    def last_instant_ms(self, stored: StoredWindow) -> int:
+    def last_instant_ms(self, stored: StoredWindow, /) -> int:
         """The last millisecond of a stored day."""
         return self.ends_ms(stored.window_start_ms) - 1
 

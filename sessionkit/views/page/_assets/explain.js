@@ -95,7 +95,7 @@ class Explainer {
 
   closedNear(i) {
     const near = this.near(i);
-    if (!near) return "No session of its key, open or closed, was within the gap.";
+    if (!near) return `No session of its key, open or closed, was within the gap of ${showDuration(this.lengths.gap)}.`;
     return `The session ${this.span(...near)} would have taken it, but was closed already.`;
   }
 

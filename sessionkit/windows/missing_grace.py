@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -10,14 +12,11 @@ from sessionkit.base.decisions import LATE
 from sessionkit.trace.loops import grouped
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.windows.cells import empty_cells
-from sessionkit.windows.session import SessionWindows
+from sessionkit.windows.contract import Bounds, Longs, SessionKind
 from sessionkit.windows.session_kernel import COUNTERS, NO_SESSION, SESSION, SessionKernel, room_for, run_sessions
 
-Times = npt.NDArray[np.int64]
-NOTHING_LOADED = (np.empty(0, np.int64), np.empty(0, np.int64))
 
-
-def missing_grace_ms(trace: SessionTrace, windows: SessionWindows, rows: npt.NDArray[np.intp]) -> Times:
+def missing_grace_ms(trace: SessionTrace, windows: SessionKind, rows: npt.NDArray[np.intp]) -> Longs:
     """How much more grace would have kept each late record, exactly: with 1 ms less it is still dropped.
 
     Found by replaying the record's key, as the trace has it, under other graces: more grace never drops what less kept.
@@ -34,33 +33,36 @@ def missing_grace_ms(trace: SessionTrace, windows: SessionWindows, rows: npt.NDA
         key, partition = batch.key[records[0]], batch.partition[records[0]]
         mine = np.flatnonzero((columns.key[:loaded] == key) & (columns.partition[:loaded] == partition))
         asked = number == one
-        missing[asked] = missing_grace_of_key(
-            batch.timestamp_ms[records], trace.stream_time_ms[records], np.searchsorted(records, rows[asked]), windows,
+        missing[asked] = windows.missing_grace_ms(
+            batch.timestamp_ms[records], trace.stream_time_ms[records], np.searchsorted(records, rows[asked]),
             trace.retention_ms, (trace.loaded_start_ms[mine], trace.loaded_end_ms[mine]),
         )  # fmt: skip
     return missing
 
 
 def missing_grace_of_key(
-    times: Times, stair: Times, late: npt.NDArray[np.intp], windows: SessionWindows, retention_ms: int,
-    loaded: tuple[Times, Times] = NOTHING_LOADED,
-) -> Times:  # fmt: skip
-    """How much more grace would have kept late records of one key in one partition; all are in order of arrival.
-
-    Args:
-        times, stair: the time of each record, and the stream time of the partition at it.
-        late: places of the dropped ones that are asked about.
-        loaded: start and end of each session that was there before, by time.
-    """
-    chain = _chains(times, windows.inactivity_gap_ms) if not len(loaded[0]) else np.zeros(len(times), np.int64)
+    times: Longs, stair: Longs, late: npt.NDArray[np.intp], gap_ms: int, grace_ms: int, retention_ms: int,
+    loaded: Bounds,
+) -> Longs:  # fmt: skip
+    """`SessionKind.missing_grace_ms` of sessions that have a gap and a grace."""
+    chain = _chains(times, gap_ms) if not len(loaded[0]) else np.zeros(len(times), np.int64)
     out = np.empty(len(late), np.int64)
     for place, index in enumerate(late.tolist()):
         near = np.flatnonzero(chain[: index + 1] == chain[index])
-        out[place] = _bisect(times[near], stair[near], windows, retention_ms, loaded)
+        out[place] = _bisect(times[near], stair[near], gap_ms, grace_ms, retention_ms, loaded)
     return out
 
 
-def _search(times: Times, stair: Times, gap_ms: int, retention_ms: int, dropped: int, enough: int) -> int:
+def smallest_grace(kept: Callable[[int], bool], dropped: int, enough: int) -> int:
+    """The smallest grace in milliseconds that keeps a record: `dropped` does not, `enough` does, and so does more."""
+    middle = enough - 1  # usually no session would have taken it in, and this drops it
+    while enough - dropped > 1:
+        dropped, enough = (dropped, middle) if kept(middle) else (middle, enough)
+        middle = dropped + (enough - dropped) // 2
+    return enough
+
+
+def _search(times: Longs, stair: Longs, gap_ms: int, retention_ms: int, dropped: int, enough: int) -> int:
     """The smallest grace that keeps the last record, compiled; -1 where a replay needs more than a short list."""
     room = len(times)
     slot, head, sessions = np.zeros(room, np.int32), np.empty(1, np.int32), np.empty(room, SESSION)
@@ -91,7 +93,7 @@ def _smallest_grace(  # type: ignore[no-untyped-def]
     return enough
 
 
-def _chains(times: Times, gap_ms: int) -> Times:
+def _chains(times: Longs, gap_ms: int) -> Longs:
     """A number for each record; records of different numbers are too far apart to meet, whatever the grace."""
     order = np.argsort(times, kind="stable")
     in_time = times[order]
@@ -100,32 +102,18 @@ def _chains(times: Times, gap_ms: int) -> Times:
     return number
 
 
-def _bisect(times: Times, stair: Times, windows: SessionWindows, retention_ms: int, loaded: tuple[Times, Times]) -> int:
-    """The smallest grace beyond the plan's under which the last of these records is kept."""
+def _bisect(times: Longs, stair: Longs, gap_ms: int, grace_ms: int, retention_ms: int, loaded: Bounds) -> int:
+    """How much more grace would have kept the last of these records."""
     slot = np.zeros(len(times), np.int32)
     decision, window = np.empty(len(times), np.uint8), np.empty(len(times), np.int32)
     slot_of_loaded, closed = np.zeros(len(loaded[0]), np.int32), np.zeros(len(loaded[0]), np.bool_)
 
     def kept(grace_ms: int) -> bool:
-        gap_ms = windows.inactivity_gap_ms
         kernel = SessionKernel(gap_ms, grace_ms, max(retention_ms, gap_ms + grace_ms))  # also beyond 2**62 ms
         kernel.load(slot_of_loaded, *loaded, closed, 1)
         kernel.feed(slot, slot[:1], times, stair, stair[:1], decision, window)
         return bool(decision[-1] < LATE)
 
-    # with the upper one the record is not late even if it stays alone
-    dropped, enough = windows.grace_ms, int(stair[-1]) - windows.inactivity_gap_ms - int(times[-1])
-    if not len(loaded[0]):
-        found = _search(times, stair, windows.inactivity_gap_ms, retention_ms, dropped, enough)
-        if found >= 0:
-            return found - windows.grace_ms
-    if not kept(enough - 1):  # no session would have taken it in: the usual case
-        return enough - windows.grace_ms
-    enough -= 1
-    while enough - dropped > 1:
-        middle = (dropped + enough) // 2
-        if kept(middle):
-            enough = middle
-        else:
-            dropped = middle
-    return enough - windows.grace_ms
+    enough = int(stair[-1]) - gap_ms - int(times[-1])  # with this one it is not late even if it stays alone
+    found = -1 if len(loaded[0]) else _search(times, stair, gap_ms, retention_ms, grace_ms, enough)
+    return (found if found >= 0 else smallest_grace(kept, grace_ms, enough)) - grace_ms
