@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from sessionkit.base.durations import Duration, duration_code, duration_ms
+from sessionkit.base.moments import known_zone
 from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, shown_key
 from sessionkit.base.text import is_text, one_of
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
@@ -51,6 +52,9 @@ class Source:
     header: bool = True  # False: text files have no line of names
 
     def __post_init__(self) -> None:
+        zone: object = self.timezone
+        if isinstance(zone, dt.tzinfo):  # a ZoneInfo is taken as its name
+            object.__setattr__(self, "timezone", known_zone(str(zone)))
         if not self.keys:
             raise InvalidArgument(problem("a plan groups by one column or more", "none", 'group_by_key("user", …)'))
         self._check_types()
