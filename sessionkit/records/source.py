@@ -13,7 +13,7 @@ import pyarrow as pa
 from sessionkit.base.durations import Duration, duration_code, duration_ms
 from sessionkit.base.moments import known_zone
 from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, shown_key
-from sessionkit.base.text import is_text, one_of
+from sessionkit.base.text import is_text, literal, one_of
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 
 TIME_UNITS = ("s", "ms", "us", "ns")
@@ -145,6 +145,10 @@ class Source:
         for name, value in (names | {name: value for name, value in texts.items() if value is not None}).items():
             if not isinstance(value, str):
                 want = 'such as group_by_key("user", timestamp="at")'
+                if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+                    want = (
+                        f'group_by_key({", ".join(map(literal, value))}, sep="@", timestamp={literal(self.timestamp)})'
+                    )
                 raise InvalidArgument(problem(f"{name} must be text", shorten(repr(value)), want))
             if not is_text(value):
                 want = "valid Unicode, without lone surrogates"

@@ -34,7 +34,7 @@ def check_columns(names: list[str], wanted: list[str], way: str = "") -> None:
     for name in wanted:
         if names.count(name) == 0:
             have = shorten(", ".join(shorten(repr(other)) for other in names), SHOWN_NAMES) or "no columns"
-            want = which_of(names) + (f", or {way.format(name)}" if way else "")
+            want = which_of(names) + (f", or {way}".replace("{!r}", repr(name)) if way else "")
             raise MissingColumn(problem(f"column {name!r} is not in the data", have, want))
         if names.count(name) > 1:
             got = shorten(names)

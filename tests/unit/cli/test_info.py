@@ -108,6 +108,13 @@ def test_fields_inside_columns_are_listed_as_they_are_named(tmp_path: Path, caps
     assert main([*command, "--out", str(tmp_path / "other")]) == 0
 
 
+def test_a_field_without_its_object_is_told_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "clicks.jsonl"
+    file.write_text('{"by": {"{id}": "a"}, "at": "2024-07-01T00:00:00Z"}\n', encoding="utf-8")
+    said = refused(capsys, "report", file, "--by", "{id}", "--at", "at", "--gap", "30m", "--out", tmp_path / "out")
+    assert 'name one of these in the plan, or perhaps "by.{id}"' in said
+
+
 @pytest.mark.parametrize("arrival", ["received_at", "ingested_at", "processed_at", "arrival_time", "loadedAt"])
 def test_the_event_time_comes_before_the_arrival(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arrival: str
