@@ -22,8 +22,11 @@ from sessionkit.records.times import is_plausible, to_milliseconds, without_frac
 _OF_A_KEY = re.compile(
     r"user|customer|client|visitor|account|member|device|session|author|person|host|email|key|(^|_)(id|ip|name)$", re.I
 )
+_OF_A_TIME = re.compile(r"time|date|stamp|start|end(ed)?($|_)|seen|(^|_)(at|ts|on)$", re.I)  # "session_start"
+_OF_A_CLOCK = re.compile(r"\s*\d\d?:\d\d(:\d\d([.,]\d+)?)?\s*")
 _OF_ARRIVAL = re.compile(r"receiv|ingest|process(ed|ing)|arriv|inserted|(^|_)loaded", re.I)
 _LOOKED_AT = 1_000
+_ONE = "no key: it has one value"
 _FEWEST_ROWS_A_KEY = 2  # on average: what differs from row to row groups nothing
 
 
@@ -39,8 +42,9 @@ class Column:
     why: str = ""
     unit: str | None = None  # of times that are numbers
     format: str | None = None  # of times that are text
-    times_ms: npt.NDArray[np.int64] | None = None  # of an event time: those that are usable, in order of the rows
+    times_ms: npt.NDArray[np.int64] | None = None  # of times: those that are usable, in order of the rows
     no_time: npt.NDArray[np.bool_] | None = None  # the rows that have none of them; None if all have one
+    is_clock: bool = False  # it holds times of day
     steps_back: int = 0  # rows whose time lies before that of the row above
 
     @property
@@ -57,6 +61,7 @@ class FileColumns:
     columns: list[Column]
     key: Column | None
     time: Column | None
+    timezone: str | None = None  # of times without one, if it was given
 
     @property
     def arrivals(self) -> list[str]:
@@ -70,24 +75,31 @@ class FileColumns:
         return self.time.steps_back / max(1, self.rows) if self.time is not None else 0.0
 
 
-def file_columns(table: pa.Table) -> FileColumns:
-    """Looks at every column of a table; nothing about a column is taken for sure."""
-    columns = [_described(table[name], name) for name in table.column_names]
+def file_columns(table: pa.Table, timezone: str | None = None, format: str | None = None) -> FileColumns:
+    """Looks at every column of a table, with times in this zone and format; nothing is taken for sure."""
+    how = Source(keys=("key",), timestamp="time", timezone=timezone or "UTC", on_bad_time="drop", ambiguous="earliest",
+                 nonexistent="earliest", format=format)  # fmt: skip
+    columns = [_described(table[name], name, how) for name in table.column_names]
     times = [column for column in columns if column.could_be == "event time"]
     keys = [column for column in columns if column.could_be == "key"]
+    if not keys and times and (alone := min((c for c in columns if c.why == _ONE), key=_rank_of_key, default=None)):
+        keys = [dataclasses.replace(alone, could_be="key", why="all rows are of one key")]
+        columns[columns.index(alone)] = keys[0]
     return FileColumns(
         rows=len(table),
         columns=columns,
         key=min(keys, key=_rank_of_key, default=None),
         time=min(times, key=_rank_of_time, default=None),
+        timezone=timezone,
     )
 
 
 def begins_with_a_record(table: pa.Table) -> bool:
     """True if the names of columns look like values: those of numbers like numbers, or those of times like times."""
     names = [name for name in table.column_names if name.strip()]
-    numbers = [name for name in names if not is_text_type(table[name].type) and not pa.types.is_null(table[name].type)]
-    return any(map(is_a_value, names)) and all(map(is_a_value, numbers))
+    others = (pa.types.is_null, pa.types.is_boolean, is_text_type)
+    numbers = [name for name in names if not any(is_one(table[name].type) for is_one in others)]
+    return any(map(is_a_value, names)) and all(is_a_value(name) or name.isdecimal() for name in numbers)
 
 
 def _rank_of_key(column: Column) -> tuple[bool, bool, int]:
@@ -99,19 +111,29 @@ def _rank_of_time(column: Column) -> tuple[bool, bool, bool, int, int]:
     return (is_arrival, column.has_only_days, column.unit is not None, column.missing, column.steps_back)
 
 
-def _described(column: pa.ChunkedArray, name: str) -> Column:
+def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     kind = column.type
     distinct = _distinct(column)
     plain = Column(name=name, type=str(kind), missing=column.null_count, distinct=distinct)
-    unit = _unit(column) if pa.types.is_integer(kind) or pa.types.is_floating(kind) else None
-    if not pa.types.is_integer(kind) or unit is not None:
-        time = _as_time(column, plain, unit)
-        if time is not None:
+    is_text, is_integer = is_text_type(kind), pa.types.is_integer(kind)
+    first = next((str(each) for each in column if each.is_valid), "") if is_text or is_integer else ""
+    if pa.types.is_time(kind) or (is_text and all(map(_OF_A_CLOCK.fullmatch, [first, *_texts(column)]))):
+        return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
+    unit = _unit(column) if is_integer or pa.types.is_floating(kind) else None
+    formats = [how.format if is_text or is_integer else None, *(formats_for(first) if is_integer else [])]
+    is_id = is_integer and (unit is None or (_OF_A_KEY.search(name) and not _OF_A_TIME.search(name)))
+    for form in [each for each in formats if each is not None] + [None] * (not is_id):
+        source = dataclasses.replace(how, timestamp=name, unit=unit if form is None else None, format=form)
+        time = _as_time(column, plain, source)
+        if time is not None and (time.could_be or form is None):
             return time
-    first = next((str(each) for each in column if each.is_valid), "") if is_text_type(kind) else ""
-    if way := way_to_number(first):
-        return dataclasses.replace(plain, why=f"a number with a decimal comma: {way}")
+    if number := way_to_number(first):
+        return dataclasses.replace(plain, why=f"a number with a decimal comma: {number}")
     return _as_key(plain, kind, len(column))
+
+
+def _texts(column: pa.ChunkedArray) -> list[str]:
+    return pc.unique(pc.drop_null(column)).to_pylist()[:_LOOKED_AT] if is_text_type(column.type) else [""]
 
 
 def _distinct(column: pa.ChunkedArray) -> int | None:
@@ -127,13 +149,10 @@ def _unit(column: pa.ChunkedArray) -> str | None:
     return next((unit for unit in TIME_UNITS if typical is not None and is_plausible(typical, unit)), None)
 
 
-def _as_time(column: pa.ChunkedArray, plain: Column, unit: str | None, format: str | None = None) -> Column | None:
-    is_float = pa.types.is_floating(column.type)
+def _as_time(column: pa.ChunkedArray, plain: Column, source: Source) -> Column | None:
+    is_float, unit = pa.types.is_floating(column.type), source.unit
     if plain.missing == len(column) or (is_float and unit is None) or pa.types.is_boolean(column.type):
         return None
-    zone = None if getattr(column.type, "tz", None) else "UTC"
-    source = Source(keys=("key",), timestamp=plain.name, unit=unit, timezone=zone, on_bad_time="drop",
-                    ambiguous="earliest", nonexistent="earliest", format=format)  # fmt: skip
     try:
         ms, bad = to_milliseconds(column, source)
     except SessionkitError:
@@ -142,18 +161,21 @@ def _as_time(column: pa.ChunkedArray, plain: Column, unit: str | None, format: s
     is_time = ms >= 0 if bad is None else (ms >= 0) & ~bad
     usable = ms[is_time]
     if 2 * len(usable) < len(column) - plain.missing or not len(usable):
-        texts = pc.unique(pc.drop_null(column)).to_pylist()[:_LOOKED_AT] if is_text_type(column.type) else [""]
-        if format is None and len(formats := formats_for(*texts)) == 1:
-            return _as_time(column, plain, unit, formats[0])
-        way = format_for(*texts)
-        return dataclasses.replace(plain, why=f"times, if you name how they are written: {way}") if way else None
+        formats = formats_for(*(texts := _texts(column))) if source.format is None else []
+        found = _as_time(column, plain, dataclasses.replace(source, format=formats[0])) if formats else None
+        if len(formats) == 1 or source.format is not None or not (way := format_for(*texts)):
+            return found
+        why = f"times, if you name how they are written: {way}"
+        return dataclasses.replace(plain, why=why, times_ms=found.times_ms if found else None)
     if len(column) > 1 and usable.min() == usable.max():
-        return dataclasses.replace(plain, why="no event time: it is the same in all rows")
+        if unit is not None and (plain.distinct or 0) > 1:
+            return None  # ids of many digits
+        return dataclasses.replace(plain, why="no event time: it is the same in all rows", times_ms=usable)
     back = int((np.diff(usable) < 0).sum())
     why = f"times; {percent(back / len(column))} of the rows step back" if back else "times in order"
     if unit is not None:
         why = f"could be {unit} since 1970: {why}"
-    times: dict[str, Any] = {"unit": unit, "format": format, "times_ms": usable, "steps_back": back}
+    times: dict[str, Any] = {"unit": unit, "format": source.format, "times_ms": usable, "steps_back": back}
     times["no_time"] = None if is_time.all() else ~is_time
     return dataclasses.replace(plain, could_be="event time", why=why, **times)
 
@@ -164,7 +186,7 @@ def _as_key(plain: Column, kind: pa.DataType, rows: int) -> Column:
     if not takes or not plain.distinct or rows < _FEWEST_ROWS_A_KEY:
         return plain
     if plain.distinct == 1:
-        return dataclasses.replace(plain, why="no key: it has one value")
+        return dataclasses.replace(plain, why=_ONE)
     per_value = (rows - plain.missing) / plain.distinct
     if per_value < _FEWEST_ROWS_A_KEY:
         return plain

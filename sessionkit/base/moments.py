@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 import numpy as np
 import numpy.typing as npt
@@ -184,7 +184,9 @@ def known_zone(timezone: str) -> str:
 
 def no_such_zone(timezone: str) -> InvalidArgument:
     """The error for a zone that is not known."""
-    want = 'a name such as "UTC" or "America/New_York"'
+    town = timezone.replace(" ", "_").casefold()
+    alike = [f'timezone="{each}"' for each in sorted(available_timezones()) if each.casefold().endswith(f"/{town}")]
+    want = " or ".join(alike[:3]) or 'a name such as "UTC" or "America/New_York"'
     return InvalidArgument(problem("timezone must be a zone of the IANA database", shorten(repr(timezone)), want))
 
 

@@ -23,7 +23,14 @@ DEFAULT_GAP = "30m"
 NAME_LENGTH = 24
 
 
-def info(file: of.File, types: of.Types = None, separator: of.Separator = None, no_header: of.NoHeader = False) -> None:
+def info(
+    file: of.File,
+    types: of.Types = None,
+    separator: of.Separator = None,
+    no_header: of.NoHeader = False,
+    format: of.Format = None,
+    timezone: of.Timezone = None,
+) -> None:
     """Say what is in a file: columns, keys, times, how to go on.
 
     \b
@@ -31,17 +38,21 @@ def info(file: of.File, types: of.Types = None, separator: of.Separator = None, 
       sessionkit info clicks.csv
     """
     from sessionkit.advice.file_columns import file_columns
+    from sessionkit.base.moments import known_zone
     from sessionkit.base.text import plural
 
     form = of.text_form(separator, no_header)
     table, remarks = _read(file, of.types_of(types), form)
-    found = file_columns(table)
+    found = file_columns(table, timezone and known_zone(timezone), format)
     print(f"{shorten(file, 500)}: {plural(found.rows, 'row')}, {plural(len(found.columns), 'column')}")
     print(*_listed(found), sep="\n")
-    cause, lacking = _cause(table, found), _without_time(file, found, form)
-    print(*_order(table, found), *([with_options(cause.words(None, 0))] if cause else []), *lacking, sep="\n")
+    gap, why = _gap(table, found)
+    cause, lag = _cause(table, found, gap)
+    said = [with_options(cause.words(None, lag))] if cause else []
+    print(*_order(table, found), *said, *_without_time(file, found, form), sep="\n")
     options = [*(["--separator", separator] if separator else []), *([] if form["header"] else ["--no-header"])]
-    print(*_next(file, table, found, options, sort=cause is not None and cause.is_order), sep="\n")
+    words = ["--gap", gap, *(["--sort"] if cause and cause.is_order else [])]
+    print(*(_lacking(file, found, form) or _next(file, table, found, options, words, why)), sep="\n")
     say(*remarks)
 
 
@@ -93,12 +104,13 @@ def _order(table: pa.Table, found: FileColumns) -> list[str]:
     if found.time is None or found.time.times_ms is None or not len(found.time.times_ms):
         return ["No column holds times, so there is no order to speak of."]
     ms, name = found.time.times_ms, shorten(found.time.name)
-    in_column = getattr(table[found.time.name].type, "tz", None) or zone_for(table, name, None, found.time.format)[0]
-    clocks = in_column or "UTC"  # as which those without a zone were read
+    clocks = found.timezone or getattr(table[found.time.name].type, "tz", None) or "UTC"
+    beside, said_so = _zone_beside(table, found.time)
+    lacks = not (found.timezone or said_so) and zone_for(table, found.time.name, None, found.time.format)[0] is not None
     first, last = int(ms.min()), int(ms.max())
     share = found.step_back_share
     said = f"{percent(share)} of the rows step back in time" if share else "no row steps back in time"
-    zone = _zone_beside(table, found.time)[0] or clocks
+    zone = (beside or clocks) + (", as the times have no zone; --timezone names one" if lacks else "")
     arrived = "The name of {} seems to say when a record arrived, so {} is taken for the event time."
     return [
         *(arrived.format(shorten(each), name) for each in found.arrivals),
@@ -137,40 +149,52 @@ def _zone_beside(table: pa.Table, time: Column) -> tuple[str | None, list[str]]:
     return None, [f"{beside} holds the zone of {time.name}, which changes: join them first, in pandas: {way}"]
 
 
-def _cause(table: pa.Table, found: FileColumns) -> Cause | None:
-    """Why many of the rows lie behind those before them."""
+def _cause(table: pa.Table, found: FileColumns, gap: str) -> tuple[Cause | None, int]:
+    """Why many of the rows lie behind those before them by more than a gap, as in a report, or at all; by what."""
     from sessionkit.advice.replay import Replay
+    from sessionkit.base.durations import duration_ms
     from sessionkit.records.order import late_cause
 
     if found.time is None or found.key is None:
-        return None
-    plan = _plan(table, found)
+        return None, 0
+    plan, lags = _plan(table, found), (duration_ms(gap, "gap"), 0)
     try:
-        return late_cause(Replay.of(plan, table).batch, plan.source, 0)
+        batch = Replay.of(plan, table).batch
     except SessionkitError:
-        return None
+        return None, 0
+    return next(((why, lag) for lag in lags if (why := late_cause(batch, plan.source, lag))), (None, 0))
 
 
-def _next(file: str, table: pa.Table, found: FileColumns, options: list[str], *, sort: bool) -> list[str]:
-    """The command that goes on, and why its gap is what it is."""
+def _lacking(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
+    """What has to be done before sessionkit can go on."""
+    from sessionkit.records.files.found import find
+    from sessionkit.records.files.text import way_of_a_log
     from sessionkit.records.times import with_day
 
-    if found.time is None:
-        return ["To go on, sessionkit needs a column of times. The option --time-format says how texts write them."]
-    if found.key is None:
-        return ["To go on, sessionkit needs a column whose values repeat, to be the key."]
-    day, clock = found.time, next((each.name for each in found.columns if each.type.startswith("time3")), None)
-    if clock is not None and day.has_only_days:
+    day = found.time or next((each for each in found.columns if each.has_only_days), None)
+    clock = next((each.name for each in found.columns if each.is_clock), None)
+    if clock is not None and day is not None and day.has_only_days:
         what = f"The day is in {shorten(day.name)}, the time of day in {shorten(clock)}: join them first, in pandas:"
         return [what, f"  {with_day('at', day.name, clock)}"]
-    gap, why = _gap(table, found)
+    if found.time is not None and found.key is not None:
+        return []
+    content = dataclasses.replace(find(file).contents[0], **form)
+    if content.kind == "CSV" and (way := way_of_a_log(content)):
+        return [f"To go on, {way}."]
+    if found.time is None:
+        return ["To go on, sessionkit needs a column of times. The option --time-format says how texts write them."]
+    return ["To go on, sessionkit needs a column whose values repeat, to be the key."]
+
+
+def _next(file: str, table: pa.Table, found: FileColumns, options: list[str], gap: list[str], why: str) -> list[str]:
+    """The command that goes on, and why its gap is what it is."""
+    assert found.time is not None and found.key is not None
     zone, said = _zone_beside(table, found.time)
-    given = {"--unit": found.time.unit, "--time-format": found.time.format, "--timezone": zone}
+    given = {"--unit": found.time.unit, "--time-format": found.time.format, "--timezone": found.timezone or zone}
     words = ["sessionkit", "report", file, *options, "--key", found.key.name, "--timestamp", found.time.name]
     words += [word for option, value in given.items() if value for word in (option, value)]
     words += [] if found.time.no_time is None else ["--on-bad-time", "drop"]
-    words += ["--gap", gap, *(["--sort"] if sort else [])]
-    return [*said, f"To go on ({why}):", f"  {shlex.join(words)}"]
+    return [*said, f"To go on ({why}):", f"  {shlex.join([*words, *gap])}"]
 
 
 def _plan(table: pa.Table, found: FileColumns) -> Plan:
@@ -179,7 +203,7 @@ def _plan(table: pa.Table, found: FileColumns) -> Plan:
 
     assert found.key is not None and found.time is not None
     unit, form = found.time.unit, found.time.format
-    zone, _ = zone_for(table, found.time.name, None, form)
+    zone, _ = zone_for(table, found.time.name, found.timezone, form)
     read: dict[str, Any] = {"unit": unit, "format": form, "timezone": zone, "on_bad_time": "drop"}
     if lists_places(table.column_names):
         read |= {"partition": "partition", "offset": "offset"}
@@ -190,6 +214,8 @@ def _gap(table: pa.Table, found: FileColumns) -> tuple[str, str]:
     from sessionkit.advice.suggest import suggest_gap
     from sessionkit.base.durations import duration_code
 
+    if found.time is None or found.key is None:
+        return DEFAULT_GAP, ""
     try:
         suggested = suggest_gap(_plan(table, found), table).gap_ms
     except SessionkitError:

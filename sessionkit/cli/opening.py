@@ -37,7 +37,7 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
         MissingColumn: a column that an option names is not in the file.
     """
     from sessionkit.records.files.tables import parquet_schema, read_file
-    from sessionkit.records.inputs.nested import columns_for, with_fields
+    from sessionkit.records.inputs.nested import columns_for, perhaps, with_fields
     from sessionkit.records.inputs.pandas_columns import check_columns
 
     schema, columns = parquet_schema(reading.file), None
@@ -48,7 +48,8 @@ def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
         places = [name for name in ("partition", "offset") if lists_places(schema.names)]
         columns = list(dict.fromkeys([*named, *places]))
     read = read_file(reading.file, columns, reading.keys, **reading.text)
-    check_columns(read.table.column_names, columns_for(read.table.column_names, named))
+    way = perhaps(read.table, named).removeprefix(", ")
+    check_columns(read.table.column_names, columns_for(read.table.column_names, named), way)
     table = with_fields(read.table, list(dict.fromkeys([*read.table.column_names, *named])))
     plan, said = _grouped(reading, table)
     return Opened(table, plan, [*read.remarks, *said])

@@ -23,6 +23,7 @@ from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 from sessionkit.records.frames import FrameKind
 from sessionkit.records.inputs.opened import Opened, open_table
+from sessionkit.records.inputs.pandas_columns import is_a_value
 from sessionkit.records.inputs.plain_columns import check_text, plain_table
 from sessionkit.records.keys import encode_keys, key_ranks
 from sessionkit.records.loops import implicit_offsets
@@ -252,6 +253,9 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
     order = _by_offset(table, source) if source.sort is True else None
     table = table if order is None else table.take(arrow_array(order))
     remarks: list[str] = [*opened.remarks]
+    if is_a_value(source.timestamp):
+        said = f"The first line, with {shorten(repr(source.timestamp))}, is taken for names and looks like a record"
+        remarks.append(f"{said}; header=False in group_by_key (pandas: header=None) reads it as one.")
     with rows_moved(order):
         (timestamp_ms, bad_time, named, values), (keys, key) = side_by_side(
             lambda: (

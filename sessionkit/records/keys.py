@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.arrays import arrow_array, numpy_array, texts
 from sessionkit.base.process import in_threads, shares
-from sessionkit.base.text import plural
+from sessionkit.base.text import literal, plural
 from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, problem, shorten
 from sessionkit.records.frames import EXACT_FLOATS
 from sessionkit.records.inputs.plain_columns import have_one_dictionary, whole_numbers, with_one_dictionary
@@ -208,6 +208,8 @@ def key_type(kind: pa.DataType, name: str) -> pa.DataType:
     if pa.types.is_null(kind):
         return pa.large_string()
     want = f"text, integers, bytes, booleans, dates, decimals or UUIDs; cast it, such as df[{name!r}].astype(str)"
+    if pa.types.is_struct(kind) and kind.num_fields:
+        want = f"a field of it, such as {literal(f'{name}.{kind[0].name}')}"
     raise UnsupportedData(problem(f"key column {name!r} has a type that cannot be a key", kind, want))
 
 

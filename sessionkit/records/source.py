@@ -11,8 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from sessionkit.base.durations import Duration, duration_code, duration_ms
+from sessionkit.base.moments import known_zone
 from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, shown_key
-from sessionkit.base.text import is_text, one_of
+from sessionkit.base.text import is_text, literal, one_of
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 
 TIME_UNITS = ("s", "ms", "us", "ns")
@@ -51,6 +52,9 @@ class Source:
     header: bool = True  # False: text files have no line of names
 
     def __post_init__(self) -> None:
+        zone: object = self.timezone
+        if isinstance(zone, dt.tzinfo):  # a ZoneInfo is taken as its name
+            object.__setattr__(self, "timezone", known_zone(str(zone)))
         if not self.keys:
             raise InvalidArgument(problem("a plan groups by one column or more", "none", 'group_by_key("user", …)'))
         self._check_types()
@@ -141,6 +145,10 @@ class Source:
         for name, value in (names | {name: value for name, value in texts.items() if value is not None}).items():
             if not isinstance(value, str):
                 want = 'such as group_by_key("user", timestamp="at")'
+                if isinstance(value, list | tuple) and all(isinstance(each, str) for each in value):
+                    want = (
+                        f'group_by_key({", ".join(map(literal, value))}, sep="@", timestamp={literal(self.timestamp)})'
+                    )
                 raise InvalidArgument(problem(f"{name} must be text", shorten(repr(value)), want))
             if not is_text(value):
                 want = "valid Unicode, without lone surrogates"

@@ -39,7 +39,9 @@ _RECOGNISED = {
 }
 _CLOCKS = ((r"^(\d\d)(\d\d)", r"\1:\2"), (r"^(\d\d:\d\d)(\d\d)", r"\1:\2"), (r"^(\d:)", r"0\1"))
 _ISO = 'ISO 8601 such as "2024-07-01T00:10:00+02:00", format="%d.%m.%Y %H:%M" as strftime has it'
-_SLASHES = re.compile(r"\s*(\d{1,2})/(\d{1,2})/\d{4}(?:([ T])\d{1,2}:\d\d(:\d\d)?(\s?[AaPp][Mm])?)?\s*")
+_NUMBERS = re.compile(r"\s*(\d{1,2})([/.-])(\d{1,2})\2(\d{4}|\d\d)(?:([ T])\d{1,2}:\d\d(:\d\d)?(\s?[AaPp][Mm])?)?\s*")
+_MOST = {"d": 31, "m": 12, "y": 99, "Y": 9999}
+_DIGITS = re.compile(r"(19|20)\d\d(0[1-9]|1[0-2])(0[1-9]|[12]\d|3[01])(([01]\d|2[0-3])[0-5]\d([0-5]\d)?)?")
 _LOOKED_AT = 1_000
 _NO_YEAR = re.compile(r"\s*[A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d")
 
@@ -75,6 +77,8 @@ def of_text(
                 times = text.cast(kind)
             except pa.ArrowInvalid:
                 continue
+            if kind.tz and remarks is not None:
+                remarks += shown_in_utc(next(str(each) for each in text if each.is_valid))
             return (times, None) if kind.tz else (None, times)
     written, is_time = text, pc.match_substring_regex(text, _TIME)
     if pc.all(is_time).as_py() is False:
@@ -163,6 +167,15 @@ def _check(text: pa.ChunkedArray, is_time: pa.ChunkedArray, source: Source, righ
             raise InvalidData(problem(f"column {source.timestamp!r} has texts that are no times", got, want))
 
 
+def shown_in_utc(text: str) -> list[str]:
+    """What is to be said of a text, or a line, with a time and its offset."""
+    offset = re.search(rf"[Tt ]{_CLOCK}({_OFFSET})(?![\d-])", text)
+    if offset is None or not offset[1].strip("+-0:"):
+        return []
+    zone = "unless timezone= in group_by_key names another zone."
+    return [f"Times with an offset, such as {offset[1]}, are shown in UTC {zone}"]
+
+
 def format_for(*texts: str) -> str:
     """The formats that texts may have which are times, but not in one way only; "" if the first looks like none."""
     if formats := formats_for(*texts):
@@ -171,14 +184,27 @@ def format_for(*texts: str) -> str:
 
 
 def formats_for(first: str, *others: str) -> list[str]:
-    """The formats that the first text may have, day and month in either order unless another text tells it."""
-    found = _SLASHES.fullmatch(first)
+    """The formats that the first text may have, its parts in any order in which the other texts are days, too."""
+    if _DIGITS.fullmatch(first):
+        return ["%Y%m%d%H%M%S"[: len(first) - 2]]
+    found = _NUMBERS.fullmatch(first)
     if found is None:
         return []
-    day, month, between, seconds, half = found.groups()
+    between, seconds, half = found.groups()[4:]
     hour, half = ("%H", "") if half is None else ("%I", half[:-2] + "%p")
     clock = f"{between}{hour}:%M{'' if seconds is None else ':%S'}{half}" if between else ""
-    orders = [order for order, number in (("%d/%m", month), ("%m/%d", day)) if int(number) <= 12] or ["%d/%m"]
-    formats = [f"{order}/%Y{clock}" for order in orders]
-    told = (each for text in others if len(each := formats_for(text)) == 1 and each[0] in formats)
-    return formats if len(formats) == 1 else next(told, formats)
+    orders, rest = _orders(first), [each for text in others if (each := _orders(text))]
+    return [order + clock for order in [each for each in orders if all(each in of for of in rest)] or orders]
+
+
+def _orders(text: str) -> list[str]:
+    """In which order the numbers of a text may be day, month and year."""
+    if (found := _NUMBERS.fullmatch(text)) is None:
+        return []
+    first, mark, *rest = found.groups()[:4]
+    year = "Y" if len(rest[1]) == 4 else "y"
+    orders = {"Y": ["dmY", "mdY"], "y": ["dmy", "mdy", "ymd"]}[year]
+    if mark == ".":  # these are days first, which is read without a format where the year has four digits
+        orders = {"Y": [], "y": ["dmy", "ymd"]}[year]
+    fits = [each for each in orders if all(int(n) <= _MOST[part] for n, part in zip([first, *rest], each, strict=True))]
+    return [mark.join(f"%{part}" for part in each) for each in fits]

@@ -16,12 +16,12 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.calls import level_of_user
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.base.moments import no_such_zone
+from sessionkit.base.moments import SHORT_HISTORY_MS, no_such_zone
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
 from sessionkit.records.inputs.plain_columns import whole_numbers
 from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import TIME_UNITS, Source
-from sessionkit.records.time_text import is_text_type, of_text
+from sessionkit.records.time_text import formats_for, is_text_type, of_text
 
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 _FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
@@ -235,21 +235,23 @@ def _as_int64(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 
 def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
+    sample = column.take(arrow_array(np.arange(0, len(column), max(1, len(column) // _SAMPLE)))).drop_null()
+    dates = [form for each in sample for form in formats_for(str(each))]
+    way = f'format="{dates[0]}" reads them' if 0 < len(dates) == len(sample) else ""
     if source.unit is None:
-        want = 'pass unit="s", "ms", "us" or "ns"'
+        want = way or 'pass unit="s", "ms", "us" or "ns"'
         raise UnsupportedData(problem(f"column {source.timestamp!r} has plain numbers as times", column.type, want))
-    rows = arrow_array(np.arange(0, len(column), max(1, len(column) // _SAMPLE)))
-    typical = pc.approximate_median(pc.cast(column.take(rows), pa.float64(), safe=False)).as_py()
+    typical = pc.approximate_median(pc.cast(sample, pa.float64(), safe=False)).as_py()
     fits = [] if typical is None else [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
     if fits and source.unit not in fits and source.times != "ms" and typical / _PER_SECOND[source.unit] > _LAST_S:
         day = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=typical / _PER_SECOND[fits[0]])).date()
         what = f"column {source.timestamp!r} read as {source.unit} lies after the year 9999"
         raise InvalidArgument(problem(what, int(typical), f'unit="{fits[0]}", as which it is {day}'))
-    if fits and source.unit not in fits:
-        warnings.warn(
-            f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100; as {fits[0]} it would not",
-            stacklevel=level_of_user(),
-        )
+    is_toy = typical is None or source.times == "ms" or typical / _PER_SECOND[source.unit] < SHORT_HISTORY_MS / 1000
+    if source.unit not in fits and (fits or way or not is_toy):
+        rest = f"; as {fits[0]} it would not" if fits else f", and the numbers look like dates; {way}" if way else ""
+        said = f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100"
+        warnings.warn(said + (rest or ", and so it does in any unit"), stacklevel=level_of_user())
     return source.unit
 
 

@@ -713,6 +713,7 @@ def test_what_is_no_frame(data: Any, telling: str) -> None:
     [
         (lambda: API.group_by_key(timestamp="at", times="ms"), "a plan groups by one column or more; got none"),
         (lambda: API.group_by_key(["a", "b"], timestamp="at", times="ms"), "key 0 must be text; got ['a', 'b']"),
+        (lambda: API.group_by_key(["a", "b"], timestamp="at"), 'group_by_key("a", "b", sep="@", timestamp="at")'),
         (
             lambda: API.group_by_key("a", "b", timestamp="at", times="ms"),
             "several key columns need a separator; got ['a', 'b']",

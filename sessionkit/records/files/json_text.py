@@ -180,6 +180,8 @@ def _text(value: Any, name: str, row: int) -> str | None:
     if isinstance(value, dict | list):
         got = f"row {row}: {shorten(repr(_plain(value)))}"
         want = "text, a number, true or false; for JSON of columns run the plan on pandas.read_json(…)"
+        if isinstance(value, dict) and value:
+            want = f"a field of it, such as {literal(f'{name}.{next(iter(value))}')}"
         raise InvalidData(problem(f"column {name!r} must hold single values", got, want))
     if isinstance(value, bool):
         return "true" if value else "false"

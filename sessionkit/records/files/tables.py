@@ -21,6 +21,7 @@ from sessionkit.records.files.json_text import read_json
 from sessionkit.records.files.parquet import parquet_names, parquet_table, readable
 from sessionkit.records.files.text import (
     PARTED_BY,
+    first_lines,
     names_of,
     not_of_type,
     not_utf8,
@@ -30,6 +31,7 @@ from sessionkit.records.files.text import (
 )
 from sessionkit.records.inputs.nested import beginnings, columns_for, with_fields
 from sessionkit.records.inputs.pandas_columns import which_of
+from sessionkit.records.time_text import shown_in_utc
 
 _UNTYPED = ("CSV", "JSON")  # kinds whose types are guessed
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
@@ -125,7 +127,13 @@ def _read(
         for field in table.schema
         if field.name not in kinds and not pa.types.is_string(field.type) and (is_untyped or field.name in in_folders)
     }
-    return FromFile(table, [*found.remarks, *_separated(found.contents[0]), *_remarks(found, guessed)])
+    lines = first_lines(found.contents[0]) if found.contents[0].kind == "CSV" else [b""]
+    said = [
+        *_separated(found.contents[0]),
+        *_remarks(found, guessed),
+        *shown_in_utc(lines[-1].decode(errors="replace")),
+    ]
+    return FromFile(table, [*found.remarks, *said])
 
 
 def _read_one(
@@ -168,7 +176,10 @@ def _read_content(
     check = partial(_check, content)
     if content.kind == "Parquet":
         chosen = check(parquet_names(content.seekable()), columns)
-        return parquet_table(content.seekable(), chosen, keys, milliseconds)
+        try:
+            return parquet_table(content.seekable(), chosen, keys, milliseconds)
+        except KeyError:  # what is nested has no dictionary
+            return parquet_table(content.seekable(), chosen, (), milliseconds)
     if content.kind == "Arrow":
         return read_arrow(content, columns, check)
     if content.kind == "CSV":

@@ -10,7 +10,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.text import way_to_number
+from sessionkit.base.text import literal, way_to_number
 from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.files.content import Content
 
@@ -20,6 +20,10 @@ _TOO_SMALL = "straddling object"
 _FIRST_LINE = 2**16
 _SEPARATORS = (",", "\t", ";", "|")
 PARTED_BY = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "the character |", " ": "spaces"}
+_LOG = re.compile(
+    r"\[?(\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)\]? +(?=[^\s,;])"
+)
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 T = TypeVar("T")
 
@@ -59,7 +63,7 @@ def separator_of(content: Content) -> str:
     """
     if content.separator is not None:
         return content.separator
-    first, second = _first_lines(content)
+    first, second = first_lines(content)
     usual, there = content.usual or ",", [each for each in _SEPARATORS if each.encode() in first]
     if not there and first.count(b" ") >= 2:
         there = [" "]
@@ -70,13 +74,24 @@ def separator_of(content: Content) -> str:
 
 def seems_parted(content: Content) -> str:
     """What is to be done where the first line has another separator than the one that was said; "" where not."""
-    first, other = _first_lines(content)[0], separator_of(dataclasses.replace(content, separator=None))
+    first, other = first_lines(content)[0], separator_of(dataclasses.replace(content, separator=None))
     if content.separator is None or content.separator.encode() in first or other.encode() not in first:
         return ""
     return f"leave out separator=: its first lines look as if parted by {PARTED_BY[other]}"
 
 
-def _first_lines(content: Content) -> list[bytes]:
+def way_of_a_log(content: Content) -> str:
+    """The line of pandas that parts the times at the beginning of lines from the rest; "" if no time is there."""
+    found = [_LOG.match(line.decode(errors="replace")) for line in first_lines(content)]
+    if found[0] is None or found[1] is None:
+        return ""
+    start, end = found[0].span(1)
+    parts = f'colspecs=[({start}, {end}), ({found[0].end()}, None)], names=["at", "rest"]'
+    way = f"df = pandas.read_fwf({literal(content.name)}, {parts})"
+    return f'this is a log whose lines begin with a time: {way}; df["key"] = df["rest"].str.split().str[0] is a key'
+
+
+def first_lines(content: Content) -> list[bytes]:
     """The first two lines without what stands in quotes."""
     with content.stream() as stream:
         lines = stream.read(_FIRST_LINE).split(b"\n", 2)
@@ -144,7 +159,7 @@ def _refusal(content: Content, error: pa.ArrowException) -> InvalidData:
         return not_utf8(content, told)
     if "conversion" in str(error):
         return not_of_type(shorten(content.name), error)
-    want = seems_parted(content) or f"check that {content.name} is complete"
+    want = seems_parted(content) or way_of_a_log(content) or f"check that {content.name} is complete"
     return InvalidData(problem("the file cannot be read", told, want))
 
 

@@ -9,9 +9,12 @@ from contextlib import suppress
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.text import literal
 from sessionkit.errors import InvalidData, MissingColumn, problem, shorten
 from sessionkit.records.inputs.plain_columns import check_text
 from sessionkit.records.time_text import is_text_type
+
+_LOOKED_AT = 100  # rows that show which fields there are
 
 
 def beginnings(name: str) -> list[str]:
@@ -53,6 +56,14 @@ def with_all_fields(table: pa.Table) -> pa.Table:
         table = table.flatten()
     names = table.column_names
     return table.select([names.index(name) for name in dict.fromkeys(names)])
+
+
+def perhaps(table: pa.Table, wanted: Sequence[str]) -> str:
+    """The field that is called as the first wanted name that is not there, for the end of an error; "" if none is."""
+    lacking = next((name for name in wanted if root_of(table.column_names, name) not in table.column_names), None)
+    fields = with_all_fields(table.slice(0, _LOOKED_AT)).column_names if lacking else []
+    found = [literal(each) for each in fields if each.endswith(f".{lacking}")]
+    return f", perhaps {found[0]}" if found else ""
 
 
 def field_of(column: pa.ChunkedArray, name: str, names: Sequence[str]) -> pa.ChunkedArray:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from sessionkit.errors import UnsupportedData, problem, shorten
+from sessionkit.errors import MissingColumn, SessionkitError, UnsupportedData, problem, shorten
 from sessionkit.records.frames import FrameKind
-from sessionkit.records.inputs.nested import columns_for, field_of, root_of, with_fields
+from sessionkit.records.inputs.nested import columns_for, field_of, perhaps, root_of, with_fields
 from sessionkit.records.inputs.pandas_columns import NOT_ARROW, check_columns, from_series
 from sessionkit.records.inputs.plain_columns import check_polars
 from sessionkit.records.inputs.plain_values import frame_of_columns, frame_of_rows
@@ -51,6 +52,25 @@ def open_table(data: Any, wanted: list[str] | None, source: Source, *, milliseco
         InvalidData: a wanted column is there twice, or a file cannot be read.
         InvalidArgument: there is no such file.
     """
+    try:
+        return _opened(data, wanted, source, milliseconds)
+    except MissingColumn as error:
+        raise MissingColumn(f"{error}{_perhaps(data, wanted or [])}") from error
+
+
+def _perhaps(data: Any, wanted: list[str]) -> str:
+    from sessionkit.records.files.tables import parquet_schema, read_file
+
+    with suppress(SessionkitError, TypeError):  # it has no rows that could be looked at
+        if _is_path(data):
+            schema = parquet_schema(data)
+            return perhaps(read_file(data).table if schema is None else schema.empty_table(), wanted)
+        data = frame_of_rows(data) if isinstance(data, list | tuple) else data
+        return perhaps(_arrow_table(data.head(100) if hasattr(data, "head") else data), wanted)
+    return ""
+
+
+def _opened(data: Any, wanted: list[str] | None, source: Source, milliseconds: Collection[str]) -> Opened:
     if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
         from sessionkit.records.files.tables import read_file
 

@@ -24,7 +24,7 @@ NOT_ARROW = (
     UnicodeError,
 )  # what Arrow raises of columns that it cannot hold
 _WRITTEN = (uuid.UUID, Decimal)  # as keys they are their text
-_DAY = r"\[?\d{1,4}[-/.](\d{1,2}|[A-Za-z]{3})[-/.]\d{1,4}\b.*|\d{8}T\d+.*"
+_DAY = r"\[?\d{1,4}[-/.](\d{1,2}|[A-Za-z]{3})[-/.]\d{1,4}(\b|T\d).*|\d{8}T\d+.*|\d\d?:\d\d(:\d\d.*)?"
 _VALUE = re.compile(rf"\s*(?!(19|20)\d\d$)([-+]?\d+([.,]\d+)?([eE][-+]?\d+)?|{_DAY})\s*")  # a year may be a name
 SHOWN_NAMES = 400  # characters of a list of columns in an error
 
@@ -34,7 +34,7 @@ def check_columns(names: list[str], wanted: list[str], way: str = "") -> None:
     for name in wanted:
         if names.count(name) == 0:
             have = shorten(", ".join(shorten(repr(other)) for other in names), SHOWN_NAMES) or "no columns"
-            want = which_of(names) + (f", or {way.format(name)}" if way else "")
+            want = which_of(names) + (f", or {way}".replace("{!r}", repr(name)) if way else "")
             raise MissingColumn(problem(f"column {name!r} is not in the data", have, want))
         if names.count(name) > 1:
             got = shorten(names)

@@ -17,7 +17,7 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.explain.record import Explanation
-from sessionkit.views.words import clock, idle_rule, in_zone, lag_words, lower_first, record_name
+from sessionkit.views.words import clock, idle_rule, in_zone, lag_words, lower_first, record_name, zone_named
 from sessionkit.windows.contract import SessionKind, WindowKind
 
 NAMED_RECORDS = 3
@@ -58,8 +58,14 @@ def find_window(trace: Trace, key: Any, start_ms: int, partition: int | None) ->
         want = f"partition= one of {shorten(numbers[columns.partition[rows]].tolist())}"
         raise UnknownRecord(problem("several partitions hold such a window", f"key {shorten(repr(key))}", want))
     if not len(rows):
-        got = f"key {shorten(repr(key))}, window_start {clock(trace)(start_ms)}"
-        raise UnknownRecord(problem("the run has no such window", got, "a key and a start from run.table()"))
+        zone = f" ({zone_named(trace)})" if zone_named(trace) else ""
+        got = f"key {shorten(repr(key))}, window_start {clock(trace)(start_ms)}{zone}"
+        starts = columns.start_ms[(columns.key == code_of_key(trace.keys, key)) & (columns.merged_into < 0)]
+        want = "a key and a start from run.table()"
+        if len(starts):
+            nearest = clock(trace)(int(starts[np.argmin(np.abs(starts - start_ms))]))
+            want = f"the nearest of this key starts at {nearest}; run.table() has them all"
+        raise UnknownRecord(problem("the run has no such window", got, want))
     return int(rows[-1])
 
 

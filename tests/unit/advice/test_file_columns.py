@@ -43,7 +43,8 @@ def test_times_are_found_with_their_unit(times: pa.Array, unit: str | None) -> N
         ({"page": [f"page {number}" for number in range(60)]}, None),  # nothing repeats
         ({"amount": np.linspace(0, 1, 60)}, None),
         ({"page": pa.array([None] * 60, pa.string())}, None),
-        ({"one": ["ada"] * 60}, None),
+        ({"one": ["ada"] * 60}, "one"),
+        ({"one": ["ada"] * 60, "page": ["a", "b"] * 30}, "page"),
         ({"lists": [[1]] * 60, "user": ["ada", "bob"] * 30}, "user"),
     ],
 )
@@ -115,3 +116,19 @@ def test_texts_that_a_format_makes_times_of(texts: list[str], way: str) -> None:
 def test_names_that_are_rather_a_record(names: list[str], is_record: bool) -> None:
     table = pa.table([pa.array(["x", "y"]), pa.array([1, 2], pa.timestamp("s")), pa.array([1, 2])], names=names)
     assert begins_with_a_record(table) is is_record
+
+
+@pytest.mark.parametrize(
+    ("name", "ids", "is_key"),
+    [
+        ("id", [1_234_567_890_123_456_789, 1_234_567_890_123_456_790], True),
+        ("order", [1_234_567_890_123_456_789, 1_234_567_890_123_456_790], True),  # one time in milliseconds
+        ("user_id", [1_234_567_890_123_456_789, 1_534_567_890_123_456_790], True),
+        ("customer", [1_634_567_890, 1_534_567_899], True),
+        ("session_start", [1_634_567_890_000, 1_634_567_899_000], False),
+        ("seen", [1_234_567_890_123_456_789, 1_534_567_890_123_456_790], False),
+    ],
+)
+def test_long_ids_are_keys_and_no_times(name: str, ids: list[int], is_key: bool) -> None:
+    found = file_columns(pa.table({name: ids * 30, "at": pa.array(SECONDS, pa.timestamp("s"))}))
+    assert found.columns[0].could_be == ("key" if is_key else "event time")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,13 @@ def test_fields_inside_columns_are_listed_as_they_are_named(tmp_path: Path, caps
     assert main([*command, "--out", str(tmp_path / "other")]) == 0
 
 
+def test_a_field_without_its_object_is_told_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "clicks.jsonl"
+    file.write_text('{"by": {"{id}": "a"}, "at": "2024-07-01T00:00:00Z"}\n', encoding="utf-8")
+    said = refused(capsys, "report", file, "--by", "{id}", "--at", "at", "--gap", "30m", "--out", tmp_path / "out")
+    assert 'name one of these in the plan, or perhaps "by.{id}"' in said
+
+
 @pytest.mark.parametrize("arrival", ["received_at", "ingested_at", "processed_at", "arrival_time", "loadedAt"])
 def test_the_event_time_comes_before_the_arrival(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], arrival: str
@@ -167,3 +175,112 @@ def test_a_decimal_comma_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[s
     shown = printed(capsys, "info", write_clicks(tmp_path, "user;at;heat\n" + rows))
     (line,) = [line for line in shown.splitlines() if line.startswith("  heat")]
     assert 'a number with a decimal comma: pandas.read_csv(…, decimal=",")' in line
+
+
+@pytest.mark.parametrize(
+    "time",
+    ["2026-01-01T10:0{}:00Z", "2026-01-01 10:0{}", "2026-01-0{}", "03.11.2025 08:0{}", "1767225600.{}", "176722560{}",
+     "0{}:10:00", "2026-01-01T10:0{}:00+02:00"],
+)  # fmt: skip
+def test_a_first_line_with_any_kind_of_time_is_a_record(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], time: str
+) -> None:
+    rows = "".join(f"{'ab'[n % 2]},{time.format(n)},{'true' if n else 'false'},2024\n" for n in range(1, 6))
+    shown = printed(capsys, "info", write_clicks(tmp_path, rows))
+    assert "5 rows, 4 columns" in shown and "  c2  " in shown
+
+
+def test_a_first_line_that_is_taken_for_names_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = write_clicks(tmp_path, "".join(f"ada,2026-01-01T10:0{n}:00Z\n" for n in range(4)))
+    assert main(["sessionize", str(file), "--by", "ada", "--at", "2026-01-01T10:00:00Z", "--gap", "30m"]) == 0
+    said = capsys.readouterr().err
+    assert "The first line, with '2026-01-01T10:00:00Z', is taken for names" in said
+    assert "looks like a record; --no-header reads it as one" in said
+
+
+def test_the_cause_is_that_of_the_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ahead = [0, 0, 0, 10_800, *[0] * 6]
+    rows = (f"g{g},{1767225600 + i * 60 + (i * 7 + g * 3) % 5 + ahead[g]}" for i in range(300) for g in range(10))
+    shown = printed(capsys, "info", write_clicks(tmp_path, "\n".join(["g,ts", *rows])))
+    assert "because the clock of key g3 is some 3 h ahead of the others" in shown
+
+
+@pytest.mark.parametrize(("day", "clock"), [("03.11.25", "08:0{}"), ("2025-11-03", "8:0{}"), ("2025-11-0{}", "08:00")])
+def test_days_beside_times_of_day_as_text(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], day: str, clock: str
+) -> None:
+    rows = [{"user": "ab"[n % 2], "day": day.format(n), "clock": clock.format(n)} for n in range(1, 7)]
+    way = "df['at'] = df['day'].astype(str) + ' ' + df['clock'].astype(str)"
+    lines = tmp_path / "clicks.jsonl"
+    lines.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    assert printed(capsys, "info", lines).splitlines()[-1].strip() == way
+    pd.DataFrame(rows).to_csv(tmp_path / "clicks.csv", index=False)
+    assert printed(capsys, "info", tmp_path / "clicks.csv").splitlines()[-1].strip() == way
+
+
+def test_a_format_and_a_zone_that_were_given_are_proposed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{'ab'[n % 2]},03.11.25 08:0{n}\n" for n in range(6))
+    file = write_clicks(tmp_path, "user,at\n" + rows)
+    assert '--time-format "%d.%m.%y %H:%M" or "%y.%m.%d %H:%M"' in printed(capsys, "info", file)
+    shown = printed(capsys, "info", file, "--time-format", "%d.%m.%y %H:%M", "--timezone", "Europe/Berlin")
+    assert "Span: 2025-11-03 08:00:00 to 2025-11-03 08:05:00 (5 min), in Europe/Berlin" in shown
+    command = proposed(shown)
+    assert command[4:10] == ["--timestamp", "at", "--time-format", "%d.%m.%y %H:%M", "--timezone", "Europe/Berlin"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    assert "timezone must be a zone of the IANA database" in refused(capsys, "info", file, "--timezone", "Nowhere")
+    assert "--time-format must name a whole day" in refused(capsys, "info", file, "--time-format", "%H:%M")
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"), [("2025-06-24 14:36:2{}", 19), ("2025-06-24T14:36:2{},123", 23), ("[2025-06-24 14:36:2{}]", 20)]
+)
+@pytest.mark.parametrize("rests", [["INFO web started", "WARN db is slow"], ["up all of it", "conf libc6:amd64 2.35"],
+                                   ["INFO a, b", "WARN c, d, e"]])  # fmt: skip
+def test_a_log_is_told_with_a_way_to_read_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], begin: str, end: int, rests: list[str]
+) -> None:
+    file = tmp_path / "dpkg.log"
+    lines = [f"{begin.format(n)} {rests[n % 2]}{' x' * (n // 3)}\n" for n in range(6)]
+    file.write_text("".join(lines), encoding="utf-8")
+    main(["info", str(file)])
+    told = capsys.readouterr()
+    said = told.out + told.err
+    assert "a log whose lines begin with a time" in said and "complete" not in said
+    ((start, stop, rest),) = re.findall(r'colspecs=\[\((\d), (\d+)\), \((\d+), None\)\], names=\["at", "rest"\]', said)
+    assert int(stop) == end
+    frame = pd.read_fwf(file, colspecs=[(int(start), end), (int(rest), None)], names=["at", "rest"])
+    assert frame["at"].tolist() == [line.strip("[").split("]")[0][: end - line.count("[")] for line in lines]
+    assert frame["rest"].tolist() == [
+        line.strip().removeprefix(begin.format(n)).strip() for n, line in enumerate(lines)
+    ]
+
+
+def test_a_file_of_one_sensor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"s1,2025-11-03 08:0{n}:00,2{n}\n" for n in range(6))
+    shown = printed(capsys, "info", write_clicks(tmp_path, "sensor,at,heat\n" + rows))
+    assert "key: all rows are of one key" in shown
+    assert "in UTC, as the times have no zone; --timezone names one" in shown
+    command = proposed(shown)
+    assert command[2:6] == ["--key", "sensor", "--timestamp", "at"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+
+
+def test_days_as_numbers_are_proposed_with_their_format(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"{'ab'[n % 2]},2026010{n}\n" for n in range(1, 7))
+    file = write_clicks(tmp_path, "user,day\n" + rows)
+    command = proposed(printed(capsys, "info", file))
+    assert command[4:8] == ["--timestamp", "day", "--time-format", "%Y%m%d"]
+    assert main([*command, "--out", str(tmp_path / "out")]) == 0
+    assert '--time-format "%Y%m%d"' in refused(capsys, "sessionize", file, "--by", "user", "--at", "day", "--gap", "1d")
+
+
+def test_times_with_an_offset_are_told_to_be_shown_in_utc(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"a,2026-05-10T0{n}:06:44+02:00\n" for n in range(6))
+    file = write_clicks(tmp_path, "user,at\n" + rows)
+    columns = ["--by", "user", "--at", "at", "--gap", "30m"]
+    assert main(["sessionize", str(file), *columns]) == 0
+    remark = "Times with an offset, such as +02:00, are shown in UTC unless --timezone names another zone."
+    assert remark in capsys.readouterr().err
+    assert main(["explain", str(file), *columns, "--window-key", "a", "--window-start", "2026-05-10 00:06:45"]) == 2
+    said = capsys.readouterr().err
+    assert "window_start 2026-05-10 00:06:45 (UTC); the nearest of this key starts at 2026-05-10 00:06:44" in said

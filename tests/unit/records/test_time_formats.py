@@ -14,6 +14,7 @@ import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnsupportedData
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.source import Source
+from sessionkit.records.time_text import formats_for
 
 BERLIN = {"timezone": "Europe/Berlin"}
 NIGHT = ["01:59", "02:05", "02:05", "02:50", "02:10", "02:50", "03:10"]  # of 2024-10-27, when 3 o'clock became 2
@@ -76,7 +77,15 @@ def test_recognised_texts_may_differ_in_how_fine_they_are() -> None:
         ("Oct 11 22:14:15", 'format="2024 %b %d %H:%M:%S"'),
         ("31.02.2024 10:00", "ISO 8601"),
         ("12.31.2024 10:00", "ISO 8601"),
-        ("20241231", "ISO 8601"),
+        ("20241231", 'format="%Y%m%d"'),
+        ("202412311030", 'format="%Y%m%d%H%M"'),
+        ("20241331", "ISO 8601"),
+        ("03.11.25 08:04", 'format="%d.%m.%y %H:%M" or "%y.%m.%d %H:%M"'),
+        ("03.31.25", "ISO 8601"),
+        ("31-12-2024", 'format="%d-%m-%Y"'),
+        ("31/12/25", 'format="%d/%m/%y" or "%y/%m/%d"'),
+        ("25-12-45", 'format="%d-%m-%y"'),
+        ("99-12-31T10:00:00", 'format="%y-%m-%d'),
         ("10/Okt/2000:13:55:36 -0700", "ISO 8601"),
         ("2015/01/01 01:00 PM", 'format="%d.%m.%Y %H:%M"'),
     ],
@@ -108,6 +117,12 @@ def test_the_order_of_day_and_month_is_told_by_any_of_the_texts() -> None:
     with pytest.raises(InvalidData, match=r'the first in row 0.*; format="%m/%d/%Y", or on_bad_time') as refused:
         read(["01/02/2024", "01/31/2024", "02/01/2024"], timezone="UTC")
     assert "%d/%m" not in str(refused.value)
+
+
+def test_the_place_of_a_year_of_two_digits_is_told_by_all_texts_together() -> None:
+    assert formats_for("03.04.05", "29.01.07", "07.01.30") == ["%d.%m.%y", "%y.%m.%d"]
+    assert formats_for("03.04.05", "x", "07.01.45") == ["%d.%m.%y"]
+    assert formats_for("03/04/05", "13/01/07", "32/01/07") == ["%y/%m/%d"]
 
 
 def test_a_format_leaves_zones_as_they_are() -> None:

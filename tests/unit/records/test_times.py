@@ -134,6 +134,27 @@ def test_no_warning_for_toy_times_and_right_units() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "form"),
+    [(20_260_105, "%Y%m%d"), (202_601_050_804, "%Y%m%d%H%M"), (20_260_105_080_405, "%Y%m%d%H%M%S")],
+)
+@pytest.mark.parametrize("unit", ["s", "ms"])
+def test_days_as_numbers_are_told_with_their_format(value: int, form: str, unit: str) -> None:
+    refused(UnsupportedData, f'has plain numbers as times; got int64; format="{form}" reads', [value], pa.int64())
+    with pytest.warns(
+        UserWarning,
+        match=f'read as {unit} lies outside 1990 to 2100, and the numbers look like dates; format="{form}" reads them',
+    ):
+        read([value] * 20, pa.int64(), unit=unit)
+    read([20_269_905], pa.int64(), unit="ms")
+
+
+def test_a_warning_where_no_unit_fits() -> None:
+    with pytest.warns(UserWarning, match="column 'at' read as s lies outside 1990 to 2100, and so it does in any unit"):
+        read([20_269_905] * 20, pa.int64(), unit="s")
+    read([20_269_905], pa.int64(), unit="s", times="ms")
+
+
+@pytest.mark.parametrize(
     ("values", "kind"),
     [
         ([7, None, 9, None, None, None], pa.int64()),
@@ -230,6 +251,26 @@ def test_an_unknown_zone(timezone: str) -> None:
     telling = f'timezone must be a zone of the IANA database; got {timezone!r}; a name such as "UTC"'
     refused(InvalidArgument, telling, [1], pa.timestamp("ms"), timezone=timezone)
     refused(InvalidArgument, telling, [], pa.timestamp("ms"), timezone=timezone)
+
+
+@pytest.mark.parametrize(
+    ("zone", "name"),
+    [
+        (ZoneInfo("Europe/Berlin"), "Europe/Berlin"),
+        (dt.UTC, "UTC"),
+        (dt.timezone(dt.timedelta(hours=2)), "+02:00"),
+    ],
+)
+def test_a_zone_may_be_a_tzinfo(zone: Any, name: str) -> None:
+    assert Source(keys=("user",), timestamp="at", timezone=zone).timezone == name
+    assert read([dt.datetime(2024, 7, 1)], pa.timestamp("ms"), timezone=zone)[0].tolist() == [
+        int(dt.datetime(2024, 7, 1, tzinfo=zone).timestamp()) * 1000
+    ]
+
+
+def test_a_zone_that_is_not_known_names_those_that_end_like_it() -> None:
+    for wrong, name in (("Berlin", "Europe/Berlin"), ("new york", "America/New_York")):
+        refused(InvalidArgument, f'got {wrong!r}; timezone="{name}"', [1], pa.timestamp("ms"), timezone=wrong)
 
 
 def test_a_time_that_a_change_of_the_clocks_skipped() -> None:

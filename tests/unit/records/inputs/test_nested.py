@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sessionkit as sk
-from sessionkit.errors import InvalidData, MissingColumn
+from sessionkit.errors import InvalidData, MissingColumn, SessionkitError
 
 ROWS: list[dict[str, Any]] = [
     {"payload": {"who": {"id": "ada"}, "at": "2024-07-01T00:00:00Z", "total": 3}, "n": 1},
@@ -101,6 +101,29 @@ def test_a_field_that_is_not_there() -> None:
         match=r"column 'payload.user' is not in the data; got 'payload.who', 'payload.at', 'payload.total'",
     ):
         plan.run(ROWS)
+
+
+@pytest.mark.parametrize("form", ["rows", "pandas", "polars", "arrow", "jsonl", "parquet", "text"])
+def test_a_name_without_its_object_is_told_with_it(form: str, tmp_path: Path) -> None:
+    rows = [{"user": {"id": 31, "tier": "free"}, "at": "2024-07-01T00:00:00Z", "props": {"price": 3}}] * 2
+    data: Any = rows
+    if form == "text":
+        data = pd.DataFrame(
+            [{**row, "user": json.dumps(row["user"]), "props": json.dumps(row["props"])} for row in rows]
+        )
+    elif form == "jsonl":
+        data = lines(tmp_path / "a.jsonl", rows)
+    elif form == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), data := tmp_path / "a.parquet")
+    elif form != "rows":
+        data = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.Table.from_pylist}[form](rows)
+    start = sk.group_by_key("user.id", timestamp="at", timezone="UTC").windowed_by(WINDOWS)
+    with pytest.raises(MissingColumn, match=r"column 'price' is not in .*perhaps \"props.price\""):
+        start.aggregate(total=sk.sum("price")).run(data)
+    whole = sk.group_by_key("user", timestamp="at", timezone="UTC").windowed_by(WINDOWS).count()
+    if form != "text":
+        with pytest.raises(SessionkitError, match=r"a field of it, such as \"user.id\""):
+            whole.run(data)
 
 
 def test_keys_of_json_are_text_as_written_in_fields_too(tmp_path: Path) -> None:
