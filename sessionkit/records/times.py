@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.calls import level_of_user
 from sessionkit.base.durations import INT64_MAX
-from sessionkit.base.moments import SHORT_HISTORY_MS, no_such_zone
+from sessionkit.base.moments import no_such_zone
 from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
 from sessionkit.records.inputs.plain_columns import whole_numbers
 from sessionkit.records.row_names import counted_rows, row_name
@@ -247,11 +247,10 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
         day = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=typical / _PER_SECOND[fits[0]])).date()
         what = f"column {source.timestamp!r} read as {source.unit} lies after the year 9999"
         raise InvalidArgument(problem(what, int(typical), f'unit="{fits[0]}", as which it is {day}'))
-    is_toy = typical is None or source.times == "ms" or typical / _PER_SECOND[source.unit] < SHORT_HISTORY_MS / 1000
-    if source.unit not in fits and (fits or way or not is_toy):
-        rest = f"; as {fits[0]} it would not" if fits else f", and the numbers look like dates; {way}" if way else ""
-        said = f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100"
-        warnings.warn(said + (rest or ", and so it does in any unit"), stacklevel=level_of_user())
+    if source.unit not in fits and (fits or way):
+        rest = f"; as {fits[0]} it would not" if fits else f", and the numbers look like dates; {way}"
+        said = f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100{rest}"
+        warnings.warn(said, stacklevel=level_of_user())
     return source.unit
 
 

@@ -148,12 +148,6 @@ def test_days_as_numbers_are_told_with_their_format(value: int, form: str, unit:
     read([20_269_905], pa.int64(), unit="ms")
 
 
-def test_a_warning_where_no_unit_fits() -> None:
-    with pytest.warns(UserWarning, match="column 'at' read as s lies outside 1990 to 2100, and so it does in any unit"):
-        read([20_269_905] * 20, pa.int64(), unit="s")
-    read([20_269_905], pa.int64(), unit="s", times="ms")
-
-
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
