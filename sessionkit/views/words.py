@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 
@@ -178,7 +178,7 @@ def decision_in_words(trace: SessionTrace, windows: SessionKind, index: int) -> 
 
 def lag_words(windows: WindowKind, sign: str) -> str:
     """What parts the close time from stream time, each length by its name and behind the sign."""
-    parts = cast(SessionKind, windows).close_lag_parts if windows.holds == "sessions" else {"grace": windows.grace_ms}
+    parts = getattr(windows, "close_lag_parts", {"grace": windows.grace_ms})  # of sessions it is more than the grace
     return "".join(f" {sign} {name} {show_duration(ms)}" for name, ms in parts.items())
 
 

@@ -22,6 +22,8 @@ from tests.contract.kinds import EXAMPLES, HOUR_MS, KINDS, plan_over, records, r
 from tests.interpreted import fewer
 from tests.kinds import plan_of
 
+POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
 
 def strategies_of(windows: WindowKind) -> list[str]:
     kept = [] if windows.trailing_only else ["on_window_update"]
@@ -38,6 +40,19 @@ def test_every_kind_has_what_the_contract_names(windows: WindowKind) -> None:
     assert [name for name in named if not hasattr(type(windows), name) and not hasattr(windows, name)] == []
     silent = [name for name in named if callable(getattr(windows, name)) and not inspect.getdoc(getattr(windows, name))]
     assert silent == []
+
+
+def test_parameters_are_called_as_the_contract_calls_them(windows: WindowKind) -> None:
+    """Else a type checker takes no such windows, as `windowed_by(sk.SessionWindows(…))` once was refused."""
+
+    def called(function: Any) -> list[tuple[str, Any]]:
+        parameters = inspect.signature(function).parameters.values()
+        return [(each.name, each.kind) for each in parameters if each.name != "self" and each.kind in POSITIONAL]
+
+    session_members = vars(SessionKind) if windows.holds == "sessions" else {}
+    for name, member in {**vars(WindowKind), **session_members}.items():
+        if inspect.isfunction(member) and name[0] != "_":
+            assert called(member) == called(getattr(windows, name)), name
 
 
 @pytest.mark.parametrize("lacking", ["near_in_words", "close_lag_parts", "is_late"])

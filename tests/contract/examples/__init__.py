@@ -1,1 +1,1 @@
-"""Three things that sessionkit has not, each in one file, written by nothing but its contracts."""
+"""Four things that sessionkit has not, each in one file, written by nothing but its contracts."""

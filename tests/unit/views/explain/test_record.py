@@ -92,7 +92,7 @@ def run() -> sk.Run:
             10,
             "Record 10 (key eve), event time 30 min, was dropped: too late. It arrived when stream time was 40 min, so sessions that "
             "ended before 33 min were closed (40 min − gap 5 min − grace 2 min). No session of its key, open or closed, was within "
-            "the gap. It came 3 min too late: with grace 5 min instead of 2 min it would have been kept. "
+            "the gap of 5 min. It came 3 min too late: with grace 5 min instead of 2 min it would have been kept. "
             "Stream time had been moved to 40 min by record 8 (key bob), of another key: stream time belongs to the partition.",
         ),
         (
