@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import sessionkit as sk
-from sessionkit.windows.missing_grace import missing_grace_ms
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.page.sample import sample
+from sessionkit.windows.missing_grace import missing_grace_ms
 from tests.interpreted import fewer
 from tests.page.engine import as_asked, decided, engine
 from tests.page.streams import PARTITIONS, drawn, one_huge_key

@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 
 import sessionkit as sk
 from sessionkit.base.decisions import LATE, MERGED
-from sessionkit.windows.missing_grace import missing_grace_ms
 from sessionkit.errors import InvalidArgument, UnknownRecord
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.drawing.measured_text import flow, text_size, text_width
@@ -26,6 +25,7 @@ from sessionkit.views.lanes.lanes import draw_lanes, lane_scene
 from sessionkit.views.plane.plane import draw_plane, plane_scene
 from sessionkit.views.scenes.key_rows import MOST_ROWS
 from sessionkit.views.scenes.session_history import SessionHistory
+from sessionkit.windows.missing_grace import missing_grace_ms
 from tests.headings import heading
 from tests.interpreted import fewer
 from tests.kinds import flights_by_route
