@@ -44,7 +44,8 @@ def points(outline: Outline) -> dict[str, list[Any]]:
 def reach(scene: Any) -> Outline:
     found = Outline()
     for life in scene.lives:
-        found.add(*growing(life.steps, life.end, scene.window.inactivity_gap_ms))
+        steps = [(row, *scene.window.reach_of_ms(*bounds)) for row, *bounds in life.steps]
+        found.add(*growing(steps, life.end))
     return found
 
 
