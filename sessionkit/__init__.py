@@ -17,7 +17,7 @@ def __getattr__(name: str) -> object:
     except AttributeError:
         import sys
 
-        from sessionkit.base.guesses import unknown_name
+        from sessionkit.base.calls import unknown_name
 
         raise unknown_name(sys.modules[__name__], "sk", name) from None
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.advice.replay import Replay
-from sessionkit.advice.round_grace import order_advice
+from sessionkit.advice.replay import Replay, order_advice
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import MAX_DURATION_MS, about, enough_ms, show_duration
 from sessionkit.base.text import percent, plural

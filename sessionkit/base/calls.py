@@ -14,8 +14,92 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from sessionkit.base.guesses import unknown_name
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.errors import InvalidArgument, UnknownName, problem, shorten
+
+# The name that exists, and what is tried instead: by pandas, Polars, Spark, Flink and Kafka Streams.
+OF_A_RUN = {
+    "table": "to_pandas toPandas to_frame df dataframe result results windows sessions collect head to_csv to_parquet",
+    "plane": "plot show draw figure chart timeline",
+    "dropped": "late late_records drops dropped_records",
+    "metrics": "stats statistics counts counters",
+    "summary": "describe info",
+    "changelog": "updates events emitted to_stream toStream",
+    "write_html": "to_html save page",
+    "explain": "why",
+}
+OF_A_PLAN = {
+    "aggregate": "agg sum min max mean avg first last collect",
+    "windowed_by": "window windows_by windowedBy windowing",
+    "with_windows": "with_grace with_gap replace",
+    "run": "execute apply start fit transform table",
+    "emit": "emit_strategy emitStrategy output_mode",
+    "to_ksql": "to_sql to_ksqldb",
+    "code": "to_python",
+}
+OF_A_RESULT = {
+    "figure": "plot show draw chart plane",
+    "heat_map": "figure plot show draw chart heatmap",
+    "table": "to_pandas toPandas to_frame df dataframe result results collect head to_csv",
+    "words": "text summary describe explain remarks",
+    "code": "save write text to_file write_java",
+}
+OF_THE_PACKAGE = {
+    "TimeWindows": "TumblingWindows HoppingWindows Tumble Hop TimeWindow tumbling hopping",
+    "SessionWindows": "Session Sessions SessionWindow session_window",
+    "SlidingWindows": "Sliding SlidingWindow sliding",
+    "sessionize": "sessionise session sessions sessionized",
+    "group_by_key": "groupby group_by groupByKey GroupBy KStream StreamsBuilder",
+    "mean": "avg average",
+    "aggregation": "agg std var variance median quantile",
+    "collect": "nunique count_distinct n_unique collect_list collect_set unique",
+    "open_store": "Stores MemoryStore RocksDBStore store",
+    "load_sample": "load_data sample example",
+    "sweep": "grid grid_search",
+}
+GUESSED = {"run": OF_A_RUN, "plan": OF_A_PLAN, "sk": OF_THE_PACKAGE}
+WITHOUT_COUNTERPART = {
+    "UnlimitedWindows": "a window that never closes is a plain group by, and sessionkit has none",
+    "JoinWindows": "sessionkit aggregates one stream, and joins none",
+    "join": "sessionkit aggregates one stream, and joins none",
+    "cogroup": "put the streams into one frame, and name each aggregation in plan.aggregate(…)",
+    "KTable": "plan.run(data).table() has the last value of each window",
+    "report": 'run.write_html("clicks.html") writes a page, the command "sessionkit report clicks.csv" one with tables',
+    **dict.fromkeys(("read_csv", "read_parquet", "read_json", "read"), 'plan.run("clicks.csv") reads files itself'),
+    **dict.fromkeys(("Duration", "timedelta"), 'lengths are written as text, such as "30m"'),
+}
+
+
+def unknown_name(owner: Any, shown: str, name: str, elsewhere: tuple[type, str] | None = None) -> AttributeError:
+    """The error for a name that `owner`, which users write as `shown`, does not have.
+
+    Args:
+        elsewhere: a class whose objects may have it, and how one is written.
+    Example:
+        >>> print(unknown_name(plan, "plan", "windowed"))
+        plan has no such name; got windowed; plan.windowed_by: The plan with these windows.
+    """
+    if name.startswith("_"):  # asked for by Python, copy, IPython and others
+        return AttributeError(f"{shown} has no attribute {name!r}")
+    offered = [each for each in dir(owner) if not each.startswith("_")]
+    guessed = GUESSED.get(shown, OF_A_RESULT)
+    near = [each for each, others in guessed.items() if name in others.split() and each in offered]
+    near += difflib.get_close_matches(name, offered, 1)
+    if elsewhere is not None and name in dir(elsewhere[0]):
+        want = f"{elsewhere[1]}.{name}{_first_line(elsewhere[0], name)}"
+    elif name in WITHOUT_COUNTERPART:
+        want = WITHOUT_COUNTERPART[name]
+    elif near:
+        kind = owner if hasattr(owner, "__path__") else type(owner)
+        want = f"{shown}.{near[0]}{_first_line(kind, near[0])}"
+    else:
+        want = f"dir({shown}) lists the names"
+    return UnknownName(problem(f"{shown} has no such name", name, want))
+
+
+def _first_line(kind: object, name: str) -> str:
+    line = (getattr(getattr(kind, name, None), "__doc__", None) or "").partition("\n")[0]
+    return f": {line}" if line else ""
+
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -8,10 +8,9 @@ from typing import NamedTuple
 from sessionkit.base.durations import Duration, show_duration
 from sessionkit.base.text import sql_literal, sql_name
 from sessionkit.errors import InvalidArgument, problem, shorten
-from sessionkit.exports.export import Export
+from sessionkit.exports.export import Export, Target
 from sessionkit.exports.lengths import ksql_length
 from sessionkit.exports.request import Request, Result, check_sql_names
-from sessionkit.exports.target import Target
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows

@@ -14,7 +14,7 @@ from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.durations import Duration, show_duration
 from sessionkit.base.text import is_visible, one_of, plural
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
-from sessionkit.exports.target import Target
+from sessionkit.exports.export import Target
 from sessionkit.records.source import Source, check_not_idle
 from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind

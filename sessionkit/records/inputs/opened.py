@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
+import sys
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from sessionkit.errors import UnsupportedData, problem, shorten
-from sessionkit.records.frames import FrameKind
+from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
+from sessionkit.records.frames import FrameKind, to_frame
 from sessionkit.records.inputs.nested import columns_for, field_of, root_of, with_fields
 from sessionkit.records.inputs.pandas_columns import NOT_ARROW, check_columns, from_series
 from sessionkit.records.inputs.plain_columns import check_polars
 from sessionkit.records.inputs.plain_values import frame_of_columns, frame_of_rows
-from sessionkit.records.inputs.scans import collected, is_scan, scanned
 from sessionkit.records.source import Source
 
 _TAKEN = (
@@ -153,3 +154,83 @@ def _checked(names: list[str], wanted: list[str] | None, way: str = "") -> list[
     chosen = names if wanted is None else columns_for(names, wanted)
     check_columns(names, chosen, way)
     return chosen
+
+
+_FILE = "__filename"  # what Arrow calls the file that a row came from
+
+
+def is_scan(data: Any) -> bool:
+    """True for a dataset or a Parquet file of Arrow, told without loading what reads them."""
+    return _is(data, "pyarrow.dataset", "Dataset") or _is(data, "pyarrow.parquet", "ParquetFile")
+
+
+def _is(data: Any, module: str, name: str) -> bool:
+    """Whoever has such an object has loaded its module."""
+    found = getattr(sys.modules.get(module), name, None)
+    return found is not None and isinstance(data, found)
+
+
+def scanned(data: Any, wanted: list[str] | None) -> pa.Table:
+    """The wanted columns, or all; those of a dataset's files in the order of the names of the files.
+
+    Raises:
+        MissingColumn: a wanted column is not there.
+        InvalidData: a wanted column is there twice, or a file cannot be read.
+    """
+    is_file = not _is(data, "pyarrow.dataset", "Dataset")
+    names = (data.schema_arrow if is_file else data.schema).names
+    chosen = names if wanted is None else columns_for(names, wanted)
+    check_columns(names, chosen)
+    try:
+        if is_file:
+            return data.read(columns=chosen).select(chosen)
+        files = list(getattr(data, "files", []))
+        if files == sorted(files):
+            return data.to_table(columns=chosen)
+        table = data.to_table(columns=[*chosen, _FILE])
+        return table.sort_by(_FILE).select(chosen)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidData(
+            problem("the dataset cannot be read", shorten(error, 200), "check that its files are complete")
+        ) from error
+
+
+def collected(data: Any, wanted: list[str] | None) -> Any:
+    """The wanted columns of a lazy frame of polars, or all, as a frame.
+
+    Raises:
+        MissingColumn: a wanted column is not there.
+        InvalidData: what it stands for cannot be computed.
+    """
+    import polars
+
+    try:
+        names = data.collect_schema().names()
+        chosen = columns_for(names, wanted or [])
+        check_columns(names, chosen)
+        return (data if wanted is None else data.select(chosen)).collect(engine="streaming")
+    except (polars.exceptions.PolarsError, OSError) as error:
+        want = "a LazyFrame whose collect() gives a frame"
+        raise InvalidData(problem("the LazyFrame cannot be collected", shorten(error, 200), want)) from error
+
+
+def open_whole(data: Any, source: Source) -> Opened:
+    """All columns of `data` as the original, and those that the source names as the table.
+
+    Columns of a frame that the source does not name are not looked at.
+
+    Raises:
+        UnsupportedData, MissingColumn, InvalidData: as `open_table` does.
+    """
+    if _is_frame(data):
+        return open_table(data, source.columns(), source)
+    read = open_table(data, None, source)
+    whole = read.original
+    whole = to_frame(whole, read.frame) if isinstance(whole, pa.Table) else whole
+    opened = open_table(whole, source.columns(), source)
+    return dataclasses.replace(opened, remarks=read.remarks)
+
+
+def _is_frame(data: Any) -> bool:
+    is_of_library = type(data).__module__.partition(".")[0] in ("pandas", "polars")
+    return isinstance(data, pa.Table) or (is_of_library and hasattr(data, "__arrow_c_stream__"))

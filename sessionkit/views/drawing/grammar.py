@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from sessionkit.windows.session import SessionWindows
+
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
 Drawn = dict[str, Any]  # a trace, as plotly.js takes it
@@ -337,3 +338,21 @@ def _in_lines(told: str) -> str:
 def cure(grace_ms: int, missing_ms: int) -> str:
     """A grace that would have kept a dropped record, in few words."""
     return f"grace {show_duration(grace_ms)} → {grace_with(grace_ms, missing_ms)} would keep it"
+
+
+def still_pictures(figure: Callable[[], go.Figure]) -> dict[str, Any]:
+    """The figure as pictures by their kind, if plotly's renderer makes some ("png", "svg")."""
+    from plotly.io import renderers
+    from plotly.io.base_renderers import ImageRenderer
+
+    chosen = [renderers[name] for name in (renderers.default or "").split("+") if name]
+    makers = [each for each in chosen if isinstance(each, ImageRenderer)]
+    drawn = figure().to_dict() if makers else {}
+    return {kind: picture for maker in makers for kind, picture in maker.to_mimebundle(drawn).items()}
+
+
+def plotly_script() -> str:
+    """Plotly as JavaScript: nearly five megabytes."""
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -73,3 +73,12 @@ def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str
 def axis_type(newest_ms: int) -> str:
     """The type of an axis of event time: dates, but numbers for toy data, which counts from the epoch."""
     return "date" if newest_ms > SHORT_HISTORY_MS else "linear"
+
+
+def row_of_buttons(
+    buttons: list[dict[str, Any]], colours: Palette, y: float, side: Literal["left", "right"]
+) -> dict[str, Any]:
+    """At this height, in parts of the plot. The one under the pointer is pale in either theme: the text suits both."""
+    place = {"x": 0 if side == "left" else 1, "xanchor": side, "y": y, "yanchor": "top", "direction": "right"}
+    look = {"font": {"size": 12, "color": colours.mute}, "bgcolor": colours.background, "bordercolor": colours.grid}
+    return {"type": "buttons", "showactive": False, "buttons": buttons, "pad": {"r": 0, "t": 0}, **place, **look}

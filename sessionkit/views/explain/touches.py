@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
 from sessionkit.base.durations import grace_with, show_duration
 from sessionkit.base.text import plural
+from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
-from sessionkit.views.explain.record import Explanation, who_moved
+from sessionkit.views.explain.record import Explanation, explain_record, who_moved
 from sessionkit.views.words import PLAIN, clock, in_zone, record_name
 from sessionkit.windows.contract import WindowKind
 
@@ -84,3 +87,14 @@ def _spans(trace: WindowTrace, at: Callable[[int], str], starts: list[int]) -> s
     if len(spans) <= NAMED_WINDOWS:
         return " and ".join(", ".join(spans).rsplit(", ", 1))
     return f"{spans[0]}, …, {spans[-1]}"
+
+
+EXPLAINED: dict[type[Trace], Callable[..., Explanation]] = {
+    SessionTrace: explain_record,
+    WindowTrace: explain_touches,
+}
+
+
+def explain_decision(trace: Any, windows: Any, index: int) -> Explanation:
+    """Why record `index` opened, joined, bridged or was dropped."""
+    return EXPLAINED[type(trace)](trace, windows, index)

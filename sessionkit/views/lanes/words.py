@@ -13,8 +13,7 @@ from sessionkit.views.drawing.grammar import Drawn, Frame
 from sessionkit.views.drawing.measured_text import Heading, text_width
 from sessionkit.views.scenes.key_rows import Size
 from sessionkit.views.scenes.scene import Lanes
-from sessionkit.views.scenes.session_history import session_size
-from sessionkit.views.scenes.session_scene import SessionLanes
+from sessionkit.views.scenes.session_scene import SessionLanes, session_size
 
 SMALL = 11  # the size of words in the lanes
 # Before a text that stands beside something: pixels are only known in the browser, letters grow with nothing.

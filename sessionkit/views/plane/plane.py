@@ -30,8 +30,7 @@ from sessionkit.views.plane.windows import window_labels, window_marks
 from sessionkit.views.plane.words import plane_heading
 from sessionkit.views.scenes.key_rows import KeyRows, key_code, partition_code
 from sessionkit.views.scenes.scene import Plane
-from sessionkit.views.scenes.session_history import SessionHistory
-from sessionkit.views.scenes.session_scene import SessionPlane
+from sessionkit.views.scenes.session_scene import SessionHistory, SessionPlane
 from sessionkit.views.scenes.window_history import WindowHistory
 from sessionkit.views.scenes.window_scene import WindowPlane
 from sessionkit.windows.contract import WindowKind
