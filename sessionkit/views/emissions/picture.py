@@ -10,17 +10,14 @@ from sessionkit.base.text import escape_label
 from sessionkit.views.drawing.grammar import (
     Drawn,
     Outline,
-    axis_title,
-    dressed,
     empty_figure,
-    figure_of,
     lines,
     marks,
     shown_names,
+    timed_figure,
 )
 from sessionkit.views.drawing.measured_text import text_width
 from sessionkit.views.drawing.palettes import Theme, palette
-from sessionkit.views.drawing.time_axis import change_of_clocks
 from sessionkit.views.emissions.scene import BODY, COLUMN, NAMED, SMALL, EmissionScene, choose
 from sessionkit.views.words import closer_words
 
@@ -64,21 +61,18 @@ def emissions_figure(
     if not scene.lanes:
         return empty_figure(colours, scene.heading, scene.frame.width)
     drawn = [*_lines(scene), _caps(scene), *(_marks(scene, what) for what in KINDS)]
-    legend = shown_names(drawn)
-    layout = dressed(colours, scene.frame_with(scene.heading, legend), scene.heading, legend)
-    layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
-    layout["xaxis"] |= _columns(scene) if scene.is_by_arrival else {}
-    layout["yaxis"] |= {
-        "range": list(scene.frame.y_range),
+    frame = scene.frame_with(scene.heading, shown_names(drawn))
+    yaxis = {
+        "range": list(frame.y_range),
         "tickvals": [scene.y(lane) for lane in scene.lanes],
         "ticktext": [_lane_label(scene, lane) for lane in scene.lanes],
         "tickfont": {"size": 12},
         "fixedrange": True,
     }
-    layout["annotations"] = [*_value_notes(scene), *_wait_notes(scene)]
-    layout["shapes"] = [_now(scene)] if scene.is_pending else []
-    changes = change_of_clocks(scene.axis, *scene.x_range_ms, colours)
-    return figure_of([*drawn, *changes.lines], changes.added_to(layout))
+    notes, shapes = [*_value_notes(scene), *_wait_notes(scene)], [_now(scene)] if scene.is_pending else []
+    beside = {"yaxis": yaxis, "annotations": notes, "shapes": shapes}
+    figure = timed_figure(scene, drawn, frame, scene.heading, is_bare=False, **beside)
+    return figure.update_xaxes(_columns(scene)) if scene.is_by_arrival else figure
 
 
 def _lines(scene: EmissionScene) -> list[Drawn]:

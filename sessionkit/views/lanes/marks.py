@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,8 +57,18 @@ def middles(scene: Lanes, windows: Rows, heights: Sequence[float]) -> Drawn:
         words.append(f"{name}: {state}<br>{span}<br>{scene.size_words(row)}")
     at_ms = (columns.start_ms[windows] + columns.end_ms[windows]) // 2
     marker = {"size": 12, "color": "rgba(0,0,0,0)"}
-    place = (scene.axis, at_ms, heights, words, scene.window.noun, has_many(scene))
-    return marks(*place, marker=marker, showlegend=False)
+    return marks(scene.axis, at_ms, heights, words, scene.window.noun, has_many(scene), marker=marker, showlegend=False)
+
+
+def points(scene: Lanes, kinds: Sequence[Kind], words: Callable[[str, Rows], list[str]], rim: float) -> list[Drawn]:
+    """A mark for each record, with a rim that keeps it apart from others; `words` are those of a kind by its name."""
+    found, line = [], {"width": rim, "color": scene.colours.background}
+    for mask, name, rank, lift, marker in kinds:
+        rows = scene.board.of(mask)
+        at_ms, heights = scene.trace.batch.timestamp_ms[rows], (scene.height_of(rows) + lift).tolist()
+        look, said = {**marker, "line": line}, words(name, rows)
+        found.append(marks(scene.axis, at_ms, heights, said, name, has_many(scene), marker=look, legendrank=rank))
+    return found
 
 
 def clocks(scene: Lanes) -> list[Drawn]:

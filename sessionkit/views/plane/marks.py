@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,20 @@ from sessionkit.views.scenes.key_rows import Rows
 from sessionkit.views.scenes.scene import Plane
 from sessionkit.views.words import closer_words
 
+THIN = {"width": 1}
 MOST_TICKS, LEAST_TICKS, TICK_ROOM = 11, 3, 16  # of the axis of offsets; pixels between two
+
+
+class Kind(NamedTuple):
+    """Records of the key that did the same: how they are named, and how they look."""
+
+    records: Rows
+    name: str
+    rank: int  # in the legend
+    symbol: str
+    larger: int  # pixels, than a record
+    colour: str  # its name
+    line: dict[str, Any] | None = None  # in place of the rim
 
 
 def offsets(scene: Plane, frame: Frame) -> dict[str, Any]:
@@ -104,8 +117,18 @@ def points(scene: Plane, records: Rows, name: str, rank: int, words: list[str], 
     """A mark for each of these records, with a rim that keeps it apart from lines unless it has its own."""
     rim = {"width": 1.6 if mark_size(scene) > 9 else 1.1, "color": scene.colours.background}
     marker["line"] = {**rim, **marker.get("line", {})}
-    place = (scene.trace.batch.timestamp_ms[records], scene.y(records), words, name, has_many(scene))
-    return marks(scene.axis, *place, marker=marker, legendrank=rank)
+    at_ms, y = scene.trace.batch.timestamp_ms[records], scene.y(records)
+    return marks(scene.axis, at_ms, y, words, name, has_many(scene), marker=marker, legendrank=rank)
+
+
+def own_points(scene: Plane, kinds: Sequence[Kind], words: Callable[[Rows], list[str]]) -> list[Drawn]:
+    """Other keys, then the key's own records by what they did, then the middles of caps (for hover only)."""
+    found, size = [other_keys(scene)], mark_size(scene)
+    for records, name, rank, symbol, larger, colour, line in kinds:
+        here = scene.shown(records)
+        marker = {"size": size + larger, "symbol": symbol, "color": getattr(scene.colours, colour), "line": line or {}}
+        found.append(points(scene, here, name, rank, words(here), **marker))
+    return [*found, cap_middles(scene)]
 
 
 def has_many(scene: Plane) -> bool:
@@ -140,5 +163,5 @@ def _other_words(scene: Plane, records: Rows) -> list[str]:
     batch = scene.trace.batch
     keys = [batch.key_at(row) for row in records.tolist()]
     names = ["none" if key is None else escape_label(key) for key in keys]
-    columns = (names, batch.offset[records].tolist(), batch.timestamp_ms[records].tolist())
-    return [f"offset {at:,}: key {name}<br>{scene.axis.show(ms)}" for name, at, ms in zip(*columns, strict=True)]
+    told = zip(names, batch.offset[records].tolist(), batch.timestamp_ms[records].tolist(), strict=True)
+    return [f"offset {at:,}: key {name}<br>{scene.axis.show(ms)}" for name, at, ms in told]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.decisions import IDLE, LATE
+from sessionkit.base.durations import about
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import Frame, Outline
 from sessionkit.views.drawing.labels import Label, Placement, around, spread
@@ -70,41 +72,64 @@ def _left_out(scene: Plane) -> list[str]:
     return notes
 
 
-def start_labels(scene: Plane, frame: Frame, fixed: Iterable[Outline], crossed: Iterable[Outline]) -> Placement:
-    """A placement that keeps away from records, from `fixed` lines always, and from `crossed` ones if it can."""
+class Spoken(NamedTuple):
+    """Records that get labels: of which kind, in which direction (an angle) those look best, and their colour."""
+
+    kind: str
+    records: Rows
+    prefer: float
+    colour: str
+
+
+def labels(
+    scene: Plane,
+    frame: Frame,
+    spoken: Iterable[Spoken],
+    words: Callable[[str, int], str],
+    *,
+    fixed: Iterable[Outline],
+    crossed: Iterable[Outline],
+) -> Placement:
+    """Labels beside the marks: records in this order, what was closed or is open, what was kept though late.
+
+    They keep away from records, from the lines of every plane and `fixed` ones always, from `crossed` ones if they can.
+    """
     placement = Placement(frame, scene.axis, scene.colours)
     batch = scene.trace.batch
     own, other = scene.shown(scene.history.timed), scene.rows[batch.key[scene.rows] != scene.history.key]
     placement.avoid_marks(batch.timestamp_ms[own], scene.y(own))
     placement.avoid_dots(batch.timestamp_ms[other], scene.y(other))
-    for outline in fixed:
+    for outline in (*fixed, scene.cap_lines, scene.close_line, scene.stream_line):
         placement.avoid_lines(outline, never=True)
     for outline in crossed:
         placement.avoid_lines(outline)
+    for each in spoken:
+        _label_records(scene, placement, each, words)
+    _label_caps(scene, frame, placement)
+    saved = Spoken("late but kept", scene.shown(scene.history.late_but_kept), 130, scene.colours.saved_words)
+    _label_records(scene, placement, saved, lambda _, row: _saved(scene, row))
     return placement
 
 
-def label_records(
-    scene: Plane,
-    placement: Placement,
-    kind: str,
-    records: Rows,
-    prefer: float,
-    colour: str,
-    words: Callable[[int], str],
-) -> None:
-    """Labels on leader lines, most of them in the direction `prefer`."""
+def _saved(scene: Plane, row: int) -> str:
+    behind = int(scene.trace.close_time_ms[row] - scene.trace.batch.timestamp_ms[row])
+    return f"<b>late but kept</b>: {about(behind)} behind<br>the close line; its {scene.window.noun} is open"
+
+
+def _label_records(scene: Plane, placement: Placement, spoken: Spoken, words: Callable[[str, int], str]) -> None:
+    """Labels on leader lines."""
+    kind, records, prefer, colour = spoken
     for row in spread(records.tolist()):
         if placement.is_full(kind):
             return
-        said, when = words(row), int(scene.trace.batch.timestamp_ms[row])
+        said, when = words(kind, row), int(scene.trace.batch.timestamp_ms[row])
         for text in (said, said.partition("<br>")[0]):  # its first line, where all of it has no room
             places = around(prefer, *text_size(text))
             if placement.place(Label(kind, when, scene.y_of(row), text, colour, places)):
                 break
 
 
-def label_caps(scene: Plane, frame: Frame, placement: Placement) -> None:
+def _label_caps(scene: Plane, frame: Frame, placement: Placement) -> None:
     """The size above (or below) each cap, fullest first, and "still open" above what nothing has closed."""
     for life in scene.lives:
         if life.how in ("open", "cut"):
