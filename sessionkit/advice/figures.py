@@ -213,7 +213,8 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
 
     colours = palette(theme)
     first, beaten = next(iter(sweep.values)), sweep.is_dominated
-    nothing = _below_all(sweep)
+    # where "none" stands on a logarithmic axis: well below the smallest share that is dropped
+    nothing = min((cell.dropped_share for cell in sweep.cells if cell.dropped), default=LEAST_SHARE) / 3
     statuses = [colours.record, colours.bridge, colours.saved, colours.drop, colours.line]
     best = [cell for cell, is_beaten in zip(sweep.cells, beaten.tolist(), strict=True) if not is_beaten]
     best.sort(key=lambda cell: cell.delay_ms)
@@ -281,11 +282,6 @@ def _waits_axis(sweep: Sweep) -> dict[str, Any]:
 def _in_words(name: str) -> str:
     """A parameter of windows as a person names it."""
     return name.removesuffix("_ms").replace("_", " ")
-
-
-def _below_all(sweep: Sweep) -> float:
-    """Where "none" stands on a logarithmic axis: well below the smallest share that is dropped."""
-    return min((cell.dropped_share for cell in sweep.cells if cell.dropped), default=LEAST_SHARE) / 3
 
 
 def _hover(cell: Cell) -> str:

@@ -15,6 +15,7 @@ from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
 
+_SETTINGS = "SET 'auto.offset.reset' = 'earliest';\nSET 'cache.max.bytes.buffering' = '0'; -- each update is sent"
 _TYPES = {"bigint": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "boolean": "BOOLEAN", "bytes": "BYTES"}
 _RESERVED = ("ROWTIME", "ROWPARTITION", "ROWOFFSET", "WINDOWSTART", "WINDOWEND")
 _ISO = "yyyy-MM-dd''T''HH:mm:ss[.SSS]X"
@@ -34,7 +35,7 @@ def to_ksql(request: Request, *, retention: Duration | None) -> Export:
     windows = KSQL.windows(request.windows)
     retention_ms = request.retention_ms(retention, windows.smallest_retention_ms)
     key = sql_name(request.free_name("key"))
-    code = "\n\n".join([_settings(), *_streams(request, key), _table(request, windows, key, retention_ms)]) + "\n"
+    code = "\n\n".join([_SETTINGS, *_streams(request, key), _table(request, windows, key, retention_ms)]) + "\n"
     differences = [*request.layout(), request.ordering(), *_differences(request, windows, retention_ms)]
     return Export(target="ksql", code=code, differences=differences, plan=tuple(request.plan.code()))
 
@@ -116,10 +117,6 @@ KSQL: Target[_Windows, _Aggregate] = Target(
 
 
 # ---- the statements
-
-
-def _settings() -> str:
-    return "SET 'auto.offset.reset' = 'earliest';\nSET 'cache.max.bytes.buffering' = '0'; -- each update is sent"
 
 
 def _streams(request: Request, key: str) -> list[str]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from sessionkit.base.decisions import LATE, REASONS
 from sessionkit.base.durations import grace_with, lacked, show_duration
@@ -42,7 +40,8 @@ def _grace_curve(findings: Findings) -> str:
     enough = findings.missing_ms + windows.grace_ms
     steps = [step for step in GRACE_STEPS_MS if step > windows.grace_ms]
     useful = [step for step in steps if (enough <= step).any()]
-    kept = [(step, enough <= step) for step in useful[: _enough_steps(useful, enough)]]
+    up_to = next((i + 1 for i, step in enumerate(useful) if (enough <= step).all()), len(useful))
+    kept = [(step, enough <= step) for step in useful[:up_to]]  # up to the first that keeps all
     rows: list[list[Cell]] = [
         [show_duration(step), Bar(float(mask.mean())), *numbers(int(mask.sum())), Number(percent(float(mask.mean())))]
         for step, mask in kept
@@ -53,11 +52,6 @@ def _grace_curve(findings: Findings) -> str:
         f"{_once(findings)}All of them are kept with {longest}. More grace also makes every result wait longer.</p>"
     )
     return said + (table(["grace", "", "kept", "share"], rows) if rows else "")
-
-
-def _enough_steps(steps: Sequence[int], enough: npt.NDArray[np.int64]) -> int:
-    """How many steps to show: up to the first that keeps all."""
-    return next((i + 1 for i, step in enumerate(steps) if (enough <= step).all()), len(steps))
 
 
 def _drop_table(findings: Findings, run: Run) -> str:

@@ -129,7 +129,8 @@ def page(findings: Findings) -> str:
     """The whole page."""
     title = escape_html(shorten(findings.title, TITLE_LENGTH))
     run = findings.local
-    parts = [_lead(findings), _remarks(findings), _tiles(findings)]
+    remarks = (f"<p class='remark'>{escape_html(remark)}</p>" for remark in findings.remarks)
+    parts = [_lead(findings), *remarks, _tiles(findings)]
     if run is None:
         parts.append("<p>The records are too many to draw: filter them, or use the Parquet files.</p>")
     elif len(run.trace):
@@ -171,10 +172,6 @@ def _lead(findings: Findings) -> str:
         f"Records are processed one by one, {order}, as Kafka Streams does. Times are in "
         f"{escape_html(findings.timezone)}.</p>"
     )
-
-
-def _remarks(findings: Findings) -> str:
-    return "".join(f"<p class='remark'>{escape_html(remark)}</p>" for remark in findings.remarks)
 
 
 def _tiles(findings: Findings) -> str:

@@ -54,7 +54,7 @@ def lineage_figure(lineage: Lineage, *, theme: Theme | None) -> go.Figure:
         figure.add_trace(
             go.Bar(
                 orientation="h",
-                base=[node.start_ms - _missing(node, least) // 2 for node in chosen],
+                base=[node.start_ms - max(least - (node.end_ms - node.start_ms), 0) // 2 for node in chosen],
                 y=[node.depth for node in chosen],
                 width=2 * HALF,
                 x=[max(node.end_ms - node.start_ms, least) for node in chosen],
@@ -106,11 +106,6 @@ def _notes(lineage: Lineage) -> list[str]:
         f"{plural(root.total, 'record')}, in {plural(leaves, 'session')} that became one by {plural(merges, 'merge')}",
         "read upwards: the bars below are what a bridge joined; a bar of one moment is drawn wider, to be seen",
     ]
-
-
-def _missing(node: Any, least: int) -> int:
-    """What a bar is drawn longer than its session, to be seen: half of it to each side."""
-    return max(least - (node.end_ms - node.start_ms), 0)
 
 
 def _sum(node: Any, nodes: Any) -> str:

@@ -17,7 +17,7 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.views.explain.life import find_window
-from sessionkit.views.html import picture_bundle
+from sessionkit.views.html import Pictured
 from sessionkit.views.loops import last_touches
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone, span_words
@@ -51,7 +51,7 @@ class Node(NamedTuple):
 
 @answers_calls("lineage")
 @dataclass(frozen=True, repr=False)
-class Lineage:
+class Lineage(Pictured):
     """The tree of a session; the last of `nodes` is the session as it is in the end.
 
     Example:
@@ -94,9 +94,6 @@ class Lineage:
         self._tell(len(self.nodes) - 1, "", lines)
         left = len(self.nodes) + 1 - len(lines)
         return "\n".join([*lines, *([f"… and {left:,} more"] if left > 0 else []), *in_zone(self.trace)])
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return picture_bundle(self.figure(), repr(self))
 
     def _tell(self, place: int, indent: str, lines: list[str]) -> None:
         """A line for each session in the tree; the nearest first. A loop: trees can be deep."""

@@ -274,10 +274,6 @@ def _of_records(run: Run, columns: Mapping[str, Any], noun: str) -> _View:
     return _View(columns, noun, explain)
 
 
-def _of_changelog(run: Run) -> _View:
-    return _of_records(run, run.changelog_columns, "result")
-
-
 def _of_dropped(run: Run) -> _View:
     with_grace = len(run.trace.dropped_at) <= MOST_WITH_GRACE
     table = dropped_table(run.trace, run.plan.windows, missing_grace=with_grace)
@@ -288,5 +284,9 @@ def _plain(value: Any) -> Any:
     return value.as_py() if hasattr(value, "as_py") else value
 
 
-_VIEWS: dict[str, Callable[[Run], _View]] = {"table": _of_windows, "changelog": _of_changelog, "dropped": _of_dropped}
+_VIEWS: dict[str, Callable[[Run], _View]] = {
+    "table": _of_windows,
+    "changelog": lambda run: _of_records(run, run.changelog_columns, "result"),
+    "dropped": _of_dropped,
+}
 _TITLES = {"table": "Windows", "changelog": "What went downstream", "dropped": "Drops"}
