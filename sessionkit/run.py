@@ -359,7 +359,7 @@ class Run:
             from sessionkit.views.explain.life import explain_life
 
             return explain_life(trace, self._windows, self._key(key), int(start_ms or 0), partition)
-        from sessionkit.views.explain.touches import explain_decision
+        from sessionkit.views.explain.record import explain_decision
 
         return explain_decision(trace, self._windows, trace.index_of(offset, partition))
 

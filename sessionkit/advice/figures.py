@@ -10,9 +10,9 @@ from sessionkit.base.durations import about, show_duration
 from sessionkit.base.text import escape_label, one_of, percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
-from sessionkit.views.drawing.lengths_axis import lengths_axis
 from sessionkit.views.drawing.palettes import PALETTES, Theme, palette
 from sessionkit.views.drawing.simple_frame import dress_plain, plain_heading, row_of_buttons
+from sessionkit.views.drawing.time_axis import lengths_axis
 from sessionkit.views.loops import decades
 
 if TYPE_CHECKING:

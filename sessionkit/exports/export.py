@@ -1,4 +1,4 @@
-"""`Export`: a plan as code for another system, with what differs there."""
+"""`Export`: a plan as code for another system, with what differs there; `Target`: what such a system can take."""
 
 from __future__ import annotations
 

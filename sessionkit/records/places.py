@@ -1,4 +1,4 @@
-"""Where records stood: in which partition, and at which offset, which rises within it."""
+"""Where records stood: the partition, also as Kafka's partitioner picks it, and the offset, which rises within it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The picture of what a store holds: a lane for each key, a bar for each session, a mark for each window's start."""
+"""Windows in lanes of keys: what a store holds, and a stream as it runs."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def dress_lanes(
         figure.update_xaxes(type="linear", title=axis_title("event time, ms", colours))
 
 
-LANE = 28
+WATCHED_LANE = 28
 LEAST_LANES = 3
 
 
@@ -126,7 +126,7 @@ def watched_figure(
         (("stream time", "solid", colours.stream), ("closed up to here", "dash", colours.line))
     ):
         figure.add_trace(_marks(lanes, {p: times[place] for p, times in clocks.items()}, name, dash, colour))
-    height = LANE * max(len(lanes), LEAST_LANES)
+    height = WATCHED_LANE * max(len(lanes), LEAST_LANES)
     names = lane_names(lanes)
     dress_plain(figure, colours, "The stream as it runs", [said], height, left=lane_margin(names))
     dress_lanes(figure, names, newest, max(len(lanes), 1), colours, timezone)

@@ -1,4 +1,4 @@
-"""Parquet as it is read everywhere here: where pages carry checksums, these are verified."""
+"""Parquet as it is read everywhere here: checksums are verified, and row groups are read side by side."""
 
 from __future__ import annotations
 

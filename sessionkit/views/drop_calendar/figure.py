@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from sessionkit.base.text import escape_label, percent, plural
 from sessionkit.views.drawing.grammar import LEAST_WIDTH, axis_title, empty_figure
-from sessionkit.views.drawing.lengths_axis import takes_logarithm
 from sessionkit.views.drawing.palettes import PALETTES, Palette, Theme, palette
 from sessionkit.views.drawing.simple_frame import dress_plain, plain_heading, row_of_buttons
+from sessionkit.views.drawing.time_axis import takes_logarithm
 from sessionkit.views.drop_calendar.cells import Calendar
 from sessionkit.views.loops import decades
 

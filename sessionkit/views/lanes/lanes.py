@@ -32,8 +32,19 @@ from sessionkit.views.drawing.measured_text import text_width
 from sessionkit.views.drawing.palettes import Theme, palette
 from sessionkit.views.drawing.time_axis import time_axis
 from sessionkit.views.lanes.density import Density, SessionDensity, WindowDensity, density, has_too_many
-from sessionkit.views.lanes.marks import Kind, clocks, ground, middles, points
-from sessionkit.views.lanes.words import SMALL, LaneText, graces, lane_text, lanes_heading, sizes
+from sessionkit.views.lanes.marks import (
+    SMALL,
+    Kind,
+    LaneText,
+    clocks,
+    graces,
+    ground,
+    lane_text,
+    lanes_heading,
+    middles,
+    points,
+    sizes,
+)
 from sessionkit.views.scenes.board import Board, choose, everything
 from sessionkit.views.scenes.key_rows import Rows
 from sessionkit.views.scenes.scene import Lanes

@@ -12,9 +12,9 @@ from sessionkit.base.durations import about
 from sessionkit.base.text import percent, plural
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
-from sessionkit.views.drawing.lengths_axis import lengths_axis, takes_logarithm
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
 from sessionkit.views.drawing.simple_frame import dress_plain, event_time_axis
+from sessionkit.views.drawing.time_axis import lengths_axis, takes_logarithm
 from sessionkit.views.loops import decades
 
 if TYPE_CHECKING:

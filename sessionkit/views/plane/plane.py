@@ -36,15 +36,17 @@ from sessionkit.views.drawing.time_axis import time_axis
 from sessionkit.views.plane.marks import (
     THIN,
     Kind,
+    Spoken,
     caps,
     clocks,
     has_many,
+    labels,
     offsets,
     own_points,
+    plane_heading,
     territory,
     tether_lines,
 )
-from sessionkit.views.plane.words import Spoken, labels, plane_heading
 from sessionkit.views.scenes.key_rows import Cap, KeyRows, Rows, key_code, partition_code
 from sessionkit.views.scenes.scene import Plane
 from sessionkit.views.scenes.session_scene import SessionHistory, SessionPlane
