@@ -10,7 +10,7 @@ from sessionkit.base.text import sql_literal, sql_name
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export, Target
 from sessionkit.exports.lengths import ksql_length
-from sessionkit.exports.request import Request, Result, check_sql_names
+from sessionkit.exports.request import Request, Result, check_sql_names, listed
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
@@ -134,7 +134,7 @@ def _streams(request: Request, key: str) -> list[str]:
         options.append(time)
     if request.reads_time and unit is None:
         options.append(f"TIMESTAMP_FORMAT = '{_ISO}'")
-    first = f"CREATE STREAM `records` (\n{_listed(columns)}\n) WITH ({', '.join(options)});"
+    first = f"CREATE STREAM `records` (\n{listed(columns)}\n) WITH ({', '.join(options)});"
     if not _needs_ms(request):
         return [first]
     ms = sql_name(request.free_name("event_time_ms"))
@@ -151,10 +151,6 @@ def _needs_ms(request: Request) -> bool:
     return request.reads_time and request.source.unit not in (None, "ms")
 
 
-def _listed(lines: list[str]) -> str:
-    return ",\n".join(lines)
-
-
 def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> str:
     kept = f"RETENTION {ksql_length(retention_ms)}, GRACE PERIOD {ksql_length(request.windows.grace_ms)}"
     stream = "`records_in_ms`" if _needs_ms(request) else "`records`"
@@ -164,7 +160,7 @@ def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> 
     columns = [f"    {key}", f"    WINDOWSTART AS {start}", f"    WINDOWEND AS {end}", *results]
     return (
         f"CREATE TABLE `results` WITH (KAFKA_TOPIC = {sql_literal(request.output_topic)}, VALUE_FORMAT = 'JSON') AS\n"
-        f"  SELECT\n{_listed(columns)}\n"
+        f"  SELECT\n{listed(columns)}\n"
         f"  FROM {stream}\n"
         f"  WINDOW {windows.name} ({windows.lengths}, {kept})\n"
         f"  GROUP BY {key}\n"

@@ -267,6 +267,11 @@ def quoted(text: str) -> str:
     return json.dumps(shorten(text), ensure_ascii=False)
 
 
+def listed(lines: list[str]) -> str:
+    """Lines of a list in SQL."""
+    return ",\n".join(lines)
+
+
 def check_sql_names(request: Request, system: str, reserved: tuple[str, ...] = ()) -> None:
     """Refuses names that cannot be quoted there.
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.assets import policy, read_asset
+from sessionkit.base.assets import read_asset, whole_page
 from sessionkit.base.decisions import LATE, REASONS
 from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import counted, escape_html, percent, plural
@@ -139,14 +139,7 @@ def page(findings: Findings) -> str:
         parts.append(dropped_sections(findings, run))
     parts.append(_code(findings))
     css, js = f"{read_asset('report/report.css')}{style()}", script()
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy([js], [css])}'
-        f"<title>{title}</title>"
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark">'
-        f"<style>{css}</style></head><body><main><h1>{title}</h1>{''.join(parts)}</main>"
-        f"<script>{js}</script></body></html>"
-    )
+    return whole_page(title, css, js, "".join(parts))
 
 
 def _lead(findings: Findings) -> str:

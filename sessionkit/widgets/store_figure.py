@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import plotly.graph_objects as go
 
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import axis_title
 from sessionkit.views.drawing.measured_text import key_label, text_width
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import axis_type, dress_plain, event_time_axis
+from sessionkit.views.drawing.simple_frame import axis_type, dress_plain, event_time_axis, span_bars
 from sessionkit.views.drawing.time_axis import LAST_DATE_MS
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
 
 LANE, NAME_LENGTH = 26, 24
 LEAST_BAR = 200  # a bar is at least such a part of the picture, to be seen
@@ -23,8 +21,6 @@ Lane = tuple[Any, int]  # a key and a partition
 
 def held_figure(rows: Sequence[dict[str, Any]], noun: str, *, theme: Theme | None) -> go.Figure:
     """Windows of a store as `rows()` gives them, by key and partition."""
-    import plotly.graph_objects as go
-
     colours = palette(theme)
     rows = [
         {**row, "window_end_ms": row.get("window_end_ms", row["window_start_ms"]), "label": row["aggregate"]}
@@ -46,19 +42,17 @@ def lane_bars(
     rows: Sequence[dict[str, Any]], lanes: Sequence[Lane], least: int, fill: str, colours: Palette, **options: Any
 ) -> go.Bar:
     """A bar from start to end for each of the rows, in the lane of its key and partition; `least` ms long or more."""
-    import plotly.graph_objects as go
-
-    return go.Bar(
-        orientation="h",
-        base=[row["window_start_ms"] for row in rows],
-        x=[max(row["window_end_ms"] - row["window_start_ms"], least) for row in rows],
-        y=[lanes.index((row["key"], row["partition"])) for row in rows],
-        width=0.5,
-        marker={"color": fill, "line": {"width": 1.4, "color": colours.edge}},
-        customdata=[escape_label(row["label"], 120) for row in rows],
-        hovertemplate="%{customdata}<extra></extra>",
-        **options,
-    )
+    bars = [
+        (
+            lanes.index((r["key"], r["partition"])),
+            r["window_start_ms"],
+            r["window_end_ms"],
+            escape_label(r["label"], 120),
+        )
+        for r in rows
+    ]
+    marker = {"color": fill, "line": {"width": 1.4, "color": colours.edge}}
+    return span_bars(bars, least, width=0.5, marker=marker, **options)
 
 
 def lane_names(lanes: Sequence[Lane]) -> list[str]:
@@ -109,8 +103,6 @@ def watched_figure(
         said: a sentence below the title.
         timezone: of the axis.
     """
-    import plotly.graph_objects as go
-
     colours = palette(theme)
     lanes = list(dict.fromkeys((row["key"], row["partition"]) for row in rows))[::-1]
     clocks = {partition: clocks[partition] for _, partition in lanes if partition in clocks}
@@ -136,8 +128,6 @@ def watched_figure(
 
 def _marks(lanes: list[Lane], times_ms: Mapping[int, int], name: str, dash: str, colour: str) -> Any:
     """A stroke across each lane at its partition's time."""
-    import plotly.graph_objects as go
-
     x: list[int | None] = []
     y: list[float | None] = []
     for lane, (_, partition) in enumerate(lanes):

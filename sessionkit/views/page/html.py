@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sessionkit.base.assets import policy, read_asset
+from sessionkit.base.assets import read_asset, whole_page
 from sessionkit.base.decisions import LATE
 from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
 from sessionkit.base.text import escape_html, inert_json, key_name, plural
@@ -227,13 +227,10 @@ def page_html(page: Page, title: str, plan: object) -> str:
     said = escape_html(shorten(title, TITLE_LENGTH))
     css, js = f"{style(':root')}{read_asset('views/page/frame.css')}", script()
     notes = "".join(f"<p>{escape_html(sentence)}</p>" for sentence in page.left_out())
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy([js], [css])}<title>{said}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="color-scheme" content="light dark"><style>{css}</style></head><body><main><h1>{said}</h1>'
+    body = (
         f"<p class='carries'>{escape_html(page.carries())}</p>{notes}"
         "<p class='quiet'>Move a slider: every record is decided anew here, in the order in which it arrived, as Kafka "
         "Streams would decide it. Nothing is sent or loaded.</p>"
-        f"{page.content}<h2>The plan, as it was run</h2><pre tabindex='0'>{escape_html(plan)}</pre></main>"
-        f"<script>{js}</script></body></html>"
+        f"{page.content}<h2>The plan, as it was run</h2><pre tabindex='0'>{escape_html(plan)}</pre>"
     )
+    return whole_page(said, css, js, body)

@@ -34,11 +34,6 @@ class SessionHistory(KeyRows):
         return min(self.trace.close_lag_ms, self.trace.retention_ms)
 
     @property
-    def overlap(self) -> int:
-        """Sessions of a key lie apart."""
-        return 1
-
-    @property
     def events(self) -> dict[str, Rows]:
         """The records that make a stretch worth showing, by what they did."""
         late_but_kept = self.late_but_kept
