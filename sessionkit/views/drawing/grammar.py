@@ -238,10 +238,12 @@ class Timed(Protocol):
     """What is to be drawn over event time."""
 
     @property
-    def colours(self) -> Palette: ...
+    def colours(self) -> Palette:
+        """Those of its theme."""
 
     @property
-    def axis(self) -> TimeAxis: ...
+    def axis(self) -> TimeAxis:
+        """How its times become places and words."""
 
 
 def timed_figure(

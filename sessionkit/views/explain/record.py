@@ -7,29 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from sessionkit.base.decisions import (
-    ADDED,
-    COPIED,
-    COPIED_ADDED,
-    IDLE,
-    LATE,
-    OPENED,
-)
+from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, IDLE, LATE, OPENED
 from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.missing_grace import missing_grace_ms
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
-from sessionkit.views.words import (
-    PLAIN,
-    clock,
-    decision_in_words,
-    in_zone,
-    lower_first,
-    record_name,
-    span_words,
-)
+from sessionkit.views.words import PLAIN, clock, decision_in_words, in_zone, lower_first, record_name, span_words
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.session import SessionWindows
 
