@@ -20,14 +20,14 @@ from .audits.suppressed import SuppressAudit as SuppressAudit, audit_suppress as
 from .exports.export import Export as Export
 from .plan import group_by_key as group_by_key
 from .plan import Plan as Plan
-from .records.partitioner import partition_for as partition_for
+from .records.places import partition_for as partition_for
 from .records.samples import load_sample as load_sample
 from .run import Run as Run
 from .sessionize import sessionize as sessionize
 from .spark.checkpoint import read_state as read_state
 from .spark.kafka import from_kafka as from_kafka, to_kafka as to_kafka
 from .stores import open_store as open_store
-from .views.drawing.options import options as options
+from .views.drawing.palettes import options as options
 from .widgets import browse as browse, play as play, tune as tune, watch as watch
 from .windows.hopping import TimeWindows as TimeWindows
 from .windows.session import SessionWindows as SessionWindows

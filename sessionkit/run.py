@@ -267,7 +267,7 @@ class Run:
             >>> merge["key"], int(merge["window_start_ms"])
             ('EV@EWR', 1372668720000)
         """
-        from sessionkit.views.lineage.merges import TIMES_OF_MERGES, merges_table
+        from sessionkit.views.lineage.lineage import TIMES_OF_MERGES, merges_table
 
         return tables.frame_of(merges_table(self.trace), self.outcome.batch, TIMES_OF_MERGES)
 
@@ -359,7 +359,7 @@ class Run:
             from sessionkit.views.explain.life import explain_life
 
             return explain_life(trace, self._windows, self._key(key), int(start_ms or 0), partition)
-        from sessionkit.views.explain.decision import explain_decision
+        from sessionkit.views.explain.record import explain_decision
 
         return explain_decision(trace, self._windows, trace.index_of(offset, partition))
 

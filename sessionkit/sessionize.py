@@ -12,7 +12,7 @@ from sessionkit.base.text import is_text
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of, is_spark_frame
-from sessionkit.records.inputs.whole import open_whole
+from sessionkit.records.inputs.opened import open_whole
 from sessionkit.records.order import SORT, WITHOUT_OFFSET
 from sessionkit.records.source import Source
 from sessionkit.views.assignment import assigned, beside

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import plotly.graph_objects as go
 
 from sessionkit.base.durations import about, show_duration
 from sessionkit.base.text import escape_label, one_of, percent, plural
 from sessionkit.errors import InvalidArgument, problem
-from sessionkit.views.drawing.buttons import row_of_buttons
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
-from sessionkit.views.drawing.lengths_axis import lengths_axis
 from sessionkit.views.drawing.palettes import PALETTES, Theme, palette
-from sessionkit.views.drawing.simple_frame import dress_plain, plain_heading
+from sessionkit.views.drawing.simple_frame import add_note, dress_plain, plain_heading, row_of_buttons
+from sessionkit.views.drawing.time_axis import lengths_axis
 from sessionkit.views.loops import decades
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from sessionkit.advice.suggest import GapSuggestion, GraceSuggestion
     from sessionkit.advice.sweep import Cell, Sweep
 
@@ -42,8 +40,6 @@ DARK_SCALE = [[0.0, "#12161c"], [0.3, "#3a2a1e"], [0.65, "#9c5a20"], [1.0, "#F25
 
 def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
     """How usual pauses of each length are, with the valleys between their heaps."""
-    import plotly.graph_objects as go
-
     colours = palette(theme)
     logs, height = suggestion.curve
     pauses_ms = np.round(10**logs, 6)
@@ -71,29 +67,13 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
         is_chosen = valley.gap_ms == suggestion.gap_ms
         reach = top * (1.0 if is_chosen else 0.55 - 0.065 * (others % 8))  # the next one is shorter: it crosses no name
         others += not is_chosen
-        figure.add_shape(
-            type="line",
-            x0=valley.gap_ms,
-            x1=valley.gap_ms,
-            y0=0,
-            y1=reach,
-            line={
-                "color": colours.line if is_chosen else colours.mute,
-                "width": 3 if is_chosen else 1.4,
-                "dash": "solid" if is_chosen else "dot",
-            },
-        )
+        chosen = {"color": colours.line, "width": 3, "dash": "solid"}
+        line = chosen if is_chosen else {"color": colours.mute, "width": 1.4, "dash": "dot"}
+        figure.add_shape(type="line", x0=valley.gap_ms, x1=valley.gap_ms, y0=0, y1=reach, line=line)
         said = f"<b>gap {show_duration(valley.gap_ms)}</b>" if is_chosen else show_duration(valley.gap_ms)
-        figure.add_annotation(
-            x=decades(valley.gap_ms),
-            y=reach,
-            text=f"{said} · depth {valley.depth:.2f}" if valley.empty_ms is None else f"{said} · empty",
-            showarrow=False,
-            xanchor="left",
-            yanchor="top",
-            xshift=6,
-            font={"size": 12, "color": colours.line_words if is_chosen else colours.mute},
-        )
+        text = f"{said} · depth {valley.depth:.2f}" if valley.empty_ms is None else f"{said} · empty"
+        colour = colours.line_words if is_chosen else colours.mute
+        add_note(figure, decades(valley.gap_ms), reach, text, colour, "left", yanchor="top")
     figure.update_xaxes(title=axis_title("pause between two records of one key", colours))
     figure.update_yaxes(title=axis_title("pauses within 1% of this length", colours), **counts_axis(top))
     if top < 10:  # smoothed: of a few pauses there are tenths
@@ -103,8 +83,6 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
 
 def grace_figure(suggestion: GraceSuggestion, *, theme: Theme | None) -> go.Figure:
     """The share that each grace keeps, as it was replayed."""
-    import plotly.graph_objects as go
-
     colours = palette(theme)
     graces, shares = suggestion.curve
     figure = go.Figure(
@@ -133,10 +111,7 @@ def grace_figure(suggestion: GraceSuggestion, *, theme: Theme | None) -> go.Figu
         (at, least - room, f"<b>grace {about(at)}</b>", colours.line_words, "left"),
         (limit, suggestion.keep, f"asked for: {percent(suggestion.keep)}", colours.mute, "right"),
     ):
-        figure.add_annotation(
-            x=x, y=y, text=text, showarrow=False, xanchor=side, yanchor="bottom" if side == "left" else "top",
-            xshift=6 if side == "left" else -6, font={"size": 12, "color": colour},
-        )  # fmt: skip
+        add_note(figure, x, y, text, colour, side, yanchor="bottom" if side == "left" else "top")
     axis = lengths_axis(0, limit)
     figure.update_xaxes(title=axis_title("grace", colours), **axis | {"range": [-0.02 * limit, limit]})
     figure.update_yaxes(title=axis_title("records kept", colours), tickformat=".4~%", range=[least - room, 1 + room])
@@ -145,8 +120,6 @@ def grace_figure(suggestion: GraceSuggestion, *, theme: Theme | None) -> go.Figu
 
 def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
     """A grid of the first two settings, a cell for each combination."""
-    import plotly.graph_objects as go
-
     one_of("measure", measure, tuple(MEASURES))
     names = list(sweep.values)
     if len(names) != 2:
@@ -210,11 +183,10 @@ def _view(rows: list[list[Cell]], measure: str, names: list[str]) -> dict[str, A
 
 def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
     """Dropped share against delay: settings that another one beats are grey, the best are joined by a stair."""
-    import plotly.graph_objects as go
-
     colours = palette(theme)
     first, beaten = next(iter(sweep.values)), sweep.is_dominated
-    nothing = _below_all(sweep)
+    # where "none" stands on a logarithmic axis: well below the smallest share that is dropped
+    nothing = min((cell.dropped_share for cell in sweep.cells if cell.dropped), default=LEAST_SHARE) / 3
     statuses = [colours.record, colours.bridge, colours.saved, colours.drop, colours.line]
     best = [cell for cell, is_beaten in zip(sweep.cells, beaten.tolist(), strict=True) if not is_beaten]
     best.sort(key=lambda cell: cell.delay_ms)
@@ -254,8 +226,6 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
 def _settings(
     sweep: Sweep, cells: list[int], name: str, shape: str, colour: str, nothing: float, **options: bool
 ) -> go.Scatter:
-    import plotly.graph_objects as go
-
     marker = {"size": 9, "symbol": shape, "color": colour, "line": {"width": 1.4 if "open" in shape else 0}}
     return go.Scatter(
         x=[sweep.cells[i].delay_ms for i in cells],
@@ -282,11 +252,6 @@ def _waits_axis(sweep: Sweep) -> dict[str, Any]:
 def _in_words(name: str) -> str:
     """A parameter of windows as a person names it."""
     return name.removesuffix("_ms").replace("_", " ")
-
-
-def _below_all(sweep: Sweep) -> float:
-    """Where "none" stands on a logarithmic axis: well below the smallest share that is dropped."""
-    return min((cell.dropped_share for cell in sweep.cells if cell.dropped), default=LEAST_SHARE) / 3
 
 
 def _hover(cell: Cell) -> str:

@@ -1,16 +1,22 @@
-"""Runs a batch of records again under other windows: decisions only, as fast as they come."""
+"""Runs a batch of records again under other windows, decisions only; and finds a grace that drops no record."""
 
 from __future__ import annotations
 
+from bisect import bisect_left
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from sessionkit.base.decisions import LATE
+from sessionkit.base.durations import MAX_DURATION_MS, enough_ms, show_duration
 from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch, read_records, without_null_values
+from sessionkit.records.order import late_cause
 from sessionkit.windows.contract import WindowKind
 
 
@@ -64,3 +70,61 @@ class Replay:
         if with_null not in self._batches:
             self._batches[with_null] = with_idle_ticks(self.batch if with_null else without_null_values(self.batch))
         return self._batches[with_null]
+
+
+_SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
+ROUND_MS = (
+    0,
+    *(seconds * _SECOND for seconds in (1, 2, 5, 10, 15, 30)),
+    *(minutes * _MINUTE for minutes in (1, 2, 5, 10, 15, 30)),
+    *(hours * _HOUR for hours in (1, 2, 3, 6, 12)),
+    *(days * _DAY for days in (1, 2, 3, 7, 14, 30, 60, 90, 180)),
+    *(365 * _DAY * 2**power for power in range(27)),
+)
+
+
+def smallest_round_grace_ms(plan: Plan, data: Any) -> int:
+    """The smallest of the round graces under which no record is late, found by replaying the records.
+
+    Args:
+        plan: a plan with windows; its grace does not matter.
+        data: what `plan.run` takes, except Spark DataFrames, or a `Replay` of it.
+    Example:
+        >>> smallest_round_grace_ms(plan, monday)
+        0
+    """
+    replay = data if isinstance(data, Replay) else Replay.of(plan, data)
+
+    def keeps_all(grace_ms: int) -> bool:
+        return replay.counts(plan.with_windows(grace_ms=grace_ms).complete_windows).late == 0
+
+    steps = [step for step in ROUND_MS if step < MAX_DURATION_MS // 4]
+    return steps[min(bisect_left(steps, True, key=keeps_all), len(steps) - 1)]
+
+
+def order_advice(plan: Plan, replay: Replay, grace_ms_of: Callable[[Replay], int] | None = None) -> list[str]:
+    """Why so many records are behind stream time by more than these windows wait, and the grace without that.
+
+    Args:
+        plan: its grace does not matter; without windows, all records behind stream time count.
+        grace_ms_of: the grace for other records, if it is to be said.
+    Example:
+        >>> order_advice(plan, Replay.of(plan, monday))
+        []
+    """
+    has_grace = plan.windows is not None and plan.windows.is_ever_closed
+    lag_ms = plan.with_windows(grace_ms=0).complete_windows.close_lag_ms if has_grace else 0
+    batch = replay.batch
+    cause = late_cause(batch, plan.source, lag_ms)
+    if cause is None:
+        return []
+    said = [cause.words(None, lag_ms)]
+    if grace_ms_of is None:
+        return said
+    if cause.is_order:
+        said.append("Sorted by time, no record is late, and a grace of 0 s is enough.")
+    elif cause.to_leave_out is not None:
+        rest = Replay(batch.take(np.delete(np.arange(len(batch)), cause.to_leave_out)))
+        left_out = "that record" if len(cause.to_leave_out) == 1 else "those records"
+        said.append(f"Without {left_out}, a grace of {show_duration(enough_ms(grace_ms_of(rest)))} is enough.")
+    return said

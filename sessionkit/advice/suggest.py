@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.advice.replay import Replay
-from sessionkit.advice.round_grace import order_advice
+from sessionkit.advice.replay import Replay, order_advice
 from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import MAX_DURATION_MS, about, enough_ms, show_duration
 from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch
-from sessionkit.views.html import picture_bundle
+from sessionkit.views.html import Pictured
 from sessionkit.views.loops import decades
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ class Valley:
 
 @answers_calls("suggestion")
 @dataclass(frozen=True, kw_only=True, repr=False)
-class GapSuggestion:
+class GapSuggestion(Pictured):
     """A gap that the pauses between records speak for, or none.
 
     `gap_ms` is None where no valley is clear. `burst_ms` is a valley below a minute, which parts bursts and not visits.
@@ -135,12 +134,6 @@ class GapSuggestion:
         from sessionkit.advice.figures import gap_figure
 
         return gap_figure(self, theme=theme)
-
-    def __repr__(self) -> str:
-        return " ".join(self.words())
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return picture_bundle(self.figure(), repr(self))
 
 
 @called_as("sk.suggest_gap(plan, data)")
@@ -259,7 +252,7 @@ def _rounded(ms: float) -> int:
 
 @answers_calls("suggestion")
 @dataclass(frozen=True, kw_only=True, repr=False)
-class GraceSuggestion:
+class GraceSuggestion(Pictured):
     """The smallest grace that keeps the share of records asked for, found by replaying them.
 
     Example:
@@ -291,12 +284,6 @@ class GraceSuggestion:
             f"The cost: a result is final {waits} of stream time after a window's last moment.",
             *self.remarks,
         ]
-
-    def __repr__(self) -> str:
-        return " ".join(self.words())
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return picture_bundle(self.figure(), repr(self))
 
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
         """The share of records that is kept, over the grace."""

@@ -152,7 +152,7 @@ def sweep(plan: Plan, data: Any, **values: Iterable[Duration | int]) -> Sweep:
         if getattr(data, "isStreaming", False):
             want = "read what the stream holds so far, with spark.read instead of spark.readStream"
             raise InvalidArgument(problem("a sweep cannot run on a stream", "a streaming DataFrame", want))
-        return _sweep(plans, [*windows], [_on_spark(each, data) for each in plans], "pandas")
+        return _sweep(plans, [*windows], [Counts(**each.run(data).counts()) for each in plans], "pandas")
     return sweep_replay(plan, Replay.of(plan, data), windows)
 
 
@@ -207,7 +207,3 @@ def _cell(plan: Plan, names: list[str], counts: Counts) -> Cell:
         dropped_share=counts.late / counts.records if counts.records else 0.0,
         delay_ms=windows.close_lag_ms,
     )
-
-
-def _on_spark(plan: Plan, data: Any) -> Counts:
-    return Counts(**plan.run(data).counts())

@@ -27,5 +27,15 @@ def policy(scripts: Sequence[str], styles: Sequence[str]) -> str:
     return f'<meta http-equiv="Content-Security-Policy" content="{said}">'
 
 
+def whole_page(title: str, css: str, js: str, body: str) -> str:
+    """A page of its own, in the reader's theme; the title is escaped already."""
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy([js], [css])}<title>{title}</title>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<meta name="color-scheme" content="light dark"><style>{css}</style></head><body><main><h1>{title}</h1>'
+        f"{body}</main><script>{js}</script></body></html>"
+    )
+
+
 def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from contextvars import Context, copy_context
+from contextvars import copy_context
 from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -122,11 +122,8 @@ def in_threads(function: Callable[[Item], Result], items: Iterable[Item], at_onc
     if threads < 2:
         return [function(item) for item in given]
     with ThreadPoolExecutor(threads) as several:
-        return list(several.map(lambda context, item: context.run(function, item), _contexts(given), given))
-
-
-def _contexts(items: Iterable[object]) -> list[Context]:
-    return [copy_context() for _ in items]  # one can be entered by one thread at a time
+        contexts = [copy_context() for _ in given]  # one can be entered by one thread at a time
+        return list(several.map(lambda context, item: context.run(function, item), contexts, given))
 
 
 def side_by_side(here: Callable[[], Result], aside: Callable[[], Item]) -> tuple[Result, Item]:

@@ -107,8 +107,7 @@ def lists_places(names: Sequence[str]) -> bool:
 
 def with_windows(opened: Opened, windows: Windows) -> tuple[Plan, list[str]]:
     """The plan with its windows; and where no grace is given what was taken and why, in words."""
-    from sessionkit.advice.replay import Replay
-    from sessionkit.advice.round_grace import order_advice, smallest_round_grace_ms
+    from sessionkit.advice.replay import Replay, order_advice, smallest_round_grace_ms
     from sessionkit.base.durations import duration_code, show_duration
 
     if windows.grace is not None:

@@ -74,8 +74,7 @@ def suggest(
     Example:
       sessionkit suggest clicks.csv --key user --timestamp at --keep 0.99
     """
-    from sessionkit.advice.replay import Replay
-    from sessionkit.advice.round_grace import order_advice
+    from sessionkit.advice.replay import Replay, order_advice
     from sessionkit.advice.suggest import suggest_gap, suggest_grace
     from sessionkit.base.durations import duration_code
     from sessionkit.windows.session import SessionWindows

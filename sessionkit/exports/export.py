@@ -1,11 +1,17 @@
-"""`Export`: a plan as code for another system, with what differs there."""
+"""`Export`: a plan as code for another system, with what differs there; `Target`: what such a system can take."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
 
+from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.calls import answers_calls
 from sessionkit.base.text import comment, escape_html, html_block
+from sessionkit.errors import NotBuilt, problem, shorten
+from sessionkit.suppression.settings import Suppression
+from sessionkit.windows.contract import WindowKind
 
 COMMENT_MARKS = {"java": "//", "ksql": "--", "flink_sql": "--", "spark": "#"}
 
@@ -44,3 +50,56 @@ class Export:
     def _repr_html_(self) -> str:
         told = "".join(f"<li>{escape_html(sentence)}</li>" for sentence in self.differences)
         return html_block(f"<ul>{told}</ul><pre>{escape_html(self.code)}</pre>")
+
+
+W = TypeVar("W")
+A = TypeVar("A")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Target(Generic[W, A]):
+    """Another system: what is written for each kind of window, by its class, and for each aggregation, by its name.
+
+    `missing` names the kinds that Kafka has and it has not, each with what comes nearest; `suppresses` tells whether it
+    can hold results back so.
+    """
+
+    system: str
+    kinds: Mapping[type, Callable[..., W]]
+    aggregations: Mapping[str, A]
+    missing: Mapping[type, tuple[str, str]] = field(default_factory=dict)
+    suppresses: Callable[[Suppression], bool] = field(default=lambda suppression: False)
+
+    def check(
+        self,
+        windows: WindowKind,
+        aggregations: tuple[tuple[str, Aggregation], ...],
+        suppression: Suppression | None = None,
+    ) -> None:
+        """Refuses windows, aggregations and a suppress that this export does not know.
+
+        Raises:
+            NotBuilt: with the system and what it is written for.
+        """
+        kind = type(windows)
+        if kind in self.missing:
+            name, nearest = self.missing[kind]
+            raise NotBuilt(problem(f"{self.system} has no {name} as Kafka has them", repr(windows), nearest))
+        if kind not in self.kinds:
+            want = " or ".join(sorted(each.__name__ for each in self.kinds))
+            raise NotBuilt(problem(f"windows of this kind cannot be written for {self.system}", repr(windows), want))
+        if suppression is not None and not self.suppresses(suppression):
+            want = 'leave out suppress; .emit("on_window_close") sends final results'
+            raise NotBuilt(problem(f"{self.system} has no such buffer", suppression.code(), want))
+        for name, aggregation in aggregations:
+            if aggregation.built_in not in self.aggregations:
+                what = f"this aggregation cannot be written for {self.system}: result {shorten(repr(name))}"
+                raise NotBuilt(problem(what, shorten(aggregation.code), f"one of {', '.join(self.aggregations)}"))
+
+    def windows(self, windows: WindowKind, *more: Any) -> W:
+        """What is written for these windows."""
+        return self.kinds[type(windows)](windows, *more)
+
+    def used(self, built_ins: Collection[str]) -> list[A]:
+        """What is written for those of these aggregations, each once, in the order of the table."""
+        return [each for name, each in self.aggregations.items() if name in built_ins]

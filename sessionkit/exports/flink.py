@@ -8,10 +8,9 @@ from typing import NamedTuple
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import sql_literal, sql_name
 from sessionkit.errors import NotBuilt, problem
-from sessionkit.exports.export import Export
+from sessionkit.exports.export import Export, Target
 from sessionkit.exports.lengths import flink_interval
-from sessionkit.exports.request import Request, Result, check_sql_names, lateness
-from sessionkit.exports.target import Target
+from sessionkit.exports.request import Request, Result, check_sql_names, lateness, listed
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
@@ -169,7 +168,7 @@ def _records(request: Request, windows: _Windows, key: str, time: str) -> str:
         "value.json.timestamp-format.standard": "ISO-8601",
         "value.fields-include": "EXCEPT_KEY",
     }
-    return f"CREATE TABLE `records` (\n{_listed(lines)}\n) WITH (\n{_options(options)}\n);"
+    return f"CREATE TABLE `records` (\n{listed(lines)}\n) WITH (\n{_options(options)}\n);"
 
 
 def _results(request: Request) -> str:
@@ -183,15 +182,11 @@ def _results(request: Request) -> str:
         "properties.bootstrap.servers": "localhost:9092",
         "format": "json",
     }
-    return f"CREATE TABLE `results` (\n{_listed(lines)}\n) WITH (\n{_options(options)}\n);"
+    return f"CREATE TABLE `results` (\n{listed(lines)}\n) WITH (\n{_options(options)}\n);"
 
 
 def _options(options: dict[str, str]) -> str:
-    return _listed([f"  {sql_literal(name)} = {sql_literal(value)}" for name, value in options.items()])
-
-
-def _listed(lines: list[str]) -> str:
-    return ",\n".join(lines)
+    return listed([f"  {sql_literal(name)} = {sql_literal(value)}" for name, value in options.items()])
 
 
 def _insert(request: Request, windows: _Windows, key: str) -> str:

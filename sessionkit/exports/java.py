@@ -9,11 +9,10 @@ from typing import NamedTuple, TypeAlias
 from sessionkit.base.durations import Duration, duration_code, show_duration
 from sessionkit.base.text import java_literal, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
-from sessionkit.exports.export import Export
+from sessionkit.exports.export import Export, Target
 from sessionkit.exports.java_parts import COMBINERS, IMPORTS, JSON, MAIN, MILLISECONDS, READERS, SERDE, suppress_call
 from sessionkit.exports.lengths import java_duration
 from sessionkit.exports.request import Request, Result
-from sessionkit.exports.target import Target
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows

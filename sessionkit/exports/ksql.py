@@ -8,14 +8,14 @@ from typing import NamedTuple
 from sessionkit.base.durations import Duration, show_duration
 from sessionkit.base.text import sql_literal, sql_name
 from sessionkit.errors import InvalidArgument, problem, shorten
-from sessionkit.exports.export import Export
+from sessionkit.exports.export import Export, Target
 from sessionkit.exports.lengths import ksql_length
-from sessionkit.exports.request import Request, Result, check_sql_names
-from sessionkit.exports.target import Target
+from sessionkit.exports.request import Request, Result, check_sql_names, listed
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
 
+_SETTINGS = "SET 'auto.offset.reset' = 'earliest';\nSET 'cache.max.bytes.buffering' = '0'; -- each update is sent"
 _TYPES = {"bigint": "BIGINT", "double": "DOUBLE", "string": "VARCHAR", "boolean": "BOOLEAN", "bytes": "BYTES"}
 _RESERVED = ("ROWTIME", "ROWPARTITION", "ROWOFFSET", "WINDOWSTART", "WINDOWEND")
 _ISO = "yyyy-MM-dd''T''HH:mm:ss[.SSS]X"
@@ -35,7 +35,7 @@ def to_ksql(request: Request, *, retention: Duration | None) -> Export:
     windows = KSQL.windows(request.windows)
     retention_ms = request.retention_ms(retention, windows.smallest_retention_ms)
     key = sql_name(request.free_name("key"))
-    code = "\n\n".join([_settings(), *_streams(request, key), _table(request, windows, key, retention_ms)]) + "\n"
+    code = "\n\n".join([_SETTINGS, *_streams(request, key), _table(request, windows, key, retention_ms)]) + "\n"
     differences = [*request.layout(), request.ordering(), *_differences(request, windows, retention_ms)]
     return Export(target="ksql", code=code, differences=differences, plan=tuple(request.plan.code()))
 
@@ -119,10 +119,6 @@ KSQL: Target[_Windows, _Aggregate] = Target(
 # ---- the statements
 
 
-def _settings() -> str:
-    return "SET 'auto.offset.reset' = 'earliest';\nSET 'cache.max.bytes.buffering' = '0'; -- each update is sent"
-
-
 def _streams(request: Request, key: str) -> list[str]:
     """The stream over the topic; where it has times that are not milliseconds, a second one in which they are.
 
@@ -138,7 +134,7 @@ def _streams(request: Request, key: str) -> list[str]:
         options.append(time)
     if request.reads_time and unit is None:
         options.append(f"TIMESTAMP_FORMAT = '{_ISO}'")
-    first = f"CREATE STREAM `records` (\n{_listed(columns)}\n) WITH ({', '.join(options)});"
+    first = f"CREATE STREAM `records` (\n{listed(columns)}\n) WITH ({', '.join(options)});"
     if not _needs_ms(request):
         return [first]
     ms = sql_name(request.free_name("event_time_ms"))
@@ -155,10 +151,6 @@ def _needs_ms(request: Request) -> bool:
     return request.reads_time and request.source.unit not in (None, "ms")
 
 
-def _listed(lines: list[str]) -> str:
-    return ",\n".join(lines)
-
-
 def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> str:
     kept = f"RETENTION {ksql_length(retention_ms)}, GRACE PERIOD {ksql_length(request.windows.grace_ms)}"
     stream = "`records_in_ms`" if _needs_ms(request) else "`records`"
@@ -168,7 +160,7 @@ def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> 
     columns = [f"    {key}", f"    WINDOWSTART AS {start}", f"    WINDOWEND AS {end}", *results]
     return (
         f"CREATE TABLE `results` WITH (KAFKA_TOPIC = {sql_literal(request.output_topic)}, VALUE_FORMAT = 'JSON') AS\n"
-        f"  SELECT\n{_listed(columns)}\n"
+        f"  SELECT\n{listed(columns)}\n"
         f"  FROM {stream}\n"
         f"  WINDOW {windows.name} ({windows.lengths}, {kept})\n"
         f"  GROUP BY {key}\n"

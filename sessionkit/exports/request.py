@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -14,10 +14,13 @@ from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.durations import Duration, show_duration
 from sessionkit.base.text import is_visible, one_of, plural
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
-from sessionkit.exports.target import Target
+from sessionkit.exports.export import Target
 from sessionkit.records.source import Source, check_not_idle
 from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind
+
+if TYPE_CHECKING:
+    from sessionkit.plan import Plan
 
 TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
 KEY_TYPES = ("string", "bigint", "bytes")
@@ -31,39 +34,6 @@ _READ_AS = {
 }
 # Room for stream time to jump where only finals are sent; Kafka's own changelogs keep a day more, too.
 JUMP_MS = 86_400_000
-
-
-class Exportable(Protocol):
-    """What an export reads of a plan."""
-
-    @property
-    def source(self) -> Source:
-        """Which column is what."""
-
-    @property
-    def complete_windows(self) -> WindowKind:
-        """The windows; a plan without any is refused."""
-
-    @property
-    def strategy(self) -> str:
-        """When results are sent."""
-
-    @property
-    def aggregations(self) -> tuple[tuple[str, Aggregation], ...]:
-        """The named results."""
-
-    @property
-    def suppression(self) -> Suppression | None:
-        """What holds results back."""
-
-    def check(self) -> None:
-        """Refuses a plan that is not complete."""
-
-    def code(self) -> list[str]:
-        """The calls that build the plan."""
-
-    def value_columns(self) -> tuple[str, ...]:
-        """The columns that the aggregations read."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +50,7 @@ class Result:
 class Request:
     """A plan that can be exported, with names and types that are safe to write down."""
 
-    plan: Exportable
+    plan: Plan
     results: tuple[Result, ...]
     types: Mapping[str, str]  # of the columns that the aggregations read
     assumed: tuple[str, ...]  # of these, the ones whose type was not given
@@ -196,7 +166,7 @@ _KEY_WORDS = {"string": "text", "bigint": "integer (8 bytes, big-endian)", "byte
 
 def request_of(
     target: Target[Any, Any],
-    plan: Exportable,
+    plan: Plan,
     types: Mapping[str, str] | None,
     key_type: str,
     timestamp: str,
@@ -239,7 +209,7 @@ def request_of(
     )
 
 
-def _refuse_own_forms(plan: Exportable) -> None:
+def _refuse_own_forms(plan: Plan) -> None:
     windows = plan.complete_windows
     check_not_idle(plan.source, "no other system moves the stream time of an idle partition like this")
     if not windows.is_ever_closed:
@@ -255,7 +225,7 @@ def _refuse_own_forms(plan: Exportable) -> None:
             raise NotBuilt(problem(what, shorten(aggregation.code), want))
 
 
-def _column_types(plan: Exportable, types: Mapping[str, str] | None) -> tuple[dict[str, str], tuple[str, ...]]:
+def _column_types(plan: Plan, types: Mapping[str, str] | None) -> tuple[dict[str, str], tuple[str, ...]]:
     given = dict(types or {})
     columns = plan.value_columns()
     for name, kind in given.items():
@@ -295,6 +265,11 @@ def _result(name: str, aggregation: Aggregation, types: Mapping[str, str]) -> Re
 def quoted(text: str) -> str:
     """`text` in double quotes, on one line."""
     return json.dumps(shorten(text), ensure_ascii=False)
+
+
+def listed(lines: list[str]) -> str:
+    """Lines of a list in SQL."""
+    return ",\n".join(lines)
 
 
 def check_sql_names(request: Request, system: str, reserved: tuple[str, ...] = ()) -> None:

@@ -8,10 +8,9 @@ from typing import NamedTuple
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import literal
 from sessionkit.errors import NotBuilt, problem
-from sessionkit.exports.export import Export
+from sessionkit.exports.export import Export, Target
 from sessionkit.exports.lengths import spark_interval
 from sessionkit.exports.request import Request, Result, lateness
-from sessionkit.exports.target import Target
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
@@ -200,7 +199,9 @@ def to_spark(request: Request) -> Export:
     code = _CODE.format(
         input_topic=literal(request.input_topic),
         output_topic=literal(request.output_topic),
-        fields=_lines(4, [_field(name, kind) for name, kind in request.value_types().items()]),
+        fields=_lines(
+            4, [f"T.StructField({literal(name)}, T.{_TYPES[kind]}())" for name, kind in request.value_types().items()]
+        ),
         key=_KEYS[request.key_type],
         time=_time(request),
         columns=_lines(8, [f"value.getField({literal(n)}).alias({literal(c)})" for n, c in column_of.items()]),
@@ -225,10 +226,6 @@ def _lines(indent: int, codes: list[str]) -> str:
 
 def _place(place: int) -> str:
     return f"result_{place}"
-
-
-def _field(name: str, kind: str) -> str:
-    return f"T.StructField({literal(name)}, T.{_TYPES[kind]}())"
 
 
 def _time(request: Request) -> str:

@@ -118,30 +118,24 @@ class RecordBatch:
     def slice(self, start: int, stop: int) -> RecordBatch:
         """The records from row `start` up to row `stop`, of the same keys and partitions."""
         rows = slice(start, stop)
-        return self.replace(
-            key=self.key[rows],
-            timestamp_ms=self.timestamp_ms[rows],
-            partition=self.partition[rows],
-            rejected=None if self.rejected is None else self.rejected[rows],
-            given_offset=None if self.given_offset is None else self.given_offset[rows],
-            values={name: column[rows] for name, column in self.values.items()},
-            idle=None if self.idle is None else self.idle.at(rows),
-        )
+        return self._at(rows, values={name: column[rows] for name, column in self.values.items()})
 
     def take(self, rows: npt.NDArray[np.intp]) -> RecordBatch:
         """The records at these rows, in that order."""
         chosen = self.chosen_from
+        if chosen is not None:
+            chosen = ChosenFrom(chosen.place[rows], chosen.tick_keys.take(pa.array(rows)))
+        return self._at(rows, values={name: taken(c, rows) for name, c in self.values.items()}, chosen_from=chosen)
+
+    def _at(self, rows: Any, **changes: Any) -> RecordBatch:
         return self.replace(
             key=self.key[rows],
             timestamp_ms=self.timestamp_ms[rows],
             partition=self.partition[rows],
             rejected=None if self.rejected is None else self.rejected[rows],
             given_offset=None if self.given_offset is None else self.given_offset[rows],
-            values={name: taken(column, rows) for name, column in self.values.items()},
             idle=None if self.idle is None else self.idle.at(rows),
-            chosen_from=None
-            if chosen is None
-            else ChosenFrom(chosen.place[rows], chosen.tick_keys.take(pa.array(rows))),
+            **changes,
         )
 
     def without_ticks(self) -> RecordBatch:

@@ -78,7 +78,9 @@ def _to_pandas(table: pa.Table) -> Any:
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_integer(column.type) and column.null_count and _is_wide(column):
             frame[name] = _nullable(column)
-        elif pa.types.is_nested(column.type) and (_is_changed(column.type) or _holds_wide(column)):
+        elif pa.types.is_nested(column.type) and (
+            _is_changed(column.type) or any(_is_wide(leaf) for each in column.chunks for leaf in _leaves(each))
+        ):
             frame[name] = python_objects(column.to_pylist())
     return frame
 
@@ -99,10 +101,6 @@ def _nullable(column: pa.ChunkedArray) -> Any:
 def _is_changed(kind: pa.DataType) -> bool:
     """True where the name of a field has a NUL, which would end it in pandas, or a time a zone, which it would lose."""
     return "\0" in str(kind) or "tz=" in str(kind)
-
-
-def _holds_wide(column: pa.ChunkedArray) -> bool:
-    return any(_is_wide(leaf) for chunk in column.chunks for leaf in _leaves(chunk))
 
 
 def _leaves(array: pa.Array) -> Iterator[pa.Array]:

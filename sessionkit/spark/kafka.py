@@ -9,7 +9,7 @@ import pyarrow as pa
 from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, MissingColumn, UnsupportedData, problem
 from sessionkit.records.batch import is_spark_frame
-from sessionkit.records.partitioner import partition_of_keys
+from sessionkit.records.places import partition_of_keys
 from sessionkit.spark.dropped import check_rows, headers_of, with_lateness
 from sessionkit.spark.types import column, raised
 

@@ -11,7 +11,7 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import show_time
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.errors import shorten
-from sessionkit.records.inputs.plain_values import frame_of_columns
+from sessionkit.records.inputs.opened import frame_of_columns
 from sessionkit.stores.locking import SharedStore
 
 SHOWN_ROWS = 20

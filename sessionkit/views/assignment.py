@@ -15,9 +15,8 @@ from sessionkit.base.text import plural
 from sessionkit.engine.outcome import UNKNOWN
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.batch import arrival_order
-from sessionkit.records.inputs.opened import Opened
+from sessionkit.records.inputs.opened import Opened, open_whole
 from sessionkit.records.inputs.plain_columns import plain_table
-from sessionkit.records.inputs.whole import open_whole
 from sessionkit.records.keys import ranks_of
 from sessionkit.records.source import Source
 from sessionkit.records.times import to_milliseconds

@@ -45,11 +45,10 @@ def _more(total: int) -> str:
 
 def table_html(columns: Mapping[str, list[Any]], timezone: str = "UTC") -> str:
     """A plain HTML table; every name and value escaped, the times of windows as clocks in the zone show them."""
-    head = "".join(f'<th style="{_CELL}">{escape_html(_title(name))}</th>' for name in columns)
+    titles = [n.removesuffix("_ms").replace("_", " ") if n in _TIMES else shorten(n) for n in columns]
     rows = zip(*columns.values(), strict=True)
-    cells = ([_cell(name, value, timezone) for name, value in zip(columns, row, strict=True)] for row in rows)
-    body = "".join("<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in row) + "</tr>" for row in cells)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    cells = [[_cell(name, value, timezone) for name, value in zip(columns, row, strict=True)] for row in rows]
+    return plain_table_html(titles, cells)
 
 
 def plain_table_html(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -59,18 +58,14 @@ def plain_table_html(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> st
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
 
 
-def _title(name: str) -> str:
-    return name.removesuffix("_ms").replace("_", " ") if name in _TIMES else shorten(name)
-
-
 def _cell(name: str, value: Any, timezone: str) -> str:
     if value is None:
         return "–"
     if name in _TIMES:
-        return escape_html(show_time(value, timezone))
+        return show_time(value, timezone)
     if isinstance(value, float):
-        return escape_html(f"{value:,.2f}")
-    return escape_html(shorten(value))
+        return f"{value:,.2f}"
+    return shorten(value)
 
 
 def _values(column: Any) -> list[Any]:
@@ -84,6 +79,16 @@ def _shown(value: pa.Scalar) -> Any:
         return value.as_py()
     except (ValueError, OverflowError):  # Python has no such value, as for times after the year 9999
         return f"{getattr(value, 'value', '…')} ({value.type})"
+
+
+class Pictured:
+    """What a notebook shows as its picture, and as its words where there are no pictures."""
+
+    def __repr__(self: Any) -> str:
+        return " ".join(self.words())
+
+    def _repr_mimebundle_(self: Any, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+        return picture_bundle(self.figure(), repr(self))
 
 
 def picture_bundle(figure: go.Figure, words: str) -> dict[str, Any]:

@@ -258,7 +258,7 @@ def rows_of_places(partition, key, start_ms, end_ms, other_partition, other_key,
     found = np.full(other_key.shape[0], -1)
     for row in range(other_key.shape[0]):
         place = (other_partition[row], other_key[row], other_start_ms[row], other_end_ms[row])
-        at = _hashed(*place) & (size - 1)
+        at = _hashed(other_partition[row], other_key[row], other_start_ms[row], other_end_ms[row]) & (size - 1)
         while taken[at] >= 0:
             mine = taken[at]
             if (partition[mine], key[mine], start_ms[mine], end_ms[mine]) == place:

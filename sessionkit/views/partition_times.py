@@ -14,8 +14,7 @@ from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.trace.trace import Trace
-from sessionkit.views.drop_calendar.cells import DAY, HOUR, MINUTE, SECOND
-from sessionkit.views.drop_calendar.usual_times import whole_percents
+from sessionkit.views.drop_calendar.cells import DAY, HOUR, MINUTE, SECOND, whole_percents
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone, zone_named
 from sessionkit.windows.contract import WindowKind

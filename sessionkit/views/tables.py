@@ -71,8 +71,10 @@ def table_rows(outcome: Outcome) -> npt.NDArray[np.intp]:
     windows = outcome.window_columns
     keys, partitions = max(1, len(outcome.keys)), max(1, len(outcome.batch.partitions))
     few = are_few_places(keys * partitions, len(windows.key))
-    shown = (windows.key, windows.partition, windows.merged_into, windows.closed_before, outcome.is_result)
-    rows, place = shown_places(outcome.key_ranks, keys if few else 0, *shown)
+    merged, before = windows.merged_into, windows.closed_before
+    rows, place = shown_places(
+        outcome.key_ranks, keys if few else 0, windows.key, windows.partition, merged, before, outcome.is_result
+    )
     are_all = len(rows) == len(windows.key)
     start_ms = windows.start_ms if are_all else windows.start_ms[rows]
     order = order_by_place(place, keys * partitions if few else keys, start_ms)
@@ -147,18 +149,43 @@ def window_table(outcome: Outcome, rows: npt.NDArray[np.intp]) -> dict[str, Colu
     return dict(zip(made, in_threads(lambda make: make(), made.values()), strict=True))
 
 
+def _sent(
+    outcome: Outcome,
+    at: npt.NDArray[np.int64],
+    what: pa.Array,
+    key: pa.Array,
+    start_ms: Column,
+    end_ms: Column,
+    results: Mapping[str, Column],
+    timestamp_ms: Column,
+    old: Mapping[str, Column],
+) -> dict[str, Column]:
+    """The columns of a changelog, of which each row came with the record in the row `at`."""
+    batch = outcome.batch
+    return {
+        "partition": batch.partitions[batch.partition[at]],
+        "offset": batch.offset[at],
+        "what": what,
+        "key": key,
+        "window_start_ms": start_ms,
+        "window_end_ms": end_ms,
+        **results,
+        **{f"old_{name}": column for name, column in old.items()},
+        "timestamp_ms": timestamp_ms,
+    }
+
+
 def session_updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool = False) -> dict[str, Column]:
     """Sessions that go downstream on update: tombstones for those that a record withdrew, then the new one.
 
     Only a tombstone replaces a value: the new session takes no other's place.
     """
-    start_after, end_after = trace.bounds_after
-    touched = (trace.window, trace.decision, trace.batch.timestamp_ms)
+    (start_after, end_after), times = trace.bounds_after, trace.batch.timestamp_ms
     size = len(trace.window_columns.key)
     start, end = np.zeros(size, np.int64), np.zeros(size, np.int64)
     start[: len(trace.loaded_start_ms)], end[: len(trace.loaded_end_ms)] = trace.loaded_start_ms, trace.loaded_end_ms
     at, row, start_ms, end_ms, tombstone = update_rows(
-        *touched, trace.merges, start_after, end_after, start, end, trace.sent_on_update
+        trace.window, trace.decision, times, trace.merges, start_after, end_after, start, end, trace.sent_on_update
     )
     what = pa.DictionaryArray.from_arrays(arrow_array(tombstone.astype(np.int8)), texts(["update", "tombstone"]))
     running = {name: _running(fold, trace) for name, fold in outcome.folds.items()}
@@ -167,15 +194,9 @@ def session_updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool =
         touch = np.full(len(at), NO_VALUE)
         touch[tombstone] = last_touches(trace.window, at[tombstone], row[tombstone])
         old = _replaced(outcome, running, touch, row)
-    return {
-        **_where(trace, at, what.cast(pa.string())),
-        "key": _keys(outcome, trace.batch.key[at]),
-        "window_start_ms": start_ms,
-        "window_end_ms": end_ms,
-        **{name: _blanked(column, at, tombstone) for name, column in running.items()},
-        **old,
-        "timestamp_ms": end_ms,
-    }
+    results = {name: _blanked(column, at, tombstone) for name, column in running.items()}
+    key = _keys(outcome, trace.batch.key[at])
+    return _sent(outcome, at, what.cast(pa.string()), key, start_ms, end_ms, results, end_ms, old)
 
 
 def _replaced(
@@ -191,20 +212,18 @@ def _replaced(
         first: Any = outcome.folds[name].loaded_results()
         if isinstance(column, pa.Array):
             pool = pa.concat_arrays([first.cast(column.type), column])
-            found[f"old_{name}"] = pool.take(arrow_array(place, place == NO_VALUE))
+            found[name] = pool.take(arrow_array(place, place == NO_VALUE))
         else:
             objects = np.concatenate([first, column, np.full(1, None)])
-            found[f"old_{name}"] = objects[np.where(place == NO_VALUE, len(objects) - 1, place)]
+            found[name] = objects[np.where(place == NO_VALUE, len(objects) - 1, place)]
     return found
 
 
-def _nothing_replaced(outcome: Outcome, columns: Mapping[str, Column]) -> dict[str, Column]:
-    nothing = {}
-    for name in outcome.folds:
-        column = columns[name]
-        is_arrow = isinstance(column, pa.Array)
-        nothing[f"old_{name}"] = pa.nulls(len(column), column.type) if is_arrow else np.full(len(column), None)
-    return nothing
+def _nothing_replaced(results: Mapping[str, Column]) -> dict[str, Column]:
+    return {
+        name: pa.nulls(len(column), column.type) if isinstance(column, pa.Array) else np.full(len(column), None)
+        for name, column in results.items()
+    }
 
 
 def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = False) -> dict[str, Column]:
@@ -217,15 +236,9 @@ def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = F
     if old_values:
         before = np.where(touches.effect == ADDED, _touch_before(touches.window), NO_VALUE)
         old = _replaced(outcome, running, before[live], touches.window[live])
-    return {
-        **_where(trace, at, repeated("update", len(at))),
-        "key": _keys(outcome, trace.batch.key[at]),
-        "window_start_ms": start_ms,
-        "window_end_ms": trace.ends_ms(start_ms),
-        **{n: c.take(arrow_array(live)) if isinstance(c, pa.Array) else c[live] for n, c in running.items()},
-        **old,
-        "timestamp_ms": trace.newest_ms[live],
-    }
+    results = {n: c.take(arrow_array(live)) if isinstance(c, pa.Array) else c[live] for n, c in running.items()}
+    what, key, end_ms = repeated("update", len(at)), _keys(outcome, trace.batch.key[at]), trace.ends_ms(start_ms)
+    return _sent(outcome, at, what, key, start_ms, end_ms, results, trace.newest_ms[live], old)
 
 
 def _touch_before(window: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
@@ -237,35 +250,26 @@ def _touch_before(window: npt.NDArray[np.int32]) -> npt.NDArray[np.int64]:
     return before
 
 
-def window_finals(outcome: Outcome, trace: WindowTrace) -> dict[str, Column]:
+def window_finals(outcome: Outcome, trace: WindowTrace, *, old_values: bool = False) -> dict[str, Column]:
     """Time and sliding windows that go downstream on close: by the record that closed them, start and key bytes."""
     closes, windows = trace.closes, trace.window_columns
     shown = outcome.is_result[closes.window]
     at, row = closes.at[shown], closes.window[shown]
-    return {
-        **_where(trace, at, repeated("final", len(at))),
-        "key": _keys(outcome, windows.key[row]),
-        "window_start_ms": windows.start_ms[row],
-        "window_end_ms": windows.end_ms[row],
-        **{name: fold.results(row) for name, fold in outcome.folds.items()},
-        "timestamp_ms": windows.timestamp_ms[row],
-    }
+    results = {name: fold.results(row) for name, fold in outcome.folds.items()}
+    what, key, start_ms = repeated("final", len(at)), _keys(outcome, windows.key[row]), windows.start_ms[row]
+    old = _nothing_replaced(results) if old_values else {}
+    return _sent(outcome, at, what, key, start_ms, windows.end_ms[row], results, windows.timestamp_ms[row], old)
 
 
-def session_finals(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
+def session_finals(outcome: Outcome, trace: SessionTrace, *, old_values: bool = False) -> dict[str, Column]:
     """Sessions that go downstream on close: each once it is final, by the record that closed it, end and key bytes."""
-    closes = trace.closes
+    closes, results = trace.closes, {name: fold.results(trace.closes.window) for name, fold in outcome.folds.items()}
     reopened = np.flatnonzero(closes.until != INT64_MAX)
-    columns: dict[str, Column] = {
-        **_where(trace, closes.at, repeated("final", len(closes.at))),
-        "key": _keys(outcome, trace.window_columns.key[closes.window]),
-        "window_start_ms": closes.start_ms,
-        "window_end_ms": closes.end_ms,
-    }
-    for name, fold in outcome.folds.items():
-        values = fold.results(closes.window)
-        columns[name] = _as_they_were(values, outcome, trace, name, reopened) if len(reopened) else values
-    return {**columns, "timestamp_ms": closes.end_ms}
+    if len(reopened):
+        results = {name: _as_they_were(values, outcome, trace, name, reopened) for name, values in results.items()}
+    what, key = repeated("final", len(closes.at)), _keys(outcome, trace.window_columns.key[closes.window])
+    old = _nothing_replaced(results) if old_values else {}
+    return _sent(outcome, closes.at, what, key, closes.start_ms, closes.end_ms, results, closes.end_ms, old)
 
 
 def _as_they_were(
@@ -301,11 +305,6 @@ def _blanked(
     return out
 
 
-def _where(trace: Trace, at: npt.NDArray[np.int64], what: pa.Array) -> dict[str, Column]:
-    batch = trace.batch
-    return {"partition": batch.partitions[batch.partition[at]], "offset": batch.offset[at], "what": what}
-
-
 # What goes downstream on update, and on close.
 SENT: dict[type[Trace], tuple[Callable[..., dict[str, Column]], Callable[..., dict[str, Column]]]] = {
     SessionTrace: (session_updates, session_finals),
@@ -318,35 +317,27 @@ def changelog(outcome: Outcome, strategy: str, *, old_values: bool = False) -> d
 
     With `old_values`, a column `old_…` for each result holds what the row replaces; a final replaces nothing.
     """
-    trace = outcome.kept_trace
-    updates, finals = SENT[type(trace)]
-    if strategy == "on_window_update":
-        return updates(outcome, trace, old_values=old_values)
-    columns = finals(outcome, trace)
-    if old_values:
-        last = columns.pop("timestamp_ms")
-        columns = {**columns, **_nothing_replaced(outcome, columns), "timestamp_ms": last}
-    return columns
+    updates, finals = SENT[type(outcome.kept_trace)]
+    sent = updates if strategy == "on_window_update" else finals
+    return sent(outcome, outcome.kept_trace, old_values=old_values)
 
 
 def forwarded_table(outcome: Outcome, forwarded: Sequence[Forwarded], *, old_values: bool) -> dict[str, Column]:
     """What the processor forwarded, in the columns of `changelog`."""
-    batch = outcome.batch
-    at = np.array([row.at for row in forwarded], np.int64)
     results = [row.result for row in forwarded]
-    columns: dict[str, Column] = {
-        "partition": batch.partitions[np.array([row.partition for row in forwarded], np.int64)],
-        "offset": batch.offset[at],
-        "what": pa.array([result.what for result in results], pa.string()),
-        "key": pa.array([row.key for row in forwarded], outcome.keys.type),
-        "window_start_ms": np.array([result.window_start_ms for result in results], np.int64),
-        "window_end_ms": np.array([result.window_end_ms for result in results], np.int64),
-        **_of_aggregates(outcome, [result.aggregate for result in results]),
-    }
-    if old_values:
-        old = _of_aggregates(outcome, [result.old for result in results])
-        columns.update({f"old_{name}": column for name, column in old.items()})
-    return {**columns, "timestamp_ms": np.array([result.timestamp_ms for result in results], np.int64)}
+    columns = _sent(
+        outcome,
+        np.array([row.at for row in forwarded], np.int64),
+        pa.array([result.what for result in results], pa.string()),
+        pa.array([row.key for row in forwarded], outcome.keys.type),
+        np.array([result.window_start_ms for result in results], np.int64),
+        np.array([result.window_end_ms for result in results], np.int64),
+        _of_aggregates(outcome, [result.aggregate for result in results]),
+        np.array([result.timestamp_ms for result in results], np.int64),
+        _of_aggregates(outcome, [result.old for result in results]) if old_values else {},
+    )
+    partition = outcome.batch.partitions[np.array([row.partition for row in forwarded], np.int64)]
+    return {**columns, "partition": partition}  # a restart may send what no record of its partition did
 
 
 def _of_aggregates(outcome: Outcome, aggregates: list[Any]) -> dict[str, Column]:

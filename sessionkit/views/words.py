@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -161,19 +160,19 @@ def decision_in_words(trace: SessionTrace, windows: SessionKind, index: int) -> 
     start, end = (int(bound[index]) for bound in trace.bounds_after)
     met = _sessions_met(trace, index)
     if code == MERGED:
-        spans = " and ".join(span_words(at, m.start_ms, m.end_ms) for m in met)
+        spans = " and ".join(span_words(at, *bounds) for bounds in met)
         one = span_words(at, start, end)
         return f"is a bridge: it is {near} of two sessions, {spans}, which became one, {one}"
     assert code == ADDED
-    before = met[0]
-    if (before.start_ms, before.end_ms) == (start, end):
+    was_start, was_end = met[0]
+    if (was_start, was_end) == (start, end):
         return f"joined the session {span_words(at, start, end)}, inside its bounds"
     moved = []
-    if end > before.end_ms:
-        moved.append(f"its end moved from {at(before.end_ms)} to {at(end)}")
-    if start < before.start_ms:
-        moved.append(f"its start moved from {at(before.start_ms)} to {at(start)}")
-    return f"joined the session {span_words(at, before.start_ms, before.end_ms)}: {', '.join(moved)}"
+    if end > was_end:
+        moved.append(f"its end moved from {at(was_end)} to {at(end)}")
+    if start < was_start:
+        moved.append(f"its start moved from {at(was_start)} to {at(start)}")
+    return f"joined the session {span_words(at, was_start, was_end)}: {', '.join(moved)}"
 
 
 def lag_words(windows: WindowKind, sign: str) -> str:
@@ -187,22 +186,14 @@ def span_words(at: Callable[[int], str], start_ms: int, end_ms: int) -> str:
     return f"at {at(start_ms)}" if start_ms == end_ms else f"{at(start_ms)} to {at(end_ms)}"
 
 
-def _sessions_met(trace: SessionTrace, index: int) -> list[Met]:
-    """The sessions that an accepted record joined, oldest first, as they were before it."""
+def _sessions_met(trace: SessionTrace, index: int) -> list[tuple[int, int]]:
+    """(start, end) of the sessions that an accepted record joined, oldest first, as they were before it."""
     if trace.decision[index] == OPENED:
         return []
     rows = [int(trace.window[index]), *trace.merges.absorbed[trace.merges.at == index].tolist()]
-    return [Met(row, *trace.bounds_before(row, index)) for row in rows]
+    return [trace.bounds_before(row, index) for row in rows]
 
 
 def lower_first(name: str) -> str:
     """A name of a record inside a sentence."""
     return name[0].lower() + name[1:]
-
-
-class Met(NamedTuple):
-    """A session near a record, as it was just before it: row in the trace's windows, bounds, and how it stood."""
-
-    row: int
-    start_ms: int
-    end_ms: int

@@ -19,16 +19,21 @@ import traitlets
 from sessionkit.base.assets import read_asset
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import counted
-from sessionkit.views.drawing.grammar import LEAST_WIDTH, MOST_WIDTH, USUAL_WIDTH, figure_json
-from sessionkit.views.drawing.script import plotly_script
-from sessionkit.views.drawing.stills import still_pictures
+from sessionkit.views.drawing.grammar import (
+    LEAST_WIDTH,
+    MOST_WIDTH,
+    USUAL_WIDTH,
+    figure_json,
+    plotly_script,
+    still_pictures,
+)
 from sessionkit.widgets.controls import Control
 from sessionkit.widgets.tuner import Count
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.drawing.options import Theme
+    from sessionkit.views.drawing.palettes import Theme
 
 _SCRIPTS = ("keys", "theme", "plotly", "picture", "legend", "controls", "slider", "words", "code", "board")
 HEIGHT, LOWEST, HIGHEST = 380, 280, 900  # pixels of a picture

@@ -23,7 +23,7 @@ from sessionkit.widgets.tuner import Count
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.drawing.options import Theme
+    from sessionkit.views.drawing.palettes import Theme
 
 STEP_MS = 700  # of the play button: time to read what happened
 

@@ -13,9 +13,9 @@ from sessionkit.base.text import key_name, plural
 from sessionkit.errors import UnknownRecord
 from sessionkit.run import Run
 from sessionkit.views.lanes.lanes import Sort, draw_lanes, lane_scene
-from sessionkit.views.lanes.words import lanes_title
+from sessionkit.views.lanes.marks import lanes_title
+from sessionkit.views.plane.marks import plane_title
 from sessionkit.views.plane.plane import draw_plane, plane_scene
-from sessionkit.views.plane.words import plane_title
 from sessionkit.views.scenes.key_rows import Cap, key_code
 from sessionkit.views.scenes.scene import Lanes, Plane
 from sessionkit.widgets.board import Look, Picture, Place

@@ -21,7 +21,7 @@ from sessionkit.widgets.store_figure import held_figure
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.drawing.options import Theme
+    from sessionkit.views.drawing.palettes import Theme
 
 SHOWN = 50  # windows that are listed and drawn
 LOOKED_AT = 100_000  # windows that are read to find those of some letters or times

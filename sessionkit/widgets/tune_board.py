@@ -26,7 +26,7 @@ from sessionkit.widgets.tuner import Tuner, ladder, plan_code
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from sessionkit.views.drawing.options import Theme
+    from sessionkit.views.drawing.palettes import Theme
 
 MOST_KEYS = 300  # in the list; the rest are found by their letters
 LOSERS = 12

@@ -17,7 +17,7 @@ from sessionkit.spark.stream_run import StreamRun
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
 from sessionkit.views.comparison.comparison import Comparison
-from sessionkit.views.drawing.options import Options
+from sessionkit.views.drawing.palettes import Options
 from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
 from sessionkit.views.emissions.emissions import Emissions
 from sessionkit.views.explain.record import Explanation

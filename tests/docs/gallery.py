@@ -6,7 +6,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from sessionkit.views.drawing.script import plotly_script
+from sessionkit.views.drawing.grammar import plotly_script
 from tests.conftest import CHROMIUM_ARGUMENTS, chromium
 from tests.docs.pages import ROOT, Page
 from tests.docs.test_pages import run_python

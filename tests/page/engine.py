@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import sessionkit as sk
 from sessionkit.base.assets import read_asset
-from sessionkit.views.page.data import engine_data
+from sessionkit.views.page.html import engine_data
 from sessionkit.views.page.sample import Sample, sample
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sessionkit.views.drawing.script import plotly_script
+from sessionkit.views.drawing.grammar import plotly_script
 from tests.pictures.charts import CHARTS
 from tests.pictures.shapes import SHAPES
 

@@ -1,4 +1,4 @@
-"""Parquet as it is read everywhere here: where pages carry checksums, these are verified."""
+"""Parquet as it is read everywhere here: checksums are verified, and row groups are read side by side."""
 
 from __future__ import annotations
 
@@ -7,14 +7,90 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.base.arrays import NUMBERS, arrow_array, is_null, numpy_array
 from sessionkit.base.process import few_at_once, in_threads
 from sessionkit.errors import InvalidData, problem, shorten
-from sessionkit.records.files.landing import Landing
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
+
+
+_FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
+
+
+class Landing:
+    """The columns of all rows, to be filled part by part, each by a thread of its own.
+
+    Args:
+        rows: how many each part has.
+        milliseconds: the columns of times with a zone of which nothing finer is wanted.
+    """
+
+    def __init__(self, rows: Sequence[int], milliseconds: Collection[str] = ()) -> None:
+        self._ends = np.cumsum([0, *rows])
+        self._milliseconds = milliseconds
+        self._room: dict[str, npt.NDArray[Any]] = {}
+        self._kept: set[str] = set()  # columns of which a part stays as it was read
+
+    def land(self, number: int, part: pa.Table) -> pa.Table:
+        """The part with its numbers over the memory of all rows; text, and numbers of which some are missing, stay.
+
+        Raises:
+            ArrowInvalid: it has not as many rows as was said, or there is no room for as many as all are said to have.
+        """
+        first, behind = self._ends[number : number + 2].tolist()
+        if len(part) != behind - first:
+            raise pa.ArrowInvalid(f"row group {number} has {len(part)} rows in place of {behind - first}")
+        columns = [self._landed(name, part[name], slice(first, behind)) for name in part.column_names]
+        return pa.table(columns, part.column_names)
+
+    def _landed(self, name: str, column: pa.ChunkedArray, rows: slice) -> pa.ChunkedArray:
+        kind, finer = column.type, 1
+        if name in self._milliseconds and pa.types.is_timestamp(kind) and kind.tz is not None:
+            finer = _FINER.get(kind.unit, 1)
+            kind = kind if finer == 1 else pa.timestamp("ms", kind.tz)
+        numbers = column.cast(pa.int64()) if pa.types.is_timestamp(kind) else column
+        if numbers.type not in NUMBERS or column.null_count:
+            self._kept.add(name)
+            return column if finer == 1 else _scaled(numbers, finer).cast(kind)
+        room = self._room_for(name, NUMBERS[numbers.type])
+        at = rows.start
+        for chunk in numbers.chunks:
+            here = room[at : at + len(chunk)]
+            at += len(chunk)
+            if finer == 1:
+                here[:] = numpy_array(chunk)
+            else:
+                np.floor_divide(numpy_array(chunk), finer, out=here)
+        return pa.chunked_array([_as_arrow(room[rows], kind)])
+
+    def _room_for(self, name: str, kind: np.dtype[Any]) -> npt.NDArray[Any]:
+        rows = int(self._ends[-1])
+        try:
+            return self._room.setdefault(name, np.empty(rows, kind))  # another thread may have been first
+        except (MemoryError, ValueError) as error:
+            raise pa.ArrowInvalid(f"it says that it has {rows:,} rows, for which there is no memory") from error
+
+    def joined(self, parts: Sequence[pa.Table]) -> pa.Table:
+        """All rows, from the parts that landed."""
+        table = pa.concat_tables(parts)
+        for at, name in enumerate(table.column_names):
+            if name in self._room and name not in self._kept:
+                table = table.set_column(at, name, _as_arrow(self._room[name], table[name].type))
+        return table
+
+
+def _as_arrow(numbers: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
+    return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
+
+
+def _scaled(numbers: pa.ChunkedArray, finer: int) -> pa.Array:
+    return arrow_array(numpy_array(numbers) // finer, is_null(numbers))
+
 
 _READ_AT_ONCE = 2**26  # bytes of row groups that many threads read side by side
 

@@ -38,6 +38,15 @@ _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 _NOT_ONE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
 
+class Wanted(NamedTuple):
+    """What is to be read of each file, as `read_file` says it; `kinds` are the types of columns of text files."""
+
+    columns: Sequence[str] | None
+    keys: Sequence[str]
+    kinds: Mapping[str, pa.DataType]
+    milliseconds: Collection[str]
+
+
 class FromFile(NamedTuple):
     """The columns of files, and what is to be said about how they were read."""
 
@@ -110,17 +119,21 @@ def _read(
     milliseconds: Collection[str] = (),
 ) -> FromFile:
     kinds = {**dict.fromkeys(keys, pa.string()), **{name: pa.type_for_alias(kind) for name, kind in types.items()}}
-    tables = [_read_one(content, columns, keys, kinds, milliseconds) for content in found.contents]
+
+    def read(kinds: Mapping[str, pa.DataType]) -> list[pa.Table]:
+        return [_read_one(each, Wanted(columns, keys, kinds, milliseconds)) for each in found.contents]
+
+    tables = read(kinds)
     is_untyped = found.contents[0].kind in _UNTYPED
     in_folders = {name for content in found.contents for name, _ in content.folders}
     mixed = [name for name in _of_several_types(tables) if is_untyped or name in in_folders]
     if mixed:  # text, as it would be in one file
         kinds |= dict.fromkeys((name for name in mixed if name not in kinds), pa.string())
-        tables = [_read_one(content, columns, keys, kinds, milliseconds) for content in found.contents]
+        tables = read(kinds)
     unsigned = dict.fromkeys(_beyond_int64(tables, kinds) if is_untyped else (), pa.uint64())
     with suppress(InvalidData):  # one of them is no integer
         if unsigned:
-            tables = [_read_one(each, columns, keys, kinds | unsigned, milliseconds) for each in found.contents]
+            tables = read(kinds | unsigned)
     table = _joined(found.contents, tables)
     guessed = {
         field.name: field.type
@@ -136,17 +149,12 @@ def _read(
     return FromFile(table, [*found.remarks, *said])
 
 
-def _read_one(
-    content: Content,
-    columns: Sequence[str] | None,
-    keys: Sequence[str],
-    kinds: Mapping[str, pa.DataType],
-    milliseconds: Collection[str],
-) -> pa.Table:
+def _read_one(content: Content, wanted: Wanted) -> pa.Table:
+    columns, kinds = wanted.columns, wanted.kinds
     folders = dict(content.folders)
     inside = None if columns is None else [name for name in columns if name not in folders]
     with readable(content.name):
-        table = _read_content(content, inside, keys, kinds, milliseconds)
+        table = _read_content(content, wanted._replace(columns=inside))
         table = table if inside is None else _with_fields(table, inside, kinds if content.kind in _UNTYPED else {})
     for name, value in folders.items():
         if name not in table.column_names and (columns is None or name in columns):
@@ -166,13 +174,8 @@ def _with_fields(table: pa.Table, columns: list[str], kinds: Mapping[str, pa.Dat
     return table
 
 
-def _read_content(
-    content: Content,
-    columns: Sequence[str] | None,
-    keys: Sequence[str],
-    kinds: Mapping[str, pa.DataType],
-    milliseconds: Collection[str],
-) -> pa.Table:
+def _read_content(content: Content, wanted: Wanted) -> pa.Table:
+    columns, keys, kinds, milliseconds = wanted
     check = partial(_check, content)
     if content.kind == "Parquet":
         chosen = check(parquet_names(content.seekable()), columns)

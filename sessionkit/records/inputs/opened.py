@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
-from collections.abc import Collection, Iterator, Mapping
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from sessionkit.errors import MissingColumn, SessionkitError, UnsupportedData, problem, shorten
-from sessionkit.records.frames import FrameKind
+from sessionkit.errors import InvalidData, MissingColumn, SessionkitError, UnsupportedData, problem, shorten
+from sessionkit.records.frames import FrameKind, to_frame
 from sessionkit.records.inputs.nested import columns_for, field_of, perhaps, root_of, with_fields
 from sessionkit.records.inputs.pandas_columns import NOT_ARROW, check_columns, from_series
 from sessionkit.records.inputs.plain_columns import check_polars
-from sessionkit.records.inputs.plain_values import frame_of_columns, frame_of_rows
-from sessionkit.records.inputs.scans import collected, is_scan, scanned
 from sessionkit.records.source import Source
 
 _TAKEN = (
@@ -173,3 +174,145 @@ def _checked(names: list[str], wanted: list[str] | None, way: str = "") -> list[
     chosen = names if wanted is None else columns_for(names, wanted)
     check_columns(names, chosen, way)
     return chosen
+
+
+_FILE = "__filename"  # what Arrow calls the file that a row came from
+
+
+def is_scan(data: Any) -> bool:
+    """True for a dataset or a Parquet file of Arrow, told without loading what reads them."""
+    return _is(data, "pyarrow.dataset", "Dataset") or _is(data, "pyarrow.parquet", "ParquetFile")
+
+
+def _is(data: Any, module: str, name: str) -> bool:
+    """Whoever has such an object has loaded its module."""
+    found = getattr(sys.modules.get(module), name, None)
+    return found is not None and isinstance(data, found)
+
+
+def scanned(data: Any, wanted: list[str] | None) -> pa.Table:
+    """The wanted columns, or all; those of a dataset's files in the order of the names of the files.
+
+    Raises:
+        MissingColumn: a wanted column is not there.
+        InvalidData: a wanted column is there twice, or a file cannot be read.
+    """
+    is_file = not _is(data, "pyarrow.dataset", "Dataset")
+    names = (data.schema_arrow if is_file else data.schema).names
+    chosen = names if wanted is None else columns_for(names, wanted)
+    check_columns(names, chosen)
+    try:
+        if is_file:
+            return data.read(columns=chosen).select(chosen)
+        files = list(getattr(data, "files", []))
+        if files == sorted(files):
+            return data.to_table(columns=chosen)
+        table = data.to_table(columns=[*chosen, _FILE])
+        return table.sort_by(_FILE).select(chosen)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidData(
+            problem("the dataset cannot be read", shorten(error, 200), "check that its files are complete")
+        ) from error
+
+
+def collected(data: Any, wanted: list[str] | None) -> Any:
+    """The wanted columns of a lazy frame of polars, or all, as a frame.
+
+    Raises:
+        MissingColumn: a wanted column is not there.
+        InvalidData: what it stands for cannot be computed.
+    """
+    import polars
+
+    try:
+        names = data.collect_schema().names()
+        chosen = columns_for(names, wanted or [])
+        check_columns(names, chosen)
+        return (data if wanted is None else data.select(chosen)).collect(engine="streaming")
+    except (polars.exceptions.PolarsError, OSError) as error:
+        want = "a LazyFrame whose collect() gives a frame"
+        raise InvalidData(problem("the LazyFrame cannot be collected", shorten(error, 200), want)) from error
+
+
+def open_whole(data: Any, source: Source) -> Opened:
+    """All columns of `data` as the original, and those that the source names as the table.
+
+    Columns of a frame that the source does not name are not looked at.
+
+    Raises:
+        UnsupportedData, MissingColumn, InvalidData: as `open_table` does.
+    """
+    if _is_frame(data):
+        return open_table(data, source.columns(), source)
+    read = open_table(data, None, source)
+    whole = read.original
+    whole = to_frame(whole, read.frame) if isinstance(whole, pa.Table) else whole
+    opened = open_table(whole, source.columns(), source)
+    return dataclasses.replace(opened, remarks=read.remarks)
+
+
+def _is_frame(data: Any) -> bool:
+    is_of_library = type(data).__module__.partition(".")[0] in ("pandas", "polars")
+    return isinstance(data, pa.Table) or (is_of_library and hasattr(data, "__arrow_c_stream__"))
+
+
+def frame_of_rows(rows: Sequence[Any]) -> Any:
+    """A row for each dict, with a column for each name in any of them; what a dict lacks is missing.
+
+    Raises:
+        UnsupportedData: a row is no dict.
+    """
+    for place, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            got = f"row {place}: {type(row).__name__}"
+            want = "a list of dicts, a list of paths, or pandas.DataFrame(rows, columns=[…]) of tuples"
+            raise UnsupportedData(problem("a list must hold records", got, want))
+    names = dict.fromkeys(name for row in rows for name in row)
+    return _frame({name: [row.get(name) for row in rows] for name in names}, len(rows))
+
+
+def frame_of_columns(columns: Mapping[str, Any]) -> Any:
+    """A column for each name, from a list, a tuple, or an array of NumPy, pandas or Arrow.
+
+    Raises:
+        UnsupportedData: a column is a single value.
+        InvalidData: the columns are not equally long.
+    """
+    lengths = {name: _length(name, column) for name, column in columns.items()}
+    if len(set(lengths.values())) > 1:
+        got = ", ".join(f"{shorten(repr(name))}: {length:,}" for name, length in lengths.items())
+        raise InvalidData(problem("the columns are not equally long", shorten(got, 200), "a value for each record"))
+    return _frame(columns, next(iter(lengths.values()), 0))
+
+
+def _length(name: str, column: Any) -> int:
+    if isinstance(column, str | bytes | Mapping) or not (hasattr(column, "__len__") and hasattr(column, "__iter__")):
+        got = f"{shorten(repr(name))}: {shorten(repr(column))}"
+        raise UnsupportedData(problem("a dict must hold columns", got, "a list for each column, or a list of dicts"))
+    return len(column)
+
+
+def _frame(columns: Mapping[str, Any], rows: int) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({name: _series(column) for name, column in columns.items()}, index=range(rows))
+
+
+def _series(column: Any) -> Any:
+    """As objects first, and integers beside a missing one as nullable integers: pandas would make floats of them."""
+    import pandas as pd
+
+    if isinstance(column, pd.Series):
+        return column.reset_index(drop=True)
+    if isinstance(column, np.ndarray) and column.dtype != object and column.ndim == 1:
+        return pd.Series(column)
+    values = column.to_pylist() if isinstance(column, pa.Array | pa.ChunkedArray) else list(column)
+    out = np.empty(len(values), object)
+    out[:] = values
+    series = pd.Series(out, dtype=object)
+    if not (series.hasnans and pd.api.types.infer_dtype(out) == "integer"):
+        return series.infer_objects()
+    for kind in ("Int64", "UInt64"):
+        with suppress(OverflowError):
+            return series.astype(kind)
+    return series

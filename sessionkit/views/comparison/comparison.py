@@ -29,7 +29,7 @@ from sessionkit.views.comparison.groups import (
     groups_by_records,
     ranks_as_text,
 )
-from sessionkit.views.html import picture_bundle
+from sessionkit.views.html import Pictured
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @answers_calls("comparison")
 @not_offered("groups", "newest_ms")
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Pictured):
     """What changes from the run `before` to the run `after`.
 
     Example:
@@ -142,12 +142,6 @@ class Comparison:
         from sessionkit.views.comparison.figure import comparison_figure
 
         return comparison_figure(self, theme=theme, most=most)
-
-    def __repr__(self) -> str:
-        return " ".join(self.words())
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return picture_bundle(self.figure(), repr(self))
 
     # ---- how it is found
 

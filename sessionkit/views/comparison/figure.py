@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import plotly.graph_objects as go
 import pyarrow as pa
 
 from sessionkit.base.durations import show_duration
@@ -14,23 +15,18 @@ from sessionkit.errors import shorten
 from sessionkit.views.comparison.groups import CHANGES, SAME, Groups, ranks_as_text
 from sessionkit.views.drawing.measured_text import key_label, text_width
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import dress_plain, event_time_axis
+from sessionkit.views.drawing.simple_frame import Bar, dress_plain, event_time_axis, span_bars
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from sessionkit.views.comparison.comparison import Comparison
 
 LANE = 26
 LEAST_BAR = 300  # a bar is at least such a part of the picture, to be seen
 MOST_WINDOWS = 20  # of one lane, on average
-Bar = tuple[str, int, int, str]  # lane, start, end, what the pointer says
 
 
 def comparison_figure(comparison: Comparison, *, theme: Theme | None, most: int) -> go.Figure:
     """Two lanes a key, `before` over `after`; a colour and a pattern for what became of a window."""
-    import plotly.graph_objects as go
-
     colours = palette(theme)
     windows = _windows(comparison.groups)
     span = _stretch(windows, 2 * most)
@@ -68,24 +64,10 @@ _STYLES = {
 
 
 def _bars(what: str, bars: list[Bar], least_ms: int, colours: Palette) -> go.Bar:
-    import plotly.graph_objects as go
-
     colour, shape = _STYLES[what]
     pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": colours.background, "size": 6, "solidity": 0.3}
-    return go.Bar(
-        orientation="h",
-        y=[lane for lane, *_ in bars],
-        base=[start for _, start, _, _ in bars],
-        x=[max(end - start, least_ms, 1) for _, start, end, _ in bars],
-        name=f"{what}",
-        marker={
-            "color": getattr(colours, colour),
-            "pattern": pattern,
-            "line": {"width": 1, "color": colours.background},
-        },
-        customdata=[said for *_, said in bars],
-        hovertemplate="%{customdata}<extra></extra>",
-    )
+    marker = {"color": getattr(colours, colour), "pattern": pattern, "line": {"width": 1, "color": colours.background}}
+    return span_bars(bars, max(least_ms, 1), name=what, marker=marker)
 
 
 class _Windows(NamedTuple):

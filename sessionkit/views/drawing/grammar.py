@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -19,13 +19,14 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.drawing.measured_text import HEADING_SIZE, Heading, text_width
 from sessionkit.views.drawing.palettes import Palette
-from sessionkit.views.drawing.time_axis import TimeAxis
+from sessionkit.views.drawing.time_axis import TimeAxis, change_of_clocks
 from sessionkit.views.words import short_reason
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
     from sessionkit.windows.contract import SessionKind
+
 
 Numbers = Sequence[int] | npt.NDArray[np.int64]
 Drawn = dict[str, Any]  # a trace, as plotly.js takes it
@@ -233,10 +234,36 @@ def legend_top(frame: Frame) -> float:
     return (frame.bottom - 58) / frame.height
 
 
-def leave_bare(layout: dict[str, Any]) -> None:
-    """Takes title and legend out of a layout: they stand beside the picture."""
-    del layout["title"]
-    layout["showlegend"] = False
+class Timed(Protocol):
+    """What is to be drawn over event time."""
+
+    @property
+    def colours(self) -> Palette:
+        """Those of its theme."""
+
+    @property
+    def axis(self) -> TimeAxis:
+        """How its times become places and words."""
+
+
+def timed_figure(
+    scene: Timed, drawn: list[Drawn], frame: Frame, heading: Heading, *, is_bare: bool, **layout: Any
+) -> go.Figure:
+    """The figure of traces over event time, with a line where clocks are changed.
+
+    Args:
+        is_bare: title and legend stand beside it.
+        layout: what is added to it; `yaxis` is added to that of all pictures.
+    """
+    axis, colours, span = scene.axis, scene.colours, frame.x_range_ms
+    look = dressed(colours, frame, heading, shown_names(drawn))
+    look["xaxis"] |= {"title": axis_title(axis.title, colours), **axis.options(*span)}
+    look["yaxis"] |= layout.pop("yaxis")
+    if is_bare:
+        del look["title"]
+        look["showlegend"] = False
+    changes = change_of_clocks(axis, *span, colours)
+    return figure_of([*drawn, *changes.lines], changes.added_to(look | layout))
 
 
 def counts_axis(top: float) -> dict[str, Any]:
@@ -321,12 +348,27 @@ def marks(
     }
 
 
-def reason(trace: SessionTrace, window: SessionKind, row: int, missing_ms: int | None = None) -> str:
-    """What one record did, in the words of `explain`, for a hover; for a drop also what would have kept it."""
-    said = _in_lines(short_reason(trace, window, row))
-    if missing_ms is None:
-        return said
-    return f"{said}<br>{lacked(missing_ms)} short: {cure(window.grace_ms, missing_ms)}"
+def reasons(
+    trace: SessionTrace,
+    window: SessionKind,
+    show: Callable[[int], str],
+    rows: Numbers,
+    missing_ms: Mapping[int, int],
+    most: int = MOST_REASONS,
+) -> list[str]:
+    """What each record did, in the words of `explain`, for a hover; for a drop also what would have kept it.
+
+    Args:
+        most: so many are told in full, the others by offset and time.
+    """
+    offset, times = trace.batch.offset, trace.batch.timestamp_ms
+    words = [f"offset {offset[row]:,} · {show(int(times[row]))}" for row in rows]
+    for number, row in enumerate(rows[:most]):
+        words[number] = _in_lines(short_reason(trace, window, row))
+        if row in missing_ms:
+            short = f"{lacked(missing_ms[row])} short: {cure(window.grace_ms, missing_ms[row])}"
+            words[number] = f"{words[number]}<br>{short}"
+    return words
 
 
 @lru_cache(8_192)  # most records do under one setting what they did under the one before it
@@ -337,3 +379,21 @@ def _in_lines(told: str) -> str:
 def cure(grace_ms: int, missing_ms: int) -> str:
     """A grace that would have kept a dropped record, in few words."""
     return f"grace {show_duration(grace_ms)} → {grace_with(grace_ms, missing_ms)} would keep it"
+
+
+def still_pictures(figure: Callable[[], go.Figure]) -> dict[str, Any]:
+    """The figure as pictures by their kind, if plotly's renderer makes some ("png", "svg")."""
+    from plotly.io import renderers
+    from plotly.io.base_renderers import ImageRenderer
+
+    chosen = [renderers[name] for name in (renderers.default or "").split("+") if name]
+    makers = [each for each in chosen if isinstance(each, ImageRenderer)]
+    drawn = figure().to_dict() if makers else {}
+    return {kind: picture for maker in makers for kind, picture in maker.to_mimebundle(drawn).items()}
+
+
+def plotly_script() -> str:
+    """Plotly as JavaScript: nearly five megabytes."""
+    from plotly.offline import get_plotlyjs
+
+    return str(get_plotlyjs())

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any, Literal
 
 import numpy as np
+import plotly.graph_objects as go
 
 from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
 from sessionkit.base.text import escape_label
@@ -13,9 +14,6 @@ from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, axis_ti
 from sessionkit.views.drawing.measured_text import Heading
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.drawing.time_axis import TimeAxis, change_of_clocks
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 
 def dress_plain(
@@ -73,3 +71,34 @@ def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str
 def axis_type(newest_ms: int) -> str:
     """The type of an axis of event time: dates, but numbers for toy data, which counts from the epoch."""
     return "date" if newest_ms > SHORT_HISTORY_MS else "linear"
+
+
+Bar = tuple[Any, int, int, str]  # its lane, start, end, and what it says on hover, escaped
+
+
+def span_bars(bars: Sequence[Bar], least_ms: int, **options: Any) -> go.Bar:
+    """Bars from start to end, a least length long to be seen."""
+    return go.Bar(
+        orientation="h",
+        y=[lane for lane, *_ in bars],
+        base=[start_ms for _, start_ms, *_ in bars],
+        x=[max(end_ms - start_ms, least_ms) for _, start_ms, end_ms, _ in bars],
+        customdata=[said for *_, said in bars],
+        hovertemplate="%{customdata}<extra></extra>",
+        **options,
+    )
+
+
+def add_note(figure: go.Figure, x: Any, y: float, text: str, colour: str, side: str, **place: Any) -> None:
+    """A name (escaped already) beside a place; `side` is that of the text which lies there."""
+    shift, font = (6 if side == "left" else -6), {"size": 12, "color": colour}
+    figure.add_annotation(x=x, y=y, text=text, showarrow=False, xanchor=side, xshift=shift, font=font, **place)
+
+
+def row_of_buttons(
+    buttons: list[dict[str, Any]], colours: Palette, y: float, side: Literal["left", "right"]
+) -> dict[str, Any]:
+    """At this height, in parts of the plot. The one under the pointer is pale in either theme: the text suits both."""
+    place = {"x": 0 if side == "left" else 1, "xanchor": side, "y": y, "yanchor": "top", "direction": "right"}
+    look = {"font": {"size": 12, "color": colours.mute}, "bgcolor": colours.background, "bordercolor": colours.grid}
+    return {"type": "buttons", "showactive": False, "buttons": buttons, "pad": {"r": 0, "t": 0}, **place, **look}

@@ -13,8 +13,7 @@ from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import BAD_TIME, REPLAYED, TICK
 from sessionkit.base.text import escape_html, html_block, percent, plural
 from sessionkit.trace.trace import Trace
-from sessionkit.views.drop_calendar.cells import MOST_MS, Calendar, calendar
-from sessionkit.views.drop_calendar.usual_times import usual_time, whole_percents
+from sessionkit.views.drop_calendar.cells import MOST_MS, Calendar, calendar, usual_time, whole_percents
 from sessionkit.views.html import picture_bundle
 from sessionkit.views.tables import frame_of
 from sessionkit.windows.contract import WindowKind

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import plotly.graph_objects as go
 
 from sessionkit.base.text import escape_label, percent, plural
-from sessionkit.views.drawing.buttons import row_of_buttons
 from sessionkit.views.drawing.grammar import LEAST_WIDTH, axis_title, empty_figure
-from sessionkit.views.drawing.lengths_axis import takes_logarithm
 from sessionkit.views.drawing.palettes import PALETTES, Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import dress_plain, plain_heading
+from sessionkit.views.drawing.simple_frame import dress_plain, plain_heading, row_of_buttons
+from sessionkit.views.drawing.time_axis import takes_logarithm
 from sessionkit.views.drop_calendar.cells import Calendar
 from sessionkit.views.loops import decades
-
-if TYPE_CHECKING:
-    import plotly.graph_objects as go
 
 Integers = npt.NDArray[np.int64]
 TITLES = {"dropped": "When records were dropped", "missed a window": "When records missed a window"}
@@ -38,8 +35,6 @@ def drop_calendar_figure(
     theme: Theme | None,
 ) -> go.Figure:
     """A cell for each hour or day, coloured by the records of it that were dropped, or did what `verb` says."""
-    import plotly.graph_objects as go
-
     colours = palette(theme)
     if cells is None:
         return empty_figure(colours, plain_heading(TITLES[verb], words), LEAST_WIDTH)
@@ -71,7 +66,7 @@ def drop_calendar_figure(
         name=verb,
         **look,
     )
-    figure = go.Figure([kept, heat, *_skipped(go, cells, colours)]).update_traces(showlegend=False)
+    figure = go.Figure([kept, heat, *_skipped(cells, colours)]).update_traces(showlegend=False)
     dress_plain(figure, colours, TITLES[verb], said, height, below=BELOW, left=110)
     _axes(figure, cells, count, colours)
     buttons = [
@@ -170,7 +165,7 @@ def _legend(cells: Calendar, records: Integers, dropped: Integers, verb: str) ->
     return said
 
 
-def _skipped(go: Any, cells: Calendar, colours: Palette) -> list[go.Scatter]:
+def _skipped(cells: Calendar, colours: Palette) -> list[go.Scatter]:
     """A dash for each hour that no clock showed."""
     if not cells.skipped:
         return []

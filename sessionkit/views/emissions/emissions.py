@@ -24,7 +24,7 @@ from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_columns import WindowColumns
 from sessionkit.views.explain.life import closing_time_ms
-from sessionkit.views.html import picture_bundle
+from sessionkit.views.html import Pictured
 from sessionkit.views.scenes.key_rows import key_code, partition_code, partition_counts
 from sessionkit.views.tables import frame_of, table_rows, window_table
 from sessionkit.views.words import clock, in_zone
@@ -56,7 +56,7 @@ class Lane(NamedTuple):
 @answers_calls("emissions")
 @not_offered("closes_at_ms", "closing", "closes_in_words", "now_ms", "title", "what")
 @dataclass(frozen=True, repr=False)
-class Emissions:
+class Emissions(Pictured):
     """What went downstream for one key, and which of its windows wait for stream time.
 
     Example:
@@ -193,9 +193,6 @@ class Emissions:
         zone = in_zone(self.trace) if "pending" in self.what else []  # nothing else names a time
         return " ".join([f"{self.title}:", *self.words(), *zone])
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return picture_bundle(self.figure(), repr(self))
-
 
 def emissions_of(run: Any, key: Any, partition: int | None, *, chosen: bool) -> Emissions:
     """What went downstream for `key`; without a partition that of a key which is in one only.
@@ -246,8 +243,8 @@ def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     stream = np.append(trace.stream_time_ms, trace.first_stream_time_ms[codes[1]])[at]
     columns["stream_time_ms"] = stream
     columns["closes_at_ms"] = lasts if windows.is_ever_closed else pa.nulls(len(lasts), pa.int64())
-    options = (codes, columns, tuple(outcome.folds), at, lane, lanes, run.deployed is not None)
-    return Emissions(trace, windows, strategy, key, *options)
+    names, was_processed = tuple(outcome.folds), run.deployed is not None
+    return Emissions(trace, windows, strategy, key, codes, columns, names, at, lane, lanes, was_processed)
 
 
 def _strategy(plan: Any) -> str:

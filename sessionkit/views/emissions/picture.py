@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sessionkit.views.drawing.grammar import axis_title, dress, empty_figure, legend_of
+from sessionkit.base.text import escape_label
+from sessionkit.views.drawing.grammar import (
+    Drawn,
+    Outline,
+    empty_figure,
+    lines,
+    marks,
+    shown_names,
+    timed_figure,
+)
 from sessionkit.views.drawing.measured_text import text_width
 from sessionkit.views.drawing.palettes import Theme, palette
-from sessionkit.views.drawing.time_axis import change_of_clocks
-from sessionkit.views.emissions.part import Part, choose
-from sessionkit.views.emissions.scene import BODY, KINDS, SMALL, Scene, hover, value_notes, wait_notes
+from sessionkit.views.emissions.scene import BODY, COLUMN, NAMED, SMALL, EmissionScene, choose
 from sessionkit.views.words import closer_words
 
 if TYPE_CHECKING:
@@ -20,9 +26,24 @@ if TYPE_CHECKING:
 
     from sessionkit.views.emissions.emissions import Emissions
 
-Segment = tuple[int, float, float]  # of a lane, from one place to another
-CAP = 0.22
-BESIDE = 10  # pixels
+MOST_LETTERS = 14  # of a value beside its mark
+
+
+class Kind(NamedTuple):
+    """A kind of mark: what it is called, its symbol and size, and the name of its colour."""
+
+    name: str
+    symbol: str
+    size: int
+    colour: str
+
+
+KINDS = {
+    "update": Kind("update", "circle", 10, "record"),
+    "tombstone": Kind("retraction: taken back (tombstone)", "x-thin", 9, "bridge"),
+    "final": Kind("final result", "square", 11, "ink"),
+    "pending": Kind("pending: nothing has closed it", "hourglass", 12, "line"),
+}
 
 
 def emissions_figure(
@@ -35,222 +56,194 @@ def emissions_figure(
     most: int | None,
 ) -> go.Figure:
     """Marks for what was sent and what is pending; lines for how long an answer stood, or is awaited."""
-    import plotly.graph_objects as go
-
     colours = palette(theme)
-    scene = Scene(choose(emissions, over, first, last, most), colours)
-    if not scene.part.lanes:
+    scene = choose(emissions, colours, over, first, last, most)
+    if not scene.lanes:
         return empty_figure(colours, scene.heading, scene.frame.width)
-    figure = go.Figure([*_lines(scene), _caps(scene), *(_marks(scene, what) for what in KINDS)])
-    legend = legend_of(figure)
-    dress(figure, colours, scene.frame_with(legend), scene.heading, legend)
-    _dress_axes(figure, scene)
-    figure.update_layout(annotations=[*value_notes(scene), *wait_notes(scene)])
-    return figure
+    drawn = [*_lines(scene), _caps(scene), *(_marks(scene, what) for what in KINDS)]
+    frame = scene.frame_with(scene.heading, shown_names(drawn))
+    yaxis = {
+        "range": list(frame.y_range),
+        "tickvals": [scene.y(lane) for lane in scene.lanes],
+        "ticktext": [_lane_label(scene, lane) for lane in scene.lanes],
+        "tickfont": {"size": 12},
+        "fixedrange": True,
+    }
+    notes, shapes = [*_value_notes(scene), *_wait_notes(scene)], [_now(scene)] if scene.is_pending else []
+    beside = {"yaxis": yaxis, "annotations": notes, "shapes": shapes}
+    figure = timed_figure(scene, drawn, frame, scene.heading, is_bare=False, **beside)
+    return figure.update_xaxes(_columns(scene)) if scene.is_by_arrival else figure
 
 
-def _lines(scene: Scene) -> list[go.Scatter]:
+def _lines(scene: EmissionScene) -> list[Drawn]:
     """Spans of windows, merges, how long answers stood, and what is waited for."""
-    part, colours = scene.part, scene.colours
-    gone: list[Segment] = []
-    standing: list[Segment] = []
-    waits: list[Segment] = []
-    merged: list[Segment] = []
-    for answer in part.answers:
-        begin = part.span[0] if answer.row < 0 else float(part.x(answer.begin))
-        if answer.end >= 0:
-            gone.append((answer.lane, begin, float(part.x(answer.end))))
+    found, colours, axis, (low, high) = scene.emissions, scene.colours, scene.axis, scene.x_range_ms
+    spans, gone, standing, waits, merged = (Outline() for _ in range(5))
+
+    def stretch(outline: Outline, lane: int, begin: int, end: int) -> None:
+        if begin < end:
+            outline.add((begin, end), (scene.y(lane),) * 2)
+
+    answered = set()
+    for lane, begin, end, is_retracted in scene.answers:
+        begin_x = low if begin < scene.first_at else int(scene.x(begin))
+        if end < 0:
+            answered.add(lane)
+            closed = [int(scene.x(at)) for at in scene.closed_at(lane) if at >= begin]
+            stretch(standing, lane, begin_x, closed[0] if closed else scene.now_x if lane in scene.waits else high)
             continue
-        closed = [at for at in part.closed_at(answer.lane) if at >= answer.begin]
-        standing.append((answer.lane, begin, float(part.x(closed[0])) if closed else _end(part, answer.lane)))
-    for row in part.marked("pending").tolist():
-        lane = int(scene.emissions.lane[row])
-        until = part.span[1] if part.is_by_arrival else part.pending_x(lane)
-        waits.append((lane, _wait_begins(part, lane, [each[0] for each in standing]), until))
-    if not part.is_by_arrival:
-        for lane in part.lanes:
-            silent_or_final = part.closed_at(lane) if scene.emissions.strategy == "on_window_close" else []
-            waits += [(lane, scene.emissions.lanes[lane].end_ms, float(part.x(at))) for at in silent_or_final]
-    for answer in (each for each in part.answers if each.is_retracted):
-        into = scene.emissions.lanes[answer.lane].absorbed_by
-        if into in part.lanes and (into, answer.end) in part.answered:
-            merged.append((answer.lane, float(into), float(part.x(answer.end))))
-    noun = scene.emissions.windows.noun
+        stretch(gone, lane, begin_x, int(scene.x(end)))
+        into = found.lanes[lane].absorbed_by
+        if is_retracted and into in scene.lanes and (into, end) in scene.answered:
+            merged.add((int(scene.x(end)),) * 2, (scene.y(lane), scene.y(into)))
+    for lane in scene.waits:
+        since = low if scene.is_by_arrival else found.lanes[lane].end_ms
+        stretch(
+            waits,
+            lane,
+            scene.now_x if lane in answered else since,
+            high if scene.is_by_arrival else scene.pending_x(lane),
+        )
+    for lane in () if scene.is_by_arrival else scene.lanes:
+        start_ms, end_ms = found.lanes[lane][:2]  # one that is a moment is a line
+        least = round(scene.frame.usual.ms_per_pixel)
+        spans.box(start_ms, max(end_ms, start_ms + least), scene.y(lane) - BODY, scene.y(lane) + BODY)
+        for at in scene.closed_at(lane) if found.strategy == "on_window_close" else []:
+            stretch(waits, lane, end_ms, int(scene.x(at)))
+    noun, edge = found.windows.noun, {"width": 1.2, "color": colours.edge}
+    replaced, stands = {"width": 1.6, "color": colours.stream}, {"width": 4, "color": colours.solid}
+    awaited, bridge = {"width": 2, "color": colours.line, "dash": "dot"}, {"width": 1.4, "color": colours.bridge}
     return [
-        *([] if part.is_by_arrival else [_spans(scene)]),
-        _segments(scene, gone, "answer that was taken back or replaced", width=1.6, color=colours.stream),
-        _segments(scene, standing, "answer that stands", width=4, color=colours.solid),
-        _segments(scene, waits, "waits for stream time", width=2, color=colours.line, dash="dot"),
-        _joins(scene, merged, f"became one {noun}"),
+        lines(axis, spans, f"the {noun}, from start to end", edge, fillcolor=colours.body),
+        lines(axis, gone, "answer that was taken back or replaced", replaced),
+        lines(axis, standing, "answer that stands", stands),
+        lines(axis, waits, "waits for stream time", awaited),
+        lines(axis, merged, f"became one {noun}", bridge),
     ]
 
 
-def _end(part: Part, lane: int) -> float:
-    """How far an answer goes that nothing took back: to the end of the run if it is pending, else of the picture."""
-    is_pending = lane in part.emissions.lane[part.marked("pending")]
-    return part.now_x if is_pending else part.span[1]
-
-
-def _wait_begins(part: Part, lane: int, answered: Sequence[int]) -> float:
-    """From where a pending window waits: now, if an answer stands so long; else from its end."""
-    if lane in answered:
-        return part.now_x
-    return part.span[0] if part.is_by_arrival else float(part.emissions.lanes[lane].end_ms)
-
-
-def _segments(scene: Scene, found: Sequence[Segment], name: str, **line: Any) -> go.Scatter:
-    import plotly.graph_objects as go
-
-    x: list[float | None] = []
-    y: list[float | None] = []
-    found = [each for each in found if each[1] < each[2]]
-    for lane, begin, end in found:
-        x += [begin, end, None]
-        y += [scene.part.y(lane)] * 2 + [None]
-    return go.Scatter(x=scene.at(x), y=y, mode="lines", line=line, name=name, hoverinfo="skip", showlegend=bool(found))
-
-
-def _joins(scene: Scene, found: Sequence[Segment], name: str) -> go.Scatter:
-    import plotly.graph_objects as go
-
-    x = [each for _, _, at in found for each in (at, at, None)]
-    y = [each for lane, into, _ in found for each in (scene.part.y(lane), scene.part.y(int(into)), None)]
-    line = {"width": 1.4, "color": scene.colours.bridge}
-    return go.Scatter(x=scene.at(x), y=y, mode="lines", line=line, name=name, hoverinfo="skip", showlegend=bool(found))
-
-
-def _spans(scene: Scene) -> go.Scatter:
-    """The windows themselves, from start to end; one that is a moment is a line."""
-    import plotly.graph_objects as go
-
-    x: list[float | None] = []
-    y: list[float | None] = []
-    for lane in scene.part.lanes:
-        start, end = (float(ms) for ms in scene.emissions.lanes[lane][:2])
-        wide = max(end - start, scene.usual_per_pixel)
-        low, high = scene.part.y(lane) - BODY, scene.part.y(lane) + BODY
-        x += [start, start + wide, start + wide, start, start, None]
-        y += [low, low, high, high, low, None]
-    return go.Scatter(
-        x=scene.at(x),
-        y=y,
-        mode="lines",
-        fill="toself",
-        fillcolor=scene.colours.body,
-        line={"width": 1.2, "color": scene.colours.edge},
-        name=f"the {scene.emissions.windows.noun}, from start to end",
-        hoverinfo="skip",
-    )
-
-
-def _caps(scene: Scene) -> go.Scatter:
+def _caps(scene: EmissionScene) -> Drawn:
     """A bar where a window closed and nothing said so."""
-    import plotly.graph_objects as go
-
-    part = scene.part
-    shown = [
-        (lane, at)
-        for lane in part.lanes
-        for at in part.closed_at(lane)
-        if scene.emissions.strategy == "on_window_update" or scene.emissions.lanes[lane].is_silent
-    ]
-    x: list[float | None] = []
-    y: list[float | None] = []
-    for lane, at in shown:
-        x += [float(part.x(at))] * 2 + [None]
-        y += [part.y(lane) - CAP, part.y(lane) + CAP, None]
-    said = [f"closed {closer_words(scene.emissions.trace, at)}; nothing was sent" for _, at in shown]
-    return go.Scatter(
-        x=scene.at(x),
-        y=y,
-        mode="lines",
-        line={"width": 4, "color": scene.colours.ink},
-        name="closed, but nothing went out"
-        if scene.emissions.strategy == "on_window_close"
-        else "closed: no message says so",
-        hovertext=[each for text in said for each in (text, text, "")],
-        hovertemplate="%{hovertext}<extra></extra>",
-        showlegend=bool(shown),
-    )
+    found = scene.emissions
+    is_update = found.strategy == "on_window_update"
+    lanes = [lane for lane in scene.lanes if is_update or found.lanes[lane].is_silent]
+    shown = [(lane, at) for lane in lanes for at in scene.closed_at(lane)]
+    said = [f"closed {closer_words(found.trace, at)}; nothing was sent" for _, at in shown]
+    name = "closed: no message says so" if is_update else "closed, but nothing went out"
+    look = {"symbol": "line-ns", "size": 14, "line": {"width": 4, "color": scene.colours.ink}}
+    x_ms = [int(scene.x(at)) for _, at in shown]
+    return marks(scene.axis, x_ms, [scene.y(lane) for lane, _ in shown], said, name, gl=False, marker=look)
 
 
-def _marks(scene: Scene, what: str) -> go.Scatter:
-    import plotly.graph_objects as go
-
-    kind, rows = KINDS[what], scene.part.marked(what).tolist()
+def _marks(scene: EmissionScene, what: str) -> Drawn:
+    kind, shown, is_low = KINDS[what], scene.marked(what), what == "tombstone"
     colour = getattr(scene.colours, kind.colour)
-    edge = {"width": 2.4, "color": colour} if what == "tombstone" else {"width": 1, "color": scene.colours.background}
-    return go.Scatter(
-        x=scene.at([_place(scene, row) for row in rows]),
-        y=[_height(scene, row) for row in rows],
-        mode="markers",
+    edge = {"width": 2.4, "color": colour} if is_low else {"width": 1, "color": scene.colours.background}
+    # over stream time a retraction stands below its lane's answers: it is of the same moment as one
+    down = BODY if is_low and not scene.is_by_arrival else 0
+    return marks(
+        scene.axis,
+        [scene.mark_x(row) for row, _ in shown],
+        [scene.y(lane) - down for _, lane in shown],
+        [_hover(scene, row, lane) for row, lane in shown],
+        kind.name,
+        gl=False,
         marker={"symbol": kind.symbol, "size": kind.size, "color": colour, "line": edge},
-        name=kind.name,
-        hovertext=[hover(scene, row) for row in rows],
-        hovertemplate="%{hovertext}<extra></extra>",
-        showlegend=bool(rows),
     )
 
 
-def _height(scene: Scene, row: int) -> float:
-    """Over stream time a retraction stands below its lane's answers: it is of the same moment as one."""
-    low = scene.emissions.what[row] == "tombstone" and not scene.part.is_by_arrival
-    return scene.part.y(int(scene.emissions.lane[row])) - (BODY if low else 0)
-
-
-def _place(scene: Scene, row: int) -> float:
-    """By arrival a retraction stands a little before the answer that the same record sent in its place."""
-    x = scene.mark_x(row)
-    if scene.emissions.what[row] != "tombstone" or not scene.part.is_by_arrival:
-        return x
-    beside = (int(scene.emissions.lane[row]), int(scene.emissions.at[row])) in scene.part.answered
-    return x - BESIDE * scene.usual_per_pixel if beside else x
-
-
-def _dress_axes(figure: go.Figure, scene: Scene) -> None:
-    part, colours = scene.part, scene.colours
-    low, high = scene.at(part.span)
-    figure.update_yaxes(
-        range=list(scene.frame.y_range),
-        tickvals=[part.y(lane) for lane in part.lanes],
-        ticktext=[_lane_label(scene, lane) for lane in part.lanes],
-        tickfont={"size": 12},
-        fixedrange=True,
-    )
-    if part.is_by_arrival:
-        title = "after this record (its offset; below it stream time): a column for each that sent or closed something"
-        figure.update_xaxes(range=[low, high], title=axis_title(title, colours), **_columns(scene))
+def _hover(scene: EmissionScene, row: int, lane: int) -> str:
+    """What a mark says of its row, escaped."""
+    found, columns = scene.emissions, scene.emissions.columns
+    what = found.what[row]
+    start, end = (scene.say(int(columns[name][row])) for name in ("window_start_ms", "window_end_ms"))
+    said = [f"<b>{KINDS[what].name}</b>", f"{found.windows.noun} {start} to {end}"]
+    if what != "tombstone":
+        values = zip(found.names, scene.values(row, found.names, 60), strict=True)
+        said += [f"{escape_label(name, 30)}: {value}" for name, value in values]
+    now = scene.say(int(columns["stream_time_ms"][row]))
+    if what != "pending":
+        said.append(f"after record {columns['offset'][row]}, stream time {now}")
+    elif not found.windows.is_ever_closed:
+        said.append("it never closes")
     else:
-        kind = "date" if part.axis.is_date else "linear"
-        figure.update_xaxes(range=[low, high], type=kind, title=axis_title(part.axis.title, colours))
-        changes = change_of_clocks(part.axis, round(part.span[0]), round(part.span[1]), colours)
-        figure.add_traces(changes.lines)
-        figure.update_layout(changes.layout)
-    if part.is_pending:
-        line = {"width": 1.6, "color": colours.stream, "dash": "dash"}
-        x = scene.at([part.now_x])[0]
-        if not part.is_by_arrival:
-            figure.add_shape(type="line", x0=x, x1=x, y0=0, y1=1, yref="paper", line=line, layer="below")
-        else:
-            box = {"fillcolor": colours.territory, "line": {"width": 0}}
-            figure.add_shape(type="rect", x0=x - 0.5, x1=high, y0=0, y1=1, yref="paper", layer="below", **box)
+        closes = found.closes_in_words(found.closes_at_ms(found.lanes[lane]), scene.say)
+        said += [f"waits for stream time: it is {now},", f"this closes {closes}"]
+    return "<br>".join(said)
 
 
-def _lane_label(scene: Scene, lane: int) -> str:
+def _value_notes(scene: EmissionScene) -> list[dict[str, Any]]:
+    """Values over marks where there is room; the last of a lane first."""
+    found, colours, frame, notes = scene.emissions, scene.colours, scene.frame, []
+    for lane in scene.lanes:
+        left = np.inf
+        for row in reversed(scene.rows[found.lane[scene.rows] == lane].tolist()):
+            what = found.what[row]
+            if what == "tombstone" or (what == "pending" and found.strategy == "on_window_update"):
+                continue
+            so_far = "so far " if what == "pending" else ""
+            text = so_far + " · ".join(scene.values(row, found.names[:NAMED], MOST_LETTERS))
+            x_ms, half = scene.mark_x(row), text_width(text, SMALL) / 2 + 3
+            pixel = float(frame.x(x_ms))
+            moved = max(pixel + half + 4 - frame.plot_width, 0.0)  # what waits is told to the right of the plot
+            pixel -= moved
+            if pixel + half > left or pixel - half < 0:
+                continue
+            left = pixel - half
+            over_span = what == "update" and not scene.is_by_arrival  # which is around the mark
+            up = round(float(frame.y(0) - frame.y(BODY)) + 9) if over_span else 15
+            colour = colours.mute if so_far else colours.ink
+            notes.append(_note(scene, x_ms, scene.y(lane), text, colour, yshift=up, xshift=-round(moved)))
+    return notes
+
+
+def _wait_notes(scene: EmissionScene) -> list[dict[str, Any]]:
+    """To the right of each pending window: what it waits for; and where stream time stands now."""
+    side: dict[str, Any] = {"x": 1, "xref": "paper", "xanchor": "left", "xshift": 8, "align": "left"}
+    notes = [
+        _note(scene, scene.now_x, scene.y(lane), text, scene.colours.ink, **side) for lane, text in scene.waits.items()
+    ]
+    if scene.is_pending and not scene.is_by_arrival:
+        text = f"now: stream time is {scene.say(scene.emissions.now_ms)}"
+        top = {"yref": "paper", "yanchor": "bottom", "yshift": 2}
+        notes.append(_note(scene, scene.now_x, 1, text, scene.colours.mute, **top))
+    return notes
+
+
+def _note(scene: EmissionScene, x_ms: int, y: float, text: str, colour: str, **place: Any) -> dict[str, Any]:
+    font = {"size": SMALL, "color": colour}
+    return {"x": scene.axis.at([x_ms])[0], "y": y, "text": text, "showarrow": False, "font": font, **place}
+
+
+def _now(scene: EmissionScene) -> dict[str, Any]:
+    """Where the end of the run is: a line at stream time, or a column of its own."""
+    x, half, high = scene.axis.at([scene.now_x, scene.now_x - COLUMN // 2, scene.x_range_ms[1]])
+    tall = {"y0": 0, "y1": 1, "yref": "paper", "layer": "below"}
+    if scene.is_by_arrival:
+        return {
+            "type": "rect",
+            "x0": half,
+            "x1": high,
+            "fillcolor": scene.colours.territory,
+            "line": {"width": 0},
+        } | tall
+    line = {"width": 1.6, "color": scene.colours.stream, "dash": "dash"}
+    return {"type": "line", "x0": x, "x1": x, "line": line, **tall}
+
+
+def _lane_label(scene: EmissionScene, lane: int) -> str:
     is_gone = scene.emissions.lanes[lane].absorbed_by >= 0
     return f"<span style='color:{scene.colours.mute if is_gone else scene.colours.ink}'>{scene.labels[lane]}</span>"
 
 
-def _columns(scene: Scene) -> dict[str, Any]:
+def _columns(scene: EmissionScene) -> dict[str, Any]:
     """Ticks that say offset and stream time, as many as there is room for."""
-    part, trace = scene.part, scene.emissions.trace
-    said = [f"{trace.batch.offset[at]}<br>{scene.say(int(trace.stream_time_ms[at]))}" for at in part.records.tolist()]
-    places = [float(place) for place in range(len(said))]
+    trace = scene.emissions.trace
+    said = [f"{trace.batch.offset[at]}<br>{scene.say(int(trace.stream_time_ms[at]))}" for at in scene.records.tolist()]
     widest = max((text_width(line, SMALL) for text in said for line in text.split("<br>")), default=1.0) + 8
-    every = max(1, int(np.ceil(widest * scene.per_pixel)))
-    newest = len(said) - (every if part.is_pending else 1)  # beside "now" there must be room
+    every = max(1, int(np.ceil(widest * scene.frame.ms_per_pixel / COLUMN)))
+    newest = len(said) - (every if scene.is_pending else 1)  # beside "now" there must be room
     keep = list(range(newest, -1, -every))[::-1]
-    ticks = ([places[k] for k in keep], [said[k] for k in keep])
-    if part.is_pending:
-        ticks = ([*ticks[0], part.now_x], [*ticks[1], f"now<br>{scene.say(scene.emissions.now_ms)}"])
-    return {"tickvals": ticks[0], "ticktext": ticks[1], "tickfont": {"size": SMALL}, "tickangle": 0}
+    if scene.is_pending:
+        keep, said = [*keep, len(said)], [*said, f"now<br>{scene.say(scene.emissions.now_ms)}"]
+    return {"tickvals": keep, "ticktext": [said[k] for k in keep], "tickfont": {"size": SMALL}, "tickangle": 0}

@@ -1,140 +1,259 @@
-"""What the marks of an emission view are called, where there is room for words, and what those are."""
+"""The part of a key's emissions that a picture shows: where its marks stand, the life of each answer, and the words."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from sessionkit.base.durations import about
+from sessionkit.base.moments import cut_time
 from sessionkit.base.text import escape_label, plural
-from sessionkit.errors import shorten
+from sessionkit.errors import InvalidArgument, UnknownRecord, problem, shorten
 from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend
 from sessionkit.views.drawing.measured_text import Heading, text_width
 from sessionkit.views.drawing.palettes import Palette
-from sessionkit.views.emissions.part import Part, left_out, short_clock, wait_in_words
+from sessionkit.views.drawing.time_axis import TimeAxis, time_axis
 from sessionkit.views.words import lower_first
 
+if TYPE_CHECKING:
+    from sessionkit.views.emissions.emissions import Emissions
+
+Rows = npt.NDArray[np.int64]
+MOST_LANES = 12
+MOST_COLUMNS = 32  # some 25 pixels each: an answer and the one that it takes back stand side by side
+MOST_MARKS = 120  # over stream time, of a picture that was not told how many windows to show
+# from a span in ms on, so many letters of a time are told
+_PRECISE_TO = ((2 * 3_600_000, len("2025-01-13 05:14")), (2 * 60_000, len("2025-01-13 05:14:31")))
+FAR = 3  # what closes later than so many times the shown span after now is drawn at the edge
+COLUMN = 1_000  # a column of arrivals, in the units of its axis
+COLUMNS = TimeAxis(
+    COLUMN,
+    False,
+    "after this record (its offset; below it stream time): a column for each that sent or closed something",
+    str,
+)
 LANE, LANE_WITH_SPANS, LEAST_HEIGHT = 44, 56, 132
 BODY = 0.3  # half the height of a window's span
+BESIDE = 10  # pixels
 SMALL = 11
 RIGHT = 26
-MOST_LETTERS = 14  # of a value beside its mark
 NAMED = 2  # aggregations whose values stand beside a mark; the others are shown on hover
 
 
-class Kind(NamedTuple):
-    """A kind of mark: what it is called, its symbol and size, and the name of its colour."""
+class Answer(NamedTuple):
+    """A value that went downstream, from the record that sent it to the one that took it back or replaced it."""
 
-    name: str
-    symbol: str
-    size: int
-    colour: str
-
-
-KINDS = {
-    "update": Kind("update", "circle", 10, "record"),
-    "tombstone": Kind("retraction: taken back (tombstone)", "x-thin", 9, "bridge"),
-    "final": Kind("final result", "square", 11, "ink"),
-    "pending": Kind("pending: nothing has closed it", "hourglass", 12, "line"),
-}
+    lane: int
+    begin: int  # row of the trace
+    end: int  # row of the trace; -1: it stands at the end of what is shown
+    is_retracted: bool
 
 
-class Scene:
-    """A part with what it takes to draw it: colours, the frame, and how times are said."""
+@dataclass(frozen=True)
+class EmissionScene:
+    """Some rows of the table: those of the windows that end last, of many records the last."""
 
-    def __init__(self, part: Part, colours: Palette) -> None:
-        self.part, self.emissions, self.colours = part, part.emissions, colours
-        self.say, self.date = short_clock(part.emissions, part)
-        notes = [escape_label(line, 400) for line in self._said()]
-        self.heading = Heading.of(escape_label(part.emissions.title, 160), [], notes, LEAST_WIDTH)
-        self.labels = {lane: self.bounds(lane) for lane in part.lanes}
+    emissions: Emissions
+    colours: Palette
+    is_by_arrival: bool
+    rows: Rows
+    lanes: tuple[int, ...]  # by start; the first is on top
+    records: Rows  # the column of each, where columns are by arrival
+    first_at: int  # what was sent before this record is not shown
+    last_at: int
+    is_cut: bool  # there were more records than columns
+    times: TimeAxis  # of stream time
+
+    @cached_property
+    def axis(self) -> TimeAxis:
+        return COLUMNS if self.is_by_arrival else self.times.over(self.x_range_ms[0])
+
+    def y(self, lane: int) -> int:
+        """The height of a lane."""
+        return len(self.lanes) - 1 - self.lanes.index(lane)
+
+    def marked(self, what: str) -> list[tuple[int, int]]:
+        """(row, lane) of those of one kind."""
+        found = self.emissions
+        return [(row, int(found.lane[row])) for row in self.rows.tolist() if found.what[row] == what]
+
+    def x(self, at: Any) -> Any:
+        """Where records stand: columns, or stream times."""
+        if self.is_by_arrival:
+            return np.searchsorted(self.records, at) * COLUMN
+        return self.emissions.trace.stream_time_ms[at]
+
+    @property
+    def now_x(self) -> int:
+        """Where the end of the run stands: a column of its own, or stream time at the end."""
+        return len(self.records) * COLUMN if self.is_by_arrival else self.emissions.now_ms
+
+    def pending_x(self, lane: int) -> int:
+        """Where the mark of a pending window stands: at the stream time that closes it, if that is not too far."""
+        return self.now_x if self.is_by_arrival else min(self._closes_at_ms(lane), self._furthest)
+
+    def _closes_beyond(self, lane: int) -> bool:
+        """True if a pending window closes farther to the right than the picture goes."""
+        return not self.is_by_arrival and self._closes_at_ms(lane) > self._furthest + 1
+
+    def _closes_at_ms(self, lane: int) -> int:
+        return self.emissions.closes_at_ms(self.emissions.lanes[lane])
+
+    @cached_property
+    def _low(self) -> int:
+        return min(*(self.emissions.lanes[lane].start_ms for lane in self.lanes), *self.x(self.records).tolist(), 2**63)
+
+    @cached_property
+    def _furthest(self) -> int:
+        return self.now_x + FAR * max(self.now_x - self._low, self.emissions.windows.reach_ms, 1)
+
+    @cached_property
+    def is_pending(self) -> bool:
+        """True if a pending window is shown."""
+        return bool(self.marked("pending"))
+
+    @cached_property
+    def x_range_ms(self) -> tuple[int, int]:
+        """From where to where the picture goes."""
+        if not self.lanes:
+            return 0, 1
+        if self.is_by_arrival:
+            return round(-0.7 * COLUMN), round((len(self.records) - 0.3 + self.is_pending) * COLUMN)
+        ends = [self.pending_x(lane) for _, lane in self.marked("pending")]
+        high = max([*self.x(self.records).tolist(), *ends, *([self.now_x] if ends else [])])
+        pad = round(max(0.03 * (high - self._low), 1, np.spacing(float(high))))  # far from 1970 there is no single ms
+        return self._low - pad, high + pad
+
+    @cached_property
+    def answers(self) -> list[Answer]:
+        """The life of each answer that was sent or ended within the part."""
+        found, table = [], self.emissions
+        bounds = [np.asarray(table.columns[name]).tolist() for name in ("window_start_ms", "window_end_ms")]
+        standing: dict[tuple[int, int, int], int] = {}  # a cache may send the new bounds before the old go
+        for row, what in enumerate(table.what):
+            at, lane = int(table.at[row]), int(table.lane[row])
+            if what not in ("update", "tombstone") or lane not in self.lanes or at > self.last_at:
+                continue
+            name = lane, bounds[0][row], bounds[1][row]
+            begin = standing.pop(name, None)
+            if begin is not None and at >= self.first_at:
+                found.append(Answer(lane, begin, at, what == "tombstone"))
+            if what == "update":
+                standing[name] = at
+        return [*found, *(Answer(lane, at, -1, False) for (lane, _, _), at in standing.items())]
+
+    @cached_property
+    def answered(self) -> set[tuple[int, int]]:
+        """(lane, record) of each update shown."""
+        return {(lane, int(self.emissions.at[row])) for row, lane in self.marked("update")}
+
+    def closed_at(self, lane: int) -> list[int]:
+        """The records shown at which the window became final."""
+        return [at for at in self.emissions.lanes[lane].closed_at if self.first_at <= at <= self.last_at]
+
+    def mark_x(self, row: int) -> int:
+        """Where the mark of a row stands: by arrival a retraction a little before the answer that took its place."""
+        lane, at, what = int(self.emissions.lane[row]), int(self.emissions.at[row]), self.emissions.what[row]
+        if what == "pending":
+            return self.pending_x(lane)
+        is_beside = what == "tombstone" and self.is_by_arrival and (lane, at) in self.answered
+        return int(self.x(at)) - (round(BESIDE * self.frame.usual.ms_per_pixel) if is_beside else 0)
+
+    @cached_property
+    def _clock(self) -> tuple[Callable[[int], str], str]:
+        lanes = [self.emissions.lanes[lane] for lane in self.lanes]
+        times = {ms for lane in lanes for ms in (lane.start_ms, lane.end_ms)}
+        times.update(self.emissions.trace.stream_time_ms[self.records].tolist())
+        if self.is_pending:
+            times.add(self.emissions.now_ms)
+        show = self.times.show
+        if not self.times.is_date or not times:
+            return show, ""
+        span = max(times) - min(times)
+        letters = next((letters for least_ms, letters in _PRECISE_TO if span >= least_ms), None)
+        said = {ms: cut_time(show(ms), letters) for ms in times}
+        if letters and len({(said[lane.start_ms], said[lane.end_ms]) for lane in lanes}) < len(lanes):
+            letters = None  # what is told apart by its seconds only is told with them
+        some = next(iter(said.values()))
+        common = next((some[:end] for end in (10, 4) if all(each.startswith(some[:end]) for each in said.values())), "")
+        return (lambda ms: cut_time(show(ms), letters).removeprefix(common).lstrip(" -")), common
+
+    @property
+    def say(self) -> Callable[[int], str]:
+        """How the times of the picture are said: without the date that they have in common."""
+        return self._clock[0]
+
+    @cached_property
+    def labels(self) -> dict[int, str]:
+        """Each window by its bounds."""
+        return {lane: self._bounds(*self.emissions.lanes[lane][:2]) for lane in self.lanes}
+
+    def _bounds(self, start_ms: int, end_ms: int) -> str:
+        start, end = self.say(start_ms), self.say(end_ms)
+        if self.times.is_date and " " in start and start.split(" ")[0] == end.split(" ")[0]:
+            end = end.split(" ")[1]
+        return start if start_ms == end_ms else f"{start} – {end}"
+
+    @cached_property
+    def waits(self) -> dict[int, str]:
+        """What each pending window waits for, in two lines; escaped, as there is nothing in it but times."""
+        return {lane: self._wait(lane) for _, lane in self.marked("pending")}
+
+    def _wait(self, lane: int) -> str:
+        if not self.emissions.windows.is_ever_closed:
+            return "never closes"
+        word, moment_ms, wait_ms = self.emissions.closing(self._closes_at_ms(lane))
+        arrow = "→ " if self._closes_beyond(lane) else ""
+        more = f"{about(wait_ms)} to go" if wait_ms else "any later time closes it"
+        return f"{arrow}closes {word} {self.say(moment_ms)}<br>{more}"
+
+    @cached_property
+    def frame(self) -> Frame:
+        """The frame, without room for heading and legend."""
         left = 40 + max([text_width(label, 12) for label in self.labels.values()], default=40)
-        height = max((LANE if part.is_by_arrival else LANE_WITH_SPANS) * len(part.lanes), LEAST_HEIGHT)
-        waiting = {int(self.emissions.lane[row]) for row in part.marked("pending")}
-        self.waits = {lane: wait_in_words(part, lane, self.say) for lane in waiting}
+        height = max((LANE if self.is_by_arrival else LANE_WITH_SPANS) * len(self.lanes), LEAST_HEIGHT)
         lines = [line for text in self.waits.values() for line in text.split("<br>")]
         right = RIGHT + int(max((text_width(line, SMALL) for line in lines), default=0))
-        top, bottom = self.heading.height + 14, 0
-        y_range = (-0.7, len(part.lanes) - 0.3)
-        self.frame = Frame(LEAST_WIDTH, height + top + bottom, int(left), right, top, bottom, (0, 1), y_range)
-        low, high = part.span if part.lanes else (0.0, 1.0)
-        self.per_pixel = (high - low) / self.frame.plot_width
-        self.usual_per_pixel = (high - low) / self.frame.usual.plot_width
+        return Frame(LEAST_WIDTH, height, int(left), right, 0, 0, self.x_range_ms, (-0.7, len(self.lanes) - 0.3))
 
-    def frame_with(self, legend: Legend) -> Frame:
-        """The frame, with room for a legend."""
-        bottom = legend.height(self.frame.plot_width) + 14
-        return replace(self.frame, height=self.frame.height + bottom, bottom=bottom)
+    def frame_with(self, heading: Heading, legend: Legend) -> Frame:
+        """The frame, with room for both."""
+        top, bottom = heading.height + 14, legend.height(self.frame.plot_width) + 14
+        return replace(self.frame, height=self.frame.height + top + bottom, top=top, bottom=bottom)
 
-    def bounds(self, lane: int) -> str:
-        """A window by its bounds."""
-        start, end = (self.say(ms) for ms in self.emissions.lanes[lane][:2])
-        day = end.split(" ")[0]
-        if self.part.axis.is_date and " " in start and start.split(" ")[0] == day:
-            end = end.split(" ")[1]
-        return start if self.emissions.lanes[lane].start_ms == self.emissions.lanes[lane].end_ms else f"{start} – {end}"
-
-    def at(self, positions: Sequence[float | None]) -> list[Any]:
-        """Positions as coordinates of the axis."""
-        if self.part.is_by_arrival:
-            return list(positions)
-        return self.part.axis.at([None if x is None else round(x) for x in positions])
-
-    def values(self, row: int, names: Sequence[str], length: int) -> list[str]:
-        """The values of a row, as short text; not escaped."""
-        return [_short(self.emissions.columns[name][row], length) for name in names]
+    @cached_property
+    def heading(self) -> Heading:
+        notes = [escape_label(line, 400) for line in self._said()]
+        return Heading.of(escape_label(self.emissions.title, 160), [], notes, LEAST_WIDTH)
 
     def _said(self) -> list[str]:
-        found, part = self.emissions, self.part
-        said = [
-            *([self.date] if self.date else []),
-            *(lower_first(line.removesuffix(".")) for line in found.words(self.say)),
-        ]
-        names = found.names[:NAMED]
-        if len(part.rows):
-            named = " · ".join(shorten(name, 30) for name in names)
-            rest = ", the others on hover" if len(found.names) > NAMED else ""
-            said.append(f"above a mark: {named}{rest}")
-        hidden = len(part.rows) - len({(found.lane[r], found.what[r], self.mark_x(r)) for r in part.rows.tolist()})
+        found = self.emissions
+        said = [self._clock[1]] if self._clock[1] else []
+        said += [lower_first(line.removesuffix(".")) for line in found.words(self.say)]
+        if len(self.rows):
+            named = " · ".join(shorten(name, 30) for name in found.names[:NAMED])
+            said.append(f"above a mark: {named}{', the others on hover' if len(found.names) > NAMED else ''}")
+        hidden = len(self.rows) - len({(found.lane[r], found.what[r], self.mark_x(r)) for r in self.rows.tolist()})
         if hidden:
             are = plural(hidden, "mark is", "marks are")
             said.append(f"{are} hidden by others of the same moment: over='arrival' separates them")
-        if any(part.closes_beyond(int(found.lane[row])) for row in part.marked("pending")):
+        if any(self._closes_beyond(lane) for lane in self.waits):
             said.append("→ closes after the end of the chart")
-        return [*said, *left_out(part)]
+        if len(self.rows) < len(found.at):
+            windows = f"{len(self.lanes):,} of {plural(len(found.lanes), found.windows.noun)}, those that end last"
+            cut = ", of many updates the last" if self.is_cut else ""
+            rows = f"{len(self.rows):,} of {plural(len(found.at), 'row')} of .table()"
+            said.append(f"shown: {windows} ({rows}{cut}); most=, first=, last= show others")
+        return said
 
-    def value_shift(self, what: str) -> float:
-        """How many pixels above its lane a value stands: over a window's span, if there is one around the mark."""
-        if self.part.is_by_arrival or what != "update":
-            return 15
-        low, high = self.frame.y_range
-        return round(BODY * self.frame.plot_height / (high - low) + 9)
-
-    def mark_x(self, row: int) -> float:
-        """Where the mark of a row stands."""
-        if self.emissions.what[row] == "pending":
-            return self.part.pending_x(int(self.emissions.lane[row]))
-        return float(self.part.x(int(self.emissions.at[row])))
-
-
-def hover(scene: Scene, row: int) -> str:
-    """What a mark says of its row, escaped."""
-    found, lane = scene.emissions, int(scene.emissions.lane[row])
-    what, columns = found.what[row], found.columns
-    start, end = (scene.say(int(columns[name][row])) for name in ("window_start_ms", "window_end_ms"))
-    said = [f"<b>{KINDS[what].name}</b>", f"{found.windows.noun} {start} to {end}"]
-    if what != "tombstone":
-        values = zip(found.names, scene.values(row, found.names, 60), strict=True)
-        said += [f"{escape_label(name, 30)}: {escape_label(value)}" for name, value in values]
-    now = scene.say(int(columns["stream_time_ms"][row]))
-    if what != "pending":
-        return "<br>".join([*said, f"after record {columns['offset'][row]}, stream time {now}"])
-    if not found.windows.is_ever_closed:
-        return "<br>".join([*said, "it never closes"])
-    closes = found.closes_in_words(found.closes_at_ms(found.lanes[lane]), scene.say)
-    return "<br>".join([*said, f"waits for stream time: it is {now},", f"this closes {closes}"])
+    def values(self, row: int, names: Sequence[str], length: int) -> list[str]:
+        """The values of a row, as short text, escaped."""
+        return [escape_label(_short(self.emissions.columns[name][row], length)) for name in names]
 
 
 def _short(value: Any, length: int) -> str:
@@ -147,46 +266,60 @@ def _short(value: Any, length: int) -> str:
     return shorten(f"{value:,}" if is_number else value, length)
 
 
-def value_notes(scene: Scene) -> list[dict[str, Any]]:
-    """Values over marks where there is room; the last of a lane first."""
-    part, colours, notes = scene.part, scene.colours, []
-    for lane in part.lanes:
-        left = np.inf
-        for row in reversed(part.rows[scene.emissions.lane[part.rows] == lane].tolist()):
-            what = scene.emissions.what[row]
-            if what == "tombstone" or (what == "pending" and scene.emissions.strategy == "on_window_update"):
-                continue
-            so_far = "so far " if what == "pending" else ""
-            values = scene.values(row, scene.emissions.names[:NAMED], MOST_LETTERS)
-            text = so_far + " · ".join(escape_label(value) for value in values)
-            x, half = scene.mark_x(row), text_width(text, SMALL) / 2 + 3
-            pixel = (x - part.span[0]) / scene.per_pixel
-            moved = max(pixel + half + 4 - scene.frame.plot_width, 0.0)  # what waits is told to the right of the plot
-            pixel -= moved
-            if pixel + half > left or pixel - half < 0:
-                continue
-            left = pixel - half
-            colour = colours.mute if so_far else colours.ink
-            notes.append(
-                _note(scene.at([x])[0], part.y(lane), text, colour)
-                | {"yshift": scene.value_shift(what), "xshift": -round(moved)}
-            )
-    return notes
+def choose(
+    emissions: Emissions, colours: Palette, over: str | None, first: int | None, last: int | None, most: int | None
+) -> EmissionScene:
+    """The rows between two offsets; of these the windows that end last, and by arrival the last records.
+
+    Raises:
+        UnknownRecord: nothing went out between these offsets.
+        InvalidArgument: no such axis, or not one window is to be shown.
+    """
+    over = over or ("stream_time" if emissions.strategy == "on_window_close" else "arrival")
+    if over not in ("arrival", "stream_time"):
+        raise InvalidArgument(problem("over must be a known axis", repr(over), '"arrival" or "stream_time"'))
+    if most is not None and most < 1:
+        raise InvalidArgument(problem("most must be 1 or more windows", most, "leave it out for the default"))
+    first_at, last_at = _between(emissions, first, last)
+    rows = np.flatnonzero((emissions.at >= first_at) & (emissions.at <= last_at))
+    closed = [
+        (number, at)
+        for number, lane in enumerate(emissions.lanes)
+        for at in lane.closed_at
+        if first_at <= at <= last_at and (lane.is_silent or number in emissions.lane[rows])
+    ]
+    lanes = {*emissions.lane[rows].tolist(), *(number for number, _ in closed)}
+    if not lanes and (first is not None or last is not None):
+        want = "leave out first= and last= to see the last of all"
+        raise UnknownRecord(problem("nothing went downstream between these offsets", f"{first} to {last}", want))
+    kept = sorted(lanes, key=lambda each: (emissions.lanes[each].end_ms, each))[-(most or MOST_LANES) :]
+    if over == "stream_time" and most is None:
+        sizes = np.bincount(emissions.lane[rows], minlength=len(emissions.lanes))[kept]
+        kept = kept[min(int((np.cumsum(sizes[::-1])[::-1] > MOST_MARKS).sum()), len(kept) - 1) if kept else 0 :]
+    rows = rows[np.isin(emissions.lane[rows], kept)]
+    is_sent = np.array([emissions.what[row] != "pending" for row in rows.tolist()], np.bool_)
+    records = np.unique([*emissions.at[rows[is_sent]].tolist(), *(at for number, at in closed if number in kept)])
+    records = records.astype(np.int64)
+    is_cut = over == "arrival" and len(records) > MOST_COLUMNS
+    if is_cut:
+        records = records[-MOST_COLUMNS:]
+        first_at = int(records[0])
+        rows = rows[(emissions.at[rows] >= first_at) | ~is_sent]
+        closed = [each for each in closed if each[1] >= first_at]
+    seen = {*emissions.lane[rows].tolist(), *(number for number, _ in closed)} & set(kept)
+    axis = time_axis(emissions.trace, emissions.windows, None)
+    axis = replace(axis, title=axis.title.replace("event time", "stream time"))
+    lanes_shown, by_arrival = tuple(sorted(seen)), over == "arrival"
+    return EmissionScene(emissions, colours, by_arrival, rows, lanes_shown, records, first_at, last_at, is_cut, axis)
 
 
-def wait_notes(scene: Scene) -> list[dict[str, Any]]:
-    """To the right of each pending window: what it waits for; and where stream time stands now."""
-    part, colours, notes = scene.part, scene.colours, []
-    for row in part.marked("pending").tolist():
-        lane = int(scene.emissions.lane[row])
-        side = {"xref": "paper", "xanchor": "left", "xshift": 8, "align": "left"}
-        notes.append(_note(1, part.y(lane), scene.waits[lane], colours.ink) | side)
-    if part.is_pending and not part.is_by_arrival:
-        text = f"now: stream time is {scene.say(scene.emissions.now_ms)}"
-        top = {"yref": "paper", "yanchor": "bottom", "yshift": 2}
-        notes.append(_note(scene.at([part.now_x])[0], 1, text, colours.mute) | top)
-    return notes
-
-
-def _note(x: Any, y: float, text: str, colour: str) -> dict[str, Any]:
-    return {"x": x, "y": y, "text": text, "showarrow": False, "font": {"size": SMALL, "color": colour}}
+def _between(emissions: Emissions, first: int | None, last: int | None) -> tuple[int, int]:
+    """The rows of the trace between two offsets of the partition; all if none is given."""
+    batch = emissions.trace.batch
+    mine = np.flatnonzero(batch.partition == emissions.code[1])
+    offsets = batch.offset[mine]
+    low = 0 if first is None else int(np.searchsorted(offsets, first))
+    high = len(mine) if last is None else int(np.searchsorted(offsets, last, side="right"))
+    if low >= high:
+        return (-1, -1) if not len(mine) else (0, -2)
+    return int(mine[low]), int(mine[high - 1])

@@ -6,36 +6,205 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import numpy as np
+
+from sessionkit.base.decisions import LATE, MERGED
+from sessionkit.base.durations import lacked
+from sessionkit.base.text import escape_label
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.drawing.grammar import (
+    MOST_REASONS,
     Drawn,
     Frame,
     Legend,
-    axis_title,
+    Outline,
     checked_width,
-    dressed,
+    cure,
     empty_figure,
-    figure_of,
-    leave_bare,
+    lines,
+    reasons,
     shown_names,
+    timed_figure,
 )
+from sessionkit.views.drawing.measured_text import text_width
 from sessionkit.views.drawing.palettes import Theme, palette
-from sessionkit.views.drawing.time_axis import change_of_clocks, time_axis
+from sessionkit.views.drawing.time_axis import time_axis
 from sessionkit.views.lanes.density import Density, SessionDensity, WindowDensity, density, has_too_many
-from sessionkit.views.lanes.marks import Kind
-from sessionkit.views.lanes.sessions import session_bars, session_kinds
-from sessionkit.views.lanes.windows import window_bars, window_kinds
-from sessionkit.views.lanes.words import graces, lanes_heading
+from sessionkit.views.lanes.marks import (
+    SMALL,
+    Kind,
+    LaneText,
+    clocks,
+    graces,
+    ground,
+    lane_text,
+    lanes_heading,
+    middles,
+    points,
+    sizes,
+)
 from sessionkit.views.scenes.board import Board, choose, everything
+from sessionkit.views.scenes.key_rows import Rows
 from sessionkit.views.scenes.scene import Lanes
-from sessionkit.views.scenes.session_scene import SessionLanes
+from sessionkit.views.scenes.session_scene import SessionLanes, reach_name
+from sessionkit.views.scenes.window_history import size_of
 from sessionkit.views.scenes.window_scene import WindowLanes
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+
+_LEAST_BAR = 12  # pixels of a bar with words in it
+
+
+def window_bars(scene: WindowLanes, frame: Frame) -> list[Drawn]:
+    """All that is drawn, from the back to the front."""
+    rows = np.array(sorted(scene.sublane), np.int64)
+    lanes = scene.height_of_windows(rows)
+    spans = [scene.bar(row, y) for row, y in zip(rows.tolist(), lanes, strict=True)]
+    heights = [(low + high) / 2 for low, high in spans]
+    return [
+        *ground(scene, frame),
+        *_bars(scene, rows, spans),
+        middles(scene, rows, heights),
+        *points(scene, window_kinds(scene), lambda _, rows: [_hover(scene, row) for row in rows.tolist()], 0.8),
+        *clocks(scene),
+        _sizes(scene, frame, rows, heights),
+    ]
+
+
+def _bars(scene: WindowLanes, rows: Rows, spans: list[tuple[float, float]]) -> list[Drawn]:
+    """Closed and open windows."""
+    closed, opened, colours = Outline(), Outline(), scene.colours
+    columns, is_closed = scene.trace.window_columns, scene.trace.closed_by[rows] >= 0
+    starts, ends = columns.start_ms[rows].tolist(), columns.end_ms[rows].tolist()
+    for start_ms, end_ms, span, done in zip(starts, ends, spans, is_closed.tolist(), strict=True):
+        (closed if done else opened).box(start_ms, end_ms, *span)
+    rim = {"width": 1, "color": colours.background}  # keeps a window apart from the next one
+    edge = {"width": 1.4, "color": colours.edge}
+    return [
+        lines(scene.axis, closed, "closed window: final", rim, fillcolor=colours.solid, legendrank=20),
+        lines(scene.axis, opened, "open window: can still change", edge, fillcolor=colours.body, legendrank=21),
+    ]
+
+
+def window_kinds(scene: WindowLanes) -> tuple[Kind, ...]:
+    """Records by what they did; the plain ones first. Those that count are below the bars, dropped ones above."""
+    trace, colours, low = scene.trace, scene.colours, -scene.above
+    late, some = trace.late_but_kept & ~scene.board.late, scene.board.late & trace.accepted
+    saved = {"symbol": "triangle-up", "color": colours.saved, "size": 8}
+    partly = {"symbol": "diamond", "color": colours.bridge, "size": 8}
+    drop = {"symbol": "x", "color": colours.drop, "size": 8}
+    return (
+        Kind(trace.accepted & ~late & ~some, "record", 1, low, {"color": colours.record, "size": 6}),
+        Kind(late, "late, but its window is still open", 2, low, saved),
+        Kind(some, "too late for some of its windows", 3, low, partly),
+        Kind(trace.decision == LATE, f"dropped (+ {scene.lacked})", 4, scene.above, drop),
+    )
+
+
+def _hover(scene: WindowLanes, row: int) -> str:
+    """Where a record stands, and for a drop what would have kept it."""
+    batch = scene.trace.batch
+    name = escape_label(scene.trace.keys[int(batch.key[row])].as_py())
+    said = [f"{name} · offset {batch.offset[row]:,} · {scene.axis.show(int(batch.timestamp_ms[row]))}"]
+    if row in scene.missing_ms:
+        missing_ms = scene.missing_ms[row]
+        said.append(f"{lacked(missing_ms)} short: {cure(scene.window.grace_ms, missing_ms)}")
+    return "<br>".join(said)
+
+
+def _sizes(scene: WindowLanes, frame: Frame, rows: Rows, heights: list[float]) -> Drawn:
+    """In each bar how many records it holds, where there is room."""
+    columns = scene.trace.window_columns
+    found = []
+    starts, ends = frame.x(columns.start_ms[rows]).tolist(), frame.x(columns.end_ms[rows]).tolist()
+    for row, left, right, y in zip(rows.tolist(), starts, ends, heights, strict=True):
+        is_high = scene.bar_pixels(round(y)) >= _LEAST_BAR
+        size, left, right = size_of(scene.trace, row), max(left, 0.0), min(right, float(frame.plot_width))
+        for text in (size.words, f"{size.record_count:,}"):
+            half, middle = text_width(text, SMALL) / 2 + 3, (left + right) / 2
+            crossed = any(middle - half < x < middle + half for x in scene.clocks_x(frame))
+            if is_high and 2 * half <= right - left and not crossed:
+                found.append(LaneText(text, middle, y, "center"))
+                break
+    return lane_text(scene, frame, "sizes", found, scene.colours.ink)
+
+
+_LONE_HALF_PIXELS = 2  # half the width of the bar of a session of a single moment
+
+
+def session_bars(scene: SessionLanes, frame: Frame) -> list[Drawn]:
+    """All that is drawn, from the back to the front."""
+    return [*_areas(scene, frame), *_points(scene), *clocks(scene), sizes(scene, frame)]
+
+
+def _bar(start_ms: int, end_ms: int, frame: Frame) -> tuple[int, int]:
+    least = round(_LONE_HALF_PIXELS * frame.usual.ms_per_pixel)
+    middle, half = (start_ms + end_ms) / 2, (end_ms - start_ms) / 2
+    if half >= least:
+        return start_ms, end_ms
+    return round(middle - least), round(middle + least)
+
+
+def _areas(scene: SessionLanes, frame: Frame) -> list[Drawn]:
+    """Closed territory, reach, closed and open bars, brackets of former sessions."""
+    colours, axis, columns = scene.colours, scene.axis, scene.trace.window_columns
+    reach, closed, opened, former = (Outline() for _ in range(4))
+    for outline, windows in (reach, scene.open_windows), (closed, scene.closed_windows), (opened, scene.open_windows):
+        windows = windows[np.argsort(columns.start_ms[windows] - columns.end_ms[windows], kind="stable")]
+        starts, ends = columns.start_ms[windows].tolist(), columns.end_ms[windows].tolist()
+        for start_ms, end_ms, y in zip(starts, ends, scene.height_of_windows(windows), strict=True):
+            edges = scene.window.reach_of_ms(start_ms, end_ms) if outline is reach else _bar(start_ms, end_ms, frame)
+            outline.box(*edges, y - scene.half, y + scene.half)
+    parts, before_ms, after_ms = scene.former
+    down, tick = scene.half + 0.075, 0.055
+    for y, start_ms, end_ms in zip(scene.height_of_windows(parts), before_ms.tolist(), after_ms.tolist(), strict=True):
+        left, right = _bar(start_ms, end_ms, frame)
+        former.add((left, left, right, right), (y - down + tick, y - down, y - down, y - down + tick))
+    rim = {"width": 1, "color": colours.background}  # keeps a session apart from one that was closed below it
+    dotted = {"width": 1, "dash": "dot", "color": colours.reach_edge}
+    edge, plum = {"width": 1.8, "color": colours.edge}, {"width": 2.5, "color": colours.bridge}
+    named = {"fillcolor": colours.reach, "legendrank": 30}
+    return [
+        *ground(scene, frame),
+        lines(axis, reach, reach_name(scene.window), dotted, **named),
+        lines(axis, closed, "closed session: final", rim, fillcolor=colours.solid, legendrank=20),
+        lines(axis, opened, "open session: can still grow", edge, fillcolor=colours.body, legendrank=21),
+        lines(axis, former, "sessions before their merge", plum, legendrank=22),
+    ]
+
+
+def session_kinds(scene: SessionLanes) -> tuple[Kind, ...]:
+    """Records by what they did; the plain ones first."""
+    trace, colours, size = scene.trace, scene.colours, 12 if scene.is_roomy else 8
+    late, merged, dropped = trace.late_but_kept, trace.decision == MERGED, trace.decision == LATE
+    plain = {"color": colours.record, "size": size - 3}
+    saved = {"symbol": "triangle-up", "color": colours.saved, "size": size}
+    bridge = {"symbol": "diamond", "color": colours.bridge, "size": size}
+    drop = {"symbol": "x", "color": colours.drop, "size": size}
+    return (
+        Kind(trace.accepted & ~late & ~merged, "record", 1, 0.0, plain),
+        Kind(late & ~merged, "late, saved by an open session", 3, 0.0, saved),
+        Kind(merged, "bridge: joins two sessions", 2, 0.0, bridge),
+        Kind(dropped, "dropped (+ missing grace)", 4, scene.above, drop),
+    )
+
+
+def _points(scene: SessionLanes) -> list[Drawn]:
+    """The middles of bars (for hover only), then records by what they did."""
+
+    def words(name: str, rows: Rows) -> list[str]:
+        most = MOST_REASONS // 3 if name == "record" else MOST_REASONS
+        return reasons(scene.trace, scene.window, scene.axis.show, rows.tolist(), scene.missing_ms, most)
+
+    windows = scene.board.windows
+    own = points(scene, session_kinds(scene), words, 1.3 if scene.is_roomy else 0.8)
+    return [middles(scene, windows, scene.height_of_windows(windows)), *own]
+
 
 Sort = Literal["drops", "merges", "activity", "key"]
 
@@ -106,18 +275,12 @@ def draw_lanes(scene: Lanes) -> go.Figure:
     if not scene.board.lanes:
         return empty_figure(colours, heading, scene.width)
     drawn = _drawn(scene, scene.frame(Legend(), heading))
-    legend = shown_names(drawn)
-    frame = scene.frame(legend, heading)
-    layout = dressed(colours, frame, heading, legend)
-    if scene.height is not None:
-        leave_bare(layout)
-    layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
+    frame = scene.frame(shown_names(drawn), heading)
     low, high = frame.y_range
-    layout["yaxis"] |= {"range": [low, high], "minallowed": low, "maxallowed": high, "showgrid": True}
     names = [f"<b>{scene.name(lane)}</b>" for lane in scene.board.lanes]
-    layout["yaxis"] |= {"tickmode": "array", "tickvals": list(range(len(names)))[::-1], "ticktext": names}
-    changes = change_of_clocks(scene.axis, *scene.x_range_ms, colours)
-    return figure_of([*drawn, *changes.lines], changes.added_to(layout))
+    ticks = {"tickmode": "array", "tickvals": list(range(len(names)))[::-1], "ticktext": names}
+    yaxis = {"range": [low, high], "minallowed": low, "maxallowed": high, "showgrid": True, **ticks}
+    return timed_figure(scene, drawn, frame, heading, is_bare=scene.height is not None, yaxis=yaxis)
 
 
 def _drawn(scene: Lanes, frame: Frame) -> list[Drawn]:

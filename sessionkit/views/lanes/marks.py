@@ -1,17 +1,20 @@
-"""What lanes of every kind of window draw: the bands, the closed territory, the clocks, what a bar says on hover."""
+"""What lanes of every kind of window draw and say: bands, territory, clocks, hovers; the title, sizes, graces."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.text import escape_label
+from sessionkit.base.durations import lacked
+from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import MOST_SVG_POINTS, Drawn, Frame, Outline, lines, marks
-from sessionkit.views.scenes.key_rows import Rows
+from sessionkit.views.drawing.measured_text import Heading, text_width
+from sessionkit.views.scenes.key_rows import Rows, Size
 from sessionkit.views.scenes.scene import Lanes
+from sessionkit.views.scenes.session_scene import SessionLanes, session_size
 from sessionkit.views.words import closed_words
 
 
@@ -57,8 +60,18 @@ def middles(scene: Lanes, windows: Rows, heights: Sequence[float]) -> Drawn:
         words.append(f"{name}: {state}<br>{span}<br>{scene.size_words(row)}")
     at_ms = (columns.start_ms[windows] + columns.end_ms[windows]) // 2
     marker = {"size": 12, "color": "rgba(0,0,0,0)"}
-    place = (scene.axis, at_ms, heights, words, scene.window.noun, has_many(scene))
-    return marks(*place, marker=marker, showlegend=False)
+    return marks(scene.axis, at_ms, heights, words, scene.window.noun, has_many(scene), marker=marker, showlegend=False)
+
+
+def points(scene: Lanes, kinds: Sequence[Kind], words: Callable[[str, Rows], list[str]], rim: float) -> list[Drawn]:
+    """A mark for each record, with a rim that keeps it apart from others; `words` are those of a kind by its name."""
+    found, line = [], {"width": rim, "color": scene.colours.background}
+    for mask, name, rank, lift, marker in kinds:
+        rows = scene.board.of(mask)
+        at_ms, heights = scene.trace.batch.timestamp_ms[rows], (scene.height_of(rows) + lift).tolist()
+        look, said = {**marker, "line": line}, words(name, rows)
+        found.append(marks(scene.axis, at_ms, heights, said, name, has_many(scene), marker=look, legendrank=rank))
+    return found
 
 
 def clocks(scene: Lanes) -> list[Drawn]:
@@ -74,3 +87,161 @@ def clocks(scene: Lanes) -> list[Drawn]:
         lines(scene.axis, close, "close line now", thick, legendrank=40),
         lines(scene.axis, stream, "stream time now", thin, legendrank=50),
     ]
+
+
+# ---- words
+
+
+SMALL = 11  # the size of words in the lanes
+# Before a text that stands beside something: pixels are only known in the browser, letters grow with nothing.
+AIR, BESIDE_BAR, BESIDE_MARK = "\N{THIN SPACE}", "\N{EN SPACE}", "\N{EN SPACE}\N{THIN SPACE}"
+
+
+_ORDERS = {
+    "drops": "at the top what has the most drops",
+    "merges": "at the top what has the most merges",
+    "activity": "at the top what has the most records",
+    "key": "in the order of the keys",
+}
+
+
+class LaneText(NamedTuple):
+    """Words in a lane, on one `side` of a place that is given in pixels across, or in its middle ("center")."""
+
+    text: str
+    x: float
+    y: float
+    side: str
+
+    @property
+    def extent(self) -> tuple[float, float]:
+        """From where to where they reach, in pixels."""
+        wide = text_width(self.text, SMALL) + 6
+        left = {"left": wide, "center": wide / 2, "right": 0.0}[self.side]
+        return self.x - left, self.x - left + wide
+
+
+def lanes_title(scene: Lanes) -> str:
+    """How many keys, windows, merges and drops the lanes stand for."""
+    board = scene.board
+    return " · ".join([plural(len({lane.key for lane in board.lanes}), "key"), *scene.counted(board.whole)])
+
+
+def lanes_heading(scene: Lanes) -> Heading:
+    """The title; how to read the lanes, and what is left out."""
+    windows = scene.window.in_words().replace(", ", " · ")
+    return Heading.of(
+        lanes_title(scene), [f"{windows} · a lane for each key, {scene.bars}"], _left_out(scene), scene.width
+    )
+
+
+def _left_out(scene: Lanes) -> list[str]:
+    """What is to be said of what is shown, and of what is not."""
+    board, trace = scene.board, scene.trace
+    if not board.lanes:
+        return ["the run holds no records"]
+    notes = []
+    if board.is_part:
+        why = ", the part with the most to see" if board.was_chosen else ""
+        notes.append(
+            f"shown: {scene.axis.show(board.first_ms)} to {scene.axis.show(_round_end(board.last_ms))}{why}"
+            f" ({', '.join(scene.counted(board))})"
+        )
+        notes.append("start=, end= show others")
+    if board.sort is not None and len(board.lanes) > 1:
+        notes.append(_ORDERS[board.sort] + (" in what is shown" if board.is_part and board.sort != "key" else ""))
+    left_out = len(trace.keys) - len({lane.key for lane in board.lanes})
+    if left_out:
+        notes.append(f"{plural(left_out, 'more key')} not shown (keys=, most=)")
+    several = len({lane.partition for lane in board.lanes})
+    if several > 1:
+        notes.append(f"{several} partitions, each with a stream time of its own: no close line is drawn")
+    elif not scene.window.is_ever_closed:
+        notes.append(f"none is ever closed; {scene.window.forgets_in_words()}")
+    elif scene.stream_time_ms is not None and scene.stream_time_ms - trace.close_lag_ms > scene.x_range_ms[1]:
+        notes.append("the close line has passed all of it")
+    return [*notes, *scene.remarks]
+
+
+def _round_end(last_ms: int) -> int:
+    """The end of a span whose last millisecond this is: a whole minute is said as such."""
+    return last_ms + 1 if (last_ms + 1) % 60_000 == 0 else last_ms
+
+
+def sizes(scene: SessionLanes, frame: Frame) -> Drawn:
+    """Below each bar its size, or (in low lanes) beside it the number of its records: where there is room."""
+    columns, windows = scene.trace.window_columns, scene.board.windows
+    drop = scene.half + (0.2 if len(scene.former[0]) else 0.15) if scene.is_roomy else 0.0
+    heights = np.array(scene.height_of_windows(windows), np.int64)
+    found = []
+    for y in range(len(scene.board.lanes)):
+        mine = windows[heights == y]
+        mine = mine[np.lexsort((mine, columns.start_ms[mine]))]
+        bars = np.column_stack([frame.x(columns.start_ms[mine]), frame.x(columns.end_ms[mine])])
+        in_the_way = [] if scene.is_roomy else [(left - 4, right) for left, right in bars.tolist()]
+        if not scene.is_roomy:
+            still_open = mine[np.isin(mine, scene.open_windows)]
+            edges = scene.window.reach_of_ms(columns.start_ms[still_open], columns.end_ms[still_open])
+            in_the_way += [(edge - 2, edge + 2) for edge in frame.x(np.concatenate(edges)).tolist()]
+        in_the_way += [(x - 3, x + 3) for x in scene.clocks_x(frame)]
+        for row, (left, right) in zip(mine.tolist(), bars.tolist(), strict=True):
+            length_ms = int(columns.end_ms[row] - columns.start_ms[row])
+            for place in _places(scene, scene.sizes[row], length_ms, left, right, in_the_way):
+                low, high = place.extent
+                clear = all(high <= begin or low >= end for begin, end in in_the_way)
+                if clear and low >= 0 and high <= frame.plot_width:
+                    in_the_way.append((low, high))
+                    found.append(place._replace(y=y - drop))
+                    break
+    return lane_text(scene, frame, "sizes", found, scene.colours.mute)
+
+
+def _places(
+    scene: SessionLanes, size: Size, length_ms: int, left: float, right: float, in_the_way: list[tuple[float, float]]
+) -> Iterator[LaneText]:
+    """Words for a bar at each place where they may stand, best first."""
+    if not scene.is_roomy:
+        yield LaneText(f"{BESIDE_BAR}{size.record_count:,}", right, 0, "right")
+        return
+    middle = (left + right) / 2
+    for text in dict.fromkeys([session_size(size, length_ms), size.words, f"{size.record_count:,}"]):
+        centred = LaneText(text, middle, 0, "center")
+        yield centred
+        for low, high in in_the_way:
+            if low < centred.extent[1] and high > centred.extent[0] and high - low < 7:  # a clock's line: beside it
+                sides = LaneText(f"{text}{AIR}", low, 0, "left"), LaneText(f"{AIR}{text}", high, 0, "right")
+                yield from sides if middle < (low + high) / 2 else sides[::-1]
+
+
+def graces(scene: Lanes, frame: Frame) -> Drawn:
+    """Beside each drop the grace that it lacked, where no other drop is in the way."""
+    times = scene.trace.batch.timestamp_ms
+    marked_heights, marked_x = scene.height_of(scene.drops), frame.x(times[scene.drops])
+    marked = [np.sort(marked_x[marked_heights == y]) for y in range(len(scene.board.lanes))]
+    found = []
+    rows = np.array(list(scene.missing_ms), np.int64)
+    places = zip(scene.height_of(rows).tolist(), frame.x(times[rows]).tolist(), strict=True)
+    for (y, x), missing_ms in zip(places, scene.missing_ms.values(), strict=True):
+        place = LaneText(f"{BESIDE_MARK}<b>+{lacked(missing_ms)}</b>", x, y + scene.above, "right")
+        end = place.extent[1]
+        low, high = np.searchsorted(marked[y], [x, end + 8])
+        if high - low == 1 and end <= frame.plot_width:
+            found.append(place)
+    return lane_text(scene, frame, "missing grace", found, scene.colours.drop)
+
+
+def lane_text(scene: Lanes, frame: Frame, name: str, found: Sequence[LaneText], colour: str) -> Drawn:
+    """A trace of words at these places."""
+    places = [round(frame.x_range_ms[0] + each.x * frame.ms_per_pixel) for each in found]
+    return {
+        "type": "scatter",
+        "x": scene.axis.at(places),
+        "y": [each.y for each in found],
+        "text": [each.text for each in found],
+        "mode": "text",
+        "name": name,
+        "textposition": [f"middle {each.side}" for each in found],
+        "textfont": {"size": SMALL if scene.is_roomy else SMALL - 1, "color": colour},
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import plotly.graph_objects as go
+
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import axis_title
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import dress_plain, event_time_axis
+from sessionkit.views.drawing.simple_frame import dress_plain, event_time_axis, span_bars
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from sessionkit.views.lineage.lineage import Lineage
 
 LEVEL = 62
@@ -24,8 +24,6 @@ ROOM_FOR_WORDS = 9  # bars of one level beside which their records are written
 
 def lineage_figure(lineage: Lineage, *, theme: Theme | None) -> go.Figure:
     """Bars at the height of their merges; a line from each to the session that it became a part of."""
-    import plotly.graph_objects as go
-
     colours, nodes = palette(theme), lineage.nodes
     root = nodes[-1]
     least = max((root.end_ms - root.start_ms) // LEAST_BAR, 1)
@@ -51,20 +49,12 @@ def lineage_figure(lineage: Lineage, *, theme: Theme | None) -> go.Figure:
         ("opened by a record", colours.body, [node for node in nodes if node.bridge < 0]),
         ("made by a bridge", colours.reach_edge, [node for node in nodes if node.bridge >= 0]),
     ):
-        figure.add_trace(
-            go.Bar(
-                orientation="h",
-                base=[node.start_ms - _missing(node, least) // 2 for node in chosen],
-                y=[node.depth for node in chosen],
-                width=2 * HALF,
-                x=[max(node.end_ms - node.start_ms, least) for node in chosen],
-                name=name,
-                showlegend=bool(chosen),
-                marker={"color": colour, "line": {"width": 1.6, "color": colours.edge}},
-                customdata=[_said(node) for node in chosen],
-                hovertemplate="%{customdata}<extra></extra>",
-            )
-        )
+        bars = [
+            (node.depth, node.start_ms - max(least - (node.end_ms - node.start_ms), 0) // 2, node.end_ms, _said(node))
+            for node in chosen
+        ]
+        marker = {"color": colour, "line": {"width": 1.6, "color": colours.edge}}
+        figure.add_trace(span_bars(bars, least, width=2 * HALF, name=name, showlegend=bool(chosen), marker=marker))
     bridged = [node for node in nodes if node.bridge >= 0]
     figure.add_trace(
         go.Scatter(
@@ -106,11 +96,6 @@ def _notes(lineage: Lineage) -> list[str]:
         f"{plural(root.total, 'record')}, in {plural(leaves, 'session')} that became one by {plural(merges, 'merge')}",
         "read upwards: the bars below are what a bridge joined; a bar of one moment is drawn wider, to be seen",
     ]
-
-
-def _missing(node: Any, least: int) -> int:
-    """What a bar is drawn longer than its session, to be seen: half of it to each side."""
-    return max(least - (node.end_ms - node.start_ms), 0)
 
 
 def _sum(node: Any, nodes: Any) -> str:

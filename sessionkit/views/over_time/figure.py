@@ -7,19 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+import plotly.graph_objects as go
 
 from sessionkit.base.durations import about
 from sessionkit.base.text import percent, plural
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
-from sessionkit.views.drawing.lengths_axis import lengths_axis, takes_logarithm
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import dress_plain, event_time_axis
+from sessionkit.views.drawing.simple_frame import add_note, dress_plain, event_time_axis
+from sessionkit.views.drawing.time_axis import lengths_axis, takes_logarithm
 from sessionkit.views.loops import decades
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
-
     from sessionkit.views.over_time.over_time import Latency, OpenWindows
 
 PLOT_HEIGHT, BARS = 320, 80
@@ -32,8 +31,6 @@ NAME_ROOM = 1.34  # and beside the last one
 
 def latency_figure(latency: Latency, *, theme: Theme | None) -> go.Figure:
     """How many results waited how long, with the least that gap and grace allow and the waits of most results."""
-    import plotly.graph_objects as go
-
     colours, least = palette(theme), latency.least_ms
     # where most wait hardly longer than they must, what is beyond that is told apart on an axis of its own
     is_log = takes_logarithm(latency.delay_ms) or takes_logarithm(latency.delay_ms - least)
@@ -92,27 +89,16 @@ def _with_room(low: int, high: int, is_log: bool) -> dict[str, Any]:
 def _named_line(figure: go.Figure, ms: int, height: float, text: str, line: str, colour: str, is_log: bool) -> None:
     """A line up to its name: each next one is shorter, so that it crosses no name."""
     figure.add_shape(type="line", x0=ms, x1=ms, y0=0, y1=height, line={"color": line, "width": 2})
-    figure.add_annotation(
-        x=float(decades(ms)) if is_log else ms,
-        y=height,
-        text=text,
-        showarrow=False,
-        xanchor="left",
-        yanchor="middle",
-        xshift=5,
-        font={"size": 12, "color": colour},
-    )
+    add_note(figure, float(decades(ms)) if is_log else ms, height, text, colour, "left", yanchor="middle")
 
 
 def open_figure(open_windows: OpenWindows, *, theme: Theme | None) -> go.Figure:
     """How many windows are open after each record: what a store has to hold."""
-    import plotly.graph_objects as go
-
     colours, trace, counts = palette(theme), open_windows.trace, open_windows.counts
     if len(counts) > MOST_POINTS:
-        lines, newest = _bands(go, trace, counts, colours)
+        lines, newest = _bands(trace, counts, colours)
     else:
-        lines, newest = [_each(go, trace, counts, colours)], int(trace.stream_time_ms.max(initial=0))
+        lines, newest = [_each(trace, counts, colours)], int(trace.stream_time_ms.max(initial=0))
     figure = go.Figure(lines)
     said = open_windows.words()
     if len(trace.batch.partitions) > 1:
@@ -123,7 +109,7 @@ def open_figure(open_windows: OpenWindows, *, theme: Theme | None) -> go.Figure:
     return figure
 
 
-def _each(go: Any, trace: Trace, counts: npt.NDArray[np.int64], colours: Palette) -> go.Scatter:
+def _each(trace: Trace, counts: npt.NDArray[np.int64], colours: Palette) -> go.Scatter:
     return go.Scatter(
         x=trace.stream_time_ms,
         y=counts,
@@ -138,7 +124,7 @@ def _each(go: Any, trace: Trace, counts: npt.NDArray[np.int64], colours: Palette
     )
 
 
-def _bands(go: Any, trace: Trace, counts: npt.NDArray[np.int64], colours: Palette) -> tuple[list[go.Scatter], int]:
+def _bands(trace: Trace, counts: npt.NDArray[np.int64], colours: Palette) -> tuple[list[go.Scatter], int]:
     """Of each stretch of stream time the fewest, the most and the usual number, so that no peak is lost."""
     times = trace.stream_time_ms
     first, newest = int(times.min()), int(times.max())

@@ -14,7 +14,7 @@ from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import plural
 from sessionkit.trace.trace import Trace
-from sessionkit.views.html import picture_bundle
+from sessionkit.views.html import Pictured
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @answers_calls("latency")
 @dataclass(frozen=True, repr=False)
-class Latency:
+class Latency(Pictured):
     """How long after its end, in stream time, each window became final.
 
     Example:
@@ -97,16 +97,10 @@ class Latency:
         )
         return [found, *([left] if open_count else [])]
 
-    def __repr__(self) -> str:
-        return " ".join(self.words())
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return picture_bundle(self.figure(), repr(self))
-
 
 @answers_calls("open_windows")
 @dataclass(frozen=True, repr=False)
-class OpenWindows:
+class OpenWindows(Pictured):
     """How many windows are open after each record: what a store has to hold.
 
     In a notebook it shows its picture; `figure()` gives it.
@@ -172,9 +166,6 @@ class OpenWindows:
 
     def __repr__(self) -> str:
         return " ".join([*self.words(), *(in_zone(self.trace) if self.most else [])])
-
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        return picture_bundle(self.figure(), repr(self))
 
 
 def open_windows(trace: Trace) -> npt.NDArray[np.int64]:

@@ -8,18 +8,54 @@ from typing import Any
 
 import numpy as np
 
-from sessionkit.base.assets import policy, read_asset
+from sessionkit.base.assets import read_asset, whole_page
 from sessionkit.base.decisions import LATE
 from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
 from sessionkit.base.text import escape_html, inert_json, key_name, plural
 from sessionkit.errors import shorten
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.palettes import PALETTES
-from sessionkit.views.page.data import engine_data
+from sessionkit.views.page.columns import packed, record_columns, result_columns
 from sessionkit.views.page.sample import Sample, check_can_be_a_page, sample
 from sessionkit.views.scenes.key_rows import key_code
 from sessionkit.views.words import zone_named
 from sessionkit.windows.contract import WindowKind
+
+
+def lengths_of(windows: WindowKind, retention_ms: int) -> dict[str, Any]:
+    """The lengths of the windows as the page's engine takes them.
+
+    Args:
+        retention_ms: how long a session can be found; it counts where it is longer than the least, gap + grace.
+    """
+    parameters = windows.arguments()[1]
+    if "inactivity_gap_ms" in parameters:
+        gap, grace = parameters["inactivity_gap_ms"], parameters["grace_ms"]
+        kept = retention_ms if retention_ms > gap + grace else 0
+        return {"kind": "session", "gap": gap, "grace": grace, "retention": kept}
+    size = parameters["size_ms"]
+    return {
+        "kind": "time",
+        "size": size,
+        "advance": parameters.get("advance_ms", size),
+        "grace": parameters["grace_ms"],
+    }
+
+
+def engine_data(run: Any, trace: Trace, windows: WindowKind, chosen: Sample) -> dict[str, Any]:
+    """The records, the lengths, and what is computed of them."""
+    columns, told = record_columns(trace, chosen)
+    results = result_columns(run.plan.aggregations, run.outcome.batch.values, chosen)
+    layout, data = packed({**columns, **results.columns})
+    return {
+        "layout": layout,
+        "data": data,
+        "told": told,
+        "lengths": lengths_of(windows, getattr(trace, "retention_ms", 0)),
+        "results": results.named,
+        "leftOut": results.left_out,
+    }
+
 
 SCRIPTS = (
     *("engine", "records", "words", "history", "plane_scene", "lanes_scene", "explain"),
@@ -191,13 +227,10 @@ def page_html(page: Page, title: str, plan: object) -> str:
     said = escape_html(shorten(title, TITLE_LENGTH))
     css, js = f"{style(':root')}{read_asset('views/page/frame.css')}", script()
     notes = "".join(f"<p>{escape_html(sentence)}</p>" for sentence in page.left_out())
-    return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{policy([js], [css])}<title>{said}</title>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<meta name="color-scheme" content="light dark"><style>{css}</style></head><body><main><h1>{said}</h1>'
+    body = (
         f"<p class='carries'>{escape_html(page.carries())}</p>{notes}"
         "<p class='quiet'>Move a slider: every record is decided anew here, in the order in which it arrived, as Kafka "
         "Streams would decide it. Nothing is sent or loaded.</p>"
-        f"{page.content}<h2>The plan, as it was run</h2><pre tabindex='0'>{escape_html(plan)}</pre></main>"
-        f"<script>{js}</script></body></html>"
+        f"{page.content}<h2>The plan, as it was run</h2><pre tabindex='0'>{escape_html(plan)}</pre>"
     )
+    return whole_page(said, css, js, body)

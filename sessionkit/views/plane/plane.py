@@ -6,38 +6,248 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from sessionkit.base.durations import grace_with, lacked
+from sessionkit.base.text import plural
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.views.drawing.grammar import (
+    MOST_REASONS,
     Drawn,
     Frame,
+    Outline,
     axis_title,
     checked_width,
-    dressed,
+    cure,
     empty_figure,
-    figure_of,
-    leave_bare,
+    growing,
+    lines,
+    marks,
+    reasons,
     shown_names,
+    timed_figure,
 )
 from sessionkit.views.drawing.labels import Placement
-from sessionkit.views.drawing.palettes import Theme, palette
+from sessionkit.views.drawing.palettes import Theme, fainter, palette
 from sessionkit.views.drawing.playback import add_playback
-from sessionkit.views.drawing.time_axis import change_of_clocks, time_axis
-from sessionkit.views.plane.marks import offsets
-from sessionkit.views.plane.sessions import session_labels, session_marks
-from sessionkit.views.plane.windows import window_labels, window_marks
-from sessionkit.views.plane.words import plane_heading
-from sessionkit.views.scenes.key_rows import KeyRows, key_code, partition_code
+from sessionkit.views.drawing.time_axis import time_axis
+from sessionkit.views.plane.marks import (
+    THIN,
+    Kind,
+    Spoken,
+    caps,
+    clocks,
+    has_many,
+    labels,
+    offsets,
+    own_points,
+    plane_heading,
+    territory,
+    tether_lines,
+)
+from sessionkit.views.scenes.key_rows import Cap, KeyRows, Rows, key_code, partition_code
 from sessionkit.views.scenes.scene import Plane
-from sessionkit.views.scenes.session_history import SessionHistory
-from sessionkit.views.scenes.session_scene import SessionPlane
+from sessionkit.views.scenes.session_scene import SessionHistory, SessionPlane, reach_name
 from sessionkit.views.scenes.window_history import WindowHistory
-from sessionkit.views.scenes.window_scene import WindowPlane
+from sessionkit.views.scenes.window_scene import MOST_LAYERS, Met, WindowPlane
 from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
+
+
+_BODY = "window, from its first record on"
+
+
+def window_marks(scene: WindowPlane) -> list[Drawn]:
+    """All that is drawn, from the back to the front."""
+    return [
+        territory(scene),
+        *_bodies(scene),
+        *clocks(scene, "close line: stream \N{MINUS SIGN} grace"),
+        caps(scene, 5 if scene.deep == 1 else 3.5 if scene.deep <= MOST_LAYERS else 2.5),
+        *tether_lines(scene, scene.tethers),
+        _missed_ends(scene),
+        *_window_points(scene),
+    ]
+
+
+def _bodies(scene: WindowPlane) -> list[Drawn]:
+    """The windows: as columns, lighter where they lie over one another, or (many) as their feet and ends."""
+    colours, axis = scene.colours, scene.axis
+    if scene.deep > MOST_LAYERS:
+        fill = Outline()
+        for layer in scene.layers:
+            fill.x_ms += layer.x_ms
+            fill.y += layer.y
+        area = lines(axis, fill, "windows", {"width": 0}, fillcolor=fainter(colours.body, 0.4), showlegend=False)
+        name = "window: made, then open up to its end"
+        return [area, lines(axis, scene.feet, name, {"width": 1.1, "color": colours.edge}, legendrank=20)]
+    look: dict[str, Any] = {
+        "line": {"width": 1.6 if scene.deep == 1 else 1, "color": colours.edge},
+        "fillcolor": fainter(colours.body, 1 if scene.deep == 1 else 1.6 / scene.deep),
+    }
+    filled = [layer for layer in scene.layers if layer.y] or [Outline()]
+    return [lines(axis, layer, _BODY, legendrank=20, showlegend=not n, **look) for n, layer in enumerate(filled)]
+
+
+def _missed_ends(scene: WindowPlane) -> Drawn:
+    """A tick at the end of each window that a record came too late for, where there is room for one."""
+    mine = scene.ticked
+    records, ends = scene.trace.missed.record[mine], scene.ends_ms(mine)
+    starts, short = scene.trace.missed.start_ms[mine], scene.trace.missing_ms[mine]
+    words = []
+    for row, start_ms, short_ms in zip(records.tolist(), starts.tolist(), short.tolist(), strict=True):
+        span = f"{scene.axis.show(start_ms)} to {scene.axis.show(int(scene.trace.ends_ms(start_ms)))}"
+        said = f"{lacked(short_ms)} short: {cure(scene.window.grace_ms, short_ms)}"
+        words.append(f"<b>closed before</b> offset {scene.trace.batch.offset[row]:,} came<br>{span}<br>{said}")
+    line = {"width": 2, "color": scene.colours.drop}
+    marker = {"symbol": "line-ns", "size": 9, "color": scene.colours.drop, "line": line}
+    name, gl = "end of a window that it missed", has_many(scene)
+    return marks(scene.axis, ends, scene.y(records), words, name, gl, marker=marker, legendrank=6)
+
+
+def _window_points(scene: WindowPlane) -> list[Drawn]:
+    history = scene.history
+    kinds = (
+        Kind(history.plain, "record", 1, "circle", 0, "record"),
+        Kind(history.late_but_kept, "late, but its window is still open", 2, "triangle-up", 2, "saved"),
+        Kind(history.partly_late, "too late for some of its windows", 3, "diamond", 3, "bridge"),
+        Kind(history.drops, "dropped (dotted: the missing grace)", 4, "x", 2, "drop", THIN),
+    )
+    return own_points(scene, kinds, lambda rows: [_hover(scene, row) for row in rows.tolist()])
+
+
+def _hover(scene: WindowPlane, row: int) -> str:
+    """What one record did."""
+    batch, met = scene.trace.batch, scene.met[row]
+    said = [f"offset {batch.offset[row]:,} · {scene.axis.show(int(batch.timestamp_ms[row]))}"]
+    if met.counted:
+        said.append(f"counts in {plural(met.counted, 'window')}")
+    if met.missing_ms:
+        name = "<b>dropped</b>: too late" if not met.counted else "too late"
+        said.append(f"{name} for {plural(len(met.missing_ms), 'window')}")
+        said.append(_cure(scene, met))
+    return "<br>".join(said)
+
+
+def _cure(scene: WindowPlane, met: Met) -> str:
+    """The grace under which a record would count in all its windows; for a dropped one also in one of them, where that
+    can be told: which sliding windows there are depends on what else is kept."""
+    grace_ms, least, most = scene.window.grace_ms, min(met.missing_ms), max(met.missing_ms)
+    if scene.trace.inclusive_end:
+        return f"{cure(grace_ms, most)} in all"
+    if met.counted or least == most:
+        return (
+            f"{cure(grace_ms, most)}{(' in all' if len(met.missing_ms) > 1 else ' there too') if met.counted else ''}"
+        )
+    return f"{cure(grace_ms, least)} in one,<br>{grace_with(grace_ms, most)} in all"
+
+
+def window_labels(scene: WindowPlane, frame: Frame) -> Placement:
+    """Labels beside the marks: what was dropped, missed some windows, closed, or was kept though late."""
+    history, colours = scene.history, scene.colours
+    bodies = [scene.feet] if scene.deep > MOST_LAYERS else scene.layers
+    spoken = (
+        Spoken("dropped", scene.shown(history.drops), 125, colours.drop),
+        Spoken("partly late", scene.shown(history.partly_late), 125, colours.bridge),
+    )
+
+    def words(_: str, row: int) -> str:
+        met = scene.met[row]
+        missed = plural(len(met.missing_ms), "window")
+        if met.counted:
+            return f"<b>too late for {missed}</b>, counts in {met.counted:,}<br>{_cure(scene, met)}"
+        if len(met.missing_ms) == 1:
+            return f"<b>dropped</b> · {lacked(met.missing_ms[0])} short<br>{_cure(scene, met)}"
+        return f"<b>dropped</b>: too late for {missed}<br>{_cure(scene, met)}"
+
+    return labels(scene, frame, spoken, words, fixed=scene.tethers, crossed=bodies)
+
+
+def session_marks(scene: SessionPlane) -> list[Drawn]:
+    """All that is drawn, from the back to the front."""
+    return [*_areas(scene), *_lines(scene), *_session_points(scene)]
+
+
+def _areas(scene: SessionPlane) -> list[Drawn]:
+    """Closed territory, reach and bodies: one trace of polygons each."""
+    colours, axis, none = scene.colours, scene.axis, {"width": 0}
+    reach = Outline()
+    for life in scene.lives:
+        steps = [(row, *scene.window.reach_of_ms(*bounds)) for row, *bounds in life.steps]
+        reach.add(*growing(steps, life.end))
+    edge = {"width": 1.6, "color": colours.edge}
+    return [
+        territory(scene),
+        lines(axis, reach, reach_name(scene.window), none, fillcolor=colours.reach, legendrank=30),
+        lines(axis, scene.bodies, "session, as it grows", edge, fillcolor=colours.body, legendrank=20),
+    ]
+
+
+def _lines(scene: SessionPlane) -> list[Drawn]:
+    """Stream time, close line, caps, merge bars, tethers."""
+    colours, axis = scene.colours, scene.axis
+    retained = Outline()
+    for cap in scene.history.caps:
+        _add_retained(scene, cap, retained)
+    mute = {"width": 1.4, "dash": "dash", "color": colours.stream}
+    return [
+        lines(axis, retained, "closed but still retained", {**mute, "dash": "dot"}, legendrank=26),
+        *clocks(scene, " \N{MINUS SIGN} ".join(["close line: stream", *scene.window.close_lag_parts])),
+        caps(scene),
+        lines(axis, scene.bars, "merge", {"width": 3, "color": colours.bridge}, showlegend=False),
+        *tether_lines(scene, scene.tethers),
+    ]
+
+
+def _add_retained(scene: SessionPlane, cap: Cap, retained: Outline) -> None:
+    """Dotted edges from a cap to the record that re-opened its session, if one did."""
+    reopenings, rows = scene.trace.reopenings, scene.rows
+    later = reopenings.at[(reopenings.window == cap.window) & (reopenings.at >= cap.at)]
+    if not len(later) or cap.at > rows[-1] or later[0] < rows[0]:
+        return
+    low, high = scene.y(np.array([max(cap.at, rows[0]), later[0]]))
+    for edge in (cap.start_ms, cap.end_ms):
+        retained.add((edge, edge), (low, min(high, scene.top)))
+
+
+def _session_points(scene: SessionPlane) -> list[Drawn]:
+    history, ring = scene.history, {"width": 2, "color": scene.colours.ink}
+    kinds = (
+        Kind(history.reopened, "re-opened a closed session", 5, "circle-open", 8, "ink", ring),
+        Kind(history.plain, "record", 1, "circle", 0, "record"),
+        Kind(history.late_but_kept, "late, saved by an open session", 3, "triangle-up", 2, "saved"),
+        Kind(history.merges, "bridge: joins two sessions", 2, "diamond", 4, "bridge"),
+        Kind(history.drops, "dropped (dotted: missing grace)", 4, "x", 2, "drop", THIN),
+    )
+
+    def words(rows: Rows) -> list[str]:
+        return reasons(scene.trace, scene.window, scene.axis.show, rows.tolist(), scene.missing_ms)
+
+    return own_points(scene, kinds, words)
+
+
+def session_labels(scene: SessionPlane, frame: Frame) -> Placement:
+    """Labels beside the marks: what was dropped, bridged, re-opened, closed, or kept though late."""
+    history, colours = scene.history, scene.colours
+    spoken = (
+        Spoken("dropped", scene.drops[:MOST_REASONS], 125, colours.drop),
+        Spoken("bridge", scene.shown(history.merges), -25, colours.bridge),
+        Spoken("reopened", scene.shown(history.reopened), 60, colours.ink),
+    )
+
+    def words(kind: str, row: int) -> str:
+        if kind == "dropped":
+            missing = scene.missing_ms[row]
+            return f"<b>dropped</b> · {lacked(missing)} short<br>{cure(scene.window.grace_ms, missing)}"
+        if kind == "bridge":
+            return "<b>bridge</b>: two sessions become one"
+        return "<b>re-opened</b>: it was closed<br>but still retained"
+
+    return labels(scene, frame, spoken, words, fixed=(*scene.tethers, scene.bars), crossed=(scene.bodies,))
 
 
 class Form(NamedTuple):
@@ -82,9 +292,8 @@ def plane_scene(
         InvalidArgument: no such partition or theme.
     """
     colours, code = palette(theme), key_code(trace, key)
-    at = (code, partition_code(trace, code, partition))
     axis, form = time_axis(trace, window, clock), FORMS[type(trace)]
-    history = form.history(trace, *at, trailing_only=window.trailing_only)
+    history = form.history(trace, code, partition_code(trace, code, partition), window.trailing_only)
     scene = form.scene(history, window, history.choose(first, last), colours, axis, checked_width(width), height)
     return replace(scene, axis=axis.over(scene.x_range_ms[0])) if len(scene.rows) else scene
 
@@ -114,14 +323,9 @@ def compose(scene: Plane) -> Composed:
         nowhere = Frame(scene.width, 0, 0, 0, 0, 0, (0, 1), (0, 1))
         return Composed(empty_figure(colours, heading, scene.width), nowhere, Placement(nowhere, scene.axis, colours))
     drawn = form.marks(scene)
-    legend = shown_names(drawn)
-    frame = scene.frame(legend, heading)
-    layout = dressed(colours, frame, heading, legend)
-    if scene.height is not None:
-        leave_bare(layout)
-    layout["xaxis"] |= {"title": axis_title(scene.axis.title, colours), **scene.axis.options(*scene.x_range_ms)}
-    layout["yaxis"] |= {"title": axis_title("arrival order, by offset →", colours), **offsets(scene, frame)}
-    placement = form.labels(scene, frame)
-    changes = change_of_clocks(scene.axis, *scene.x_range_ms, colours)
-    figure = figure_of([*drawn, *changes.lines], changes.added_to({**layout, "annotations": placement.annotations}))
+    frame = scene.frame(shown_names(drawn), heading)
+    placement, is_bare = form.labels(scene, frame), scene.height is not None
+    yaxis = {"title": axis_title("arrival order, by offset →", colours), **offsets(scene, frame)}
+    notes = placement.annotations
+    figure = timed_figure(scene, drawn, frame, heading, is_bare=is_bare, yaxis=yaxis, annotations=notes)
     return Composed(figure, frame, placement)

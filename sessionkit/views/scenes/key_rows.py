@@ -128,9 +128,9 @@ class KeyRows:
         """How long a window can still be met after its end."""
 
     @property
-    @abstractmethod
     def overlap(self) -> int:
         """How many windows of the key lie over one another at most."""
+        return 1
 
     @abstractmethod
     def steps(self, windows: list[int], first: int, last: int) -> dict[int, list[tuple[int, int, int]]]:

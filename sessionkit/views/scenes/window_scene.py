@@ -202,10 +202,8 @@ class WindowLanes(Lanes):
         rows = rows[np.argsort(columns.start_ms[rows], kind="stable")]
         height = np.array(self.height_of_windows(rows), np.int64)
         lanes = [rows[height == y] for y in range(len(self.board.lanes))]
-        return [mine[every_nth(columns.start_ms[mine], self._every(mine), self.window)] for mine in lanes]
-
-    def _every(self, windows: Rows) -> int:
-        return -(-depth(self.trace.window_columns.start_ms[windows], self.trace.ends_ms) // _MOST_SUBLANES)
+        every = [-(-depth(columns.start_ms[mine], self.trace.ends_ms) // _MOST_SUBLANES) for mine in lanes]
+        return [mine[every_nth(columns.start_ms[mine], n, self.window)] for n, mine in zip(every, lanes, strict=True)]
 
     @cached_property
     def sublane(self) -> dict[int, int]:

@@ -11,7 +11,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.advice.file_columns import begins_with_a_record, file_columns
-from sessionkit.advice.round_grace import ROUND_MS, smallest_round_grace_ms
+from sessionkit.advice.replay import ROUND_MS, smallest_round_grace_ms
 
 START = 1_720_000_000
 SECONDS = START + np.arange(60)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from sessionkit.errors import InvalidArgument, InvalidData, MissingColumn, UnsupportedData
 from sessionkit.records.batch import BAD_TIME, NEGATIVE_TIME, NULL_KEY, PythonObjects, read_records
 from sessionkit.records.frames import FrameKind, to_frame
-from sessionkit.records.partitioner import partition_for
+from sessionkit.records.places import partition_for
 from sessionkit.records.source import Source
 
 TABLE = pa.table(

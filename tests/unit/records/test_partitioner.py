@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from sessionkit.errors import InvalidArgument
-from sessionkit.records.partitioner import murmur2, partition_for, partition_of_keys
+from sessionkit.records.places import murmur2, partition_for, partition_of_keys
 
 CASES = [
     json.loads(line)

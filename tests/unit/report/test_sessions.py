@@ -141,7 +141,7 @@ def test_records_of_windows_count_once_by_key_and_day(windowed: sk.Run) -> None:
 
 
 def test_the_page_shows_drops_of_windows(windowed: sk.Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sessionkit.report.drops.SHOWN_DROPS", 1_000_000)
+    monkeypatch.setattr("sessionkit.report.page.SHOWN_DROPS", 1_000_000)
     monkeypatch.setattr("sessionkit.report.page.WEIGHED_DROPS", 1_000_000)
     text, dropped = told(windowed), windowed.dropped()
     rows = text.partition("<h3>One by one</h3>")[2].partition("</table>")[0].split("<tr>")[2:]

@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import sessionkit as sk
-from sessionkit.records.files.landing import Landing
-from sessionkit.records.files.parquet import parquet_table
+from sessionkit.records.files.parquet import Landing, parquet_table
 
 NUMBERS = (pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64())
 OTHERS = (pa.float32(), pa.float64(), pa.bool_(), pa.string(), pa.binary(), pa.date32(), pa.decimal128(10, 2))
@@ -103,7 +102,7 @@ def test_a_number_of_rows_that_cannot_be_is_refused(rows: int, monkeypatch: pyte
     def no_memory(*_: Any) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("sessionkit.records.files.landing.np.empty", no_memory)
+    monkeypatch.setattr("sessionkit.records.files.parquet.np.empty", no_memory)
     with pytest.raises(pa.ArrowInvalid, match="rows, for which there is no memory"):
         Landing([2, rows]).land(0, pa.table({"n": [1, 2]}))
 

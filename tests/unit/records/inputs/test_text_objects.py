@@ -11,8 +11,8 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import UnsupportedData
-from sessionkit.records.inputs import text_objects
-from sessionkit.records.inputs.text_objects import coded_text
+from sessionkit.records.inputs import pandas_columns as text_objects
+from sessionkit.records.inputs.pandas_columns import coded_text
 
 WORDS = ["ada", "é", "", "a.b", "x" * 300]
 

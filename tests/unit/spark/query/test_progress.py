@@ -11,7 +11,7 @@ import pytest
 from sessionkit.spark.query.progress import KEPT_BATCHES, OBSERVED, QueryProgress
 from sessionkit.spark.query.running import Running, running_now
 from sessionkit.widgets import watched_query as watching
-from sessionkit.widgets.watch_figure import watched_figure
+from sessionkit.widgets.store_figure import watched_figure
 
 HOUR = 3_600_000
 

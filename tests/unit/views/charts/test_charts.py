@@ -24,7 +24,7 @@ from sessionkit.views.drawing.palettes import PALETTES
 from sessionkit.views.lanes.lanes import draw_lanes, lane_scene
 from sessionkit.views.plane.plane import draw_plane, plane_scene
 from sessionkit.views.scenes.key_rows import MOST_ROWS
-from sessionkit.views.scenes.session_history import SessionHistory
+from sessionkit.views.scenes.session_scene import SessionHistory
 from sessionkit.windows.missing_grace import missing_grace_ms
 from tests.headings import heading
 from tests.interpreted import fewer

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from sessionkit.views.drawing.lengths_axis import MOST_TICKS, ROUND_MS, lengths_axis, takes_logarithm
+from sessionkit.views.drawing.time_axis import MOST_TICKS, ROUND_MS, lengths_axis, takes_logarithm
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from sessionkit.views.drop_calendar.usual_times import UsualTime, usual_time
+from sessionkit.views.drop_calendar.cells import UsualTime, usual_time
 
 ZONE = "Europe/Berlin"
 

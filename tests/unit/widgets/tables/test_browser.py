@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.widgets.tables.browser import VIEWS
-from sessionkit.widgets.tables.view import Question
+from sessionkit.widgets.tables.browser import VIEWS, Question
 from tests.kinds import EACH_KIND, plan_of
 from tests.property.streams import AGGREGATIONS, draw
 

@@ -11,9 +11,8 @@ import pyarrow as pa
 import pytest
 
 from sessionkit.errors import InvalidArgument
-from sessionkit.widgets.tables.columns import TableColumn, said_number, table_columns
-from sessionkit.widgets.tables.ordering import order_of
-from sessionkit.widgets.tables.view import PAGE_ROWS, Question, TableView
+from sessionkit.widgets.tables.browser import PAGE_ROWS, Question, TableView
+from sessionkit.widgets.tables.columns import TableColumn, order_of, said_number, table_columns
 
 TIMES_FROM = 1_700_000_000_000
 KINDS = ("key", "window_start_ms", "whole", "real", "text", "flag", "moment", "exact")
