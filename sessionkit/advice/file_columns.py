@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.moments import DAY_MS
 from sessionkit.base.text import percent, plural, way_to_number
 from sessionkit.errors import SessionkitError
 from sessionkit.records.inputs.pandas_columns import is_a_value
@@ -50,7 +51,7 @@ class Column:
     @property
     def has_only_days(self) -> bool:
         """True if all times are midnights."""
-        return self.times_ms is not None and not (self.times_ms % 86_400_000).any()
+        return self.times_ms is not None and not (self.times_ms % DAY_MS).any()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +118,9 @@ def _described(column: pa.ChunkedArray, name: str, how: Source) -> Column:
     plain = Column(name=name, type=str(kind), missing=column.null_count, distinct=distinct)
     is_text, is_integer = is_text_type(kind), pa.types.is_integer(kind)
     first = next((str(each) for each in column if each.is_valid), "") if is_text or is_integer else ""
-    if pa.types.is_time(kind) or (is_text and all(map(_OF_A_CLOCK.fullmatch, [first, *_texts(column)]))):
+    if pa.types.is_time(kind) or (
+        is_text and _OF_A_CLOCK.fullmatch(first) and all(map(_OF_A_CLOCK.fullmatch, _texts(column)))
+    ):
         return dataclasses.replace(plain, is_clock=True, why="times of day, without a day")
     unit = _unit(column) if is_integer or pa.types.is_floating(kind) else None
     formats = [how.format if is_text or is_integer else None, *(formats_for(first) if is_integer else [])]

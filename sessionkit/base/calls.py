@@ -14,7 +14,7 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
-from sessionkit.base.guesses import PARAMETERS, unknown_name
+from sessionkit.base.guesses import NEEDLESS, PARAMETERS, unknown_name
 from sessionkit.errors import InvalidArgument, problem, shorten
 
 P = ParamSpec("P")
@@ -114,8 +114,8 @@ def _with_names(right: str, signature: inspect.Signature, given: Iterable[str]) 
     names = {name: each for name, each in signature.parameters.items() if each.kind not in _MANY and name != "self"}
     lacking = [name for name, each in names.items() if each.default is each.empty and name not in given]
     for wrong in (name for name in given if name not in names):
-        if (wrong, right.partition("(")[0]) == ("sort", "sk.sessionize"):
-            return f"{right}; without a grace any order of the rows will do"
+        if needless := NEEDLESS.get((right.partition("(")[0], wrong)):
+            return f"{right}; {needless}"
         near = [name for name, others in PARAMETERS.items() if name in names and wrong in others.split()]
         near = near or difflib.get_close_matches(wrong, lacking, 1) or difflib.get_close_matches(wrong, names, 1)
         if near:

@@ -31,7 +31,7 @@ _MILLISECOND = dt.timedelta(milliseconds=1)
 DAY_MS = 86_400_000
 _WEEK_MS = 7 * DAY_MS  # no zone changes its clocks twice in a week
 _LAST_MS = 253_402_128_000_000  # two days before the year 10000
-SHORT_HISTORY_MS = 30 * 86_400_000  # toy data counts from the epoch: "27 min" reads better than a date in 1970
+SHORT_HISTORY_MS = 30 * DAY_MS  # toy data counts from the epoch: "27 min" reads better than a date in 1970
 _BEFORE_ALL = -(2**62)
 _OFFSET = re.compile(r"(?:UTC|GMT)?([+-])(\d\d?)(?::?([0-5]\d))?")
 _FIXED = re.compile(r"([+-])(\d\d):?(\d\d)")

@@ -236,18 +236,20 @@ def _as_int64(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     sample = column.take(arrow_array(np.arange(0, len(column), max(1, len(column) // _SAMPLE)))).drop_null()
+    typical = pc.approximate_median(pc.cast(sample, pa.float64(), safe=False)).as_py()
+    fits = [] if typical is None else [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
+    if source.unit in fits:
+        return source.unit
     dates = [form for each in sample for form in formats_for(str(each))]
     way = f'format="{dates[0]}" reads them' if 0 < len(dates) == len(sample) else ""
     if source.unit is None:
         want = way or 'pass unit="s", "ms", "us" or "ns"'
         raise UnsupportedData(problem(f"column {source.timestamp!r} has plain numbers as times", column.type, want))
-    typical = pc.approximate_median(pc.cast(sample, pa.float64(), safe=False)).as_py()
-    fits = [] if typical is None else [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
-    if fits and source.unit not in fits and source.times != "ms" and typical / _PER_SECOND[source.unit] > _LAST_S:
+    if fits and source.times != "ms" and typical / _PER_SECOND[source.unit] > _LAST_S:
         day = (dt.datetime(1970, 1, 1) + dt.timedelta(seconds=typical / _PER_SECOND[fits[0]])).date()
         what = f"column {source.timestamp!r} read as {source.unit} lies after the year 9999"
         raise InvalidArgument(problem(what, int(typical), f'unit="{fits[0]}", as which it is {day}'))
-    if source.unit not in fits and (fits or way):
+    if fits or way:
         rest = f"; as {fits[0]} it would not" if fits else f", and the numbers look like dates; {way}"
         said = f"column {source.timestamp!r} read as {source.unit} lies outside 1990 to 2100{rest}"
         warnings.warn(said, stacklevel=level_of_user())

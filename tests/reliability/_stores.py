@@ -6,7 +6,7 @@ import multiprocessing
 import random
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,8 +76,16 @@ def rows_of(directory: Path) -> Path:
 
 
 def files_of(directory: Path) -> dict[Path, bytes]:
-    """Every file below the directory, in order of their names."""
-    return {file.relative_to(directory): file.read_bytes() for file in sorted(directory.rglob("*")) if file.is_file()}
+    """Every file below the directory, in order of their names, at one moment.
+
+    RocksDB removes old files from a thread of its own while a store is open: then they are read again.
+    """
+    while True:
+        with suppress(FileNotFoundError):
+            files = [file for file in sorted(directory.rglob("*")) if file.is_file()]
+            found = {file.relative_to(directory): file.read_bytes() for file in files}
+            if all(file.exists() for file in files):
+                return found
 
 
 def write_files(directory: Path, files: dict[Path, bytes]) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from tests.reliability import store_bits, store_folders, store_kills
+from tests.reliability._stores import files_of
 
 
 def test_kills() -> None:
@@ -30,6 +33,22 @@ def test_a_log_that_was_cut_inside_its_first_header_has_no_record_to_take_out() 
     files, other = {log: b"\1\2\3"}, store_folders.Folder("one", "closed", {})
     assert store_folders.take_out(random.Random(1), files, other) == "nothing"
     assert files == {log: b"\1\2\3"}
+
+
+def test_a_file_that_rocksdb_removes_while_the_folder_is_read_is_not_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "000017.sst").write_bytes(b"old")
+    (tmp_path / "000018.sst").write_bytes(b"new")
+    read = Path.read_bytes
+
+    def removes(file: Path) -> bytes:
+        if file.name == "000018.sst":
+            (tmp_path / "000017.sst").unlink(missing_ok=True)
+        return read(file)
+
+    monkeypatch.setattr(Path, "read_bytes", removes)
+    assert files_of(tmp_path) == {Path("000018.sst"): b"new"}
 
 
 def test_folders() -> None:

@@ -34,6 +34,7 @@ from sessionkit.records.inputs.pandas_columns import which_of
 from sessionkit.records.time_text import shown_in_utc
 
 _UNTYPED = ("CSV", "JSON")  # kinds whose types are guessed
+_HEAD = 2**20  # bytes, in which the columns of rows that are lines show
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,17}")
 _NOT_ONE = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError)
 
@@ -99,6 +100,19 @@ def read_buffer(
     with readable(name):
         content = dataclasses.replace(content_of_buffer(name, buffer), **form)
     return _read(Found([content], name), columns, keys, types)
+
+
+def first_rows(path: str | os.PathLike[str]) -> pa.Table:
+    """The first rows of a file whose rows are lines, to look at its columns; of Parquet no row, of others all."""
+    if (schema := parquet_schema(path)) is not None:
+        return schema.empty_table()
+    content = find(path).contents[0]
+    with content.stream() as stream:
+        head = stream.read(_HEAD)
+    if len(head) == _HEAD and content.kind != "Arrow" and not head.startswith(b"["):
+        lines = pa.py_buffer(head[: head.rfind(b"\n") + 1])
+        content = dataclasses.replace(content, open=lambda: lines, compression=None)
+    return _read(Found([content], content.name), None, (), {}).table
 
 
 def parquet_schema(path: str | os.PathLike[str]) -> pa.Schema | None:

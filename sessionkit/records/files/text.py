@@ -74,8 +74,10 @@ def separator_of(content: Content) -> str:
 
 def seems_parted(content: Content) -> str:
     """What is to be done where the first line has another separator than the one that was said; "" where not."""
+    if content.separator is None:
+        return ""
     first, other = first_lines(content)[0], separator_of(dataclasses.replace(content, separator=None))
-    if content.separator is None or content.separator.encode() in first or other.encode() not in first:
+    if content.separator.encode() in first or other.encode() not in first:
         return ""
     return f"leave out separator=: its first lines look as if parted by {PARTED_BY[other]}"
 

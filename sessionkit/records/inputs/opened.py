@@ -60,12 +60,11 @@ def open_table(data: Any, wanted: list[str] | None, source: Source, *, milliseco
 
 
 def _perhaps(data: Any, wanted: list[str]) -> str:
-    from sessionkit.records.files.tables import parquet_schema, read_file
+    from sessionkit.records.files.tables import first_rows
 
     with suppress(SessionkitError, TypeError):  # it has no rows that could be looked at
         if _is_path(data):
-            schema = parquet_schema(data)
-            return perhaps(read_file(data).table if schema is None else schema.empty_table(), wanted)
+            return perhaps(first_rows(data), wanted)
         data = frame_of_rows(data) if isinstance(data, list | tuple) else data
         return perhaps(_arrow_table(data.head(100) if hasattr(data, "head") else data), wanted)
     return ""

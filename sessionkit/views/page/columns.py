@@ -18,7 +18,6 @@ from sessionkit.views.page.sample import MOST_EXACT, Sample
 
 RESULTS = ("count", "sum", "min", "max", "mean")  # what the page computes
 _WHOLE = ("u1", "i1", "u2", "i2", "u4", "i4")  # the names that the page has for them, small ones first
-_EXACT = "f8"
 
 
 class Packed(NamedTuple):

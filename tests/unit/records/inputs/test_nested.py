@@ -15,6 +15,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidData, MissingColumn, SessionkitError
+from sessionkit.records.files.tables import first_rows
 
 ROWS: list[dict[str, Any]] = [
     {"payload": {"who": {"id": "ada"}, "at": "2024-07-01T00:00:00Z", "total": 3}, "n": 1},
@@ -101,6 +102,14 @@ def test_a_field_that_is_not_there() -> None:
         match=r"column 'payload.user' is not in the data; got 'payload.who', 'payload.at', 'payload.total'",
     ):
         plan.run(ROWS)
+
+
+def test_the_hint_of_a_large_file_costs_its_first_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = lines(tmp_path / "a.jsonl", [{"at": "2024-07-01T00:00:00Z", "props": {"price": 3}}] * 5)
+    with open(file, "a", encoding="utf-8") as more:
+        more.write("no JSON\n")
+    monkeypatch.setattr("sessionkit.records.files.tables._HEAD", 100)
+    assert first_rows(file).to_pylist() == [{"at": "2024-07-01T00:00:00Z", "props": {"price": 3}}]
 
 
 @pytest.mark.parametrize("form", ["rows", "pandas", "polars", "arrow", "jsonl", "parquet", "text"])
