@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.base import calls as guesses
+from sessionkit.base import guesses
 from sessionkit.errors import UnknownName
 
 CLICKS = pd.DataFrame({"user": ["ada", "bob"], "at": [0, 10_000], "amount": [1, 2]})
