@@ -73,7 +73,7 @@ class Row(NamedTuple):
 
 class _Partition:
     def __init__(self) -> None:
-        self.observed_ms = self.dropped_at_ms = -1
+        self.observed_ms = self.dropped_at_ms = self.newest_ms = -1
         self.snapshot = Snapshot()
         self.of_key: defaultdict[bytes, SortedDict] = defaultdict(SortedDict)  # (time, start) → Row
         self.by_time: SortedDict = SortedDict()  # (time, start, key) → Row
@@ -132,15 +132,20 @@ class ForgettingStore:
         for number, snapshot in snapshots.items():
             self._partitions[number].snapshot = snapshot
 
-    def restart_task(self) -> None:
-        """What Kafka Streams forgets when its task starts anew: stream time; on disk, what the store has observed."""
+    def restart_task(self, kind: str = "disk") -> None:
+        """What Kafka Streams forgets when its task starts anew: stream time; on disk, what the store has observed.
+
+        Restored from its "changelog" it has observed the largest time that was ever put; "killed", what it had before.
+        """
         for mine in self._partitions.values():
             mine.snapshot = mine.snapshot._replace(stream_time_ms=-1)
             if self._on_disk:
+                mine.newest_ms = max(mine.newest_ms, mine.observed_ms)
+                after_ms = {"disk": -1, "changelog": mine.newest_ms, "killed": mine.observed_ms}[kind]
                 for (time_ms, start_ms, raw), row in list(mine.by_time.items()):
-                    if not self._is_kept(row.part, time_ms, mine.dropped_at_ms):
+                    if not self._is_kept(row.part, time_ms, max(mine.dropped_at_ms, after_ms)):
                         self._delete(mine, raw, time_ms, start_ms)
-                mine.observed_ms = mine.dropped_at_ms = -1
+                mine.observed_ms = mine.dropped_at_ms = after_ms
 
     def bind(self, windows: Mapping[str, Any]) -> None:
         """An audit has one plan."""

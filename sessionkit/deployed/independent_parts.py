@@ -16,6 +16,20 @@ from sessionkit.windows.contract import WindowKind
 WHOLE = "the whole"
 
 
+class Whole:
+    """All records are one part."""
+
+    span_ms = 0
+
+    def __call__(self, partition: int, raw: bytes, time_ms: int, /) -> Hashable:
+        """The part of a window that the store keeps by this time."""
+        return WHOLE
+
+    def matters(self, partition: int, raw: bytes, time_ms: int, /) -> bool:
+        """Whether what a record of this time finds can change anything."""
+        return True
+
+
 class Parts:
     """Which part a window belongs to.
 

@@ -191,7 +191,7 @@ class TimeWindows:
 class TimeProcessor(Processor[WindowStore]):
     """Kafka's processor of tumbling and hopping windows for one partition, line by line, over a store.
 
-    Under `rules="kafka"` the store expires windows and a null aggregate deletes one; under `rules="sessionkit"` the
+    In a deployment the store expires windows and a null aggregate deletes one; else the
     store keeps everything and null is a value.
 
     Source:

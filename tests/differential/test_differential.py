@@ -151,7 +151,12 @@ def test_a_flush_after_a_fault_of_kafkas_is_not_compared() -> None:
     """Kafka failed before the commit that sends what an earlier record of another partition came to."""
     sent = {"key": "e", "window_start": 9, "window_end": 9, "value": 1, "timestamp": 9}
     fault = {"class": "IllegalStateException", "message": "segment interval has changed", "after_record": 1}
-    case = {"window": {"kind": "session", "gap_ms": 87_667}, "store": "rocksdb", "caching": 3, "commit_after": [1]}
+    case = {
+        "window": {"kind": "session", "gap_ms": 87_667},
+        "store": "rocksdb",
+        "caching": {"bytes": 300},
+        "commit_after": [1],
+    }
     ours = {"per_record": [{"outputs": [], "flushed": [sent], "dropped_total": 0}, {"outputs": [], "dropped_total": 0}]}
     kafka = {"per_record": [{"outputs": [], "dropped_total": 0}], "error": fault}
     assert first_difference(case, ours, kafka) is None

@@ -15,6 +15,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, NotBuilt
+from tests.deployments import run_deployed
 
 ROWS = [("a", 0), ("a", 100), ("b", 3), ("a", 12), ("a", 130)]
 PLAN = (
@@ -29,7 +30,7 @@ def frame(rows: list[tuple[str, int]] = ROWS, **more: Any) -> pd.DataFrame:
 
 
 def run_of(restarts: Any, plan: sk.Plan = PLAN, **options: Any) -> Any:
-    return plan.run(frame(), rules="kafka", retention="1s", restarts=restarts, **options)
+    return run_deployed(plan, frame(), retention="1s", restarts=restarts, **options)
 
 
 def sent(run: Any) -> list[tuple[int, str, int, Any]]:
@@ -38,7 +39,7 @@ def sent(run: Any) -> list[tuple[int, str, int, Any]]:
 
 
 def test_late_records_count_after_each_start() -> None:
-    never = PLAN.run(frame(), rules="kafka", retention="1s")
+    never = run_deployed(PLAN, frame(), retention="1s")
     assert isinstance(never, sk.Run) and never.metrics()["dropped-late"] == 2
     run = run_of([1])
     assert sent(run) == [(0, "a", 0, 1), (0, "a", 100, 1), (1, "b", 3, 1), (1, "a", 12, 1), (1, "a", 130, 1)]
@@ -77,7 +78,7 @@ def test_final_results_after_the_last_commit_go_out_again() -> None:
     finals = PLAN.windowed_by(windows).emit("on_window_close")
     rows = frame([("a", 0), ("a", 12), ("a", 25), ("a", 40)])
     for kind, expected in (("disk", [0, 10, 20]), ("changelog", [0, 10, 20]), ("killed", [0, 10, 10, 20])):
-        run = finals.run(rows, rules="kafka", retention="1s", restarts=[(2, kind)], commit_every=[1])
+        run = run_deployed(finals, rows, retention="1s", restarts=[(2, kind)], commit_every=[1])
         assert run.changelog()["window_start_ms"].tolist() == expected, kind
 
 
@@ -86,10 +87,10 @@ def test_what_suppress_holds_back_waits_in_the_next_life() -> None:
     rows = frame([("a", 0), ("a", 4), ("b", 6), ("b", 40)])
     expected = [("a", 0, 2), ("b", 6, 1)]
     for kind in ("disk", "changelog"):
-        run = plan.run(rows, rules="kafka", retention="1s", restarts=[(2, kind)])
+        run = run_deployed(plan, rows, retention="1s", restarts=[(2, kind)])
         assert [row[1:] for row in sent(run)] == expected
         assert len(run.lives[0].changelog()) == 0 and run.lives[0].suppress_buffer().most_records == 3
-    killed = plan.run(rows, rules="kafka", retention="1s", restarts=[(2, "killed")], commit_every=[0])
+    killed = run_deployed(plan, rows, retention="1s", restarts=[(2, "killed")], commit_every=[0])
     # read again, they count twice; and the session [0, 0], which has grown since the commit, goes out as it was then
     assert [row[1:] for row in sent(killed)] == [("a", 0, 1), ("a", 0, 3), ("b", 6, 2)]
 
@@ -100,26 +101,26 @@ def test_offsets_count_on_over_the_lives() -> None:
     given = PLAN.source, frame(offset=[3, 5, 8, 9, 20])
     plan = sk.group_by_key("key", timestamp="at", offset="offset", unit="ms", times="ms")
     plan = plan.windowed_by(PLAN.windows).count()
-    run = plan.run(given[1], rules="kafka", retention="1s", restarts=[(3, "killed"), 4], commit_every=[1])
+    run = run_deployed(plan, given[1], retention="1s", restarts=[(3, "killed"), 4], commit_every=[1])
     assert run.changelog()["offset"].tolist() == [3, 5, 8, 9, 20]
     assert len(run.lives) == 3 and len(run.lives[2].trace) == 0
 
 
 def test_the_results_are_frames_of_the_kind_that_was_given() -> None:
-    run = PLAN.run(pl.from_pandas(frame()), rules="kafka", restarts=[1])
+    run = run_deployed(PLAN, pl.from_pandas(frame()), restarts=[1])
     assert isinstance(run.changelog(), pl.DataFrame)
-    texts = PLAN.aggregate(seen=sk.collect("at"), n=sk.count()).run(frame(), rules="kafka", restarts=[1]).changelog()
+    texts = run_deployed(PLAN.aggregate(seen=sk.collect("at"), n=sk.count()), frame(), restarts=[1]).changelog()
     assert texts["seen"].map(list).tolist() == [[0], [100], [3], [12], [130]]
 
 
 def test_a_store_on_disk_goes_on(tmp_path: Path) -> None:
     with sk.open_store("rocksdb", "clicks", directory=tmp_path, retention="1s") as store:
-        run = PLAN.run(frame(), rules="kafka", store=store, restarts=[1, (3, "changelog")])
+        run = run_deployed(PLAN, frame(), store=store, restarts=[1, (3, "changelog")])
         assert len(run.lives) == 3
         assert store.snapshot(0)[:2] == (4, 130)
         with pytest.raises(InvalidArgument, match=r"known from its beginning only; got RocksDB.*; an empty store, or"):
-            PLAN.run(frame(), rules="kafka", store=store, restarts=[(1, "changelog")])
-        later = PLAN.run(frame([("a", 7), ("a", 140)]), rules="kafka", store=store, restarts=[0])
+            run_deployed(PLAN, frame(), store=store, restarts=[(1, "changelog")])
+        later = run_deployed(PLAN, frame([("a", 7), ("a", 140)]), store=store, restarts=[0])
         assert later.changelog()["offset"].tolist() == [6, 6]  # the first is late by the stream time of the run before
         assert store.snapshot(0)[:2] == (6, 140)
 
@@ -133,6 +134,6 @@ def test_what_cannot_be_done_is_refused() -> None:
         run_of([(1, "killed")], processing="exactly_once_v2")
     with pytest.raises(InvalidArgument, match="got \\[5\\]; increasing numbers from 0 to 4"):
         run_of([5])
-    named = PLAN.aggregate(life=sk.count()).run(frame(), rules="kafka", restarts=[1])
+    named = run_deployed(PLAN.aggregate(life=sk.count()), frame(), restarts=[1])
     with pytest.raises(InvalidArgument, match="a column would appear twice beside the lives; got 'life'"):
         named.changelog()

@@ -17,6 +17,7 @@ from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, SessionkitError, UnknownName
 from sessionkit.stores import store_class
 from sessionkit.stores.contract import STORE_KINDS
+from tests.deployments import run_deployed
 
 CLICKS = pd.DataFrame({"user": ["ada"], "at": pd.to_datetime(["2026-03-02"], utc=True), "amount": [1.0]})
 PLAN = (
@@ -37,7 +38,6 @@ def classes() -> dict[str, type]:
     found = {name: kind for name, kind in PUBLIC.items() if inspect.isclass(kind) and kind not in KINDS}
     found |= {f"{kind} {of}": store for (kind, of), store in STORE_KINDS.items() if isinstance(store, type)}
     places = {
-        "sessionkit.restarted_run": ["RestartedRun"],
         "sessionkit.trace.session_trace": ["SessionTrace"],
         "sessionkit.trace.window_trace": ["WindowTrace"],
         "sessionkit.spark.batch_run": ["SparkRun", "SparkTrace"],
@@ -122,7 +122,7 @@ def handed_out() -> dict[str, Any]:
     held |= {"sweep": sk.sweep(PLAN, CLICKS, grace=["0s", "1h"]), "audit": sk.audit(PLAN, CLICKS)}
     held |= {"grace": sk.suggest_grace(PLAN, CLICKS), "gap": sk.suggest_gap(PLAN, CLICKS)}
     held |= {"audit_suppress": sk.audit_suppress(PLAN.suppress("until_window_closes"), CLICKS)}
-    held |= {"restarted": PLAN.run(CLICKS, rules="kafka", restarts=[0])}
+    held |= {"restarted": run_deployed(PLAN, CLICKS, restarts=[0])}
     return held | {"tune": sk.tune(PLAN, CLICKS), "play": sk.play(RUN)}
 
 
@@ -237,7 +237,6 @@ def test_a_view_on_spark_refuses_options_of_the_view_here_before_it_collects_any
     [
         ("SparkRun", "lineage", 'run.of("ada").lineage: Which sessions became one'),
         ("StreamRun", "plane", "plan.run(data).plane: The history of one key"),
-        ("RestartedRun", "table", "run.lives[-1].table: One row per window"),
         ("SparkRun", "tabel", "run.table: One row per window"),
     ],
 )

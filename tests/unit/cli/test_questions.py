@@ -13,6 +13,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.cli.commands import main
+from tests.deployments import audit_deployed
 from tests.unit.cli.clicks import COLUMNS, printed, refused, write_clicks
 
 GAP = ["--gap", "30m", "--grace", "5m"]
@@ -79,7 +80,7 @@ LOSES = ["--emit", "on_window_close", "--store", "memory"]
 
 def test_audit_in_words_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_clicks(tmp_path)
-    found = sk.audit(plan().emit("on_window_close"), file, store="memory")
+    found = audit_deployed(plan().emit("on_window_close"), file, store="memory")
     assert printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES).splitlines() == found.words()
     told = json.loads(printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES, "--json"))
     assert list(told) == [
@@ -91,7 +92,7 @@ def test_audit_in_words_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_fail_if_lost_is_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_clicks(tmp_path)
-    assert not sk.audit(plan().emit("on_window_close"), file, store="memory").loses_nothing
+    assert not audit_deployed(plan().emit("on_window_close"), file, store="memory").loses_nothing
     printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES, "--fail-if-lost", status=1)
     printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES)
     printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES, "--retention", "2h", "--fail-if-lost")
