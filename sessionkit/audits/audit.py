@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sessionkit.audits.cache_room import cache_in_effect
-from sessionkit.audits.noticing import audit_store, is_shadowed, notice_ours, waiting_at_end
+from sessionkit.audits.noticing import is_shadowed, notice_ours, waiting_at_end
 from sessionkit.audits.retentions import Interval, Path, Replayed, Safe, safe_retentions
 from sessionkit.audits.settings import Settings, check_audited, settings_of
 from sessionkit.audits.verdicts import (
@@ -34,6 +34,7 @@ from sessionkit.base.process import without_collections
 from sessionkit.deployed.deployment import Deployment
 from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.deployed.independent_parts import Parts
+from sessionkit.deployed.task_stores import forgetting_store
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.frames import FrameKind
@@ -301,11 +302,12 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
     is_one = (settings.is_cached and not shadowed) or is_restarted
     part_of = Parts(plan.complete_windows, batch, is_one=is_one, waits=waits or is_restarted)
     part_of.skip_late(batch, lambda: plan.run_batch(batch, retention_ms=FOREVER_MS - 1).trace.decision == LATE)
-    lowest_ms = settings.default_retention_ms
+    rules: Any = {"on_disk": how.store == "rocksdb", "part_of": part_of, "is_shadowed": shadowed}
+    rules |= {"lowest_ms": settings.default_retention_ms}
 
     def with_retention(retention_ms: int) -> Audit:
         mine = dataclasses.replace(settings, retention_ms=retention_ms)
-        store = audit_store(plan, retention_ms, lowest_ms, str(how.store), part_of, is_shadowed=shadowed)
+        store = forgetting_store(plan.complete_windows, plan.strategy, retention_ms, **rules)
         told = dataclasses.replace(how, caching=caching, retention=None)
         return _audited(plan, batch, mine, plan.run_deployed(batch, told, store), part_of, with_retention)
 

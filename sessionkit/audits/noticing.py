@@ -8,10 +8,10 @@ import numpy as np
 
 from sessionkit.audits.verdicts import WindowId, ids_of
 from sessionkit.deployed.deployment import Life
-from sessionkit.deployed.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
+from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.deployed.independent_parts import Parts
 from sessionkit.deployed.processor_run import Deployed
-from sessionkit.deployed.task_stores import FORGETTING
+from sessionkit.deployed.task_stores import FORGETTING, forgetting_store
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run
@@ -34,22 +34,6 @@ def is_shadowed(plan: Plan, caching: bool | str) -> bool:
     windows = plan.complete_windows
     is_sliding = windows.advance_ms is None and not FORGETTING[windows.holds].finds_closed
     return caching is True and not (is_sliding and deletes)
-
-
-def audit_store(
-    plan: Plan, retention_ms: int, lowest_ms: int, kind: str, part_of: Parts, *, is_shadowed: bool = False
-) -> ForgettingSessions | ForgettingWindows:
-    """The store that Kafka would give this plan, as an audit needs it."""
-    windows = plan.complete_windows
-    return FORGETTING[windows.holds](
-        retention_ms=retention_ms,
-        lowest_ms=lowest_ms,
-        on_disk=kind == "rocksdb",
-        time_ordered=plan.strategy == "on_window_close",
-        part_of=part_of,
-        reach_ms=windows.reach_ms,
-        is_shadowed=is_shadowed,
-    )
 
 
 def waiting_at_end(expected: Run, done: Deployed, store: Store) -> frozenset[WindowId]:
@@ -87,8 +71,8 @@ def notice_ours(
     """
     if not len(plan.run_batch(batch, retention_ms=FOREVER_MS).trace.reopenings.at):
         return  # no record meets a closed session, however long they are kept
-    windows = plan.complete_windows
-    store = audit_store(plan, retention_ms, windows.retention_ms(None) + 1, "memory", part_of)
+    windows, told = plan.complete_windows, {"lowest_ms": plan.complete_windows.retention_ms(None) + 1}
+    store = forgetting_store(windows, plan.strategy, retention_ms, on_disk=False, part_of=part_of, **told)
     plan.run_life(batch, store, Life(retention_ms=FOREVER_MS, emit="on_window_update", kafka=False))
     for part, each in store.noticed.items():
         noticed[part].more_than_ms = max(noticed[part].more_than_ms, each.more_than_ms)

@@ -147,8 +147,8 @@ class Deployment:
         """All that it supposes, in one sentence.
 
         Example:
-            >>> sk.Deployment.plain().in_words()
-            'A store in memory with the smallest retention allowed, no cache, one commit at the end and a check for final ...'
+            >>> sk.Deployment.plain(retention="1h").in_words()
+            'A store in memory with a retention of 1 h, no cache, one commit at the end and a check for final ...'
         """
         return in_words(self)
 

@@ -11,10 +11,11 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from sortedcontainers import SortedDict
 
+from sessionkit.deployed.independent_parts import Whole
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.contract import Snapshot, StoredSession, StoredWindow
 from sessionkit.stores.segments import Segments
@@ -48,20 +49,6 @@ class Noticed:
             self.live[time_ms] = max(self.live.get(time_ms, observed_ms), observed_ms)
         else:
             self.gone[time_ms] = min(self.gone.get(time_ms, observed_ms), observed_ms)
-
-
-class PartOf(Protocol):
-    """Which part of the records something belongs to."""
-
-    def __call__(self, partition: int, raw: bytes, time_ms: int, /) -> Hashable:
-        """The part of a window that the store keeps by this time."""
-
-    @property
-    def span_ms(self) -> int:
-        """How far behind the store's time a window can lie that is needed yet, at most."""
-
-    def matters(self, partition: int, raw: bytes, time_ms: int, /) -> bool:
-        """Whether what a record of this time finds can change anything."""
 
 
 class Row(NamedTuple):
@@ -104,7 +91,7 @@ class ForgettingStore:
         lowest_ms: int,
         on_disk: bool,
         time_ordered: bool,
-        part_of: PartOf,
+        part_of: Whole,
         reach_ms: int,
         is_shadowed: bool = False,
     ) -> None:

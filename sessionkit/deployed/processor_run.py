@@ -250,19 +250,16 @@ class _ProcessorRun:
 
     def processed(self, outcome: Outcome) -> Processed:
         """All that there is to tell of the run."""
-        clock_ms = None if self.how.clock is None or self.how.is_stream_time else self.clock_ms
-        asked = self._store if self.cache is None else self.cache
-        buffers = () if self._results is None else tuple(self._results.buffers)
         deployed = Deployed(
             forwarded=self.forwarded,
             refused=tuple(self.refused),
             looks=self.looks,
-            clock_ms=clock_ms,
-            buffers=buffers,
+            clock_ms=None if self.how.clock is None or self.how.is_stream_time else self.clock_ms,
+            buffers=() if self._results is None else tuple(self._results.buffers),
             committed_count=self.committed_count,
             buffers_left=self._buffers_left,
         )
-        return Processed(outcome, deployed, asked)
+        return Processed(outcome, deployed, self._store if self.cache is None else self.cache)
 
     def _tick(self, recorder: Any, timestamp_ms: int, partition: int) -> None:
         """Moves stream time without a record."""

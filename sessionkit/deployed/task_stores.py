@@ -28,13 +28,14 @@ def task_store(kind: str, windows: WindowKind, emit: str, retention_ms: int) -> 
     """The store that Kafka would give a plan; RocksDB's rules are played in memory."""
     if kind != "rocksdb":
         return memory_store(windows, retention_ms, kind)
-    store = FORGETTING[windows.holds](
-        retention_ms=retention_ms,
-        lowest_ms=retention_ms,
-        on_disk=True,
-        time_ordered=emit == "on_window_close",
-        part_of=Whole(),
-        reach_ms=windows.reach_ms,
-    )
+    store = forgetting_store(windows, emit, retention_ms, on_disk=True, lowest_ms=retention_ms)
     store.notices = False
     return store
+
+
+def forgetting_store(
+    windows: WindowKind, emit: str, retention_ms: int, *, part_of: Whole | None = None, **rules: Any
+) -> ForgettingSessions | ForgettingWindows:
+    """The store that Kafka would give a plan, played in memory; `rules` are those of its class."""
+    kept: dict[str, Any] = {"retention_ms": retention_ms, "part_of": part_of or Whole(), "reach_ms": windows.reach_ms}
+    return FORGETTING[windows.holds](time_ordered=emit == "on_window_close", **kept, **rules)

@@ -105,7 +105,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "no values to sweep": (lambda: sk.sweep(PLAN, CLICKS), "a sweep needs values"),
     "the records twice": (lambda: sk.suggest_gap(CLICKS, CLICKS), "sk.suggest_gap(plan, data)"),
     "no plan to suggest for": (lambda: sk.suggest_grace(CLICKS), "sk.suggest_grace(plan, data"),
-    "no records to audit": (lambda: sk.audit(PLAN), "sk.audit(plan, data)"),
+    "no records to audit": (lambda: sk.audit(PLAN), "sk.audit(plan, data, sk.Deployment())"),
     "a width as text": (
         lambda: RUN.plane(width="900"),
         "Run.plane takes a whole number as width; got str '900'",

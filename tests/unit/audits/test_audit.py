@@ -342,7 +342,7 @@ def test_a_cache_makes_updates_late() -> None:
     assert cached.words() == [
         "in-memory store, retention 10 ms (Kafka's default): all 3 last values come once, with the right value, 2 of them "
         "late.",
-        "This assumes a cache without a limit (Kafka's default is 10 MB) and one commit, at the end.",
+        "This assumes a cache without a limit (Kafka's default is 10 MB) and one commit at the end.",
         "2 results come later than they could: the cache holds them back until a commit.",
     ]
     each = audit_of(TUMBLING_10, rows, UPDATE, caching=True, commit_every=1)
@@ -718,15 +718,15 @@ def test_what_is_shown_is_escaped() -> None:
 @pytest.mark.parametrize(
     ("options", "telling"),
     [
-        ({"store": "disk"}, 'audit knows two kinds of store; got \'disk\'; "memory" or "rocksdb"'),
-        ({"store": None}, "audit knows two kinds of store; got None"),
+        ({"store": "disk"}, "store must be a known choice; got 'disk'; one of 'memory', 'rocksdb'"),
+        ({"store": None}, "store must be a kind of store; got None"),
         ({"retention": "9ms"}, "retention must cover the windows; got 9 ms; at least size + grace = 10 ms"),
         ({"retention": "long"}, "retention must be a duration; got 'long'"),
         ({"commit_interval": "-1ms"}, "commit_interval must be 0 ms or more; got -1 ms"),
         ({"commit_interval": "often"}, "commit_interval must be a duration; got 'often'"),
         ({"emit_interval": -1}, "emit_interval must be 0 ms or more; got -1; "),
         ({"commit_every": 0, "caching": True}, "commit_every must be positive; got 0"),
-        ({"restarts": [len(WRONG)]}, f"the task is started again; got [{len(WRONG)}]; increasing numbers from 0 to"),
+        ({"restarts": [len(WRONG)]}, f"the task is started again; got ({len(WRONG)},); increasing numbers from 0 to"),
         ({"restarts": [-1]}, "got [-1]"),
         ({"restarts": [1, 1]}, "got [1, 1]"),
         ({"restarts": [0.5]}, "got [0.5]"),

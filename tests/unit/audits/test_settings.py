@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.audits.settings import starts_of
+from sessionkit.audits.settings import settings_of
 from sessionkit.errors import InvalidArgument, NotBuilt
 from tests.deployments import audit_deployed, run_deployed
 
@@ -260,6 +260,11 @@ def test_a_cache_without_a_unit_is_refused(caching: Any) -> None:
         audit_of(SESSIONS, [("a", 0)], caching=caching)
 
 
+def starts_of(restarts: Any, count: int) -> Any:
+    plan = BY_KEY.windowed_by(TUMBLING).count()
+    return settings_of(plan, sk.Deployment(restarts=restarts), count).starts
+
+
 def test_lives_begin_behind_the_rows_of_restarts() -> None:
     assert starts_of([], 10) == [0]
     assert starts_of([0, (4, "disk"), 9], 10) == [0, 1, 5, 10]
@@ -267,7 +272,7 @@ def test_lives_begin_behind_the_rows_of_restarts() -> None:
 
 @pytest.mark.parametrize("rows", [[-1], [10], [3, 3], [4, 2], [1.5], ["a"], 3, [3, (4, "burnt")]])
 def test_restarts_are_rising_rows(rows: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"restarts must list the rows .* from 0 to 9|the kind of a restart"):
+    with pytest.raises(InvalidArgument, match=r"restarts must list the rows .* from 0|the kind of a restart"):
         starts_of(rows, 10)
 
 

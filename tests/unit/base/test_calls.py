@@ -17,7 +17,6 @@ from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, SessionkitError, UnknownName
 from sessionkit.stores import store_class
 from sessionkit.stores.contract import STORE_KINDS
-from tests.deployments import run_deployed
 
 CLICKS = pd.DataFrame({"user": ["ada"], "at": pd.to_datetime(["2026-03-02"], utc=True), "amount": [1.0]})
 PLAN = (
@@ -122,7 +121,7 @@ def handed_out() -> dict[str, Any]:
     held |= {"sweep": sk.sweep(PLAN, CLICKS, grace=["0s", "1h"]), "audit": sk.audit(PLAN, CLICKS)}
     held |= {"grace": sk.suggest_grace(PLAN, CLICKS), "gap": sk.suggest_gap(PLAN, CLICKS)}
     held |= {"audit_suppress": sk.audit_suppress(PLAN.suppress("until_window_closes"), CLICKS)}
-    held |= {"restarted": run_deployed(PLAN, CLICKS, restarts=[0])}
+    held |= {"deployment": sk.Deployment()}
     return held | {"tune": sk.tune(PLAN, CLICKS), "play": sk.play(RUN)}
 
 
