@@ -242,7 +242,7 @@ def test_shrinking_finds_the_one_record_that_matters() -> None:
     case = next(case for case in (draw(3, i) for i in range(1000)) if len(case["records"]) > 40 and differs(case))
     smallest = shrink(case, differs)
     assert smallest["records"] == [{"key": "a", "value": None, "timestamp": 0}]
-    assert (smallest["store"], smallest["aggregation"], smallest["caching"]) == ("in_memory", "count", 1)
+    assert (smallest["store"], smallest["aggregation"], smallest["caching"]) == ("in_memory", "count", {"bytes": 0})
     assert "retention_ms" not in smallest["window"] and "queries" not in smallest
 
 
