@@ -316,7 +316,7 @@ def test_a_plan_and_a_run_offer_what_users_call() -> None:
     run = plan.run(pa.table({"user": ["ada"], "at": [0]}))
     for shown, offered, kept in (
         (plan, {"run", "emit", "aggregate", "to_java", "with_windows", "windows"}, {"run_batch", "check", "bound"}),
-        (run, {"table", "explain", "lanes", "trace", "timezone", "plan"}, {"all_lanes", "outcome", "deployed"}),
+        (run, {"table", "explain", "lanes", "trace", "timezone", "plan"}, {"all_lanes", "outcome", "store"}),
     ):
         assert offered <= set(dir(shown))
         assert not kept & set(dir(shown)) and all(hasattr(shown, name) for name in kept)

@@ -77,7 +77,7 @@ def test_it_names_each_and_says_whose_it_is() -> None:
     told: dict[str, Any] = {"store": "memory", "retention": "1m", "caching": "300 B", "commit_interval": "5s"}
     assert audit_of(TUMBLING, rows, CLOSE, **told, emit_interval="2s", wall_clock=[0, 0, 0]).words()[:2] == [
         "in-memory store, retention 1 min: all 2 final results wait for the next check.",
-        "This assumes a cache of 300 B, a commit every 5 s and a check for final results at most every 2 s, both by wall clock.",
+        "This assumes a cache of 300B, a commit every 5 s and a check for final results at most every 2 s, both by wall clock.",
     ]
     assert (
         audit_of(TUMBLING, rows, CLOSE, retention="1m")
@@ -98,7 +98,7 @@ def test_it_names_each_and_says_whose_it_is() -> None:
         (SLIDING, CLOSE, {"caching": False, "emit_interval": None}, "no cache and a check for final results at each record"),
         (SESSIONS, UPDATE, {}, "a cache of 10MB (Kafka's default) and a commit every 30 s (Kafka's default), by stream time"),
         (SESSIONS, UPDATE, {"caching": False}, "no cache"),
-        (SESSIONS, UPDATE, {"caching": "100B", "commit_interval": None}, "a cache of 100B and one commit, at the end"),
+        (SESSIONS, UPDATE, {"caching": "100B", "commit_interval": None}, "a cache of 100B and one commit at the end"),
         (SESSIONS, UPDATE, {"commit_every": 1}, "a cache of 10MB (Kafka's default) and a commit after each record"),
         (SESSIONS, UPDATE, {"commit_every": 7}, "a cache of 10MB (Kafka's default) and a commit after every 7 records"),
         (SESSIONS, UPDATE, {"commit_every": [1]}, "a cache of 10MB (Kafka's default) and a commit after 1 record that is given"),
