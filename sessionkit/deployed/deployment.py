@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.calls import answers_calls, not_offered
+from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.durations import Duration, duration_code, duration_ms
 from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
 from sessionkit.deployed.properties import properties_of, settings_in
@@ -29,7 +29,7 @@ _PLAIN: dict[str, Any] = {"store": "memory", "caching": False, "commit_interval"
 _LENGTHS = ("retention", "commit_interval", "emit_interval")
 
 
-@answers_calls("deployment", guesses=False)
+@answers_calls("deployment")
 @not_offered("emit_interval_ms", "life")
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Deployment:
@@ -106,6 +106,7 @@ class Deployment:
             object.__setattr__(self, name, value)
 
     @classmethod
+    @called_as('sk.Deployment.plain(retention="1h")')
     def plain(cls, **changed: Any) -> Deployment:
         """The simplest one: a store in memory, no cache, no interval. Each update goes out, and finals at once.
 
@@ -120,6 +121,7 @@ class Deployment:
         return cls(**_PLAIN | changed)
 
     @classmethod
+    @called_as('sk.Deployment.from_properties("streams.properties")')
     def from_properties(cls, given: str | Path | Mapping[str, Any]) -> Deployment:
         """The deployment that Kafka's configuration names: the path of a properties file, or a dict.
 
@@ -184,6 +186,10 @@ class Deployment:
             clock=clock,
             is_stream_time=is_stream_time,
         )
+
+
+_answered: Any = Deployment
+_answered.__init__ = called_as('sk.Deployment(store="memory", retention="2h")')(_answered.__init__)
 
 
 @dataclass(frozen=True, kw_only=True)

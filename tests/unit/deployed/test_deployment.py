@@ -109,11 +109,11 @@ def test_it_says_in_words_what_it_supposes() -> None:
         ({"clock": [1, 2]}, r"clock must be a column; got \[1, 2\]; clock=\"arrived\""),
         ({"guarantee": "at_most_once"}, "guarantee must be a known choice; got 'at_most_once'"),
         ({"restarts": [3, 2]}, r"got \[3, 2\]; increasing numbers from 0, each alone or with its kind"),
-        ({"cache": True}, "Deployment cannot be called|unexpected keyword"),
+        ({"cache": True}, "Deployment cannot be called like this; got an unexpected keyword argument 'cache'; "),
     ],
 )
 def test_what_cannot_be_is_refused(given: dict[str, Any], telling: str) -> None:
-    with pytest.raises((InvalidArgument, TypeError), match=telling):
+    with pytest.raises(InvalidArgument, match=telling):
         sk.Deployment(**given)
 
 
@@ -202,7 +202,7 @@ def test_what_is_not_known_is_told() -> None:
             ({"commit.interval.ms": True}, "commit.interval.ms must be a whole number; got True"),
             ({"default.dsl.store": "clay"}, "a store of a kind that is not known; got clay"),
             ("no/such.properties", "properties cannot be read; got 'no/such.properties'"),
-            (5, "properties cannot be read; got 5"),
+            (5, "Deployment.from_properties takes text or a path or a dict as given; got int 5"),
         ):
             with pytest.raises(InvalidArgument, match=telling):
                 sk.Deployment.from_properties(given)  # type: ignore[arg-type]
