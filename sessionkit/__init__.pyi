@@ -17,6 +17,7 @@ from .aggregations.built_ins import (
 )
 from .audits.audit import Audit as Audit, audit as audit
 from .audits.suppressed import SuppressAudit as SuppressAudit, audit_suppress as audit_suppress
+from .deployed.deployment import Deployment as Deployment
 from .exports.export import Export as Export
 from .plan import group_by_key as group_by_key
 from .plan import Plan as Plan

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.aggregations.contract import Aggregation, columns_read
 from sessionkit.base.calls import answers_calls, called_as, not_offered
@@ -21,23 +23,22 @@ from sessionkit.records.frames import FrameKind, checked_frame
 from sessionkit.records.keys import code_of_key
 from sessionkit.records.source import Source, check_not_idle, idle_code, pairs
 from sessionkit.run import Run
-from sessionkit.stores.contract import EMIT_STRATEGIES, RULES, PlanStore, TaskStore
+from sessionkit.stores.contract import EMIT_STRATEGIES, PlanStore, TaskStore
 from sessionkit.stores.locking import alone_with
 from sessionkit.stores.read_only import ReadOnlyStore
-from sessionkit.stores.registry import such_as
+from sessionkit.stores.registry import kind_of, such_as
 from sessionkit.suppression.settings import Suppression, suppression
 from sessionkit.windows.contract import WINDOW_KINDS, WindowKind, changed_windows
 
 if TYPE_CHECKING:
-    from sessionkit.deployed.deployment import Caching, Clock, Deployment
-    from sessionkit.deployed.restarts import Restarts
+    from sessionkit.deployed.deployment import Clock, Deployment, Life
     from sessionkit.exports.export import Export
 
 
 @answers_calls("plan")
 @not_offered(
-    *("aggregations", "bound", "check", "check_rules", "complete_windows", "run_batch", "run_deployed", "strategy"),
-    *("suppression", "value_columns"),
+    *("aggregations", "bound", "check", "check_deployed", "complete_windows", "run_batch", "run_deployed", "run_life"),
+    *("strategy", "suppression", "value_columns"),
 )
 @dataclass(frozen=True, repr=False)
 class Plan:
@@ -140,17 +141,11 @@ class Plan:
         self,
         data: Any,
         *,
-        rules: str = "sessionkit",
         store: PlanStore | None = None,
         retention: Duration | None = None,
         trace: bool = True,
         keys: Iterable[Any] | None = None,
-        caching: Caching = False,
-        commit_every: int | Sequence[int] | None = None,
-        emit_interval: Duration | None = None,
-        wall_clock: Clock | None = None,
-        restarts: Restarts | None = None,
-        processing: str = "at_least_once",
+        deployment: Deployment | None = None,
         parallelism: Literal["partition", "key"] = "partition",
         frame: FrameKind | None = None,
     ) -> Any:
@@ -160,19 +155,13 @@ class Plan:
             data: a frame of pandas, polars (also lazy), pyarrow (also a Dataset or ParquetFile) or any with the Arrow
                 stream protocol; a path or URL of a file, folder or glob, or a list of them (Parquet, CSV, TSV, JSON,
                 Feather); an open binary file; a list of dicts; a dict of columns; or a Spark DataFrame.
-            rules: "sessionkit" loses nothing; "kafka" does what Kafka Streams 4.3.1 does, also where its store forgets.
             store: keeps the state for the next run. A run in another thread waits until the one that has it has ended.
             retention: how long a window can be found again; the smallest allowed if not given.
             trace: False keeps only the windows, to save memory; then there is nothing to explain or draw.
             keys: only the records of these keys (of several columns tuples, or the joined text), with the results that
-                they have among all others. Not with a store, suppress or rules="kafka"; on Spark: `run.of`.
-            caching: Kafka's record cache in front of the store: True, how many entries fit, or bytes ("10MB", Kafka's
-                default, of which a KB has 1,024). This and the options below need rules="kafka", except parallelism.
-            commit_every: the task commits and flushes its cache after this many records or after these rows; else once.
-            emit_interval: the task looks for final results at most this often, by `wall_clock`.
-            wall_clock: the wall clock (ms) at each record, or a function that returns it, for the throttle and metrics.
-            restarts, processing: the rows after which the application is started again, as `[17, (40, "changelog"),
-                (90, "killed")]`, and Kafka's guarantee, "at_least_once"; gives a `RestartedRun`, which explains both.
+                they have among all others. Not with a store, suppress or a deployment; on Spark: `run.of`.
+            deployment: does what Kafka Streams 4.3.1 does when it is so configured, also where its store forgets;
+                without one nothing is lost. Its retention counts; a store must be of its kind, and have the same one.
             parallelism: for a Spark DataFrame that is not a stream: a task for each source partition, or, for the same
                 results, "key": the records are distributed by key over spark.sql.shuffle.partitions tasks, which helps
                 when Python functions aggregate and there are more cores than partitions.
@@ -183,43 +172,37 @@ class Plan:
             >>> waves.run(flights, keys=["AA@LGA"])
             Run: 1,317 records in 52 sessions (52 closed, 0 open) · 7 merges · 18 dropped · gap 1 h, grace 30 min
         """
-        options = (commit_every, emit_interval, wall_clock)
-        asked = bool(caching) or processing != "at_least_once" or any(o is not None for o in (*options, restarts))
-        self._check_run(data, parallelism, rules, store, only_kafka=asked)
-        named = None if keys is None else self._checked_keys(keys, data, rules, store)
+        self._check_run(data, parallelism, store, deployment, retention)
+        named = None if keys is None else self._checked_keys(keys, data, store, deployment)
         frame = checked_frame(frame, on_spark=is_spark_frame(data))
         if is_spark_frame(data):
-            return self._on_spark(data, rules=rules, store=store, retention=retention, parallelism=parallelism)
-        retention_ms = self._retention_ms(rules, store, retention)
-        batch = self._read(data, frame, named)
-        if rules != "kafka":
-            return self.run_batch(batch, store=store, retention_ms=retention_ms, trace=trace)
-        told = (retention_ms, caching, *options, len(batch))
-        return self._run_lives(batch, store, told, restarts, processing)
+            options: Any = {"deployment": deployment, "store": store, "retention": retention}
+            return self._on_spark(data, **options, parallelism=parallelism)
+        if deployment is not None:
+            self._deployed_retention_ms(deployment, store)  # said before the records are read
+            return self.run_deployed(self._read(data, frame, None, deployment.clock), deployment, store)
+        retention_ms = self.complete_windows.retention_ms(retention)
+        return self.run_batch(self._read(data, frame, named), store=store, retention_ms=retention_ms, trace=trace)
 
     def _on_spark(self, df: Any, **options: Any) -> Any:
         from sessionkit.spark.batch_run import start
 
         return start(self, df, **options)
 
-    def _run_lives(self, batch: RecordBatch, store: Any, told: Any, *restarts: Any) -> Any:
-        from sessionkit.deployed.deployment import deployment  # most runs need none of this
-        from sessionkit.restarted_run import run_lives
-
-        return run_lives(self, batch, store, deployment(self.strategy, *told), *restarts)
-
-    def _checked_keys(self, keys: Iterable[Any], data: Any, rules: str, store: object) -> list[Any]:
+    def _checked_keys(self, keys: Iterable[Any], data: Any, store: object, deployment: object) -> list[Any]:
         from sessionkit.engine.chosen_keys import checked_keys
 
         asked = {
             "store=": store is not None,
-            'rules="kafka"': rules == "kafka",
+            "deployment=": deployment is not None,
             "suppress": self.suppression is not None,
         }
         return checked_keys(self.source, keys, data, [name for name, is_given in asked.items() if is_given])
 
-    def _read(self, data: Any, frame: FrameKind | None, keys: list[Any] | None) -> RecordBatch:
-        batch = read_records(data, self.source, self.value_columns(), frame=frame)
+    def _read(
+        self, data: Any, frame: FrameKind | None, keys: list[Any] | None, clock: str | None = None
+    ) -> RecordBatch:
+        batch = read_records(data, self.source, self.value_columns(clock), frame=frame)
         if keys is None:
             return batch
         from sessionkit.engine.chosen_keys import chosen_records
@@ -239,10 +222,9 @@ class Plan:
         windows = self.complete_windows
         retention_ms = windows.retention_ms(None) if retention_ms is None else retention_ms
         if self.suppression is not None and self.suppression.most_bytes is not None:  # bytes count result by result
-            from sessionkit.deployed.deployment import Deployment
+            from sessionkit.deployed.deployment import Life
 
-            how = Deployment(retention_ms=retention_ms, emit=self.strategy, kafka=False)
-            return self.run_deployed(batch, None, how)
+            return self.run_life(batch, None, Life(retention_ms=retention_ms, emit=self.strategy, kafka=False))
         batch = batch if windows.takes_null_values else without_null_values(batch)
         limits: Any = {"retention_ms": retention_ms, "keep_trace": trace or store is not None}
         with alone_with(store):
@@ -256,9 +238,57 @@ class Plan:
             run.suppress_buffer()  # which finds out whether it does
         return run
 
-    def run_deployed(self, batch: RecordBatch, store: TaskStore | None, how: Deployment) -> Run:
-        """What `run` does with records that have already been read, under Kafka's rules."""
-        from sessionkit.deployed.processor_run import memory_store, run_processor
+    def run_deployed(
+        self, batch: RecordBatch, how: Deployment, store: Any = None, *, clock: Clock | None = None
+    ) -> Run:
+        """What `run` does with a deployment and records that have been read; what a life has committed stays.
+
+        A life that is killed commits nothing at its end: the next one begins behind the last record that was committed.
+
+        Args:
+            clock: times in ms, or a function that tells them, in place of the clock of the deployment.
+        Raises:
+            InvalidArgument: the restarts are not rows of the records, or a used store is to be rebuilt from its
+                changelog.
+        """
+        from sessionkit.deployed import lives as of_lives  # most runs need none of this
+        from sessionkit.deployed.deployment import checked_clock
+        from sessionkit.deployed.restarts import checked_restarts
+        from sessionkit.deployed.task_stores import task_store
+
+        windows, retention_ms = self.complete_windows, self._deployed_retention_ms(how, store)
+        restarts = checked_restarts(how.restarts, len(batch))
+        if store is not None and len(store) and any(each.kind == "changelog" for each in restarts):
+            want = 'an empty store, or restarts of the kind "disk"'
+            got = shorten(store)
+            raise InvalidArgument(problem("what a changelog holds is known from its beginning only", got, want))
+        state = task_store(str(how.store), windows, self.strategy, retention_ms) if store is None else store
+        batch = batch if windows.takes_null_values else without_null_values(batch)
+        lives: list[Run] = []
+        first, buffers = 0, ()
+        with alone_with(state):
+            times = checked_clock(clock, len(batch))
+            if times is None:
+                first_ms = np.array([state.snapshot(p).stream_time_ms for p in batch.partitions.tolist()], np.int64)
+                times = of_lives.clock_of(batch, how.clock, self.source, first_ms)
+            is_stream_time = clock is None and how.clock is None
+            whole = how.life(self.strategy, retention_ms, times, len(batch), is_stream_time=is_stream_time)
+            for restart in [*restarts, None]:
+                stop = len(batch) if restart is None else restart.row + 1
+                kind = None if restart is None else restart.kind
+                part = whole.part(first, stop, kind, buffers)
+                lives.append(self.run_life(batch.slice(first, stop), state, part))
+                done: Any = lives[-1].deployed
+                first, buffers = first + done.committed_count, done.buffers_left
+                if kind is not None:
+                    state.restart_task(kind)
+        last = lives[-1]
+        return Run(self, last.outcome, deployed=of_lives.together(lives, restarts), store=last.store)
+
+    def run_life(self, batch: RecordBatch, store: TaskStore | None, how: Life) -> Run:
+        """One life of a deployed plan, over records that have already been read."""
+        from sessionkit.deployed.processor_run import run_processor
+        from sessionkit.deployed.task_stores import memory_store
 
         windows, named = self.complete_windows, dict(self.aggregations)
         batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))
@@ -267,8 +297,9 @@ class Plan:
             done = run_processor(windows, named, batch, state, how, self.bound(), self.suppression)
         return Run(self, done.outcome, deployed=done.deployed, store=done.store)
 
-    def _check_run(self, data: Any, parallelism: str, rules: str, store: PlanStore | None, *, only_kafka: bool) -> None:
-        one_of("rules", rules, RULES)
+    def _check_run(
+        self, data: Any, parallelism: str, store: PlanStore | None, how: object, retention: Duration | None
+    ) -> None:
         _check_parallelism(parallelism, data)
         self.check()
         if self.suppression is not None and store is not None:
@@ -279,21 +310,27 @@ class Plan:
             got = 'on_bad_time="partition_time"'
             raise NotBuilt(problem("a store does not keep the time of a partition", got, want))
         self._check_store(store)
-        self.check_rules(rules, only_kafka=only_kafka)
+        if how is not None:
+            self.check_deployed(how)
+            if retention is not None:
+                got, want = f"retention={retention!r}", "sk.Deployment(retention=…), and leave it out here"
+                raise InvalidArgument(problem("with a deployment its retention counts", got, want))
+            if store is not None and (kind := kind_of(store)) != how.store:  # type: ignore[attr-defined]
+                got = f"{shorten(store)} and {how!r}"
+                want = f"a deployment with store={kind!r}" if kind else "a store of the deployment's kind"
+                raise InvalidArgument(problem("a store must be of the deployment's kind", got, want))
 
-    def check_rules(self, rules: str, *, only_kafka: bool = False) -> None:
-        """Refuses windows and options that do not exist under these rules."""
-        lacking = self.complete_windows.not_in_kafka
-        if rules == "kafka" and lacking is not None:
+    def check_deployed(self, how: object) -> None:
+        """Refuses what is no deployment, and windows and rules that Kafka Streams does not have."""
+        from sessionkit.deployed.deployment import Deployment
+
+        if not isinstance(how, Deployment):
+            want = "sk.Deployment(), with Kafka's own defaults, or sk.Deployment.plain()"
+            raise InvalidArgument(problem("deployment takes a deployment", shorten(repr(how)), want))
+        if (lacking := self.complete_windows.not_in_kafka) is not None:
             what, want = lacking
             raise InvalidArgument(problem(what, repr(self.windows), want))
-        if rules == "kafka":
-            check_not_idle(self.source, "Kafka Streams moves stream time by records alone")
-        if rules != "kafka" and only_kafka:
-            got = "caching, commit_every, emit_interval, wall_clock, restarts or processing"
-            want = 'rules="kafka", or leave these options out'
-            what = 'only rules="kafka" has a cache, commits, a throttle and restarts'
-            raise InvalidArgument(problem(what, got, want))
+        check_not_idle(self.source, "Kafka Streams moves stream time by records alone")
 
     def _check_store(self, store: PlanStore | None) -> None:
         if store is None:
@@ -313,20 +350,22 @@ class Plan:
         idle = {} if self.source.idle_after is None else {"idle_after": self.source.idle_after}
         return {"windows": repr(self.complete_windows), "keys": ", ".join(self.source.keys), **idle, **results}
 
-    def _retention_ms(self, rules: str, store: PlanStore | None, retention: Duration | None) -> int:
-        """How long windows are kept. Under Kafka's rules a store expires by itself, so its retention counts."""
-        if rules != "kafka" or store is None:
-            return self.complete_windows.retention_ms(retention)
-        if store.retention_ms is None or retention is not None:
-            kept = "no retention" if store.retention_ms is None else f"retention {show_duration(store.retention_ms)}"
-            got = f"a store with {kept}, and retention={retention!r}"
-            want = "open the store with retention=, and leave it out here"
-            raise InvalidArgument(problem('under rules="kafka" a store brings its own retention', got, want))
-        return self.complete_windows.retention_ms(as_duration(store.retention_ms))
+    def _deployed_retention_ms(self, how: Deployment, store: Any) -> int:
+        """How long windows are kept in Kafka, where a store expires them by itself."""
+        windows, wanted = self.complete_windows, how.retention
+        if store is None:
+            return windows.retention_ms(wanted)
+        kept_ms = store.retention_ms
+        if kept_ms is None or (wanted is not None and windows.retention_ms(wanted) != kept_ms):
+            kept = "no retention" if kept_ms is None else f"retention {show_duration(kept_ms)}"
+            got = f"a store with {kept}" + ("" if wanted is None else f", and a deployment with {wanted}")
+            want = "a store that was opened with the retention= of the deployment"
+            raise InvalidArgument(problem("a deployed store brings its own retention", got, want))
+        return windows.retention_ms(as_duration(kept_ms))
 
-    def value_columns(self) -> tuple[str, ...]:
-        """The columns that the aggregations read."""
-        return columns_read(self.aggregations)
+    def value_columns(self, *more: str | None) -> tuple[str, ...]:
+        """The columns that the aggregations read, and more of them, but None."""
+        return tuple(dict.fromkeys((*columns_read(self.aggregations), *(name for name in more if name is not None))))
 
     def check(self) -> None:
         """Refuses a plan that is not complete.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,9 @@ from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import Moment, Timezone, moment_ms
-from sessionkit.base.text import plural
+from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.outcome import Outcome
-from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord, problem, shorten
+from sessionkit.errors import InvalidArgument, NotBuilt, NotKept, UnknownRecord, problem, shorten
 from sessionkit.records.keys import list_of_keys
 from sessionkit.records.order import order_remarks
 from sessionkit.stores.contract import Store
@@ -43,10 +43,13 @@ if TYPE_CHECKING:
 
 
 @answers_calls("run")
-@not_offered("all_lanes", "changelog_columns", "deployed", "late_remarks", "outcome", "store", "table_columns")
+@not_offered("all_lanes", "changelog_columns", "late_remarks", "outcome", "store", "table_columns")
 @dataclass(frozen=True, repr=False)
 class Run:
     """What happened: every view of one run of a plan, as frames of the kind that was given.
+
+    With a deployment `run.deployed` has what it sent, refused and looked for. Where that starts the application again,
+    `changelog`, `metrics` and `summary` are of all its lives; `run.deployed.lives` has a run with every view for each.
 
     Example:
         >>> run = plan.run(monday)
@@ -58,11 +61,22 @@ class Run:
 
     plan: Any  # the Plan that it is a run of
     outcome: Outcome
-    deployed: Deployed | None = None  # rules="kafka": what the deployment sent on, refused and looked for
+    deployed: Deployed | None = None  # with a deployment: what it sent on, refused and looked for
     store: Store | None = None  # what a query would have asked at the end: the store, with the cache in front of it
+
+    @property
+    def _lives(self) -> Sequence[Run]:
+        """The runs that this one consists of, where the application was started again."""
+        return () if self.deployed is None or not self.deployed.restarts else self.deployed.lives
+
+    def _check_one_life(self) -> None:
+        if self._lives:
+            got, want = f"{len(self._lives):,} lives", "run.deployed.lives[-1], which has every view, or another life"
+            raise NotBuilt(problem("this view is of one life of an application", got, want))
 
     @cached_property
     def _table(self) -> Mapping[str, tables.Column]:
+        self._check_one_life()
         return tables.whole_table(self.outcome)
 
     def table(self) -> Any:
@@ -86,7 +100,9 @@ class Run:
     def changelog(self, *, old_values: bool = False) -> Any:
         """What goes downstream, in order: updates and tombstones, or finals, as the plan's emit strategy says.
 
-        `offset` is that of the record that caused it; a tombstone's values are null.
+        `offset` is that of the record that caused it; a tombstone's values are null. Where a deployment was started
+        again, `life` is the number of the start, from 0; after a kill the results of the records that were read again
+        are there twice.
 
         Args:
             old_values: also shows the value that each value replaces, in a column with the prefix `old_`.
@@ -116,6 +132,11 @@ class Run:
         return self._changelog_with(old_values=False)
 
     def _changelog_with(self, *, old_values: bool) -> Mapping[str, tables.Column]:
+        if self._lives:
+            from sessionkit.deployed.lives import one_after_another
+
+            parts = [life._changelog_with(old_values=old_values) for life in self._lives]
+            return one_after_another(parts, self.plan.source.keys)
         if self.deployed is not None:
             return tables.forwarded_table(self.outcome, self.deployed.forwarded, old_values=old_values)
         if self.plan.suppression is not None:
@@ -200,6 +221,7 @@ class Run:
         return self.outcome.kept_trace
 
     def _check_trace(self) -> None:
+        self._check_one_life()
         if self.outcome.kept_trace is None:
             raise NotKept(problem("this run kept no trace", "trace=False", "run it again without trace=False"))
 
@@ -275,12 +297,16 @@ class Run:
         """Counters by Kafka's names (`dropped-records-total`, `window-aggregate-final-emit-total`, …) and our own.
 
         `dropped-records-total` and `dropped-late` count a late record once for each window that it misses, as Kafka
-        does; `records-dropped` counts the records that are in no window.
+        does; `records-dropped` counts the records that are in no window. Where a deployment was started again they are
+        added up, which Kafka begins anew; what a life holds of windows is not.
 
         Example:
             >>> plan.run(monday).metrics()["windows-open"]
             2
         """
+        if self._lives:
+            each = [life.metrics() for life in self._lives]
+            return {name: sum(one[name] for one in each) for name in each[0] if not name.startswith("windows")}
         finals = 0
         if self.plan.strategy == "on_window_close":
             kept = self.outcome.kept_trace is not None
@@ -294,10 +320,10 @@ class Run:
 
         Columns: name, group, level, thread_id, task_id, processor_node_id, value. At level "debug" also what the node
         that aggregates counts of final results, by Kafka 4.3.1's names (`window-aggregate-final-emit-…`) and by
-        KIP-825's (`emit-final-…`), how late records are, and what suppress sent and held at most (bytes are known under
-        rules="kafka"; its store stands in the column of the node). Rates are events a second over the last minute of
-        the clock (Kafka's samples shift a little), latencies in ms, and both are null without a clock, which is
-        `plan.run(data, rules="kafka", wall_clock=…)`; lateness then is that of all records.
+        KIP-825's (`emit-final-…`), how late records are, and what suppress sent and held at most (bytes are known
+        with a deployment; its store stands in the column of the node). Rates are events a second over the last minute
+        of the clock (Kafka's samples shift a little), latencies in ms, and both are null without a clock, which is a
+        column: `sk.Deployment(clock="arrived")`; lateness then is that of all records.
 
         Source:
             StreamsMetricsImpl; TaskMetrics, ProcessorNodeMetrics; KIP-825.
@@ -432,6 +458,10 @@ class Run:
         from sessionkit.views.words import drops_in_words
 
         m, windows = self.metrics(), self._windows
+        if self._lives and self.deployed is not None:
+            when = ", ".join(f"row {each.row:,} ({each.kind})" for each in self.deployed.restarts)
+            records, lives = plural(m["process-total"], "record"), f"{len(self._lives):,} lives"
+            return f"{records} in {lives} · started again after {when} · {drops_in_words(m)}"
         parts = [
             f"{plural(m['process-total'], 'record')} in {plural(m['windows'], windows.noun)} "
             f"({m['windows-closed']:,} closed, {m['windows-open']:,} open)",
@@ -568,7 +598,7 @@ class Run:
         Returns:
             The path.
         Raises:
-            NotBuilt: the page cannot recompute this run: sliding windows, windows without a grace, rules="kafka", or
+            NotBuilt: the page cannot recompute this run: sliding windows, windows without a grace, a deployment, or
                 windows that a store held before.
             InvalidData: times from 2**53 ms on, which are no exact numbers in JavaScript.
             InvalidArgument: the records of `keys` are more than `most_records`, or the path is not one of HTML.
@@ -624,6 +654,8 @@ class Run:
         """
         from sessionkit.views.words import day_remarks, idle_remarks
 
+        if self._lives:
+            return list(dict.fromkeys(said for life in self._lives for said in life.remarks()))
         batch = self.outcome.batch
         types = {name: column.type for name, column in batch.values.items()}
         floats = decimal_remarks(self.plan.aggregations, types)
@@ -646,4 +678,6 @@ class Run:
     def _repr_html_(self) -> str:
         from sessionkit.views.html import run_html
 
+        if self._lives:
+            return html_block("".join(f"<p>{escape_html(each)}</p>" for each in [*repr(self).splitlines()]))
         return run_html(self.summary(), self._table, self.remarks(), self.outcome.batch.form, self.timezone)

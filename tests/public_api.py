@@ -20,7 +20,6 @@ COMMAND = "make public-api"
 MODULES = ("sessionkit", "sessionkit.aggregations", "sessionkit.errors", "sessionkit.stores", "sessionkit.windows")
 # What a user holds although no signature names it: it depends on what was handed in.
 HELD = (
-    "sessionkit.restarted_run.RestartedRun",
     "sessionkit.spark.batch_run.SparkRun",
     "sessionkit.spark.batch_run.SparkTrace",
     "sessionkit.spark.stream_run.StreamRun",

@@ -14,6 +14,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import NotBuilt, StoreMismatch
 from sessionkit.records.places import FROM_A_SOURCE, not_after
+from tests.deployments import audit_deployed
 
 PAGE = (Path(__file__).parents[1] / "docs" / "operations.md").read_text()
 VISITS = (
@@ -101,7 +102,7 @@ def test_a_late_record_is_dropped_after_the_restart_too() -> None:
 
 def test_a_restarted_kafka_streams_counts_it() -> None:
     seen = records((0, 0, "ana", "10:00"), (0, 1, "bo", "11:00"), (0, 2, "ana", "10:02"))
-    audit = sk.audit(VISITS, seen, retention="1d", caching=False, restarts=[1])
+    audit = audit_deployed(VISITS, seen, retention="1d", caching=False, restarts=[1])
     assert "```\n{}\n{}\n{}\n```".format(*audit.words()) in PAGE
 
 

@@ -313,10 +313,10 @@ def test_a_plan_and_a_run_offer_what_users_call() -> None:
         .windowed_by(sk.TimeWindows(size="1h", grace="0s"))
         .count()
     )
-    run = plan.run(pa.table({"user": ["ada"], "at": [0]}))
+    run = plan.run(pa.table({"user": ["ada"], "at": [0]}), deployment=sk.Deployment.plain())
     for shown, offered, kept in (
         (plan, {"run", "emit", "aggregate", "to_java", "with_windows", "windows"}, {"run_batch", "check", "bound"}),
-        (run, {"table", "explain", "lanes", "trace", "timezone", "plan"}, {"all_lanes", "outcome", "deployed"}),
+        (run, {"table", "explain", "lanes", "trace", "timezone", "plan"}, {"all_lanes", "outcome", "store"}),
     ):
         assert offered <= set(dir(shown))
         assert not kept & set(dir(shown)) and all(hasattr(shown, name) for name in kept)

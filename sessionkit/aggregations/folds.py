@@ -282,7 +282,7 @@ def typed_column(values: list[Any], kind: pa.DataType) -> pa.Array:
     try:
         return pa.array(values, kind) if values else pa.nulls(0, kind)
     except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
-        want = 'values that survive the way through Python, or rules="sessionkit", which keeps them in Arrow'
+        want = "values that survive the way through Python, or a run without a deployment, which keeps them in Arrow"
         raise UnsupportedData(
             problem(f"a result is no longer a value of type {kind}", shorten(error, 120), want)
         ) from error

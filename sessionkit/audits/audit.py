@@ -7,15 +7,14 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sessionkit.audits.cache_room import cache_in_effect
-from sessionkit.audits.noticing import audit_store, is_shadowed, notice_ours, waiting_at_end
+from sessionkit.audits.noticing import is_shadowed, notice_ours, waiting_at_end
 from sessionkit.audits.retentions import Interval, Path, Replayed, Safe, safe_retentions
-from sessionkit.audits.settings import KAFKA_CACHE, KAFKA_STORE, Settings, StoreKind, check_audited, starts_of
+from sessionkit.audits.settings import Settings, check_audited, settings_of
 from sessionkit.audits.verdicts import (
     AS_IT_SHOULD,
     CAME,
@@ -31,12 +30,11 @@ from sessionkit.audits.verdicts import (
 from sessionkit.audits.words import audit_words
 from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.decisions import LATE
-from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.process import without_collections
-from sessionkit.deployed.deployment import Caching, Deployment, deployment, times_of_clock
-from sessionkit.deployed.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
+from sessionkit.deployed.deployment import Deployment
+from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.deployed.independent_parts import Parts
-from sessionkit.deployed.restarts import Restarts
+from sessionkit.deployed.task_stores import forgetting_store
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.frames import FrameKind
@@ -57,10 +55,10 @@ if TYPE_CHECKING:
 @not_offered("frame", "lives", "noticed", "part_of", "replay", "waiting")
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Audit:
-    """A plan under Kafka's rules, compared with the same plan on a store that forgets nothing.
+    """A plan in a deployment, compared with the same plan on a store that forgets nothing.
 
     Example:
-        >>> audit = sk.audit(plan.emit("on_window_close"), monday, store="memory")
+        >>> audit = sk.audit(plan.emit("on_window_close"), monday, sk.Deployment(store="memory"))
         >>> audit.counts()["lost"]
         0
         >>> audit.is_clean, audit.loses_nothing, len(audit.table()), len(audit.differences())
@@ -74,7 +72,7 @@ class Audit:
 
     settings: Settings
     expected: Run
-    lives: Sequence[Run]  # what Kafka does, from each start of its task on
+    run: Run  # what Kafka does
     replay: Callable[[int], Audit]  # the same deployment with another retention
     noticed: Mapping[Hashable, Noticed]  # of each part of the records: what its results depended on
     part_of: Parts
@@ -90,7 +88,7 @@ class Audit:
             "sent": sum(sent.times for sent in self._kafka_results.values()),
             **{verdict.replace(" ", "_").lower(): found.get(verdict, 0) for verdict in VERDICTS},
             "waiting": self._waiting_count,
-            "dropped_records": sum(m["records-dropped"] + m["dropped-expired"] for m in map(Run.metrics, self.lives)),
+            "dropped_records": sum(self.run.metrics()[name] for name in ("records-dropped", "dropped-expired")),
             "late_but_counted": self._late_but_counted,
             "final_but_kept": self._held_final_count,
         }
@@ -205,6 +203,11 @@ class Audit:
 
     # ---- how it is found
 
+    @property
+    def lives(self) -> Sequence[Run]:
+        """What Kafka does, from each start of its task on."""
+        return () if self.run.deployed is None else self.run.deployed.lives
+
     @cached_property
     def _expected_results(self) -> dict[WindowId, Sent]:
         return results_of(self.expected)
@@ -245,7 +248,7 @@ class Audit:
         for partition, snapshot in self.expected.outcome.snapshots.items():
             close_ms = snapshot.stream_time_ms - windows.close_lag_ms
             with without_collections():
-                held = [windows.last_instant_ms(each) for each in store_at_end(self.lives).all(partition=partition)]
+                held = [windows.last_instant_ms(each) for each in store_at_end(self.run).all(partition=partition)]
             count += sum(ms < close_ms for ms in held)
         return count
 
@@ -256,126 +259,79 @@ class Audit:
         return int(((self.expected.trace.decision == LATE) & (kafka != LATE)).sum())
 
 
-def store_at_end(lives: Sequence[Run]) -> Store:
+def store_at_end(run: Run) -> Store:
     """Kafka's store at the end, behind its cache."""
-    store = lives[-1].store
-    assert store is not None, "a run under Kafka's rules has one"
-    return store
+    assert run.store is not None, "a deployment has one"
+    return run.store
 
 
-@called_as("sk.audit(plan, data)")
-def audit(
-    plan: Plan,
-    data: Any,
-    *,
-    store: StoreKind = KAFKA_STORE,
-    retention: Duration | None = None,
-    caching: Caching = KAFKA_CACHE,
-    commit_every: int | Sequence[int] | None = None,
-    commit_interval: Duration | None = "30s",
-    emit_interval: Duration | None = "1s",
-    wall_clock: Sequence[int] | None = None,
-    restarts: Restarts = (),
-) -> Audit:
-    """Runs the plan as Kafka Streams would with these settings, and says where its results are not what they should be.
+@called_as("sk.audit(plan, data, sk.Deployment())")
+def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit:
+    """Runs the plan as Kafka Streams would in this deployment, and says where its results are not what they should be.
 
-    What is not given has Kafka's default. The first sentences of the audit say what it assumed.
+    The first sentences of the audit say what it supposed.
 
     Args:
         plan: the plan, with its emit strategy.
         data: a frame or file, as for `Plan.run`; the records are replayed one by one.
-        store: Kafka's "rocksdb" store (on close the time-ordered one, as Kafka chooses) or its "memory" store. The
-            rules of both are simulated in memory.
-        retention: as for `Materialized.withRetention`; by default the smallest allowed, as in Kafka.
-        caching: the record cache: what fits into it in bytes with their unit (Kafka's default is "10MB"), True
-            (without a limit) or False. On close Kafka turns it off for sessions and sliding windows.
-        commit_every: commits, which flush the cache, after this many records or these rows, not by `commit_interval`.
-        commit_interval: Kafka's `commit.interval.ms`, 30 s (at least once): a commit after each record that comes more
-            than this much later than the last commit. None: one commit, at the end.
-        emit_interval: Kafka's throttle, 1 s: it checks for final results at most this often, when a record arrives.
-            "0s" or None: at each record. Updates are not throttled.
-        wall_clock: the wall clock (ms) at each record, by which both intervals are measured; without it they go by
-            stream time, as if the records came as fast as their times say.
-        restarts: the rows after which the application is stopped and started again on the same disk. Its stream time
-            then starts again, so that late records count until newer ones have moved it on.
+        deployment: by default one with Kafka's own defaults. The rules of both stores are simulated in memory.
     Raises:
-        InvalidArgument: an unknown store, a cache without a unit, restarts that are no rows of the records, or a Spark
-            DataFrame, whose rows have no order.
+        InvalidArgument: a store of your own, restarts that are no rows of the records, or a Spark DataFrame, whose rows
+            have no order.
         NotBuilt: a restart of another kind than "disk".
     Source:
-        KIP-825, KIP-328, KIP-63; StreamsConfig, StreamThread.maybeCommit; the store rules of Kafka Streams 4.3.1.
+        KIP-825, KIP-328, KIP-63; StreamsConfig; the store rules of Kafka Streams 4.3.1.
     Example:
         >>> sk.audit(plan.emit("on_window_close"), monday).words()[0]
         "RocksDB store, retention 40 s (both Kafka's defaults): no window becomes final on these records."
     """
     plan, data = plan_and_data(plan, data, "audit")
-    check_audited(plan, store, caching)
-    batch, windows = read_records(data, plan.source, plan.value_columns()), plan.complete_windows
-    settings = Settings(
-        store=store,
-        retention_ms=windows.retention_ms(retention),
-        default_retention_ms=windows.retention_ms(None),
-        caching=caching,
-        is_cached=caching is not False and (plan.strategy == "on_window_update" or windows.caches_on_close),
-        commit_every=commit_every,
-        commit_interval_ms=None if commit_interval is None else duration_ms(commit_interval, "commit_interval"),
-        emit_interval_ms=0 if emit_interval is None else duration_ms(emit_interval, "emit_interval"),
-        wall_clock=times_of_clock(wall_clock, len(batch)),
-        starts=starts_of(restarts, len(batch)),
-    )
-    return _replays(plan, batch, settings, emit_interval)(settings.retention_ms)
+    how = Deployment() if deployment is None else deployment
+    check_audited(plan, how)
+    batch = read_records(data, plan.source, plan.value_columns(how.clock))
+    settings = settings_of(plan, how, len(batch))
+    return _replays(plan, batch, settings)(settings.retention_ms)
 
 
-def _replays(
-    plan: Plan, batch: RecordBatch, settings: Settings, emit_interval: Duration | None
-) -> Callable[[int], Audit]:
+def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[int], Audit]:
     """The audit of a deployment as a function of the retention."""
-    is_restarted = len(settings.starts) > 1
-    caching = cache_in_effect(plan, batch, settings) if settings.is_cached else settings.caching
+    is_restarted, how = len(settings.starts) > 1, settings.deployment
+    caching = cache_in_effect(plan, batch, settings) if settings.is_cached else how.caching
     shadowed = settings.is_cached and not is_restarted and is_shadowed(plan, caching)
-    waits = settings.emit_interval_ms > 0 and plan.strategy == "on_window_close"
+    waits = how.emit_interval_ms > 0 and plan.strategy == "on_window_close"
     is_one = (settings.is_cached and not shadowed) or is_restarted
     part_of = Parts(plan.complete_windows, batch, is_one=is_one, waits=waits or is_restarted)
     part_of.skip_late(batch, lambda: plan.run_batch(batch, retention_ms=FOREVER_MS - 1).trace.decision == LATE)
-    commits, clock_ms = settings.commits_and_clock(plan, batch)
+    rules: Any = {"on_disk": how.store == "rocksdb", "part_of": part_of, "is_shadowed": shadowed}
+    rules |= {"lowest_ms": settings.default_retention_ms}
 
     def with_retention(retention_ms: int) -> Audit:
-        how = deployment(plan.strategy, retention_ms, caching, commits, emit_interval, clock_ms, len(batch))
         mine = dataclasses.replace(settings, retention_ms=retention_ms)
-        lowest_ms = settings.default_retention_ms
-        store = audit_store(plan, retention_ms, lowest_ms, settings.store, part_of, is_shadowed=shadowed)
-        return _audited(plan, batch, mine, how, store, part_of, with_retention)
+        store = forgetting_store(plan.complete_windows, plan.strategy, retention_ms, **rules)
+        told = dataclasses.replace(how, caching=caching, retention=None)
+        return _audited(plan, batch, mine, plan.run_deployed(batch, told, store), part_of, with_retention)
 
     return with_retention
 
 
 def _audited(
-    plan: Plan,
-    batch: RecordBatch,
-    settings: Settings,
-    how: Deployment,
-    store: ForgettingSessions | ForgettingWindows,
-    part_of: Parts,
-    replay: Callable[[int], Audit],
+    plan: Plan, batch: RecordBatch, settings: Settings, run: Run, part_of: Parts, replay: Callable[[int], Audit]
 ) -> Audit:
     smallest_ms = settings.default_retention_ms
     # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
     expected = plan.run_batch(batch, retention_ms=max(smallest_ms, settings.retention_ms - 1))
-    lives: list[Run] = []
-    for start, stop in pairwise([*settings.starts, len(batch)]):
-        if start:
-            store.restart_task()
-        lives.append(plan.run_deployed(batch.slice(start, stop), store, how.part(start, stop)))
-    waiting: frozenset[WindowId] = frozenset()
-    if settings.emit_interval_ms and plan.strategy == "on_window_close":
-        waiting = waiting_at_end(expected, lives, settings.starts, store_at_end(lives))
+    assert run.deployed is not None, "it was deployed"
+    waiting, at_end = frozenset[WindowId](), store_at_end(run)
+    if settings.deployment.emit_interval_ms and plan.strategy == "on_window_close":
+        waiting = waiting_at_end(expected, run.deployed, at_end)
+    store: Any = getattr(at_end, "store", at_end)  # behind its cache
     store.notices = False  # who asks from now on only looks
     if store.finds_closed:
         notice_ours(plan, batch, max(settings.retention_ms, smallest_ms + 1), part_of, store.noticed)
     return Audit(
         settings=settings,
         expected=expected,
-        lives=lives,
+        run=run,
         replay=replay,
         noticed=store.noticed,
         part_of=part_of,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sessionkit.audits.noticing import is_shadowed
 from sessionkit.audits.settings import Settings
-from sessionkit.deployed.deployment import Caching, Deployment
+from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.forgetting import FOREVER_MS
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
@@ -18,12 +18,12 @@ NUMBERS = ("count", "sum")
 ENTRIES = {"sessions": 2}  # a record: the new session, and the one that it replaces; of sliding windows any number
 
 
-def cache_in_effect(plan: Plan, batch: RecordBatch, settings: Settings) -> Caching:
+def cache_in_effect(plan: Plan, batch: RecordBatch, settings: Settings) -> bool | str:
     """The cache as it works on these records: True where a limit in bytes is never reached.
 
     A cache without a limit answers every read, so that what it holds does not hang on the store behind it.
     """
-    caching = settings.caching
+    caching = settings.deployment.caching
     if not isinstance(caching, str) or len(settings.starts) > 1 or not is_shadowed(plan, True):
         return caching
     limit = byte_count(caching, "caching")
@@ -44,7 +44,7 @@ def _most_bytes(plan: Plan, batch: RecordBatch) -> int | None:
 
 
 def _measured(plan: Plan, batch: RecordBatch) -> int:
-    how = Deployment(retention_ms=FOREVER_MS, emit=plan.strategy, caching=Room(in_bytes=True))
-    store = plan.run_deployed(batch, None, how).store
+    how = Life(retention_ms=FOREVER_MS, emit=plan.strategy, caching=Room(in_bytes=True))
+    store = plan.run_life(batch, None, how).store
     assert isinstance(store, CachingStore)
     return store.most_held

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 
 import numpy as np
 
 from sessionkit.audits.verdicts import WindowId, ids_of
-from sessionkit.deployed.deployment import Caching, Deployment
-from sessionkit.deployed.forgetting import FOREVER_MS, ForgettingSessions, ForgettingWindows, Noticed
+from sessionkit.deployed.deployment import Life
+from sessionkit.deployed.forgetting import FOREVER_MS, Noticed
 from sessionkit.deployed.independent_parts import Parts
+from sessionkit.deployed.processor_run import Deployed
+from sessionkit.deployed.task_stores import FORGETTING, forgetting_store
 from sessionkit.plan import Plan
 from sessionkit.records.batch import RecordBatch
 from sessionkit.run import Run
 from sessionkit.stores.contract import Store
-
-FORGETTING: Mapping[str, type[ForgettingSessions | ForgettingWindows]] = {
-    "sessions": ForgettingSessions,
-    "windows": ForgettingWindows,
-}
 
 # how the processors look for final results, and by which of a window's bounds
 READ_FINALS: Mapping[str, tuple[str, str]] = {
@@ -27,7 +24,7 @@ READ_FINALS: Mapping[str, tuple[str, str]] = {
 }
 
 
-def is_shadowed(plan: Plan, caching: Caching) -> bool:
+def is_shadowed(plan: Plan, caching: bool | str) -> bool:
     """Whether a cache like this one, which is never emptied by a restart, answers every read of a processor.
 
     One without a limit holds all that was ever written. There is one read that sees the store behind it: Kafka goes
@@ -39,37 +36,19 @@ def is_shadowed(plan: Plan, caching: Caching) -> bool:
     return caching is True and not (is_sliding and deletes)
 
 
-def audit_store(
-    plan: Plan, retention_ms: int, lowest_ms: int, kind: str, part_of: Parts, *, is_shadowed: bool = False
-) -> ForgettingSessions | ForgettingWindows:
-    """The store that Kafka would give this plan, as an audit needs it."""
-    windows = plan.complete_windows
-    return FORGETTING[windows.holds](
-        retention_ms=retention_ms,
-        lowest_ms=lowest_ms,
-        on_disk=kind == "rocksdb",
-        time_ordered=plan.strategy == "on_window_close",
-        part_of=part_of,
-        reach_ms=windows.reach_ms,
-        is_shadowed=is_shadowed,
-    )
-
-
-def waiting_at_end(expected: Run, lives: Sequence[Run], starts: Sequence[int], store: Store) -> frozenset[WindowId]:
+def waiting_at_end(expected: Run, done: Deployed, store: Store) -> frozenset[WindowId]:
     """The final results for which no look came any more before the records ended, though the store still has them.
 
     Whether it has them depends on the retention, which it notices as of any other look.
 
     Args:
-        lives, starts: what Kafka does, from each start of its task on; the first row of each.
+        done: what Kafka does.
         store: Kafka's at the end, behind its cache.
     """
     windows, trace = expected.plan.windows, expected.trace
     last = np.full(len(trace.batch.partitions), -1, np.int64)  # the last look of each partition
-    code_of = {number: code for code, number in enumerate(trace.batch.partitions.tolist())}
-    for start, life in zip(starts, lives, strict=True):
-        for look in () if life.deployed is None else life.deployed.looks:
-            last[code_of[life.outcome.batch.partitions[look.partition]]] = start + look.at
+    for look in done.looks:
+        last[look.partition] = look.at
     closes = trace.closes
     rows = closes.at > last[trace.batch.partition[closes.at]]
     ids = ids_of(expected, closes.window[rows], closes.start_ms[rows], closes.end_ms[rows])
@@ -92,9 +71,9 @@ def notice_ours(
     """
     if not len(plan.run_batch(batch, retention_ms=FOREVER_MS).trace.reopenings.at):
         return  # no record meets a closed session, however long they are kept
-    windows = plan.complete_windows
-    store = audit_store(plan, retention_ms, windows.retention_ms(None) + 1, "memory", part_of)
-    plan.run_deployed(batch, store, Deployment(retention_ms=FOREVER_MS, emit="on_window_update", kafka=False))
+    windows, told = plan.complete_windows, {"lowest_ms": plan.complete_windows.retention_ms(None) + 1}
+    store = forgetting_store(windows, plan.strategy, retention_ms, on_disk=False, part_of=part_of, **told)
+    plan.run_life(batch, store, Life(retention_ms=FOREVER_MS, emit="on_window_update", kafka=False))
     for part, each in store.noticed.items():
         noticed[part].more_than_ms = max(noticed[part].more_than_ms, each.more_than_ms)
         noticed[part].at_most_ms = min(noticed[part].at_most_ms, each.at_most_ms)

@@ -12,6 +12,7 @@ from typing import Any
 from sessionkit.audits.verdicts import Sent, WindowId, python_list, result_columns, results_of
 from sessionkit.base.calls import answers_calls, called_as, not_offered
 from sessionkit.base.text import escape_html, html_block, plural
+from sessionkit.deployed.deployment import Deployment
 from sessionkit.errors import BufferFull, InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records
@@ -148,7 +149,7 @@ def audit_suppress(plan: Plan, data: Any) -> SuppressAudit:
         want = 'plan.suppress("until_window_closes")'
         raise InvalidArgument(problem("this plan has no final results of suppress", repr(plan.suppression), want))
     plan.check()
-    plan.check_rules("kafka")
+    plan.check_deployed(Deployment())
     batch = read_records(data, plan.source, plan.value_columns())
     on_close = dataclasses.replace(plan, suppression=None).emit("on_window_close")
     run, full = _run(plan, batch)

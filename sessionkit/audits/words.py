@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import plural
+from sessionkit.deployed.setting_words import DEFAULT, cache_words, commit_words, finals_words
 from sessionkit.exports.lengths import java_duration
 from sessionkit.windows.contract import WindowKind
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from sessionkit.audits.settings import Settings
 
 MOST_LISTED = 4
-DEFAULT = " (Kafka's default)"
 FORGOTTEN_BY = {"sessions": ("session", "end"), "windows": ("window", "start")}  # where the in-memory store lets go
 
 
@@ -63,7 +63,7 @@ def audit_words(
 def _what(settings: Settings) -> str:
     """Which store is audited, with which retention."""
     defaults = settings.defaults
-    store = {"memory": "in-memory store", "rocksdb": "RocksDB store"}[settings.store]
+    store = {"memory": "in-memory store", "rocksdb": "RocksDB store"}[str(settings.deployment.store)]
     retention = f"retention {show_duration(settings.retention_ms)}"
     restarts = len(settings.starts) - 1
     restarted = "" if restarts == 0 else ", restarted once" if restarts == 1 else f", restarted {restarts:,} times"
@@ -100,40 +100,16 @@ def _headline(counts: Mapping[str, int], final: str) -> str:
 
 def _supposed(settings: Settings, strategy: str) -> str:
     """The rest of what was supposed, and which of it are Kafka's defaults; without what has no effect here."""
-    supposed, timed = [_cache(settings)], 0
+    how, defaults, timed = settings.deployment, settings.defaults, 0
+    supposed = [cache_words(how, defaults, is_cached=settings.is_cached)]
     if settings.is_cached:
-        supposed.append(_commits(settings))
-        timed += settings.commit_every is None and settings.commit_interval_ms is not None
+        supposed.append(commit_words(how, defaults))
+        timed += settings.is_by_interval
     if strategy == "on_window_close":
-        interval_ms = settings.emit_interval_ms
-        how_often = f"at most every {show_duration(interval_ms)}" if interval_ms else "at each record"
-        default = DEFAULT if "emit_interval" in settings.defaults else ""
-        supposed.append(f"a check for final results {how_often}{default}")
-        timed += interval_ms > 0
+        supposed.append(finals_words(how, defaults))
+        timed += how.emit_interval_ms > 0
     by = f", {'both ' if timed == 2 else ''}by {settings.clock}" if timed else ""
     return f"This assumes {', '.join(supposed[:-1])}{' and ' if supposed[1:] else ''}{supposed[-1]}{by}."
-
-
-def _cache(settings: Settings) -> str:
-    if settings.caching is False:
-        return "no cache"
-    if not settings.is_cached:
-        return "no cache (Kafka turns it off for these windows on close)"
-    if settings.caching is True:
-        return "a cache without a limit (Kafka's default is 10 MB)"
-    return f"a cache of {settings.caching}{DEFAULT if 'caching' in settings.defaults else ''}"
-
-
-def _commits(settings: Settings) -> str:
-    every, interval_ms = settings.commit_every, settings.commit_interval_ms
-    if every is None:
-        if interval_ms is None:
-            return "one commit, at the end"
-        default = DEFAULT if "commit_interval" in settings.defaults else ""
-        return f"a commit every {show_duration(interval_ms)}{default}"
-    if isinstance(every, int):
-        return "a commit after each record" if every == 1 else f"a commit after every {every:,} records"
-    return f"a commit after {plural(len(every), 'record')} that {_are(len(every))} given"
 
 
 def _are(count: int) -> str:
@@ -154,7 +130,7 @@ def _why_counted(settings: Settings, count: int) -> str:
 
 
 def _why_waiting(settings: Settings, count: int) -> str:
-    interval, wait = show_duration(settings.emit_interval_ms), "waits" if count == 1 else "wait"
+    interval, wait = show_duration(settings.deployment.emit_interval_ms), "waits" if count == 1 else "wait"
     return (
         f"{plural(count, 'final result')} still {wait} when the records end: Kafka looks for them at most once in "
         f"{interval} of {settings.clock}, when a record arrives, and no record came in time."
@@ -164,8 +140,8 @@ def _why_waiting(settings: Settings, count: int) -> str:
 def _why_late(settings: Settings, strategy: str, count: int) -> str:
     come, they = ("comes", "it") if count == 1 else ("come", "they")
     what = f"{plural(count, 'result')} {come} later than {they} could"
-    if settings.emit_interval_ms and strategy == "on_window_close":
-        interval = show_duration(settings.emit_interval_ms)
+    if settings.deployment.emit_interval_ms and strategy == "on_window_close":
+        interval = show_duration(settings.deployment.emit_interval_ms)
         often = f"at most once in {interval} of {settings.clock}"
         why = f"final results are looked for {often}, and only when a record arrives"
     else:
@@ -201,7 +177,7 @@ def _why_lost(settings: Settings, counts: Mapping[str, int], windows: WindowKind
         )
     kept = show_duration(settings.retention_ms)
     closes = f"a window closes once stream time is {show_duration(windows.close_lag_ms)} past its end"
-    if settings.store == "rocksdb":
+    if settings.deployment.store == "rocksdb":
         keeps = (
             "RocksDB drops whole segments of time, and the windows in them are gone when Kafka checks for final results"
         )

@@ -76,7 +76,8 @@ def refusal(
     """The error for arguments that a function does not take, by name, number or type; None if it takes them."""
     signature, right = inspect.signature(function), example or _example(owner, function)
     name = function.__qualname__.removesuffix(".__init__").rpartition("<locals>.")[2]
-    name = f"{type(args[0]).__name__}.{function.__name__}" if "." in name else name
+    owned = args[0] if args and isinstance(args[0], type) else type(args[0]) if args else None
+    name = f"{owned.__name__}.{function.__name__}" if "." in name and owned else name
     try:
         given = signature.bind(*args, **kwargs).arguments
     except TypeError as error:

@@ -13,6 +13,7 @@ from sessionkit.cli.progress import silent, steps
 
 if TYPE_CHECKING:
     from sessionkit.audits.audit import Audit
+    from sessionkit.deployed.deployment import Deployment
 
 Store = Annotated[str, typer.Option(metavar="rocksdb|memory", help="The kind of store.")]
 Retention = Annotated[
@@ -50,20 +51,22 @@ def audit(
     With --json the object has the fields file, plan, loses_nothing,
     counts, smallest_retention_ms, recommended_retention_ms and words.
     """
-    deployment = {
-        "store": store,
-        "retention": retention,
-        "caching": _cache(caching),
-        "commit_interval": None if commit_interval == "none" else commit_interval,
-        "emit_interval": emit_interval,
-        "restarts": restart or (),
-    }
+    from sessionkit.deployed.deployment import Deployment
+
+    deployment = Deployment(
+        store=store,
+        retention=retention,
+        caching=caching == "on" if caching in ("on", "off") else caching,
+        commit_interval=None if commit_interval == "none" else commit_interval,
+        emit_interval=emit_interval,
+        restarts=restart or (),
+    )
     found = _audited(reading, windows, emit, deployment)
     print(json.dumps(_as_object(reading.file, found), indent=2) if as_json else "\n".join(found.words()))
     return int(fail_if_lost and not found.loses_nothing)
 
 
-def _audited(reading: of.Reading, windows: of.Windows, emit: str, deployment: dict[str, Any]) -> Audit:
+def _audited(reading: of.Reading, windows: of.Windows, emit: str, deployment: Deployment) -> Audit:
     from sessionkit.audits.audit import audit as audited
 
     with steps(3, silent) as step:
@@ -71,20 +74,11 @@ def _audited(reading: of.Reading, windows: of.Windows, emit: str, deployment: di
         opened = open_file(reading)
         plan, said = with_windows(opened, windows)
         step("replaying the records")
-        found = audited(plan.emit(emit).count(), opened.table, **deployment)
+        found = audited(plan.emit(emit).count(), opened.table, deployment)
         step("comparing the results")
         found.words()  # which may look for a retention that loses nothing
     say(*opened.remarks, *said)
     return found
-
-
-def _cache(text: str) -> bool | str:
-    from sessionkit.stores.sizes import byte_count
-
-    if text in ("on", "off"):
-        return text == "on"
-    byte_count(text, "--caching")  # said before the file is read
-    return text
 
 
 def _as_object(file: str, found: Audit) -> dict[str, Any]:

@@ -4,34 +4,207 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from pathlib import Path
 from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.durations import Duration, duration_ms
+from sessionkit.base.calls import answers_calls, called_as, not_offered
+from sessionkit.base.durations import Duration, duration_code, duration_ms
+from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
+from sessionkit.deployed.properties import properties_of, settings_in
+from sessionkit.deployed.restarts import Restarts, check_guarantee, checked_restarts
+from sessionkit.deployed.setting_words import in_words
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.stores.cache.named_cache import Room
-from sessionkit.stores.sizes import byte_count
+from sessionkit.stores.contract import READ_ONLY_KINDS, STORE_KINDS
+from sessionkit.stores.registry import store_kinds
+from sessionkit.stores.sizes import byte_count, byte_text
 
 Clock: TypeAlias = Sequence[int] | Callable[[], int]
-Caching: TypeAlias = bool | int | str
+_PLAIN: dict[str, Any] = {"store": "memory", "caching": False, "commit_interval": None, "emit_interval": None}
+_LENGTHS = ("retention", "commit_interval", "emit_interval")
+
+
+@answers_calls("deployment")
+@not_offered("emit_interval_ms", "life")
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Deployment:
+    """How a Kafka Streams application is configured, as an immutable value; what is not given has Kafka's default.
+
+    `plan.run(data, deployment=…)` does what Kafka Streams 4.3.1 would, and `sk.audit(plan, data, …)` compares that with
+    what should have come out. `repr(deployment)` is the code that makes it.
+
+    Args:
+        store: "rocksdb" (on close the time-ordered one, as Kafka chooses), "memory", or a class of your own that
+            `sk.stores.store_kind` has registered, or its kind. Without a store object RocksDB's rules are played in
+            memory.
+        retention: as for `Materialized.withRetention`; by default the smallest allowed.
+        caching: the record cache: what fits into it ("10MB", of which a KB has 1,024), True (no limit) or False (none,
+            as by `withCachingDisabled`). On close Kafka turns it off for sessions and sliding windows.
+        commit_interval: a commit, which flushes the cache, after each record that comes more than this much later than
+            the last commit. None: one commit, at the end.
+        commit_every: commits after this many records, or after these rows, instead of by the interval.
+        emit_interval: final results are looked for at most this often, when a record arrives; "0s" or None: at each
+            record. Updates are not throttled.
+        clock: the column by which both intervals go, written as `timestamp` is. None: stream time, as if the records
+            came as fast as their times say.
+        guarantee: "at_least_once"; transactions are not modelled.
+        restarts: the rows after which the application is stopped and started again, each alone or with its kind:
+            `(17, (40, "changelog"), (90, "killed"))`. No start knows the stream time of the life before, so late
+            records count until newer ones have moved it on, and no final result that was sent before the last commit
+            is sent again. With "disk", as a row alone has it, the store is found as it was, but on disk it has not
+            observed any time yet; one in memory is always restored from its changelog. With "changelog" the disk is
+            lost: what has expired by the largest time that was ever put is not there. With "killed" the application
+            crashes right after the record: its cache is lost, and the records since the last commit are read again and
+            count again. What suppress holds back waits in the next life, too, after a kill as it was at the last
+            commit. What a broker deletes from a changelog by its wall clock is not modelled.
+    Raises:
+        InvalidArgument: a setting that cannot be, such as a cache without a unit.
+        NotBuilt: another guarantee.
+    Source:
+        StreamsConfig, InternalConfig; KIP-63, KIP-825, KIP-1035; StreamThread.maybeCommit, StreamTask,
+        ProcessorStateManager.
+    Example:
+        >>> sk.Deployment(store="memory", restarts=[17, (40, "changelog")])
+        sk.Deployment(store="memory", restarts=(17, (40, "changelog")))
+        >>> plan.run(monday, deployment=sk.Deployment.plain()).changelog()["what"].tolist()
+        ['update', 'tombstone', 'update', 'update']
+    """
+
+    store: str | type = "rocksdb"
+    retention: Duration | None = None
+    caching: bool | str = "10MB"
+    commit_interval: Duration | None = "30s"
+    commit_every: int | Sequence[int] | None = None
+    emit_interval: Duration | None = "1s"
+    clock: str | None = None
+    guarantee: str = "at_least_once"
+    restarts: Restarts = ()
+
+    def __post_init__(self) -> None:
+        """Checks every setting, and writes each in one way."""
+        check_guarantee(self.guarantee)
+        clock: Any = self.clock
+        if clock is not None and not isinstance(clock, str):
+            want = 'clock="arrived", the column that says when each record came; or None for stream time'
+            raise InvalidArgument(problem("clock must be a column", shorten(repr(clock)), want))
+        rows = checked_restarts(self.restarts)
+        settled: dict[str, Any] = {
+            "store": _kind(self.store),
+            "caching": _caching(self.caching),
+            "commit_every": _commit_every(self.commit_every),
+            "restarts": tuple(each.row if each.kind == "disk" else tuple(each) for each in rows),
+        }
+        for name in _LENGTHS:
+            given = getattr(self, name)
+            settled[name] = None if given is None else duration_code(duration_ms(given, name))
+        for name, value in settled.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    @called_as('sk.Deployment.plain(retention="1h")')
+    def plain(cls, **changed: Any) -> Deployment:
+        """The simplest one: a store in memory, no cache, no interval. Each update goes out, and finals at once.
+
+        Args:
+            changed: other settings, by their names.
+        Example:
+            >>> sk.Deployment.plain() == sk.Deployment(
+            ...     store="memory", caching=False, commit_interval=None, emit_interval=None
+            ... )
+            True
+        """
+        return cls(**_PLAIN | changed)
+
+    @classmethod
+    @called_as('sk.Deployment.from_properties("streams.properties")')
+    def from_properties(cls, given: str | Path | Mapping[str, Any]) -> Deployment:
+        """The deployment that Kafka's configuration names: the path of a properties file, or a dict.
+
+        The cache is divided by `num.stream.threads`, as each thread has a part of it. A warning names the properties
+        that no result depends on here.
+
+        Raises:
+            InvalidArgument: no such file, or a value that cannot be. NotBuilt: transactions.
+        Example:
+            >>> sk.Deployment.from_properties({"commit.interval.ms": 1_000, "num.stream.threads": 2})
+            sk.Deployment(caching="5MB", commit_interval="1s")
+        """
+        return cls(**settings_in(given))
+
+    def properties(self) -> str:
+        """Kafka's configuration for it, as lines of a properties file; what has no property stands there as a comment.
+
+        Example:
+            >>> print(sk.Deployment(retention="1h").properties().splitlines()[-1])
+            # retention: Materialized.withRetention(Duration.ofMillis(3600000L))
+        """
+        return properties_of(self)
+
+    def in_words(self) -> str:
+        """All that it supposes, in one sentence.
+
+        Example:
+            >>> sk.Deployment.plain(retention="1h").in_words()
+            'A store in memory with a retention of 1 h, no cache, one commit at the end and a check for final ...'
+        """
+        return in_words(self)
+
+    def __repr__(self) -> str:
+        told = {each.name: each.default for each in dataclasses.fields(self)}
+        changed = {name: literal(value) for name, was in told.items() if (value := getattr(self, name)) != was}
+        if is_plain := all(getattr(self, name) == value for name, value in _PLAIN.items()):
+            changed = {name: text for name, text in changed.items() if name not in _PLAIN}
+        return f"sk.Deployment{'.plain' if is_plain else ''}({', '.join(keyword_arguments(changed))})"
+
+    def _repr_html_(self) -> str:
+        return html_block(f"<pre>{escape_html(self)}</pre><p>{escape_html(self.in_words())}</p>")
+
+    @property
+    def emit_interval_ms(self) -> int:
+        """The time between two checks for final results; 0: at each record."""
+        return 0 if self.emit_interval is None else duration_ms(self.emit_interval, "emit_interval")
+
+    def life(self, emit: str, retention_ms: int, clock: Clock | None, count: int, *, is_stream_time: bool) -> Life:
+        """All lives of it in one, to be cut into parts, over `count` records and their clock."""
+        interval, every = self.commit_interval, self.commit_every
+        if isinstance(every, int):
+            every = range(every - 1, count, every)
+        cache = self.caching
+        room = Room(byte_count(cache, "caching"), in_bytes=True) if isinstance(cache, str) else cache
+        return Life(
+            retention_ms=retention_ms,
+            emit=emit,
+            caching=room,
+            commits=None if every is None else frozenset(every),
+            commit_interval_ms=None if interval is None else duration_ms(interval, "commit_interval"),
+            emit_interval_ms=self.emit_interval_ms,
+            clock=clock,
+            is_stream_time=is_stream_time,
+        )
+
+
+_answered: Any = Deployment
+_answered.__init__ = called_as('sk.Deployment(store="memory", retention="2h")')(_answered.__init__)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Deployment:
-    """One life of the application's task, from its start until it is stopped.
+class Life:
+    """One life of the application's task, from its start until it is stopped, as the processor plays it.
 
     Args:
         retention_ms: how long the store keeps a window.
         emit: the plan's emit strategy.
         caching: True for a record cache without limit, or what fits into it; False for none.
-        commits: rows of the records after which the task commits; None: once, at the end.
-        emit_interval_ms: final results are looked for at most this often, by `wall_clock`.
-        wall_clock: the wall clock in ms, at each record or as a function that tells it; None: it stands still.
+        commits: rows of the records after which the task commits; None: by the interval, or once, at the end.
+        commit_interval_ms, emit_interval_ms: as a deployment has them, by `clock`.
+        clock: the clock in ms, at each record or as a function that tells it; None: it stands still.
+        is_stream_time: the clock is the stream time of each record's partition, and nothing is timed by it.
+        newest_ms: the greatest stream time of the lives before.
         restart: one of `RESTARTS`, by which the task is started again afterwards. One that is "killed" ends without a
             last commit, and loses what its cache holds.
         buffers: what suppress holds back from the life before, a buffer a partition; none at the first start.
@@ -42,110 +215,28 @@ class Deployment:
     kafka: bool = True
     caching: bool | Room = False
     commits: frozenset[int] | None = None
+    commit_interval_ms: int | None = None
     emit_interval_ms: int = 0
-    wall_clock: Clock | None = None
+    clock: Clock | None = None
+    is_stream_time: bool = False
+    newest_ms: int = -1
     restart: str | None = None
     buffers: Sequence[Any] = ()
 
-    def part(self, start: int, stop: int) -> Deployment:
-        """This deployment for a part of its records: those from row `start` up to row `stop`."""
-        commits, clock = self.commits, self.wall_clock
+    def part(self, start: int, stop: int, restart: str | None = None, buffers: Sequence[Any] = ()) -> Life:
+        """The life of the records from row `start` up to row `stop`."""
+        commits, clock, newest_ms = self.commits, self.clock, self.newest_ms
         if commits is not None:
             commits = frozenset(row - start for row in commits if start <= row < stop)
         if clock is not None and not callable(clock):
+            newest_ms = max(clock[:start], default=-1)
             clock = clock[start:stop]
-        return dataclasses.replace(self, commits=commits, wall_clock=clock)
+        changed: dict[str, Any] = {"commits": commits, "clock": clock, "newest_ms": newest_ms}
+        return dataclasses.replace(self, restart=restart, buffers=buffers, **changed)
 
 
-def deployment(
-    emit: str,
-    retention_ms: int,
-    caching: Caching,
-    commit_every: int | Sequence[int] | None,
-    emit_interval: Duration | None,
-    wall_clock: Clock | None,
-    count: int,
-) -> Deployment:
-    """What `Plan.run` was told of it, checked, for `count` records.
-
-    Raises:
-        InvalidArgument: a clock that does not fit the records, commits after less than one of them, a cache of fewer
-            entries than none.
-    """
-    return Deployment(
-        retention_ms=retention_ms,
-        emit=emit,
-        caching=_room(caching),
-        commits=_commit_rows(commit_every, count),
-        emit_interval_ms=0 if emit_interval is None else duration_ms(emit_interval, "emit_interval"),
-        wall_clock=_checked_clock(wall_clock, count),
-    )
-
-
-def _room(caching: Any) -> bool | Room:
-    if isinstance(caching, bool):
-        return caching
-    if isinstance(caching, str):
-        return Room(byte_count(caching, "caching"), in_bytes=True)
-    if not isinstance(caching, int) or caching < 0:
-        want = 'True, False, or what fits into the record cache: a number of entries, or bytes such as "10MB"'
-        raise InvalidArgument(problem("caching must be True, False or a size", shorten(repr(caching)), want))
-    return Room(caching)
-
-
-def _commit_rows(commit_every: int | Sequence[int] | None, count: int) -> frozenset[int] | None:
-    if commit_every is None:
-        return None
-    if isinstance(commit_every, int) and commit_every >= 1:
-        return frozenset(range(commit_every - 1, count, commit_every))
-    rows: list[Any] = [*commit_every] if isinstance(commit_every, Iterable) else [None]
-    if all(isinstance(row, SupportsIndex) and not isinstance(row, bool) for row in rows):
-        return frozenset(map(operator.index, rows))
-    want = "a number of records, 1 or more, or the rows after which to commit"
-    raise InvalidArgument(problem("commit_every must be positive", shorten(repr(commit_every)), want))
-
-
-def times_of_clock(clock: Clock | None, count: int) -> list[int] | None:
-    """The wall clock in whole milliseconds at each of `count` records; None if there is none.
-
-    Raises:
-        InvalidArgument: it does not fit the records, or tells something else.
-    """
-    if callable(clock):
-        return [_as_clock_time(clock()) for _ in range(count)]
-    return None if clock is None else _times(clock, count)
-
-
-def _checked_clock(clock: Clock | None, count: int) -> Clock | None:
-    if clock is None:
-        return None
-    if callable(clock):
-        return lambda: _as_clock_time(clock())
-    return _times(clock, count)
-
-
-def _times(clock: Sequence[int], count: int) -> list[int]:
-    want = "a list of ms, one for each record, or a function that returns the time"
-    try:
-        times: list[Any] = (
-            clock.to_pylist() if isinstance(clock, pa.Array | pa.ChunkedArray) else np.asarray(clock).tolist()
-        )
-        given = len(times)
-    except TypeError as error:
-        raise InvalidArgument(problem("wall_clock cannot be used", shorten(repr(clock)), want)) from error
-    if given != count:
-        raise InvalidArgument(problem("wall_clock must have one time for each record", f"{given} for {count}", want))
-    return [_as_clock_time(time_ms) for time_ms in times]
-
-
-def _as_clock_time(time_ms: Any) -> int:
-    if not isinstance(time_ms, int) or isinstance(time_ms, bool):
-        raise InvalidArgument(problem("wall_clock must give whole milliseconds", shorten(repr(time_ms)), "an int"))
-    return time_ms
-
-
-def commits_by(clock_ms: Sequence[int], interval_ms: int, starts: Sequence[int]) -> list[int]:
-    """The rows after which a task commits, by its clock: each that finds the last commit more than the interval ago.
+class Commits:
+    """When a task commits: after the rows that are given, or after a record by which the last one is too long ago.
 
     One clock serves all partitions, as one thread of Kafka Streams does with its tasks; it starts with the first record
     of each life. Only a record makes it look: Kafka's thread also looks while none comes.
@@ -153,11 +244,95 @@ def commits_by(clock_ms: Sequence[int], interval_ms: int, starts: Sequence[int])
     Source:
         StreamThread.maybeCommit.
     """
-    rows = []
-    for start, stop in pairwise([*starts, len(clock_ms)]):
-        last_ms = clock_ms[start] if start < stop else 0
-        for row in range(start, stop):
-            if clock_ms[row] - last_ms > interval_ms:
-                rows.append(row)
-                last_ms = clock_ms[row]
-    return rows
+
+    def __init__(self, life: Life) -> None:
+        self._life, self._newest_ms = life, life.newest_ms
+        self._last_ms: int | None = None
+
+    def is_due(self, row: int, now_ms: int) -> bool:
+        """Whether it commits after this record; begins the next interval."""
+        life = self._life
+        if life.commits is not None:
+            return row in life.commits
+        if life.commit_interval_ms is None or life.clock is None:
+            return False
+        if life.is_stream_time:
+            now_ms = self._newest_ms = max(self._newest_ms, now_ms)
+            if now_ms < 0:
+                return False  # no record has a time yet
+        if self._last_ms is None:
+            self._last_ms = now_ms
+        if now_ms - self._last_ms <= life.commit_interval_ms:
+            return False
+        self._last_ms = now_ms
+        return True
+
+
+# ---- settings, checked
+
+
+def _kind(store: Any) -> str:
+    """The kind of a store: "rocksdb", or that of a class."""
+    kinds = [kind for kind in store_kinds() if kind not in READ_ONLY_KINDS and kind != "spark"]
+    if isinstance(store, str):
+        return one_of("store", store, tuple(kinds))
+    found = next((kind for (kind, _), made in STORE_KINDS.items() if made is store), None)
+    if found is None:
+        want = f"one of {', '.join(map(repr, kinds))}, or a class that sk.stores.store_kind has registered"
+        raise InvalidArgument(problem("store must be a kind of store", shorten(repr(store)), want))
+    return found
+
+
+def _caching(caching: Any) -> bool | str:
+    if isinstance(caching, bool | np.bool_):
+        return bool(caching)
+    if isinstance(caching, str):
+        return byte_text(byte_count(caching, "caching"))
+    if isinstance(caching, SupportsIndex):
+        want = f'bytes with their unit, such as "{operator.index(caching)} B" or "10MB"; True or False'
+        raise InvalidArgument(problem("a cache needs a unit", f"caching={caching!r}", want))
+    want = 'True, False, or what fits into the record cache, such as "10MB"'
+    raise InvalidArgument(problem("caching must be True, False or a size", shorten(repr(caching)), want))
+
+
+def _commit_every(every: Any) -> int | tuple[int, ...] | None:
+    if every is None:
+        return None
+    rows: list[Any] = [*every] if isinstance(every, Iterable) and not isinstance(every, str) else [every]
+    if all(isinstance(row, SupportsIndex) and not isinstance(row, bool) for row in rows):
+        numbers = [operator.index(row) for row in rows]
+        if isinstance(every, Iterable):
+            return tuple(numbers)
+        if numbers[0] >= 1:
+            return numbers[0]
+    want = "a number of records, 1 or more, or the rows after which to commit"
+    raise InvalidArgument(problem("commit_every must be positive", shorten(repr(every)), want))
+
+
+def checked_clock(clock: Clock | None, count: int) -> Clock | None:
+    """A clock that is told beside a deployment, in whole milliseconds: times, or a function that tells them.
+
+    Raises:
+        InvalidArgument: it does not fit the records, or tells something else.
+    """
+    if clock is None:
+        return None
+    if callable(clock):
+        return lambda: _as_clock_time(clock())
+    want = "a list of ms, one for each record, or a function that returns the time"
+    try:
+        times: list[Any] = (
+            clock.to_pylist() if isinstance(clock, pa.Array | pa.ChunkedArray) else np.asarray(clock).tolist()
+        )
+        given = len(times)
+    except TypeError as error:
+        raise InvalidArgument(problem("the clock cannot be used", shorten(repr(clock)), want)) from error
+    if given != count:
+        raise InvalidArgument(problem("the clock must have one time for each record", f"{given} for {count}", want))
+    return [_as_clock_time(time_ms) for time_ms in times]
+
+
+def _as_clock_time(time_ms: Any) -> int:
+    if not isinstance(time_ms, int) or isinstance(time_ms, bool):
+        raise InvalidArgument(problem("the clock must give whole milliseconds", shorten(repr(time_ms)), "an int"))
+    return time_ms

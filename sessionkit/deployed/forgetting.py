@@ -11,10 +11,11 @@ from collections import defaultdict
 from collections.abc import Collection, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import RLock
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple
 
 from sortedcontainers import SortedDict
 
+from sessionkit.deployed.independent_parts import Whole
 from sessionkit.records.keys import key_bytes
 from sessionkit.stores.contract import Snapshot, StoredSession, StoredWindow
 from sessionkit.stores.segments import Segments
@@ -50,20 +51,6 @@ class Noticed:
             self.gone[time_ms] = min(self.gone.get(time_ms, observed_ms), observed_ms)
 
 
-class PartOf(Protocol):
-    """Which part of the records something belongs to."""
-
-    def __call__(self, partition: int, raw: bytes, time_ms: int, /) -> Hashable:
-        """The part of a window that the store keeps by this time."""
-
-    @property
-    def span_ms(self) -> int:
-        """How far behind the store's time a window can lie that is needed yet, at most."""
-
-    def matters(self, partition: int, raw: bytes, time_ms: int, /) -> bool:
-        """Whether what a record of this time finds can change anything."""
-
-
 class Row(NamedTuple):
     """What was put, and the part of the records that it belongs to."""
 
@@ -73,7 +60,7 @@ class Row(NamedTuple):
 
 class _Partition:
     def __init__(self) -> None:
-        self.observed_ms = self.dropped_at_ms = -1
+        self.observed_ms = self.dropped_at_ms = self.newest_ms = -1
         self.snapshot = Snapshot()
         self.of_key: defaultdict[bytes, SortedDict] = defaultdict(SortedDict)  # (time, start) → Row
         self.by_time: SortedDict = SortedDict()  # (time, start, key) → Row
@@ -104,7 +91,7 @@ class ForgettingStore:
         lowest_ms: int,
         on_disk: bool,
         time_ordered: bool,
-        part_of: PartOf,
+        part_of: Whole,
         reach_ms: int,
         is_shadowed: bool = False,
     ) -> None:
@@ -132,15 +119,20 @@ class ForgettingStore:
         for number, snapshot in snapshots.items():
             self._partitions[number].snapshot = snapshot
 
-    def restart_task(self) -> None:
-        """What Kafka Streams forgets when its task starts anew: stream time; on disk, what the store has observed."""
+    def restart_task(self, kind: str = "disk") -> None:
+        """What Kafka Streams forgets when its task starts anew: stream time; on disk, what the store has observed.
+
+        Restored from its "changelog" it has observed the largest time that was ever put; "killed", what it had before.
+        """
         for mine in self._partitions.values():
             mine.snapshot = mine.snapshot._replace(stream_time_ms=-1)
             if self._on_disk:
+                mine.newest_ms = max(mine.newest_ms, mine.observed_ms)
+                after_ms = {"disk": -1, "changelog": mine.newest_ms, "killed": mine.observed_ms}[kind]
                 for (time_ms, start_ms, raw), row in list(mine.by_time.items()):
-                    if not self._is_kept(row.part, time_ms, mine.dropped_at_ms):
+                    if not self._is_kept(row.part, time_ms, max(mine.dropped_at_ms, after_ms)):
                         self._delete(mine, raw, time_ms, start_ms)
-                mine.observed_ms = mine.dropped_at_ms = -1
+                mine.observed_ms = mine.dropped_at_ms = after_ms
 
     def bind(self, windows: Mapping[str, Any]) -> None:
         """An audit has one plan."""

@@ -16,7 +16,21 @@ from sessionkit.windows.contract import WindowKind
 WHOLE = "the whole"
 
 
-class Parts:
+class Whole:
+    """Which part of the records something belongs to: all of them are one."""
+
+    span_ms = 0  # how far behind the store's time a window can lie that is needed yet, at most
+
+    def __call__(self, partition: int, raw: bytes, time_ms: int, /) -> Hashable:
+        """The part of a window that the store keeps by this time."""
+        return WHOLE
+
+    def matters(self, partition: int, raw: bytes, time_ms: int, /) -> bool:
+        """Whether what a record of this time finds can change anything."""
+        return True
+
+
+class Parts(Whole):
     """Which part a window belongs to.
 
     A tumbling or hopping window is one by itself. Sessions and sliding windows of a key may meet where its records are
@@ -38,7 +52,7 @@ class Parts:
             is_last = np.diff(times, append=np.iinfo(np.int64).max) > reach_ms
             self._ends[of] = times[is_last].tolist()
 
-    def __call__(self, partition: int, raw: bytes, time_ms: int) -> Hashable:
+    def __call__(self, partition: int, raw: bytes, time_ms: int, /) -> Hashable:
         """The part of a window that the store keeps by this time."""
         if self.is_one:
             return WHOLE
@@ -66,7 +80,7 @@ class Parts:
         usable, is_late = batch.usable, find_late()
         self._late = places(usable & is_late) - places(usable & ~is_late)
 
-    def matters(self, partition: int, raw: bytes, time_ms: int) -> bool:
+    def matters(self, partition: int, raw: bytes, time_ms: int, /) -> bool:
         """Whether what a record of this time finds can change anything."""
         return (partition, raw, time_ms) not in self._late
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +13,11 @@ import pyarrow as pa
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.aggregations.folds import function_failed, record_values, typed_column, value_column
 from sessionkit.base.decisions import TICK
-from sessionkit.base.durations import as_duration, check_reach
+from sessionkit.base.durations import check_reach
 from sessionkit.base.process import without_collections
-from sessionkit.deployed.deployment import Deployment
+from sessionkit.deployed.deployment import Commits, Life
 from sessionkit.deployed.recorder import Forwarded, Result, SessionRecorder, WindowRecorder
+from sessionkit.deployed.restarts import Restart
 from sessionkit.deployed.suppressed_results import SuppressedResults
 from sessionkit.engine.memory import check_steps
 from sessionkit.engine.outcome import (
@@ -34,13 +35,15 @@ from sessionkit.records.frames import python_objects
 from sessionkit.stores.cache.named_cache import ANY_NUMBER
 from sessionkit.stores.cache.sessions import CachingSessionStore, Flushed
 from sessionkit.stores.cache.windows import CachingWindowStore
-from sessionkit.stores.contract import PlanStore, Snapshot, Store, Stored, TaskStore
-from sessionkit.stores.registry import DEFAULT_KIND, store_class
+from sessionkit.stores.contract import Snapshot, Store, Stored, TaskStore
 from sessionkit.stores.rows import as_columns
 from sessionkit.suppression.buffer import TimeOrderedBuffer
 from sessionkit.suppression.settings import Suppression
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.processor import Aggregates, EmitSchedule
+
+if TYPE_CHECKING:
+    from sessionkit.run import Run
 
 CACHES: Mapping[str, Callable[..., CachingSessionStore | CachingWindowStore]] = {
     "sessions": CachingSessionStore,
@@ -63,16 +66,25 @@ class Look(NamedTuple):
 
 @dataclass(frozen=True)
 class Deployed:
-    """What a deployment did with the records, beside the decisions that its trace tells."""
+    """What a deployment did with the records, beside the decisions that its trace tells.
 
-    how: Deployment
-    forwarded: Sequence[Forwarded]
-    refused: tuple[int, ...]  # the record of each result that was forwarded, but that the store did not keep
+    Of a run that was started again it is all that the lives did, one after the other.
+
+    Example:
+        >>> done = plan.run(monday, deployment=sk.Deployment.plain(restarts=[1])).deployed
+        >>> len(done.forwarded), done.refused, [life.metrics()["process-total"] for life in done.lives]
+        (4, (), [2, 1])
+    """
+
+    forwarded: Sequence[Forwarded]  # what was sent on, after which row
+    refused: tuple[int, ...]  # the row of each result that was forwarded, but that the store did not keep
     looks: Sequence[Look]  # each look for final results
-    clock_ms: Sequence[int] | None  # the wall clock at each record; None: it stood still
+    clock_ms: Sequence[int] | None  # the wall clock at each record; None: none is known
     buffers: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # of suppress, one a partition; none without it
     committed_count: int = 0  # how many of the records the last commit covers: all, unless the task was killed
     buffers_left: Sequence[TimeOrderedBuffer[Forwarded]] = ()  # as the last commit before a restart has them
+    lives: Sequence[Run] = ()  # a run from each start of the task to its end
+    restarts: Sequence[Restart] = ()
 
 
 class Processed(NamedTuple):
@@ -146,13 +158,14 @@ class _ProcessorRun:
         aggregations: Mapping[str, Aggregation],
         batch: RecordBatch,
         store: TaskStore,
-        how: Deployment,
+        how: Life,
         before: Mapping[int, Snapshot],
         suppression: Suppression | None,
     ) -> None:
         self.windows, self.aggregations, self.batch, self.how = windows, aggregations, batch, how
-        told = (windows, aggregations, batch, how.buffers)
-        self._results = None if suppression is None else SuppressedResults(suppression, *told)
+        self._results = None
+        if suppression is not None:
+            self._results = SuppressedResults(suppression, windows, aggregations, batch, how.buffers)
         self._buffers_left = [] if self._results is None else self._results.committed()
         self._store = store
         self.forwarded: list[Forwarded] = []
@@ -160,6 +173,7 @@ class _ProcessorRun:
         self.looks: list[Look] = []
         self.clock_ms: list[int] = []
         self._at = -1
+        self._commits = Commits(how)
         self.committed_count = 0
         self._last_of = dict.fromkeys(range(len(batch.partitions)), 0)  # the last record of each partition
         self._code_of = {number: code for code, number in enumerate(batch.partitions.tolist())}
@@ -188,12 +202,12 @@ class _ProcessorRun:
         return CACHES[self.windows.holds](store, self._on_flush if self.how.emit == "on_window_update" else None, room)
 
     def _schedule(self, before: Snapshot) -> EmitSchedule:
-        if self.how.wall_clock is None:
+        if self.how.clock is None:
             return EmitSchedule(before.last_close_time_ms)
         return EmitSchedule(before.last_close_time_ms, self.how.emit_interval_ms, lambda: self.clock_ms[-1])
 
     def _now_ms(self) -> int:
-        clock = self.how.wall_clock
+        clock = self.how.clock
         if clock is None:
             return 0
         return clock() if callable(clock) else clock[self._at]
@@ -229,19 +243,23 @@ class _ProcessorRun:
             else:
                 self._process(recorder, keys[codes[i]], values[i], times[i], offsets[i], partitions[i])
                 self._note_refused()  # by the store, when something was evicted
-            if self.how.commits is not None and i in self.how.commits:
+            if self._commits.is_due(i, self.clock_ms[-1]):
                 self._commit()
         if self.how.restart != "killed":
             self._commit()
 
     def processed(self, outcome: Outcome) -> Processed:
         """All that there is to tell of the run."""
-        clock_ms = None if self.how.wall_clock is None else self.clock_ms
-        asked = self._store if self.cache is None else self.cache
-        buffers = () if self._results is None else tuple(self._results.buffers)
-        told = (tuple(self.refused), self.looks, clock_ms, buffers, self.committed_count, self._buffers_left)
-        deployed = Deployed(self.how, self.forwarded, *told)
-        return Processed(outcome, deployed, asked)
+        deployed = Deployed(
+            forwarded=self.forwarded,
+            refused=tuple(self.refused),
+            looks=self.looks,
+            clock_ms=None if self.how.clock is None or self.how.is_stream_time else self.clock_ms,
+            buffers=() if self._results is None else tuple(self._results.buffers),
+            committed_count=self.committed_count,
+            buffers_left=self._buffers_left,
+        )
+        return Processed(outcome, deployed, self._store if self.cache is None else self.cache)
 
     def _tick(self, recorder: Any, timestamp_ms: int, partition: int) -> None:
         """Moves stream time without a record."""
@@ -294,7 +312,7 @@ def run_processor(
     aggregations: Mapping[str, Aggregation],
     batch: RecordBatch,
     store: TaskStore,
-    how: Deployment,
+    how: Life,
     bound: Mapping[str, Any] | None = None,
     suppression: Suppression | None = None,
 ) -> Processed:
@@ -348,12 +366,6 @@ def run_processor(
         trailing_only=windows.trailing_only,
     )
     return run.processed(outcome)
-
-
-def memory_store(windows: WindowKind, retention_ms: int | None) -> PlanStore:
-    """A store for windows of this kind where a run was given none: it ends with it."""
-    retention = None if retention_ms is None else as_duration(retention_ms)
-    return store_class(DEFAULT_KIND, windows.holds)(retention=retention)
 
 
 def _loaded(

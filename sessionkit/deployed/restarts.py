@@ -20,8 +20,8 @@ class Restart(NamedTuple):
     kind: str = "disk"
 
 
-def checked_restarts(restarts: object, count: int) -> tuple[Restart, ...]:
-    """The restarts of a run over `count` records; a row alone means "disk".
+def checked_restarts(restarts: object, count: int | None = None) -> tuple[Restart, ...]:
+    """The restarts of a run over `count` records, or over any number; a row alone means "disk".
 
     Raises:
         InvalidArgument: they are not rows of the records, rising, or of an unknown kind.
@@ -33,9 +33,11 @@ def checked_restarts(restarts: object, count: int) -> tuple[Restart, ...]:
     for each in restarts if isinstance(restarts, Iterable) else (None,):
         row, *kind = each if isinstance(each, tuple) and each else (each,)
         number, first = _number(row), found[-1].row + 1 if found else 0
-        if number is None or not first <= number < count or len(kind) > 1:
+        is_row = number is not None and first <= number and (count is None or number < count)
+        if number is None or not is_row or len(kind) > 1:
             what = "restarts must list the rows after which the task is started again"
-            rows = f"increasing numbers from 0 to {count - 1}" if count else "none, as there are no records"
+            last = "" if count is None else f" to {count - 1}"
+            rows = "none, as there are no records" if count == 0 else f"increasing numbers from 0{last}"
             want = f'{rows}, each alone or with its kind: (40, "changelog")'
             raise InvalidArgument(problem(what, shorten(repr(restarts)), want))
         found.append(Restart(number, *(one_of("the kind of a restart", str(each), RESTARTS) for each in kind)))
@@ -47,13 +49,13 @@ def _number(row: object) -> int | None:
     return operator.index(row) if isinstance(row, SupportsIndex) and not isinstance(row, bool) else None
 
 
-def check_processing(processing: str) -> None:
+def check_guarantee(guarantee: str) -> None:
     """Refuses every processing guarantee but at-least-once.
 
     Raises:
         NotBuilt: it is another one of Kafka's.
         InvalidArgument: it is unknown.
     """
-    if one_of("processing", processing, ("at_least_once", "exactly_once_v2")) != "at_least_once":
-        want = 'processing="at_least_once", Kafka\'s default'
-        raise NotBuilt(problem("transactions are not modelled", f"processing={processing!r}", want))
+    if one_of("guarantee", guarantee, ("at_least_once", "exactly_once_v2")) != "at_least_once":
+        want = 'guarantee="at_least_once", Kafka\'s default'
+        raise NotBuilt(problem("transactions are not modelled", f"guarantee={guarantee!r}", want))

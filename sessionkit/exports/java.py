@@ -387,7 +387,7 @@ def _differences(request: Request, windows: _Windows, store: str, retention_ms: 
         "Kafka looks for final results when a record arrives, at most once a second of wall clock; the plan has "
         "no such limit.",
         f"{jumps} store may have forgotten a final result before it is sent; "
-        f'sk.audit(plan, data, store="{store}") finds the retention that loses none.',
+        f'sk.audit(plan, data, sk.Deployment(store="{store}")) finds the retention that loses none.',
     ]
     if windows.merges:
         rerun = f'plan.run(data, retention="{duration_code(retention_ms)}")'

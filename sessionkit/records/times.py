@@ -83,7 +83,7 @@ def to_arrivals(column: pa.ChunkedArray, name: str, source: Source) -> npt.NDArr
     arrival_ms, missing = to_milliseconds(column, clock)
     bad = arrival_ms < 0 if missing is None else missing | (arrival_ms < 0)
     if bad.any():
-        want = "the time at which each record arrived, 1970 or later, or a plan without idle_after="
+        want = "the time at which each record arrived, 1970 or later"
         raise InvalidData(problem(f"column {name!r} lacks arrivals", counted_rows(bad), want))
     return arrival_ms
 

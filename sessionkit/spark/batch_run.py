@@ -52,17 +52,17 @@ SAMPLE_RECORDS = 1_000  # to tell what a Python function returns
 
 
 def start(
-    plan: Plan, df: Any, *, rules: str, store: object, retention: Duration | None, parallelism: Parallelism
+    plan: Plan, df: Any, *, deployment: object, store: object, retention: Duration | None, parallelism: Parallelism
 ) -> SparkRun | StreamRun:
     """The run of a plan over a DataFrame, streaming or not; nothing runs yet.
 
     Raises:
         InvalidArgument: the plan does not name a partition and an offset column, or a stream is to run by key, or a
             plan with suppress, whose buffer holds all keys of a partition.
-        NotBuilt: rules="kafka", a store, a stream with suppress, a suppress that counts bytes, or idle partitions.
+        NotBuilt: a deployment, a store, a stream with suppress, a suppress that counts bytes, or idle partitions.
         SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
-    check_built(df, rules, store)
+    check_built(df, deployment, store)
     check_not_idle(plan.source, "on Spark each partition is a task that does not see the others")
     settle_worker_python(df.sparkSession)
     if plan.suppression is not None and df.isStreaming:

@@ -200,20 +200,20 @@ def check_options(source: Source, names: Sequence[str], wanted: Sequence[str], *
             raise NotBuilt(problem("on Spark a field of a column must be a column of its own", repr(name), want))
 
 
-def check_built(df: Any, rules: str, store: object) -> None:
+def check_built(df: Any, deployment: object, store: object) -> None:
     """Refuses what does not run on Spark.
 
     Raises:
         UnsupportedData: not a DataFrame of `pyspark.sql`.
-        NotBuilt: rules="kafka", or a store.
+        NotBuilt: a deployment, or a store.
     """
     from pyspark.sql import DataFrame
 
     if not isinstance(df, DataFrame):
         want = "a pyspark.sql.DataFrame; of a pandas-on-Spark frame, .to_spark()"
         raise UnsupportedData(problem("these are not records on Spark", type(df).__name__, want))
-    if rules == "kafka":
-        want = 'rules="sessionkit"; or run the records of one partition locally'
-        raise NotBuilt(problem('rules="kafka" goes record by record and does not run on Spark yet', repr(rules), want))
+    if deployment is not None:
+        want = "a run without one; or run the records of one partition locally"
+        raise NotBuilt(problem("a deployment goes record by record and does not run on Spark yet", deployment, want))
     if store is not None:
         raise NotBuilt(problem("a run on Spark keeps its own state", repr(store), "leave out store="))

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 EMIT_STRATEGIES = ("on_window_update", "on_window_close")
-RULES = ("sessionkit", "kafka")
 # How Kafka Streams finds its store again: as it was on the disk, from its changelog alone, or after a crash.
 RESTARTS = ("disk", "changelog", "killed")
 

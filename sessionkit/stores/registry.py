@@ -81,6 +81,11 @@ def store_class(kind: str, of: str) -> Callable[..., PlanStore]:
     return STORE_KINDS[kind, of]
 
 
+def kind_of(store: object) -> str | None:
+    """The kind under which the class of a store is registered; None if it is not."""
+    return next((kind for (kind, _), made in STORE_KINDS.items() if made in type(store).__mro__), None)
+
+
 def such_as(of: str | None = None) -> str:
     """What to give where a store is wanted, in errors."""
     held = "" if of is None else f', of="{of}"'

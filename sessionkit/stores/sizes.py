@@ -41,3 +41,14 @@ def byte_count(text: str, name: str) -> int:
         want = 'a whole number with B, KB, MB or GB, such as "10MB"'
         raise InvalidArgument(problem(f"{name} is no number of bytes", shorten(repr(text)), want))
     return int(found[1]) * _UNITS[found[2].lower()]
+
+
+def byte_text(count: int) -> str:
+    """A number of bytes in the largest unit that divides it, as `byte_count` reads it.
+
+    Example:
+        >>> byte_text(10_485_760), byte_text(1_000)
+        ('10MB', '1000B')
+    """
+    unit, size = next(each for each in reversed(_UNITS.items()) if count % each[1] == 0 and (count or each[1] == 1))
+    return f"{count // size}{unit.upper()}"

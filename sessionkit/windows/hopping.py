@@ -192,8 +192,8 @@ class TimeWindows(metaclass=AnswersNames):
 class TimeProcessor(Processor[WindowStore]):
     """Kafka's processor of tumbling and hopping windows for one partition, line by line, over a store.
 
-    Under `rules="kafka"` the store expires windows and a null aggregate deletes one; under `rules="sessionkit"` the
-    store keeps everything and null is a value.
+    In a deployment the store expires windows and a null aggregate deletes one; else the store keeps everything and null
+    is a value.
 
     Source:
         KStreamWindowAggregate.

@@ -70,8 +70,8 @@ class WindowTouch(NamedTuple):
 class Processor(Generic[S]):
     """The processor of one partition, line by line as Kafka has it, over a store.
 
-    Under `rules="kafka"` the store expires windows and a null aggregate deletes one; under `rules="sessionkit"` null
-    is a value, and what can be found does not depend on the store.
+    In a deployment the store expires windows and a null aggregate deletes one; else null is a value, and what can be
+    found does not depend on the store.
     """
 
     def __init__(

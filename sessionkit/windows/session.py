@@ -132,7 +132,7 @@ class SessionWindows(metaclass=AnswersNames):
         """`until` is what Kafka had before."""
         if self.until_ms is None:
             return None
-        return "Kafka 4.3.1 has no until", 'rules="sessionkit"; it has had a grace since 2.1'
+        return "Kafka 4.3.1 has no until", "no deployment; it has had a grace since 2.1"
 
     @property
     def is_ever_closed(self) -> bool:
@@ -279,8 +279,8 @@ class Touch(NamedTuple):
 class SessionProcessor(Processor[SessionStore]):
     """Kafka's session processor for one partition, line by line, over a store.
 
-    Under `rules="kafka"` the store expires sessions and a null aggregate deletes one. Under `rules="sessionkit"` a
-    session is found while `end >= stream time - retention`, whatever the store, and null is a value.
+    In a deployment the store expires sessions and a null aggregate deletes one. Else a session is found while
+    `end >= stream time - retention`, whatever the store, and null is a value.
 
     Source:
         KStreamSessionWindowAggregate.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import gzip
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, TextIO
@@ -17,11 +18,9 @@ import pyarrow as pa
 
 import sessionkit as sk
 from sessionkit.base.decisions import LATE
-from sessionkit.deployed.deployment import deployment
-from sessionkit.deployed.processor_run import memory_store
+from sessionkit.deployed.task_stores import memory_store
 from sessionkit.errors import BufferFull, InvalidArgument, NotBuilt, SessionkitError
 from sessionkit.records.batch import read_records
-from sessionkit.restarted_run import run_lives
 from sessionkit.stores import store_class
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.trace.window_trace import WindowTrace
@@ -189,7 +188,7 @@ def frame_of(case: dict[str, Any], start: int = 0, stop: int | None = None) -> p
 def run_case(
     case: dict[str, Any], implementation: str = "processor", retention_ms: int | None = None
 ) -> dict[str, Any]:
-    """The answer to a case. The kernel runs under rules="sessionkit" with the retention nearest to the case's."""
+    """The answer to a case. The kernel runs without a deployment, with the retention nearest to the case's."""
     try:
         result = _answer(case, implementation, retention_ms)
     except SessionkitError as error:
@@ -232,7 +231,7 @@ def _answer_with(case: dict[str, Any], implementation: str, retention_ms: int | 
     length = plan.windows.ends_ms(0) if plan.windows.holds == "windows" else None
     partitions = range(case.get("partitions", 1))
     answer = {
-        "per_record": _per_record(runs),
+        "per_record": per_record(runs),
         "final_store": [
             _stored(each, length) | ({"partition": p} if len(partitions) > 1 else {})
             for p in partitions
@@ -263,29 +262,40 @@ def _runs_as_kafka(
     plan: sk.Plan, case: dict[str, Any], retention_ms: int | None, folder: str
 ) -> tuple[list[sk.Run], Any]:
     """(a run for each life of the task, the store)."""
-    retention_ms = case["window"].get("retention_ms") if retention_ms is None else retention_ms
-    retention_ms = plan.windows.retention_ms(in_ms(retention_ms))
+    retention_ms = retention_of(case, plan) if retention_ms is None else plan.windows.retention_ms(in_ms(retention_ms))
     store = STORES[case["store"]](plan, retention_ms, folder)
-    count = len(case["records"])
+    return list(lives_of(case, plan, store)), store
+
+
+def lives_of(case: dict[str, Any], plan: sk.Plan, store: Any = None) -> Sequence[sk.Run]:
+    """A run for each life of the task; without a store its rules are played in memory."""
+    kept = None if store is not None else in_ms(retention_of(case, plan))
+    how = dataclasses.replace(deployment_of(case), retention=kept)
+    advances = accumulate(record.get("wall_advance_ms", 0) for record in case["records"])
+    batch = read_records(frame_of(case), plan.source, plan.value_columns())
+    run = plan.run_deployed(batch, how, store, clock=[WALL_CLOCK_START_MS + ms for ms in advances])
+    assert run.deployed is not None
+    return run.deployed.lives
+
+
+def retention_of(case: dict[str, Any], plan: sk.Plan) -> int:
+    """How long the case's store keeps a window."""
+    return plan.complete_windows.retention_ms(in_ms(case["window"].get("retention_ms")))
+
+
+def deployment_of(case: dict[str, Any]) -> sk.Deployment:
+    """The case's deployment, but for the retention, which its store has."""
     caching = case.get("caching", False)
-    how: dict[str, Any] = {
-        "caching": f"{caching['bytes']}B" if isinstance(caching, dict) else caching,
-        "commit_every": list(case.get("commit_after", range(count))),
-        "emit_interval": in_ms(case.get("emit_interval_ms", 0)),
-        "wall_clock": [
-            WALL_CLOCK_START_MS + ms for ms in accumulate(r.get("wall_advance_ms", 0) for r in case["records"])
-        ],
-    }
-    if plan.suppression is None:
-        run = plan.run(frame_of(case), rules="kafka", store=store, restarts=restarts_of(case), **how)
-    else:  # which Plan.run does not take with a store of the caller's
-        batch = read_records(frame_of(case), plan.source, plan.value_columns())
-        deployed = deployment(plan.strategy, retention_ms, count=count, **how)
-        run = run_lives(plan, batch, store, deployed, restarts_of(case), "at_least_once")
-    return list(getattr(run, "lives", (run,))), store
+    return sk.Deployment.plain(
+        store={"in_memory": "memory"}.get(case["store"], case["store"]),
+        caching=f"{caching['bytes']}B" if isinstance(caching, dict) else caching,
+        commit_every=list(case.get("commit_after", range(len(case["records"])))),
+        emit_interval=in_ms(case.get("emit_interval_ms", 0)),
+        restarts=restarts_of(case),
+    )
 
 
-def _per_record(runs: list[sk.Run]) -> list[dict[str, Any]]:
+def per_record(runs: Sequence[sk.Run]) -> list[dict[str, Any]]:
     """What each record came to, as often as it was read."""
     steps: list[dict[str, Any]] = []
     dropped = 0

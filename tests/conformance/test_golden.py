@@ -16,7 +16,8 @@ from typing import Any
 import pytest
 
 from tests.conformance import run_cases
-from tests.conformance.cases import frame_of, plan_of, read_cases, run_case, unsupported
+from tests.conformance.cases import frame_of, lives_of, per_record, plan_of, read_cases, run_case, unsupported
+from tests.deployments import run_deployed
 from tests.kinds import in_ms
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -68,6 +69,12 @@ def test_processor_equals_kafka(case: dict[str, Any]) -> None:
         assert total == expected["metrics"][name], name
 
 
+@_named([case for case in PLAIN if case["store"] == "rocksdb"])
+def test_rocksdb_played_in_memory_equals_kafka(case: dict[str, Any]) -> None:
+    """A deployment that is given no store plays RocksDB's rules, and needs no RocksDB."""
+    assert per_record(lives_of(case, plan_of(case))) == case["expected"]["per_record"]
+
+
 def test_overflow_is_refused_where_kafka_wraps() -> None:
     case = next(case for case in CASES if case["id"] == WRAPS)
     error = run_case(case)["error"]
@@ -101,7 +108,7 @@ def _expiry_matters(case: dict[str, Any]) -> bool:
 
 
 def _emits_all_that_closed(case: dict[str, Any]) -> bool:
-    run = plan_of(case).run(frame_of(case), rules="kafka", retention=in_ms(_retention(case)))
+    run = run_deployed(plan_of(case), frame_of(case), retention=in_ms(_retention(case)))
     return bool(len(run.changelog()) == len(run.trace.closes.at) > 0)
 
 

@@ -22,8 +22,8 @@ import sessionkit as sk
 from sessionkit.aggregations import BUILT_INS, Aggregation
 from sessionkit.aggregations.accumulators import LOOPS
 from sessionkit.aggregations.folds import PythonFold, value_column
-from sessionkit.deployed.deployment import Deployment
-from sessionkit.deployed.processor_run import memory_store
+from sessionkit.deployed.deployment import Life
+from sessionkit.deployed.task_stores import memory_store
 from sessionkit.engine.commit import commit
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome, RecordsInWords
@@ -33,6 +33,7 @@ from sessionkit.records.source import Source
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.windows.session import SessionWindows
 from tests.contract.examples import variance
+from tests.deployments import run_deployed
 from tests.interpreted import fewer
 from tests.kinds import plan_of
 
@@ -235,8 +236,8 @@ def test_kernel_and_processor_agree(name: str, kind: str, emit: str) -> None:
     for seed in range(3):
         plan = plan_of(KINDS[kind], emit, {"it": aggregation(name)})
         by_kernel = plan.run(small_records(seed))
-        how = Deployment(retention_ms=KINDS[kind].retention_ms(None), emit=emit, kafka=False)
-        by_processor = plan.run_deployed(by_kernel.outcome.batch, memory_store(KINDS[kind], None), how)
+        how = Life(retention_ms=KINDS[kind].retention_ms(None), emit=emit, kafka=False)
+        by_processor = plan.run_life(by_kernel.outcome.batch, memory_store(KINDS[kind], None), how)
         assert len(by_kernel.changelog()) > 5
         assert by_kernel.changelog().equals(by_processor.changelog())
         assert by_kernel.table().equals(by_processor.table())
@@ -436,7 +437,7 @@ def test_a_mean_of_large_integers_is_that_of_the_functions(windows: Any, values:
     """A float cannot hold them: each is rounded to the nearest, by the kernel as by Python."""
     table = pa.table({"k": ["a"] * len(values), "at": list(range(len(values))), "v": values})
     plan = sk.group_by_key("k", timestamp="at", unit="ms", times="ms").windowed_by(windows).aggregate(m=sk.mean("v"))
-    assert plan.run(table).table()["m"].equals(plan.run(table, rules="kafka", retention="100ms").table()["m"])
+    assert plan.run(table).table()["m"].equals(run_deployed(plan, table, retention="100ms").table()["m"])
 
 
 def test_the_largest_integer_sums_fit() -> None:

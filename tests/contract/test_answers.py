@@ -94,14 +94,14 @@ def calls_of_plan(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
         "run by key": lambda: plan.run(table, parallelism="key"),
         "run without its trace": lambda: plan.run(table, trace=False),
         "run of some keys": lambda: plan.run(table, keys=["ada"]),
-        "run by Kafka's rules": lambda: plan.run(table, rules="kafka"),
+        "run in a deployment": lambda: plan.run(table, deployment=sk.Deployment()).deployed.lives,
         "run over a store": over_a_store,
         "windowed_by": lambda: plan.windowed_by(plan.complete_windows),
         "with_windows": lambda: longer(plan),
         "emit": lambda: plan.emit("on_window_update"),
         "suppress": lambda: plan.emit("on_window_update").suppress("until_time_limit", "1h").run(table).table(),
         "count": lambda: plan.windowed_by(plan.complete_windows).count(),
-        "check_rules": lambda: plan.check_rules("kafka"),
+        "check_deployed": lambda: plan.check_deployed(sk.Deployment()),
         "bound": plan.bound,
         "value_columns": plan.value_columns,
         "check": plan.check,
@@ -127,7 +127,7 @@ def calls_of_module(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
 
     return {
         "audit": lambda: sk.audit(updates, table),
-        "audit in memory": lambda: sk.audit(plan, table, store="memory", restarts=((100, "changelog"),)),
+        "audit in memory": lambda: sk.audit(plan, table, sk.Deployment(store="memory", restarts=((100, "changelog"),))),
         "audit_suppress": lambda: sk.audit_suppress(updates.suppress("until_window_closes"), table),
         "sweep": lambda: sk.sweep(plan, table, **swept),
         "suggest_gap": lambda: sk.suggest_gap(plan, table),
@@ -138,7 +138,7 @@ def calls_of_module(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
     }
 
 
-KAFKAS = {"run by Kafka's rules", "check_rules", "audit", "audit in memory", "audit_suppress"}
+KAFKAS = {"run in a deployment", "check_deployed", "audit", "audit in memory", "audit_suppress"}
 EXPORTS = {"to_java", "to_ksql", "to_flink_sql", "to_spark"}
 # What is refused over the examples: what is Kafka's, what is written as code of others, and the page's own engine.
 REFUSED = {

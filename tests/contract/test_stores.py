@@ -25,6 +25,7 @@ from sessionkit.stores.cache.contract import CachedSessions, CachedWindows
 from sessionkit.stores.contract import RESTARTS, PlanStore, SessionStore, WindowStore
 from tests.contract.examples import sqlite_store  # registers itself
 from tests.contract.stores_model import MACHINES, listed, opened
+from tests.deployments import run_by, run_deployed
 from tests.interpreted import fewer
 from tests.kinds import plan_of
 
@@ -306,11 +307,11 @@ def test_a_run_that_fails_leaves_its_store_as_it_was(kind: str, of: str, rules: 
     )
     retention = {"retention": "1h"} if rules == "kafka" else {}
     with opened(kind, of, tmp_path, **retention) as store:
-        plan.run(table.slice(0, 2), store=store, rules=rules)
+        run_by(plan, table.slice(0, 2), store=store, rules=rules)
         before = list(store.all()), store.snapshot(0)
         bad = pa.table({"user": ["eve", "ada", "ada"], "at": [7, 7, 8], "v": [1, 1, 0]})
         with pytest.raises(sk.errors.AggregationFailed, match="nothing of this run was committed"):
-            plan.run(bad, store=store, rules=rules)
+            run_by(plan, bad, store=store, rules=rules)
         assert (list(store.all()), store.snapshot(0)) == before
 
 
@@ -326,7 +327,7 @@ def test_windows_and_position_are_never_apart(
 
         monkeypatch.setattr(store, "commit_snapshots", refuse)
         with pytest.raises(ZeroDivisionError):
-            plan_for(of).run(records(), store=store, rules="kafka")
+            run_deployed(plan_for(of), records(), store=store)
         assert (len(store), store.snapshot(0)) == (0, Snapshot())
 
 
@@ -375,7 +376,7 @@ def test_runs_over_parts_are_those_over_a_store_in_memory(
     plan, table, retention = plan_for(of, emit), records(), {"retention": "1h"} if rules == "kafka" else {}
     parts = [table.slice(start, stop - start) for start, stop in pairwise([0, 50, 51, 120, len(table)])]
     with opened("memory", of, tmp_path, **retention) as memory:
-        expected = [told(plan.run(part, store=memory, rules=rules)) for part in parts]
+        expected = [told(run_by(plan, part, store=memory, rules=rules)) for part in parts]
         held = sorted(memory.rows(), key=str)
         assert any(each[2] for each in expected)
         store = opened(kind, of, tmp_path, **retention)
@@ -384,7 +385,7 @@ def test_runs_over_parts_are_those_over_a_store_in_memory(
                 if kind != "memory":
                     store.close()
                     store = opened(kind, of, tmp_path, **retention)
-                assert told(plan.run(part, store=store, rules=rules)) == each
+                assert told(run_by(plan, part, store=store, rules=rules)) == each
             assert sorted(store.rows(), key=str) == held
             assert [store.snapshot(p) for p in (0, 1)] == [memory.snapshot(p) for p in (0, 1)]
         finally:
@@ -408,7 +409,7 @@ def test_a_record_cache_stands_before_it(kind: str, of: str, caching: bool | int
         folder = tmp_path / each
         folder.mkdir(exist_ok=True)
         with opened(each, of, folder, retention="1h") as store:
-            run = plan.run(table, store=store, rules="kafka", caching=caching, commit_every=40)
+            run = run_deployed(plan, table, store=store, caching=caching, commit_every=40)
             asked = run.store.read_only()
             assert len(asked) == len(store) > 0
             changes.append(sorted(run.changelog().to_pylist(), key=str))
@@ -420,7 +421,7 @@ def test_a_record_cache_stands_before_it(kind: str, of: str, caching: bool | int
 @every_store
 def test_a_restarted_task_forgets_its_stream_time(kind: str, of: str, tmp_path: Path) -> None:
     with opened(kind, of, tmp_path, retention="1h") as store:
-        plan_for(of).run(records(), store=store, rules="kafka")
+        run_deployed(plan_for(of), records(), store=store)
         before = store.snapshot(0)
         assert before.stream_time_ms > 0
         for kind_of_restart in RESTARTS:

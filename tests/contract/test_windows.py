@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 import pytest
 
 import sessionkit as sk
-from sessionkit.deployed.deployment import Deployment
-from sessionkit.deployed.processor_run import memory_store
+from sessionkit.deployed.deployment import Life
+from sessionkit.deployed.task_stores import memory_store
 from sessionkit.errors import InvalidArgument, NotBuilt
 from sessionkit.windows import WINDOW_KINDS, SessionKind, WindowKind, window_kind
 from tests.contract.examples import calendar_days, shift_sessions
 from tests.contract.kinds import EXAMPLES, HOUR_MS, KINDS, plan_over, records, rows_of
+from tests.deployments import run_deployed
 from tests.interpreted import fewer
 from tests.kinds import plan_of
 
@@ -110,8 +111,8 @@ def test_kernel_and_processor_agree(windows: WindowKind, seed: int) -> None:
         by_kernel = plan.run(table)
         by_kernel.trace.check()
         retention_ms = windows.retention_ms(None)
-        how = Deployment(retention_ms=retention_ms, emit=emit, kafka=False)
-        by_processor = plan.run_deployed(by_kernel.outcome.batch, memory_store(windows, None), how)
+        how = Life(retention_ms=retention_ms, emit=emit, kafka=False)
+        by_processor = plan.run_life(by_kernel.outcome.batch, memory_store(windows, None), how)
         by_processor.trace.check()
         assert by_kernel.trace.records().equals(by_processor.trace.records()), seed
         assert rows_of(by_kernel.changelog()) == rows_of(by_processor.changelog()), seed
@@ -192,11 +193,11 @@ def test_every_view_shows_them(windows: WindowKind) -> None:
 def test_kafka_has_them_or_is_said_not_to(windows: WindowKind) -> None:
     plan, table = plan_over(windows, "on_window_close" if windows.trailing_only else "on_window_update"), records(2, 60)
     if windows.not_in_kafka is None:
-        assert len(plan.run(table, rules="kafka").changelog())
+        assert len(run_deployed(plan, table).changelog())
         return
     what, _ = windows.not_in_kafka
     with pytest.raises(InvalidArgument, match=what):
-        plan.run(table, rules="kafka")
+        run_deployed(plan, table)
     with pytest.raises(InvalidArgument, match=what):
         sk.audit(plan, table)
 

@@ -69,7 +69,7 @@ def draw(seed: int, index: int) -> Case:
     _draw_deployment(rng, case)
     if rng.random() < 0.7:
         case["queries"] = draw_queries(rng, times, case)
-    if cell.caching == "limited" and case["aggregation"] != "all_built_ins":
+    if cell.caching == "limited":
         _draw_bytes(Random(f"{seed}/{index}/bytes"), case)
     _draw_restarts(Random(f"{seed}/{index}/restarts"), case)
     if cell.emit == "on_update":
@@ -78,10 +78,11 @@ def draw(seed: int, index: int) -> Case:
 
 
 def _draw_bytes(rng: Random, case: Case) -> None:
-    """Half of the limited caches count bytes: as many as that number of entries has, or nearly."""
-    if rng.random() < 0.5:
-        count = min(case["caching"], rng.choice((1, 2, 3, 5, 10, 50)))
-        case["caching"] = {"bytes": max(0, count * AN_ENTRY + rng.randint(-AN_ENTRY, AN_ENTRY))}
+    """As many bytes as that number of entries has, or nearly; what the oracle joins as text has no size of ours."""
+    count = min(case["caching"], rng.choice((1, 2, 3, 5, 10, 50)))
+    case["caching"] = {"bytes": max(0, count * AN_ENTRY + rng.randint(-AN_ENTRY, AN_ENTRY))}
+    if case["aggregation"] == "all_built_ins":
+        case["aggregation"] = "collect"
 
 
 def _draw_suppress(rng: Random, case: Case) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import sessionkit as sk
 from sessionkit.exports.export import Export
 from sessionkit.records.keys import key_bytes
+from tests.deployments import run_by
 
 Row = dict[str, Any]  # a record: its columns by name
 
@@ -82,7 +83,7 @@ def own_sent(plan: sk.Plan, rows: Sequence[Row], schema: pa.Schema, **options: A
     steps: list[list[Sent]] = [[] for _ in rows]
     names = [name for name, _ in plan.aggregations]
     can_be_null = all(aggregation.initializer() is None for _, aggregation in plan.aggregations)
-    for row in plan.run(table, **options).changelog().to_pylist():
+    for row in run_by(plan, table, **options).changelog().to_pylist():
         values = {name: row[name] for name in names}
         if row["what"] == "tombstone" or (can_be_null and all(value is None for value in values.values())):
             values = None

@@ -147,10 +147,7 @@ def _simpler_parameters(case: Case) -> Iterator[Case]:
         if isinstance(value, int):
             yield from ({**case, "suppress": {**case["suppress"], name: smaller}} for smaller in _smaller(value))
     if isinstance(case["caching"], dict):
-        yield from ({**case, "caching": size} for size in (1, 2, 5))
         yield from ({**case, "caching": {"bytes": size}} for size in _smaller(case["caching"]["bytes"]))
-    if isinstance(case["caching"], int) and case["caching"] is not True:
-        yield from ({**case, "caching": number} for number in _smaller(case["caching"]) if number)
     for divisor in (10, 3, 2):
         yield _scaled(case, divisor)
 

@@ -151,7 +151,12 @@ def test_a_flush_after_a_fault_of_kafkas_is_not_compared() -> None:
     """Kafka failed before the commit that sends what an earlier record of another partition came to."""
     sent = {"key": "e", "window_start": 9, "window_end": 9, "value": 1, "timestamp": 9}
     fault = {"class": "IllegalStateException", "message": "segment interval has changed", "after_record": 1}
-    case = {"window": {"kind": "session", "gap_ms": 87_667}, "store": "rocksdb", "caching": 3, "commit_after": [1]}
+    case = {
+        "window": {"kind": "session", "gap_ms": 87_667},
+        "store": "rocksdb",
+        "caching": {"bytes": 300},
+        "commit_after": [1],
+    }
     ours = {"per_record": [{"outputs": [], "flushed": [sent], "dropped_total": 0}, {"outputs": [], "dropped_total": 0}]}
     kafka = {"per_record": [{"outputs": [], "dropped_total": 0}], "error": fault}
     assert first_difference(case, ours, kafka) is None
@@ -237,7 +242,7 @@ def test_shrinking_finds_the_one_record_that_matters() -> None:
     case = next(case for case in (draw(3, i) for i in range(1000)) if len(case["records"]) > 40 and differs(case))
     smallest = shrink(case, differs)
     assert smallest["records"] == [{"key": "a", "value": None, "timestamp": 0}]
-    assert (smallest["store"], smallest["aggregation"], smallest["caching"]) == ("in_memory", "count", 1)
+    assert (smallest["store"], smallest["aggregation"], smallest["caching"]) == ("in_memory", "count", {"bytes": 0})
     assert "retention_ms" not in smallest["window"] and "queries" not in smallest
 
 

@@ -11,7 +11,6 @@ from typing import Any
 import sessionkit as sk
 from sessionkit.advice.suggest import GapSuggestion, GraceSuggestion
 from sessionkit.advice.sweep import Cell, Sweep
-from sessionkit.restarted_run import RestartedRun
 from sessionkit.spark.batch_run import SparkRun
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.stores.memory.sessions import MemorySessionStore
@@ -39,7 +38,6 @@ SECTIONS: dict[str, list[tuple[Any, str]]] = {
     ],
     "Runs": [
         (sk.Run, "run"),
-        (RestartedRun, "restarted"),
         (Explanation, "explanation"),
         (Lineage, "lineage"),
         (Emissions, "emissions"),

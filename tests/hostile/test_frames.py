@@ -15,6 +15,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, SessionkitError, UnsupportedData
+from tests.deployments import run_by, run_deployed
 
 COUNT = {"n": sk.count()}
 INDEX_TYPES = [pa.int8(), pa.uint8(), pa.int16(), pa.uint16(), pa.int32(), pa.uint32(), pa.int64(), pa.uint64()]
@@ -75,7 +76,7 @@ def test_dictionaries_of_chunks_with_more_values_than_one_has_codes_for(codes: p
 )
 def test_dictionaries_of_other_than_text_and_numbers(name: str, rules: str, values: pa.Array) -> None:
     coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, None], pa.uint8()), values)
-    run = plan(it=getattr(sk, name)("v")).run(table(v=coded), rules=rules)
+    run = run_by(plan(it=getattr(sk, name)("v")), table(v=coded), rules=rules)
     one = values[0].as_py()
     if one is None and rules == "kafka" and name != "collect":  # Kafka keeps no window whose aggregate is null
         assert set(run.table()["it"].to_pylist()) == {None}
@@ -117,7 +118,7 @@ def test_values_in_runs(name: str, kind: str, rules: str) -> None:
     rows = [values[0], values[0], values[1], values[2], values[2]]
     for lo in (0, 1, 3):
         column = runs(RUNS[kind]).slice(lo)
-        run = plan(it=getattr(sk, name)("v")).run(table(v=column), rules=rules)
+        run = run_by(plan(it=getattr(sk, name)("v")), table(v=column), rules=rules)
         expected = (
             rows[lo:] if name == "collect" else [r for r in rows[lo:] if r is not None][0 if name == "first" else -1]
         )
@@ -329,7 +330,7 @@ def test_what_python_has_no_value_for(column: pa.Array, telling: str) -> None:
         return newer
 
     refused(UnsupportedData, telling, lambda: plan(it=sk.reduce(last, "v")).run(table(v=column)).table())
-    refused(UnsupportedData, telling, lambda: plan(it=sk.first("v")).run(table(v=column), rules="kafka"))
+    refused(UnsupportedData, telling, lambda: run_deployed(plan(it=sk.first("v")), table(v=column)))
     run = plan(it=sk.first("v")).run(table(v=column))
     assert run.table()["it"].combine_chunks().equals(column)
     assert "1 record" in run._repr_html_()

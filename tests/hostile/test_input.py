@@ -31,6 +31,7 @@ from sessionkit.errors import (
     SessionkitError,
     UnsupportedData,
 )
+from tests.deployments import run_by, run_deployed
 
 NEW_YORK = "America/New_York"
 FRAMES: dict[str, Callable[[pd.DataFrame], Any]] = {
@@ -265,12 +266,12 @@ def test_times_at_the_end_of_64_bits(rules: str) -> None:
     """Kafka wraps in timestamp + gap and then stops merging, without a word: the one listed difference."""
     reach = 30_000
     fits, too_late = records([INT64_MAX - reach]), records([5, INT64_MAX - reach + 1])
-    assert plan(unit="ms").run(fits, rules=rules).table()["count"].tolist() == [1]
+    assert run_by(plan(unit="ms"), fits, rules=rules).table()["count"].tolist() == [1]
     telling = (
         "a window would end after the largest 64-bit time; "
         f"got timestamp {INT64_MAX - reach + 1} with inactivity_gap {reach} ms; times up to 2**62 ms are safe"
     )
-    refused(NumberOverflow, telling, lambda: plan(unit="ms").run(too_late, rules=rules))
+    refused(NumberOverflow, telling, lambda: run_by(plan(unit="ms"), too_late, rules=rules))
 
 
 @pytest.mark.filterwarnings("ignore:column 'at' read as")
@@ -351,8 +352,8 @@ def test_offsets_that_do_not_rise(frame: str) -> None:
 def test_offsets_that_were_read_before_are_skipped(rules: str) -> None:
     steps, data = placed([0, 1, 2, 3])
     with sk.open_store("memory", "clicks", retention="1h" if rules == "kafka" else None) as store:
-        steps.run(data.head(3), store=store, rules=rules)
-        again = steps.run(data, store=store, rules=rules)
+        run_by(steps, data.head(3), store=store, rules=rules)
+        again = run_by(steps, data, store=store, rules=rules)
         assert dropped(again) == [(0, "replayed"), (1, "replayed"), (2, "replayed")]
         assert again.table()["count"].tolist() == [4]
         assert again.metrics()["dropped-records-total"] == 0
@@ -547,7 +548,7 @@ OBJECTS = pd.Series([Basket(1), Basket(2), None], dtype=object)
 def test_a_column_of_objects_is_refused_for_built_ins(name: str, values: pd.Series, rules: str) -> None:
     steps = plan(unit="ms").aggregate(result=getattr(sk, name)("v"))
     telling = f"{name}('v') cannot use column 'v'; got python objects; a column of plain values; sk.reduce and"
-    refused(UnsupportedData, telling, lambda: steps.run(records(range(3), v=values), rules=rules))
+    refused(UnsupportedData, telling, lambda: run_by(steps, records(range(3), v=values), rules=rules))
 
 
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
@@ -562,7 +563,7 @@ def test_a_column_of_objects_works_for_functions(rules: str) -> None:
         ),
         both=sk.reduce(lambda older, newer: newer, ["v", "at"]),
     )
-    run = steps.run(records(range(3), v=OBJECTS), rules=rules)
+    run = run_by(steps, records(range(3), v=OBJECTS), rules=rules)
     assert run.table()["things"].tolist() == [3]
     assert run.table()["both"].tolist() == [{"v": None, "at": 2}]
 
@@ -572,7 +573,7 @@ def test_text_is_no_number(rules: str) -> None:
     for name in ("sum", "mean", "min", "max"):
         telling = f"{name}('v') cannot use column 'v'; got string; a column of numbers"
         steps = plan(unit="ms").aggregate(result=getattr(sk, name)("v"))
-        refused(UnsupportedData, telling, lambda steps=steps: steps.run(records([1], v=["x"]), rules=rules))
+        refused(UnsupportedData, telling, lambda steps=steps: run_by(steps, records([1], v=["x"]), rules=rules))
 
 
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
@@ -586,10 +587,10 @@ def test_a_function_that_raises_commits_nothing_and_names_the_record(rules: str)
     good = records([5, 6], ["ada", "bob"], v=[8, 9], offset=[10, 11])
     bad = records([7, 8, 9], ["bob", "eve", "ada"], v=[3, 1, 0], offset=[12, 13, 14])
     with sk.open_store("memory", "clicks", retention="1h" if rules == "kafka" else None) as store:
-        steps.run(good, store=store, rules=rules)
+        run_by(steps, good, store=store, rules=rules)
         before = list(store.all()), store.snapshot(0)
         with pytest.raises(AggregationFailed) as caught:
-            steps.run(bad, store=store, rules=rules)
+            run_by(steps, bad, store=store, rules=rules)
         for telling in (
             "reduce(<lambda>, 'v') failed at record of key 'ada' at partition 0, offset 14, time 9",
             f"got ZeroDivisionError: {pythons_own.value}",
@@ -597,7 +598,7 @@ def test_a_function_that_raises_commits_nothing_and_names_the_record(rules: str)
         ):
             assert telling in str(caught.value)
         assert (list(store.all()), store.snapshot(0)) == before
-        assert steps.run(bad.assign(v=1), store=store, rules=rules).table()["reduce"].tolist() == [8, 9, 1]
+        assert run_by(steps, bad.assign(v=1), store=store, rules=rules).table()["reduce"].tolist() == [8, 9, 1]
 
 
 def test_a_long_key_is_shortened_where_a_function_raises() -> None:
@@ -613,7 +614,7 @@ def test_an_integer_sum_that_overflows() -> None:
     steps = plan(unit="ms").aggregate(total=sk.sum("v"))
     telling = "an integer sum does not fit into 64 bits; got"
     refused(NumberOverflow, telling, lambda: steps.run(records([1, 2], v=[2**63 - 1, 1])))
-    refused(NumberOverflow, telling, lambda: steps.run(records([1, 2], v=[2**63 - 1, 1]), rules="kafka"))
+    refused(NumberOverflow, telling, lambda: run_deployed(steps, records([1, 2], v=[2**63 - 1, 1])))
 
 
 # ---- frames
@@ -764,7 +765,10 @@ def test_what_is_no_frame(data: Any, telling: str) -> None:
         (lambda: plan().emit("sometimes"), "emit must be a known choice; got 'sometimes'"),
         (lambda: plan().aggregate(n=sk.count), "n must be an aggregation; got <function"),
         (lambda: plan().aggregate(key=sk.count()), "this name is taken by a column of the results; got 'key'"),
-        (lambda: plan(unit="ms").run(records([1]), rules="flink"), "rules must be a known choice; got 'flink'"),
+        (
+            lambda: plan(unit="ms").run(records([1]), deployment="flink"),
+            "deployment takes a deployment; got 'flink'",
+        ),
         (
             lambda: plan(unit="ms").run(records([1]), retention="1s"),
             "retention must cover the windows; got 1 s; at least",

@@ -11,6 +11,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.base.text import escape_html, escape_label
+from tests.deployments import run_by
 
 HARMLESS = "ada"
 PAYLOADS = [
@@ -131,12 +132,8 @@ def run(text: str, **options: Any) -> sk.Run:
     data = pd.DataFrame({"user": [text] * 5, "at": [second * 1_000 for second in seconds], text: [text] * 5})
     named = {text: sk.last(text), "first": sk.first(text), "all": sk.collect(text), "own": sk.reduce(join, text)}
     windows = sk.SessionWindows(inactivity_gap="10s", grace="5s")
-    done: sk.Run = (
-        sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
-        .windowed_by(windows)
-        .aggregate(**named)
-        .run(data, **options)
-    )
+    keyed = sk.group_by_key("user", timestamp="at", unit="ms", times="ms")
+    done = run_by(keyed.windowed_by(windows).aggregate(**named), data, **options)
     return done
 
 

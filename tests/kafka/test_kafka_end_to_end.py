@@ -23,6 +23,7 @@ from confluent_kafka.admin import AdminClient
 from examples.kafka.broker import broker
 from examples.kafka.jars import Missing, connector_jars
 from examples.kafka.topics import Record, create_topics, producer, read_all
+from tests.deployments import audit_deployed
 from tests.kinds import in_ms
 
 if TYPE_CHECKING:
@@ -223,7 +224,7 @@ def test_updates_are_those_of_kafka_streams(outcome: Outcome) -> None:
 def test_finals_differ_from_kafka_streams_as_the_audit_says(outcome: Outcome) -> None:
     """Kafka's store forgets sessions that close late, and loses a record that it accepts at the last moment."""
     ours, kafka = _each_once(outcome.topics[FINALS]), _each_once(outcome.topics[FINALS + BESIDE])
-    audit = sk.audit(ON_CLOSE, outcome.records, **AS_DEPLOYED)
+    audit = audit_deployed(ON_CLOSE, outcome.records, **AS_DEPLOYED)
     rows = audit.differences().to_pylist()
     lost = {_window(row) for row in rows if row["verdict"] == "lost"}
     only_in_kafka = {_window(row, "kafka_") for row in rows if row["verdict"] == "only in Kafka"}
@@ -238,7 +239,7 @@ def test_finals_differ_from_kafka_streams_as_the_audit_says(outcome: Outcome) ->
 def test_a_restarted_kafka_streams_sends_what_the_audit_says(outcome: Outcome, name: str) -> None:
     """Its stream time starts anew, and its store expires nothing until the next put: record by record, in order."""
     plan, retention = (PLAN, UPDATES_RETENTION_MS) if name == UPDATES else (ON_CLOSE, None)
-    audit = sk.audit(plan, outcome.records, retention=in_ms(retention), restarts=[FIRST_LIFE - 1], **AS_DEPLOYED)
+    audit = audit_deployed(plan, outcome.records, retention=in_ms(retention), restarts=[FIRST_LIFE - 1], **AS_DEPLOYED)
     told = [_window(row) for life in audit.lives for row in life.changelog().to_pylist()]
     kafka = _windows(outcome.topics[name + RESTARTED])
     assert sorted(told, key=lambda window: window[0]) == kafka

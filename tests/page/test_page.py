@@ -16,6 +16,7 @@ import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, UnknownRecord, WriteFailed
 from sessionkit.views.page.sample import sample
 from sessionkit.widgets.tuner import LADDER_MS
+from tests.deployments import run_deployed
 from tests.page.streams import drawn, one_huge_key
 from tests.pictures.shapes import SHAPES
 
@@ -89,7 +90,7 @@ def test_what_no_page_can_recompute_is_refused(small: sk.Run, tmp_path: Path) ->
     sessions = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=5, grace_ms=5))
     sliding = plan.windowed_by(sk.SlidingWindows(time_difference_ms=5, grace_ms=5)).run(data)
     endless = plan.windowed_by(sk.SessionWindows.until(inactivity_gap_ms=5, retention_ms=100)).run(data)
-    for run, words in ((sliding, "sliding ones"), (endless, "a grace"), (sessions.run(data, rules="kafka"), "kafka")):
+    for run, words in ((sliding, "sliding ones"), (endless, "a grace"), (run_deployed(sessions, data), "kafka")):
         with pytest.raises(NotBuilt, match=words):
             run.write_html(place)
     with sk.open_store("memory", "clicks") as store:

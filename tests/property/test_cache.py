@@ -15,6 +15,7 @@ from sessionkit.stores.cache.sessions import CachingSessionStore, Flushed
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
+from tests.deployments import run_deployed
 from tests.interpreted import fewer
 
 KEYS = st.sampled_from(["", "a", "b"])
@@ -242,7 +243,7 @@ def run_of(windows: Any, rows: list[tuple[str, int, int]], own: Any = OWN, **opt
         {name: pa.array(column, kind) for (name, kind), column in zip(types.items(), columns, strict=True)}
     )
     plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(windows).aggregate(own=own)
-    return plan.run(table, rules="kafka", retention=FOR_EVER, **options)
+    return run_deployed(plan, table, retention=FOR_EVER, **options)
 
 
 def stored(store: Any) -> list[Any]:

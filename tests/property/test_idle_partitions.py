@@ -12,7 +12,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.base.decisions import IDLE
-from sessionkit.deployed.deployment import Deployment
+from sessionkit.deployed.deployment import Life
 from sessionkit.records.batch import read_records
 from sessionkit.run import Run
 from tests.interpreted import fewer
@@ -151,8 +151,8 @@ def test_kernel_equals_processor_where_partitions_are_idle(kind: str, emit: str)
         plan = drawn.plan(EACH_KIND[kind], emit, {"count": sk.count(), "all": sk.collect("n")})
         run = plan.run(drawn.table)
         retention_ms = plan.complete_windows.retention_ms(None)
-        how = Deployment(retention_ms=retention_ms, emit=emit, kafka=False)
-        other = plan.run_deployed(read_records(drawn.table, plan.source, plan.value_columns()), None, how)
+        how = Life(retention_ms=retention_ms, emit=emit, kafka=False)
+        other = plan.run_life(read_records(drawn.table, plan.source, plan.value_columns()), None, how)
         assert other.trace.records().equals(run.trace.records()), seed
         assert other.changelog().equals(run.changelog()), seed
         assert other.table().equals(run.table()) and other.metrics() == run.metrics(), seed

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from sessionkit.aggregations.contract import Aggregation
-from sessionkit.deployed.deployment import Deployment
+from sessionkit.deployed.deployment import Life
 from sessionkit.deployed.processor_run import run_processor
 from sessionkit.engine.commit import commit
 from sessionkit.engine.kernel_run import run_kernel
@@ -56,7 +56,7 @@ def test_kernel_equals_processor(first: int) -> None:
         outcome, trace = _kernel(stream)
         trace.check()
         emit = VIEWS[seed % 2][0]
-        how = Deployment(retention_ms=stream.retention_ms, emit=emit, kafka=False)
+        how = Life(retention_ms=stream.retention_ms, emit=emit, kafka=False)
         done = run_processor(stream.windows, AGGREGATIONS, stream.batch(), MemorySessionStore(), how)
         told = done.outcome
         assert told.kept_trace is not None, seed
@@ -142,7 +142,7 @@ def test_many_open_sessions_of_one_key() -> None:
         stream = Stream(windows, windows.close_lag_ms + int(rng.choice([0, 50])), pa.table(columns))
         outcome, trace = _kernel(stream, aggregations)
         trace.check()
-        how = Deployment(retention_ms=stream.retention_ms, emit="on_window_close", kafka=False)
+        how = Life(retention_ms=stream.retention_ms, emit="on_window_close", kafka=False)
         told = run_processor(windows, aggregations, stream.batch(), MemorySessionStore(), how).outcome
         assert told.kept_trace is not None
         _same_trace(trace, told.kept_trace)

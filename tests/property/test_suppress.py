@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.deployed.deployment import Deployment
-from sessionkit.deployed.processor_run import memory_store
+from sessionkit.deployed.deployment import Life
+from sessionkit.deployed.task_stores import memory_store
 from sessionkit.errors import BufferFull
 from sessionkit.records.batch import read_records
 from sessionkit.run import Run
@@ -66,8 +66,8 @@ def _rows(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 
 def _by_processor(plan: sk.Plan, table: pa.Table) -> Run:
     windows = plan.complete_windows
-    how = Deployment(retention_ms=windows.retention_ms(None), emit="on_window_update", kafka=False)
-    return plan.run_deployed(read_records(table, plan.source, plan.value_columns()), memory_store(windows, None), how)
+    how = Life(retention_ms=windows.retention_ms(None), emit="on_window_update", kafka=False)
+    return plan.run_life(read_records(table, plan.source, plan.value_columns()), memory_store(windows, None), how)
 
 
 @pytest.mark.parametrize("buffer", BUFFERS)

@@ -11,8 +11,9 @@ import pyarrow as pa
 import pytest
 
 from sessionkit.aggregations.contract import Aggregation
-from sessionkit.deployed.deployment import Deployment
-from sessionkit.deployed.processor_run import memory_store, run_processor
+from sessionkit.deployed.deployment import Life
+from sessionkit.deployed.processor_run import run_processor
+from sessionkit.deployed.task_stores import memory_store
 from sessionkit.engine.commit import commit
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.outcome import Outcome
@@ -65,7 +66,7 @@ def _run(windows: WindowKind, named: Mapping[str, Aggregation], batch: RecordBat
 def _processed(
     windows: Any, named: Mapping[str, Aggregation], batch: RecordBatch, emit: str
 ) -> tuple[Outcome, list[Any]]:
-    how = Deployment(retention_ms=windows.retention_ms(None), emit=emit, kafka=False)
+    how = Life(retention_ms=windows.retention_ms(None), emit=emit, kafka=False)
     done = run_processor(windows, named, batch, memory_store(windows, None), how)
     assert not done.deployed.refused
     return done.outcome, done.deployed.forwarded

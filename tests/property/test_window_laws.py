@@ -9,6 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import sessionkit as sk
+from tests.deployments import run_by
 from tests.interpreted import fewer
 from tests.kinds import plan_of
 
@@ -202,10 +203,10 @@ def test_a_run_can_be_cut_anywhere(windows: Any, rows: Rows, data: st.DataObject
     table = table_of([(key, time + (100 if kafka else 0)) for key, time in rows])
     cuts = sorted(data.draw(st.lists(st.integers(0, len(rows)), max_size=3)))
     plan, retention = plan_over(windows, emit), NOTHING_EXPIRES if kafka else None
-    whole, parts = plan.run(table, rules=rules, retention=retention), []
+    whole, parts = run_by(plan, table, rules=rules, retention=retention), []
     with sk.open_store("memory", "cut", of="windows", retention=retention) as store:
         for begin, end in zip([0, *cuts], [*cuts, len(rows)], strict=True):
-            parts.append(plan.run(table.slice(begin, end - begin), rules=rules, store=store))
+            parts.append(run_by(plan, table.slice(begin, end - begin), rules=rules, store=store))
             parts[-1].trace.check()
             if data.draw(st.booleans()):  # a look in between: the store keeps columns until someone asks by key
                 assert len(list(store.all())) == len(store)

@@ -16,6 +16,7 @@ import pyarrow as pa
 import sessionkit as sk
 from sessionkit.base.result_folders import Results
 from sessionkit.report.page import Findings, page
+from tests.deployments import run_deployed
 
 KINDS: dict[str, Any] = {
     "session": sk.SessionWindows(inactivity_gap="20s", grace="10s"),
@@ -58,7 +59,7 @@ def answers(seed: int, kinds: list[str]) -> dict[str, str]:
             found[f"{name} explained"] = digest([str(run.explain(offset=offset)) for offset in range(0, 240, 40)])
         found[f"{kind} as Java"] = digest(plan.to_java().code)
         found[f"{kind} drawn"] = digest((run.plane().to_json(), run.lanes(theme="dark").to_json()))
-        kafka = plan.run(records, rules="kafka")
+        kafka = run_deployed(plan, records)
         found[f"{kind} as Kafka"] = digest(pa.Table.from_pandas(kafka.changelog()).to_pydict())
         found[f"{kind} stored"] = digest([stored(plan, records, kind, store) for store in ("memory", "rocksdb")])
     of_file = sk.group_by_key("user", timestamp="at", timezone="Asia/Kathmandu").windowed_by(KINDS["session"]).count()

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import sessionkit as sk
 from tests.conformance.cases import STRATEGIES, WALL_CLOCK_START_MS, frame_of, key_text, plan_of
+from tests.deployments import audit_deployed
 from tests.differential.compare import fault_of
 from tests.differential.draw_times import smallest_retention
 from tests.differential.oracle import Oracle, OracleFailed
@@ -153,7 +154,7 @@ def audit_of(case: Case) -> sk.Audit:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "column 'timestamp' read as", UserWarning)
         retention_ms = case["window"].get("retention_ms")
-        return sk.audit(
+        return audit_deployed(
             plan_of(case), frame_of(case), store=STORES[case["store"]], retention=in_ms(retention_ms), **options
         )
 

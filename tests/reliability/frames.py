@@ -21,6 +21,7 @@ import pyarrow as pa
 
 import sessionkit as sk
 from sessionkit.errors import SessionkitError
+from tests.deployments import run_deployed
 from tests.reliability._columns_drawn import INTS, KEYS, MOMENTS, NUMBERS, VALUES, Column, Kind, draw_column, plain
 from tests.reliability._windows_told import RESULTS, UNTELLABLE, Record, Told, sessions, tumbling
 from tests.reliability.pieces import Outcome
@@ -140,13 +141,13 @@ def _held(drawn: Case, frame: Any) -> tuple[str, str]:
 def _by_kafka(plan: Any, frame: Any, drawn: Case) -> str:
     """Kafka's rules are held against Kafka elsewhere; here they may only not fall over."""
     try:
-        run = plan.run(frame, rules="kafka")
+        run = run_deployed(plan, frame)
         run.table(), run.changelog(), run.dropped(missing_grace=False)
         return "" if run.metrics()["process-total"] == drawn.size else "records are missing under Kafka's rules"
     except SessionkitError:
         return ""
     except Exception as error:
-        return f"rules='kafka': {''.join(traceback.format_exception(error))[-1500:]}"
+        return f"deployed: {''.join(traceback.format_exception(error))[-1500:]}"
 
 
 def _refused(drawn: Case, error: SessionkitError) -> str:

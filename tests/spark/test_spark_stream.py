@@ -13,6 +13,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, StoreMismatch, UnsupportedData
 from sessionkit.spark.worker.shared_files import SharedFiles
+from tests.deployments import run_deployed
 from tests.spark.common import (
     BASE,
     FUNCTIONS,
@@ -80,8 +81,8 @@ def test_what_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Pat
         run.table()
     with pytest.raises(InvalidArgument, match="sends no final results"):
         run.finals()
-    with pytest.raises(NotBuilt, match='rules="kafka"'):
-        BASE.count().run(stream, rules="kafka")
+    with pytest.raises(NotBuilt, match="a deployment goes record by record"):
+        run_deployed(BASE.count(), stream)
     with pytest.raises(UnsupportedData, match=r"must be declared.*with_types\(longest="):
         FUNCTIONS.run(stream).events()
     assert "state by partition, in order of offset" in repr(run)

@@ -11,6 +11,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, SessionkitError
+from tests.deployments import audit_deployed, run_deployed
 from tests.kinds import EACH_KIND
 
 CLICKS = pd.DataFrame({"user": ["ada", "bob", "ada"], "at": [0, 10_000, 20_000], "amount": [1, 2, 3]})
@@ -48,10 +49,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "one value for a slider": (lambda: sk.tune(PLAN, CLICKS, grace="10m"), "a span of grace has two ends; got '10m'"),
     "one number for a slider": (lambda: sk.tune(PLAN, CLICKS, inactivity_gap=5), "inactivity_gap has two ends; got 5"),
     "commits as text": (
-        lambda: PLAN.run(CLICKS, rules="kafka", commit_every="10"),
+        lambda: run_deployed(PLAN, CLICKS, commit_every="10"),
         "commit_every must be positive; got '10'; a number of records, 1 or more, or the rows after which to commit",
     ),
-    "commits after no row": (lambda: PLAN.run(CLICKS, rules="kafka", commit_every=["x"]), "got ['x']"),
+    "commits after no row": (lambda: run_deployed(PLAN, CLICKS, commit_every=["x"]), "got ['x']"),
     "a share as text": (
         lambda: sk.suggest_grace(PLAN, CLICKS, keep="0.9"),
         "keep is a share of the records; got '0.9'",
@@ -122,7 +123,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "no values to sweep": (lambda: sk.sweep(PLAN, CLICKS), "a sweep needs values"),
     "the records twice": (lambda: sk.suggest_gap(CLICKS, CLICKS), "sk.suggest_gap(plan, data)"),
     "no plan to suggest for": (lambda: sk.suggest_grace(CLICKS), "sk.suggest_grace(plan, data"),
-    "no records to audit": (lambda: sk.audit(PLAN), "sk.audit(plan, data)"),
+    "no records to audit": (lambda: sk.audit(PLAN), "sk.audit(plan, data, sk.Deployment())"),
     "a width as text": (
         lambda: RUN.plane(width="900"),
         "Run.plane takes a whole number as width; got str '900'",
@@ -188,8 +189,8 @@ LENGTHS: dict[str, tuple[str, Callable[[Any], object]]] = {
     "SlidingWindows": ("time_difference", lambda given: sk.SlidingWindows(time_difference=given, grace=0)),
     "with_windows": ("grace", lambda given: PLAN.with_windows(grace=given)),
     "run": ("retention", lambda given: PLAN.run(CLICKS, retention=given)),
-    "run as Kafka": ("retention", lambda given: PLAN.run(CLICKS, rules="kafka", retention=given)),
-    "emit_interval": ("emit_interval", lambda given: PLAN.run(CLICKS, rules="kafka", emit_interval=given)),
+    "run as Kafka": ("retention", lambda given: run_deployed(PLAN, CLICKS, retention=given)),
+    "emit_interval": ("emit_interval", lambda given: run_deployed(PLAN, CLICKS, emit_interval=given)),
     "open_store": ("retention", lambda given: sk.open_store("memory", "clicks", retention=given)),
     "open_store on disk": (
         "retention",
@@ -202,8 +203,8 @@ LENGTHS: dict[str, tuple[str, Callable[[Any], object]]] = {
     "sweep": ("grace", lambda given: sk.sweep(PLAN, CLICKS, grace=["1h", given])),
     "its cell": ("grace", lambda given: sk.sweep(PLAN, CLICKS, grace=["1h"]).cell(grace=given)),
     "suggest_grace": ("inactivity_gap", lambda given: sk.suggest_grace(PLAN, CLICKS, gap=given)),
-    "audit": ("retention", lambda given: sk.audit(PLAN, CLICKS, retention=given)),
-    "its emit_interval": ("emit_interval", lambda given: sk.audit(PLAN, CLICKS, emit_interval=given)),
+    "audit": ("retention", lambda given: audit_deployed(PLAN, CLICKS, retention=given)),
+    "its emit_interval": ("emit_interval", lambda given: audit_deployed(PLAN, CLICKS, emit_interval=given)),
     "tune": ("grace", lambda given: sk.tune(PLAN, CLICKS, grace=(0, given))),
     "a slider": ("grace", lambda given: sk.tune(PLAN, CLICKS).set(grace=given)),
     "to_java": ("retention", lambda given: PLAN.to_java(retention=given)),

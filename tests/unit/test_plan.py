@@ -206,8 +206,22 @@ def test_steps_that_are_refused(step: Any, telling: str) -> None:
 @pytest.mark.parametrize(
     ("options", "telling"),
     [
-        ({"rules": "flink"}, "rules must be a known choice; got 'flink'; one of 'sessionkit', 'kafka'"),
-        ({"rules": None}, "rules must be a known choice; got None"),
+        (
+            {"deployment": "kafka"},
+            "deployment takes a deployment; got 'kafka'; sk.Deployment(), with Kafka's own defaults",
+        ),
+        (
+            {"deployment": sk.Deployment(), "retention": "1h"},
+            "with a deployment its retention counts; got retention='1h'",
+        ),
+        (
+            {"deployment": sk.Deployment(), "store": sk.open_store("memory", "s", retention="1h")},
+            "a store must be of the deployment's kind; got ",
+        ),
+        (
+            {"deployment": sk.Deployment.plain(retention="2h"), "store": sk.open_store("memory", "s", retention="1h")},
+            "a deployed store brings its own retention; got a store with retention 1 h, and a deployment with 2h",
+        ),
         ({"retention": "39s"}, "retention must cover the windows; got 39 s; at least inactivity_gap + grace = 40 s"),
         ({"retention": "long"}, "retention must be a duration; got 'long'"),
         ({"retention": -1}, "retention must be 0 ms or more; got -1; "),

@@ -21,7 +21,7 @@ from sessionkit.stores.typed_bytes import kind_of_key
 class MemorySessionStore(SessionCalls, InMemoryStore):
     """Sessions in memory, with the calls of Kafka's SessionStore.
 
-    Without `retention` nothing expires by itself (a plan under `rules="sessionkit"` removes what it no longer needs).
+    Without `retention` nothing expires by itself (a plan without a deployment removes what it no longer needs).
     With it the store behaves as Kafka's InMemorySessionStore: a session whose end lies `retention` or more behind the
     latest end put is refused, or gone.
 

@@ -46,12 +46,12 @@ class SuppressBuffer:
         An entry weighs its windowed key, its value, the ones that it replaces, as Kafka's serializers write them
         (several results as JSON), and 33 bytes. They are counted result by result, so that this takes a while.
         """
-        from sessionkit.deployed.deployment import Deployment
+        from sessionkit.deployed.deployment import Life
 
         run = self._run
         if run.deployed is None:
-            how = Deployment(retention_ms=run.outcome.retention_ms, emit=run.plan.strategy, kafka=False)
-            run = run.plan.run_deployed(run.outcome.batch, None, how)
+            how = Life(retention_ms=run.outcome.retention_ms, emit=run.plan.strategy, kafka=False)
+            run = run.plan.run_life(run.outcome.batch, None, how)
         return max((buffer.most_size for buffer in run.deployed.buffers), default=0)
 
     def table(self) -> Any:

@@ -78,7 +78,7 @@ class Emissions(Pictured):
     at: Rows  # the record of each row, as a row of the trace; of what is pending the newest
     lane: Rows  # the lane of each row
     lanes: tuple[Lane, ...]
-    was_processed: bool  # rules="kafka": a cache may have kept updates back
+    was_processed: bool  # with a deployment: a cache may have kept updates back
 
     def table(self) -> Any:
         """The key's rows of `run.changelog()` in their order, followed by a row "pending" for each open window.

@@ -134,7 +134,7 @@ def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:
     """Refuses a run whose decisions the page's engine cannot make again.
 
     Raises:
-        NotBuilt: windows of another kind, Kafka's own rules, or windows that were there before the run.
+        NotBuilt: windows of another kind, a deployment, or windows that were there before the run.
         InvalidData: times that are no exact numbers in JavaScript.
     """
     what, want = f"{call} cannot recompute this run in the browser", ""
@@ -145,7 +145,9 @@ def check_can_be_a_page(run: Any, windows: WindowKind, call: str) -> None:
     if not windows.is_ever_closed:
         raise NotBuilt(problem(what, windows.code(), "windows with a grace: what never closes has no price to show"))
     if run.deployed is not None:
-        raise NotBuilt(problem(what, 'rules="kafka"', 'plan.run(data), whose rules="sessionkit" the page knows'))
+        raise NotBuilt(
+            problem(what, "a run with a deployment", "plan.run(data) without one, whose rules the page knows")
+        )
     trace: Trace = run.trace
     if trace.batch.idle is not None:
         got, want = (

@@ -90,7 +90,7 @@ class SlidingWindows(metaclass=AnswersNames):
         """Trailing only is what KIP-450 first had."""
         if not self.trailing_only:
             return None
-        return "Kafka has no trailing-only windows", 'rules="sessionkit"; Kafka released the other form of KIP-450'
+        return "Kafka has no trailing-only windows", "no deployment; Kafka released the other form of KIP-450"
 
     def ends_ms(self, starts_ms: Times) -> Times:
         """The ends of windows that start at these times."""
@@ -197,8 +197,8 @@ class _Record(NamedTuple):
 class SlidingProcessor(Processor[WindowStore]):
     """Kafka's processor of sliding windows for one partition, line by line, over a store.
 
-    Under `rules="kafka"` the store expires windows and a null aggregate deletes one; under `rules="sessionkit"` the
-    store keeps everything and null is a value.
+    In a deployment the store expires windows and a null aggregate deletes one; else the store keeps everything and null
+    is a value.
 
     Source:
         KStreamSlidingWindowAggregate (its reverse form).

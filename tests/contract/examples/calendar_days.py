@@ -100,7 +100,7 @@ class CalendarDays:
     is_ever_closed = True
     trailing_only = False
     caches_on_close = False
-    not_in_kafka = ("Kafka has no windows of calendar days", 'rules="sessionkit"')
+    not_in_kafka = ("Kafka has no windows of calendar days", "no deployment")
 
     def __init__(self, *, timezone: str, grace: Duration | None = None, grace_ms: int | None = None) -> None:
         try:

@@ -80,7 +80,7 @@ class ShiftSessions:
     is_ever_closed = True
     trailing_only = False
     caches_on_close = False
-    not_in_kafka = ("Kafka has no sessions that end with a shift", 'rules="sessionkit"')
+    not_in_kafka = ("Kafka has no sessions that end with a shift", "no deployment")
 
     def __init__(
         self,

@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import AggregationFailed, InvalidArgument
+from tests.deployments import run_by
 
 API: Any = sk  # for arguments that a type checker would refuse
 WINDOWS = sk.SessionWindows(inactivity_gap_ms=3, grace_ms=100)
@@ -180,6 +181,6 @@ def test_objects_are_handed_over_as_they_are(values: list[Any]) -> None:
 @pytest.mark.parametrize("rules", ["sessionkit", "kafka"])
 def test_a_function_that_raises(aggregation: Any, telling: str, rules: str) -> None:
     with pytest.raises(AggregationFailed) as caught:
-        plan().aggregate(result=aggregation).run(records([1, 0, 2]), rules=rules)
+        run_by(plan().aggregate(result=aggregation), records([1, 0, 2]), rules=rules)
     assert telling in str(caught.value)
     assert isinstance(caught.value.__cause__, Exception)

@@ -21,6 +21,7 @@ import sessionkit as sk
 from sessionkit.audits.verdicts import Sent, verdict_on
 from sessionkit.errors import InvalidArgument
 from sessionkit.exports.lengths import java_duration
+from tests.deployments import audit_deployed, run_deployed
 from tests.interpreted import fewer
 from tests.kinds import flights_by_route, in_ms
 
@@ -53,7 +54,7 @@ def a(*times: int) -> list[tuple[str, int]]:
 
 def audit_of(windows: Any, rows: list[tuple[str, int]], emit: str = CLOSE, **options: Any) -> sk.Audit:
     """The audit of a count, with counts that add up; of a bare store where no more is said."""
-    audit = sk.audit(BY_KEY.windowed_by(windows).emit(emit).count(), table_of(rows), **{**BARE, **options})
+    audit = audit_deployed(BY_KEY.windowed_by(windows).emit(emit).count(), table_of(rows), **{**BARE, **options})
     check_sums(audit)
     return audit
 
@@ -341,7 +342,7 @@ def test_a_cache_makes_updates_late() -> None:
     assert cached.words() == [
         "in-memory store, retention 10 ms (Kafka's default): all 3 last values come once, with the right value, 2 of them "
         "late.",
-        "This assumes a cache without a limit (Kafka's default is 10 MB) and one commit, at the end.",
+        "This assumes a cache without a limit (Kafka's default is 10 MB) and one commit at the end.",
         "2 results come later than they could: the cache holds them back until a commit.",
     ]
     each = audit_of(TUMBLING_10, rows, UPDATE, caching=True, commit_every=1)
@@ -393,7 +394,7 @@ def test_a_cache_over_several_partitions() -> None:
         .windowed_by(TUMBLING_10)
         .count()
     )
-    counts = sk.audit(plan, table, **{**BARE, "caching": True}).counts()
+    counts = audit_deployed(plan, table, **{**BARE, "caching": True}).counts()
     assert (counts["lost"], counts["only_in_kafka"]) == (0, 0)
 
 
@@ -482,12 +483,12 @@ def test_verdicts(expected: Sent | None, kafka: Sent | None, is_sent_again: bool
 def test_a_value_that_is_not_a_number_is_the_same_on_both_sides() -> None:
     table = table_of(a(0)).append_column("v", pa.array([float("nan")]))
     plan = BY_KEY.windowed_by(TUMBLING_10).aggregate(total=sk.sum("v"))
-    assert sk.audit(plan, table, **BARE).is_clean
+    assert audit_deployed(plan, table, **BARE).is_clean
 
 
 def test_a_list_with_a_value_that_is_not_a_number_is_the_same_on_both_sides() -> None:
     table = table_of(a(0)).append_column("v", pa.array([float("nan")]))
-    assert sk.audit(BY_KEY.windowed_by(TUMBLING_10).aggregate(held=sk.collect("v")), table, **BARE).is_clean
+    assert audit_deployed(BY_KEY.windowed_by(TUMBLING_10).aggregate(held=sk.collect("v")), table, **BARE).is_clean
 
 
 def test_an_aggregate_that_is_an_array() -> None:
@@ -495,7 +496,7 @@ def test_an_aggregate_that_is_an_array() -> None:
     own = sk.aggregation(
         initializer=lambda: np.zeros(2), aggregator=lambda key, value, agg: agg + 1, merger=lambda key, x, y: x + y
     )
-    audit = sk.audit(BY_KEY.windowed_by(TUMBLING_10).aggregate(own=own), table_of(a(0, 1)).to_pandas(), **BARE)
+    audit = audit_deployed(BY_KEY.windowed_by(TUMBLING_10).aggregate(own=own), table_of(a(0, 1)).to_pandas(), **BARE)
     assert audit.is_clean
 
 
@@ -540,7 +541,7 @@ def test_finals_are_compared_window_by_window(
     plan, table = BY_KEY.windowed_by(windows).emit(CLOSE).count(), table_of(rows)
     clock = plan.run(table).trace.stream_time_ms.tolist()
     right = sent(plan.run(table))
-    kafka = sent(plan.run(table, rules="kafka", caching=caching, emit_interval=in_ms(interval), wall_clock=clock))
+    kafka = sent(run_deployed(plan, table, caching=caching, emit_interval=in_ms(interval), wall_clock=clock))
     counts = audit.counts()
     assert counts["lost"] == len(right.keys() - kafka.keys())
     assert counts["only_in_kafka"] == len(kafka.keys() - right.keys())
@@ -560,7 +561,7 @@ DEPARTURES = flights_by_route(times="ms")
 def sessions() -> sk.Audit:
     """Sessions of departures with the default retention of Kafka's store in memory."""
     windows = sk.SessionWindows(inactivity_gap="1h", grace="30m")
-    return sk.audit(DEPARTURES.windowed_by(windows).emit(CLOSE).count(), FLIGHTS, **BARE)
+    return audit_deployed(DEPARTURES.windowed_by(windows).emit(CLOSE).count(), FLIGHTS, **BARE)
 
 
 @pytest.mark.slow
@@ -589,7 +590,7 @@ def test_the_cure_of_the_flights(sessions: sk.Audit) -> None:
 def test_tumbling_windows_of_the_flights() -> None:
     """Retention 90 minutes is no multiple of the size, and few records jump further: few results are lost."""
     windows = sk.TimeWindows(size="1h", grace="30m")
-    audit = sk.audit(DEPARTURES.windowed_by(windows).emit(CLOSE).count(), FLIGHTS, **BARE)
+    audit = audit_deployed(DEPARTURES.windowed_by(windows).emit(CLOSE).count(), FLIGHTS, **BARE)
     check_sums(audit)
     counts = audit.counts()
     assert 0 < counts["lost"] < counts["as_it_should_be"]
@@ -626,7 +627,7 @@ def test_it_shows_itself() -> None:
 def test_tables_are_frames_of_the_kind_that_was_given(frame: Any) -> None:
     table = table_of(WRONG)
     data = {pd.DataFrame: table.to_pandas, pl.DataFrame: lambda: pl.from_arrow(table), pa.Table: lambda: table}[frame]()
-    audit = sk.audit(BY_KEY.windowed_by(TUMBLING_10).emit(CLOSE).aggregate(n=sk.count()), data, **BARE)
+    audit = audit_deployed(BY_KEY.windowed_by(TUMBLING_10).emit(CLOSE).aggregate(n=sk.count()), data, **BARE)
     for view, rows in ((audit.table(), 2), (audit.differences(), 2)):
         assert isinstance(view, frame)
         assert len(view) == rows
@@ -642,7 +643,7 @@ def test_windows_are_in_order_of_partition_and_end() -> None:
         .windowed_by(TUMBLING_10)
         .count()
     )
-    rows = sk.audit(plan, table, **BARE).table().to_pylist()
+    rows = audit_deployed(plan, table, **BARE).table().to_pylist()
     assert [(row["partition"], row["key"], row["window_end_ms"]) for row in rows] == [
         (0, "b", 10),
         (0, "b", 40),
@@ -703,7 +704,7 @@ def test_what_is_shown_is_escaped() -> None:
     """Keys and names of columns are markup here; and the words' own quotation marks are escaped in HTML."""
     table = table_of([(PAYLOAD, 0), (PAYLOAD, 12), (PAYLOAD, 45)]).append_column(PAYLOAD, pa.array([1, 2, 3]))
     plan = BY_KEY.windowed_by(TUMBLING_10).emit(CLOSE).aggregate(**{PAYLOAD: sk.sum(PAYLOAD)})
-    audit = sk.audit(plan, table, **BARE)
+    audit = audit_deployed(plan, table, **BARE)
     assert audit.table()[PAYLOAD].to_pylist() == [1, 2]
     texts = _texts(json.loads(audit.figure().to_json()))
     assert not [text for text in texts if "onerror" in text or "href" in text]
@@ -717,15 +718,15 @@ def test_what_is_shown_is_escaped() -> None:
 @pytest.mark.parametrize(
     ("options", "telling"),
     [
-        ({"store": "disk"}, 'audit knows two kinds of store; got \'disk\'; "memory" or "rocksdb"'),
-        ({"store": None}, "audit knows two kinds of store; got None"),
+        ({"store": "disk"}, "store must be a known choice; got 'disk'; one of 'memory', 'rocksdb'"),
+        ({"store": None}, "store must be a kind of store; got None"),
         ({"retention": "9ms"}, "retention must cover the windows; got 9 ms; at least size + grace = 10 ms"),
         ({"retention": "long"}, "retention must be a duration; got 'long'"),
         ({"commit_interval": "-1ms"}, "commit_interval must be 0 ms or more; got -1 ms"),
         ({"commit_interval": "often"}, "commit_interval must be a duration; got 'often'"),
         ({"emit_interval": -1}, "emit_interval must be 0 ms or more; got -1; "),
         ({"commit_every": 0, "caching": True}, "commit_every must be positive; got 0"),
-        ({"restarts": [len(WRONG)]}, f"the task is started again; got [{len(WRONG)}]; increasing numbers from 0 to"),
+        ({"restarts": [len(WRONG)]}, f"the task is started again; got ({len(WRONG)},); increasing numbers from 0 to"),
         ({"restarts": [-1]}, "got [-1]"),
         ({"restarts": [1, 1]}, "got [1, 1]"),
         ({"restarts": [0.5]}, "got [0.5]"),

@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.audits import cache_room
+from tests.deployments import audit_deployed
 from tests.kinds import EACH_KIND, plan_of
 
 
@@ -23,7 +24,7 @@ def records(seed: int, count: int = 120) -> pa.Table:
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_room_for_all_is_no_limit(kind: str, named: dict[str, Any]) -> None:
     plan, table = plan_of(EACH_KIND[kind], named=named), records(1)
-    limited, unlimited = (sk.audit(plan, table, caching=caching) for caching in ("10MB", True))
+    limited, unlimited = (audit_deployed(plan, table, caching=caching) for caching in ("10MB", True))
     assert limited.counts() == unlimited.counts()
     assert limited.differences().equals(unlimited.differences())
     assert limited.safe_retentions_ms == unlimited.safe_retentions_ms
@@ -33,8 +34,8 @@ def test_room_for_all_is_no_limit(kind: str, named: dict[str, Any]) -> None:
 def test_a_limit_that_is_reached_counts(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plan, table = plan_of(EACH_KIND[kind], named={"n": sk.sum("n")}), records(2)
     options: dict[str, Any] = {"commit_interval": None}
-    few = sk.audit(plan, table, caching="400B", **options)
-    all_at_the_end = sk.audit(plan, table, caching=True, **options)
+    few = audit_deployed(plan, table, caching="400B", **options)
+    all_at_the_end = audit_deployed(plan, table, caching=True, **options)
     assert few.counts()["late"] < all_at_the_end.counts()["late"]
     measured = []
     real = cache_room._measured
@@ -45,11 +46,11 @@ def test_a_limit_that_is_reached_counts(kind: str, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(cache_room, "_measured", noted)
     monkeypatch.setattr(cache_room, "_most_bytes", lambda plan, batch: None)
-    assert sk.audit(plan, table, **options).counts() == all_at_the_end.counts()
+    assert audit_deployed(plan, table, **options).counts() == all_at_the_end.counts()
     (most,) = measured
-    to_the_byte = sk.audit(plan, table, caching=f"{most}B", **options)
+    to_the_byte = audit_deployed(plan, table, caching=f"{most}B", **options)
     assert to_the_byte.counts() == all_at_the_end.counts()
-    assert sk.audit(plan, table, caching=f"{most - 1}B", **options).counts() != all_at_the_end.counts()
+    assert audit_deployed(plan, table, caching=f"{most - 1}B", **options).counts() != all_at_the_end.counts()
 
 
 @pytest.mark.parametrize("kind", ["session", "tumbling", "hopping"])

@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.stores import segments
+from tests.deployments import audit_deployed
 from tests.interpreted import ALL
 
 CLOSE, UPDATE = "on_window_close", "on_window_update"
@@ -20,7 +21,7 @@ def audit_of(windows: Any, rows: list[tuple[str, int]], emit: str = CLOSE, **opt
     key, time = zip(*rows, strict=True)
     table = pa.table({"key": pa.array(key, pa.string()), "time": pa.array(time, pa.int64())})
     bare = {"store": "memory", "caching": False, "commit_interval": None, "emit_interval": "0s"}
-    return sk.audit(BY_KEY.windowed_by(windows).emit(emit).count(), table, **{**bare, **options})
+    return audit_deployed(BY_KEY.windowed_by(windows).emit(emit).count(), table, **{**bare, **options})
 
 
 def test_a_longer_retention_may_lose_what_a_shorter_one_keeps() -> None:

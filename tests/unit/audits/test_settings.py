@@ -13,8 +13,9 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.audits.settings import starts_of
+from sessionkit.audits.settings import settings_of
 from sessionkit.errors import InvalidArgument, NotBuilt
+from tests.deployments import audit_deployed, run_deployed
 
 CLOSE, UPDATE = "on_window_close", "on_window_update"
 BY_KEY = sk.group_by_key("key", timestamp="time", unit="ms", partition="partition", times="ms")
@@ -33,7 +34,7 @@ def table_of(rows: Rows, partitions: list[int] | None = None) -> pa.Table:
 
 
 def audit_of(windows: Any, rows: Rows, emit: str = UPDATE, **options: Any) -> sk.Audit:
-    return sk.audit(BY_KEY.windowed_by(windows).emit(emit).count(), table_of(rows), **options)
+    return audit_deployed(BY_KEY.windowed_by(windows).emit(emit).count(), table_of(rows), **options)
 
 
 def stream_of(seed: int) -> Rows:
@@ -76,7 +77,7 @@ def test_it_names_each_and_says_whose_it_is() -> None:
     told: dict[str, Any] = {"store": "memory", "retention": "1m", "caching": "300 B", "commit_interval": "5s"}
     assert audit_of(TUMBLING, rows, CLOSE, **told, emit_interval="2s", wall_clock=[0, 0, 0]).words()[:2] == [
         "in-memory store, retention 1 min: all 2 final results wait for the next check.",
-        "This assumes a cache of 300 B, a commit every 5 s and a check for final results at most every 2 s, both by wall clock.",
+        "This assumes a cache of 300B, a commit every 5 s and a check for final results at most every 2 s, both by wall clock.",
     ]
     assert (
         audit_of(TUMBLING, rows, CLOSE, retention="1m")
@@ -97,7 +98,7 @@ def test_it_names_each_and_says_whose_it_is() -> None:
         (SLIDING, CLOSE, {"caching": False, "emit_interval": None}, "no cache and a check for final results at each record"),
         (SESSIONS, UPDATE, {}, "a cache of 10MB (Kafka's default) and a commit every 30 s (Kafka's default), by stream time"),
         (SESSIONS, UPDATE, {"caching": False}, "no cache"),
-        (SESSIONS, UPDATE, {"caching": "100B", "commit_interval": None}, "a cache of 100B and one commit, at the end"),
+        (SESSIONS, UPDATE, {"caching": "100B", "commit_interval": None}, "a cache of 100B and one commit at the end"),
         (SESSIONS, UPDATE, {"commit_every": 1}, "a cache of 10MB (Kafka's default) and a commit after each record"),
         (SESSIONS, UPDATE, {"commit_every": 7}, "a cache of 10MB (Kafka's default) and a commit after every 7 records"),
         (SESSIONS, UPDATE, {"commit_every": [1]}, "a cache of 10MB (Kafka's default) and a commit after 1 record that is given"),
@@ -185,8 +186,6 @@ def test_commits_go_by_a_wall_clock_that_is_given() -> None:
     assert commits_of(by_clock) == {5, 7}
     ticking = count(5, 10_001)
     assert commits_of(audit_of(long, BY_HAND, wall_clock=lambda: next(ticking))) == {3, 6, 7}
-    with pytest.raises(InvalidArgument, match="wall_clock must have one time for each record; got 1 for 8"):
-        audit_of(long, BY_HAND, wall_clock=[0])
 
 
 def test_one_clock_for_all_partitions_starts_with_the_first_time() -> None:
@@ -241,8 +240,10 @@ def test_it_does_what_a_run_under_kafkas_rules_does(windows: Any, emit: str, agg
         table, commits = table_of(rows), list(range(6, len(rows), 7))
         options: dict[str, Any] = {"caching": True, "commit_every": commits}
         for retention in (windows.retention_ms(None), 40_000, 3_600_000):
-            audit = sk.audit(plan, table, store="memory", emit_interval="0s", retention=f"{retention}ms", **options)
-            run = plan.run(table, rules="kafka", retention=f"{retention}ms", **options)
+            audit = audit_deployed(
+                plan, table, store="memory", emit_interval="0s", retention=f"{retention}ms", **options
+            )
+            run = run_deployed(plan, table, retention=f"{retention}ms", **options)
             assert audit.lives[0].changelog().equals(run.changelog())
             assert audit.lives[0].metrics() == run.metrics()
 
@@ -259,6 +260,11 @@ def test_a_cache_without_a_unit_is_refused(caching: Any) -> None:
         audit_of(SESSIONS, [("a", 0)], caching=caching)
 
 
+def starts_of(restarts: Any, count: int) -> Any:
+    plan = BY_KEY.windowed_by(TUMBLING).count()
+    return settings_of(plan, sk.Deployment(restarts=restarts), count).starts
+
+
 def test_lives_begin_behind_the_rows_of_restarts() -> None:
     assert starts_of([], 10) == [0]
     assert starts_of([0, (4, "disk"), 9], 10) == [0, 1, 5, 10]
@@ -266,7 +272,7 @@ def test_lives_begin_behind_the_rows_of_restarts() -> None:
 
 @pytest.mark.parametrize("rows", [[-1], [10], [3, 3], [4, 2], [1.5], ["a"], 3, [3, (4, "burnt")]])
 def test_restarts_are_rising_rows(rows: Any) -> None:
-    with pytest.raises(InvalidArgument, match=r"restarts must list the rows .* from 0 to 9|the kind of a restart"):
+    with pytest.raises(InvalidArgument, match=r"restarts must list the rows .* from 0|the kind of a restart"):
         starts_of(rows, 10)
 
 

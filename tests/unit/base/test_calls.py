@@ -37,7 +37,6 @@ def classes() -> dict[str, type]:
     found = {name: kind for name, kind in PUBLIC.items() if inspect.isclass(kind) and kind not in KINDS}
     found |= {f"{kind} {of}": store for (kind, of), store in STORE_KINDS.items() if isinstance(store, type)}
     places = {
-        "sessionkit.restarted_run": ["RestartedRun"],
         "sessionkit.trace.session_trace": ["SessionTrace"],
         "sessionkit.trace.window_trace": ["WindowTrace"],
         "sessionkit.spark.batch_run": ["SparkRun", "SparkTrace"],
@@ -122,7 +121,7 @@ def handed_out() -> dict[str, Any]:
     held |= {"sweep": sk.sweep(PLAN, CLICKS, grace=["0s", "1h"]), "audit": sk.audit(PLAN, CLICKS)}
     held |= {"grace": sk.suggest_grace(PLAN, CLICKS), "gap": sk.suggest_gap(PLAN, CLICKS)}
     held |= {"audit_suppress": sk.audit_suppress(PLAN.suppress("until_window_closes"), CLICKS)}
-    held |= {"restarted": PLAN.run(CLICKS, rules="kafka", restarts=[0])}
+    held |= {"deployment": sk.Deployment()}
     return held | {"tune": sk.tune(PLAN, CLICKS), "play": sk.play(RUN)}
 
 
@@ -237,7 +236,6 @@ def test_a_view_on_spark_refuses_options_of_the_view_here_before_it_collects_any
     [
         ("SparkRun", "lineage", 'run.of("ada").lineage: Which sessions became one'),
         ("StreamRun", "plane", "plan.run(data).plane: The history of one key"),
-        ("RestartedRun", "table", "run.lives[-1].table: One row per window"),
         ("SparkRun", "tabel", "run.table: One row per window"),
     ],
 )

@@ -13,6 +13,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.cli.commands import main
+from tests.deployments import audit_deployed
 from tests.unit.cli.clicks import COLUMNS, printed, refused, write_clicks
 
 GAP = ["--gap", "30m", "--grace", "5m"]
@@ -79,7 +80,7 @@ LOSES = ["--emit", "on_window_close", "--store", "memory"]
 
 def test_audit_in_words_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_clicks(tmp_path)
-    found = sk.audit(plan().emit("on_window_close"), file, store="memory")
+    found = audit_deployed(plan().emit("on_window_close"), file, store="memory")
     assert printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES).splitlines() == found.words()
     told = json.loads(printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES, "--json"))
     assert list(told) == [
@@ -91,38 +92,35 @@ def test_audit_in_words_and_as_json(tmp_path: Path, capsys: pytest.CaptureFixtur
 
 def test_fail_if_lost_is_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = write_clicks(tmp_path)
-    assert not sk.audit(plan().emit("on_window_close"), file, store="memory").loses_nothing
+    assert not audit_deployed(plan().emit("on_window_close"), file, store="memory").loses_nothing
     printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES, "--fail-if-lost", status=1)
     printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES)
     printed(capsys, "audit", file, *COLUMNS, *GAP, *LOSES, "--retention", "2h", "--fail-if-lost")
     assert refused(capsys, "audit", file, *COLUMNS, *GAP, "--store", "disk").startswith(
-        "audit knows two kinds of store"
+        "store must be a known choice; got 'disk'; one of 'memory', 'rocksdb'"
     )
 
 
 def test_audit_is_told_the_deployment(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[dict[str, Any]] = []
+    asked: list[sk.Deployment] = []
     real = sk.audit
 
-    def note(plan: sk.Plan, data: Any, **options: Any) -> sk.Audit:
-        asked.append(options)
+    def note(plan: sk.Plan, data: Any, deployment: sk.Deployment) -> sk.Audit:
+        asked.append(deployment)
         return real(plan, data)
 
     monkeypatch.setattr("sessionkit.audits.audit.audit", note)
     options = ["--retention", "3h", "--caching", "100 B", "--commit-interval", "none", "--emit-interval", "5s"]
     printed(capsys, "audit", write_clicks(tmp_path), *COLUMNS, *GAP, *options, "--restart", 1, "--restart", 3)
     assert asked == [
-        {
-            **{"store": "rocksdb", "retention": "3h", "caching": "100 B", "commit_interval": None},
-            **{"emit_interval": "5s", "restarts": [1, 3]},
-        }
+        sk.Deployment(retention="3h", caching="100B", commit_interval=None, emit_interval="5s", restarts=(1, 3))
     ]
     said = refused(capsys, "audit", tmp_path / "clicks.csv", *COLUMNS, *GAP, "--caching", "much")
-    assert said.startswith("--caching is no number of bytes; got 'much'")
+    assert said.startswith("caching is no number of bytes; got 'much'")
     bare = refused(capsys, "audit", tmp_path / "clicks.csv", *COLUMNS, *GAP, "--caching", "10485760")
-    assert bare.startswith("--caching is no number of bytes; got '10485760'")
+    assert bare.startswith("caching is no number of bytes; got '10485760'")
 
 
 # ---- info

@@ -88,7 +88,11 @@ class SparkFrame:
         (CLICKS, {"keys": []}, "no key is named; got an empty list; a key, or all records without keys="),
         (CLICKS, {"keys": "ada"}, "keys= takes a list of keys; got 'ada'; such as keys=[\"ada\"]"),
         (CLICKS, {"keys": 7}, "keys= takes a list of keys; got 7; "),
-        (CLICKS, {"keys": ["ada"], "rules": "kafka"}, 'a run of some keys stands by itself; got rules="kafka"; '),
+        (
+            CLICKS,
+            {"keys": ["ada"], "deployment": sk.Deployment()},
+            "a run of some keys stands by itself; got deployment=",
+        ),
         (
             CLICKS,
             {"keys": ["ada"], "store": sk.open_store("memory", "s")},

@@ -12,6 +12,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, StoreMismatch, UnknownRecord
+from tests.deployments import run_deployed
 
 DAY = "2024-07-01 "
 CLICKS = pd.DataFrame(
@@ -261,7 +262,7 @@ def on_spark() -> Any:
 
 
 REFUSED: dict[str, Callable[[], Any]] = {
-    "Kafka Streams moves stream time by records alone": lambda: PLAN.run(CLICKS, rules="kafka"),
+    "Kafka Streams moves stream time by records alone": lambda: run_deployed(PLAN, CLICKS),
     "Kafka Streams moves stream time by records": lambda: sk.audit(PLAN, CLICKS),
     "Kafka Streams moves stream time": lambda: sk.audit_suppress(
         PLAN.emit("on_window_update").suppress("until_window_closes"), CLICKS

@@ -15,6 +15,7 @@ from sessionkit.base import process
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.engine.memory import most_windows
 from sessionkit.errors import SessionkitError, TooLarge
+from tests.deployments import run_deployed
 from tests.property.streams import draw
 
 Limit = Callable[[int], object]
@@ -92,14 +93,12 @@ def test_where_the_system_tells_nothing_it_is_tried(free: Limit) -> None:
 
 
 WAYS: dict[str, Callable[[], Any]] = {
-    "a run by the processor": lambda: hopping(10**5).run(records(50, 1), rules="kafka"),
+    "a run by the processor": lambda: run_deployed(hopping(10**5), records(50, 1)),
     "a run over a store": lambda: hopping(10**6).run(
         records(50, 10**6), store=sk.open_store("memory", "x", of="windows")
     ),
-    "sliding windows by the processor": lambda: (
-        KEYED.windowed_by(sk.SlidingWindows(time_difference_ms=10**6, grace_ms=0))
-        .count()
-        .run(records(2_000, 1), rules="kafka")
+    "sliding windows by the processor": lambda: run_deployed(
+        KEYED.windowed_by(sk.SlidingWindows(time_difference_ms=10**6, grace_ms=0)).count(), records(2_000, 1)
     ),
     "the changelog of sliding windows": lambda: (
         KEYED.windowed_by(sk.SlidingWindows(time_difference_ms=10**6, grace_ms=0))

@@ -119,7 +119,7 @@ def test_the_retention_is_long_enough_for_the_plan(windows: Any, strategy: str, 
 def test_finals_come_with_their_risks() -> None:
     told = " ".join(_plan(SESSIONS, "on_window_close").to_java(store="memory", retention="40s").differences)
     assert "The store may have forgotten a final result before it is sent" in told
-    assert 'sk.audit(plan, data, store="memory")' in told
+    assert 'sk.audit(plan, data, sk.Deployment(store="memory"))' in told
     assert "opens it again" in told
     assert "once a second" not in " ".join(_plan(SESSIONS).to_java().differences)
 

@@ -16,6 +16,7 @@ from sessionkit.errors import StoreLocked
 from sessionkit.stores import HOLDS, locking, store_class
 from sessionkit.stores.contract import STORE_KINDS
 from sessionkit.stores.locking import SharedStore
+from tests.deployments import run_by
 from tests.kinds import each_kind, plan_of
 
 KINDS = [(kind, of) for kind in ("memory", "rocksdb") for of in HOLDS]
@@ -55,7 +56,7 @@ def test_a_run_inside_a_run_of_another_thread_waits(
 
     def run_half(store: Any, partition: int, first: int) -> None:
         frame = clicks(partition, first=first, count=20)
-        plan_for(of, sk.reduce(add, "amount")).run(frame, store=store, rules=rules)
+        run_by(plan_for(of, sk.reduce(add, "amount")), frame, store=store, rules=rules)
 
     with store_of(kind, of, tmp_path / "expected", **retention) as store:
         for partition in (0, 1):

@@ -11,6 +11,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
+from tests.deployments import run_deployed
 
 WRITES = ["put", "remove", "commit", "bind", "all_or_nothing", "commit_snapshots", "close", "find_sessions_by_end"]
 
@@ -88,7 +89,7 @@ def test_what_a_query_sees_of_a_run(caching: bool) -> None:
         .windowed_by(sk.TimeWindows(size_ms=10, grace=0))
         .count()
     )
-    run = plan.run(pd.DataFrame({"key": ["a"], "at": [1]}), rules="kafka", caching=caching)
+    run = run_deployed(plan, pd.DataFrame({"key": ["a"], "at": [1]}), caching=caching)
     view = run.store.read_only()
     assert [window.aggregate for window in view.fetch("a", 0, 9)] == [1]
     assert view.partitions == [0]

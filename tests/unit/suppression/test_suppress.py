@@ -12,6 +12,7 @@ import sessionkit as sk
 from sessionkit.errors import BufferFull, InvalidArgument, NotBuilt, NotKept
 from sessionkit.stores.sizes import value_bytes
 from sessionkit.suppression.entries import FIXED_BYTES, ranks_of_windows, windowed_key
+from tests.deployments import run_by
 from tests.kinds import EACH_KIND, plan_of
 
 SESSIONS = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
@@ -22,8 +23,8 @@ def sent(plan: sk.Plan, *times: int, rules: str = "sessionkit", key: str = "a") 
     """(offset, what, start, end, count) of all that goes out."""
     names = ["offset", "what", "window_start_ms", "window_end_ms", "count"]
     table = pa.table({"key": [key] * len(times), "at": times})
-    rows = plan.run(
-        table, rules=rules, retention="1h"
+    rows = run_by(
+        plan, table, rules=rules, retention="1h"
     ).changelog()  # a store that expires forgets what could come twice
     return [tuple(row.values()) for row in rows.select(names).to_pylist()]
 
@@ -44,7 +45,7 @@ def test_only_results_move_its_clock(rules: str) -> None:
     plan = plan_of(sk.TimeWindows(size_ms=10, grace_ms=0)).suppress("until_window_closes")
     assert sent(plan, 3, 12, rules=rules) == [(1, "final", 0, 10, 1)]
     table = pa.table({"key": ["a", None, "a"], "at": [3, 50, 4]})
-    assert plan.run(table, rules=rules).changelog().num_rows == 0
+    assert run_by(plan, table, rules=rules).changelog().num_rows == 0
 
 
 @pytest.mark.parametrize("rules", RULES)
@@ -80,7 +81,7 @@ def test_a_full_buffer_stops_the_run(rules: str) -> None:
 def test_what_an_entry_weighs(kind: str, rules: str) -> None:
     """Kafka: 8 bytes for its time, the windowed key, the value, and 20 with the topic's name for its record."""
     plan = plan_of(EACH_KIND[kind]).suppress("until_window_closes")
-    buffer = plan.run(pa.table({"key": ["é"], "at": [100]}), rules=rules).suppress_buffer()
+    buffer = run_by(plan, pa.table({"key": ["é"], "at": [100]}), rules=rules).suppress_buffer()
     times, began_with = (16, 0) if kind == "session" else (8, 8)  # a new window replaces the 0 that it began with
     count = len(buffer.table())
     assert buffer.most_records == count

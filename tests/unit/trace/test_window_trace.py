@@ -17,6 +17,7 @@ import sessionkit as sk
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, LATE, MERGED, OPENED
 from sessionkit.errors import BrokenTrace, UnknownRecord
 from sessionkit.trace.window_trace import WindowTrace
+from tests.deployments import run_deployed
 from tests.interpreted import fewer
 
 Row = tuple[str | None, int | None, int, int]  # key, time, partition, offset
@@ -258,7 +259,7 @@ def test_laws_hold_where_a_null_aggregate_deletes_a_window(windows: Any) -> None
     )
     table = pa.table({"key": ["a"] * 4, "at": [5, 5, 1, 12], "v": [1, 0, 1, 1]})
     plan = sk.group_by_key("key", timestamp="at", unit="ms", times="ms").windowed_by(windows).aggregate(x=nulls)
-    plan.run(table, rules="kafka", retention="1000ms").trace.check()
+    run_deployed(plan, table, retention="1000ms").trace.check()
 
 
 # ---- every law, broken on purpose

@@ -15,6 +15,7 @@ import pytest
 import sessionkit as sk
 from sessionkit.cli.commands import main
 from sessionkit.widgets.tuner import Tuner
+from tests.deployments import run_by
 
 OVERLAPPING = {
     "sliding": sk.SlidingWindows(time_difference="1m", grace="10s"),
@@ -35,7 +36,7 @@ def records() -> pd.DataFrame:
 
 def run_of(windows: Any, data: Any = None, **options: Any) -> sk.Run:
     steps = sk.group_by_key("user", timestamp="at", unit="ms").windowed_by(windows)
-    return steps.aggregate(total=sk.sum("x")).run(records() if data is None else data, **options)
+    return run_by(steps.aggregate(total=sk.sum("x")), records() if data is None else data, **options)
 
 
 @pytest.mark.parametrize("kind", [*OVERLAPPING, *ALONE])

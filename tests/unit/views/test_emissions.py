@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument, NotKept, UnknownRecord
+from tests.deployments import run_by
 from tests.headings import heading
 from tests.interpreted import ALL
 from tests.kinds import EACH_KIND, plan_of
@@ -30,7 +31,7 @@ MARKS = {
 
 def run(emit: str = "on_window_update", windows: Any = SESSIONS, rows: Any = CLICKS, **options: Any) -> sk.Run:
     frame = pd.DataFrame({"key": [key for key, _ in rows], "at": [at * MINUTE for _, at in rows]})
-    return plan_of(windows, emit).run(frame, **options)
+    return run_by(plan_of(windows, emit), frame, **options)
 
 
 def marks(figure: Any) -> dict[str, int]:
@@ -102,7 +103,7 @@ def test_rows_are_those_of_the_changelog_and_what_is_open(windows: Any, seed: in
 
 @pytest.mark.slow
 @pytest.mark.parametrize("emit", ["on_window_update", "on_window_close"])
-@pytest.mark.parametrize("options", [{}, {"rules": "kafka"}, {"rules": "kafka", "caching": 2}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"rules": "kafka"}, {"rules": "kafka", "caching": "200B"}], ids=str)
 @pytest.mark.parametrize("windows", [None, *EACH_KIND.values()], ids=repr)
 @pytest.mark.parametrize("seed", range(2, 7 if ALL else 4))
 def test_rows_and_marks_of_many_streams(windows: Any, seed: int, options: dict[str, Any], emit: str) -> None:
@@ -119,7 +120,7 @@ def random_run(windows: Any, seed: int, emit: str, **options: Any) -> sk.Run:
     if not windows.is_ever_closed:  # Kafka has them no more, and nothing of them is final
         emit, options = "on_window_update", {}
     plan = plan_of(windows, emit, {"count": sk.count(), "all": sk.collect("value")}, **SOURCE)
-    return plan.run(stream.table, **options)
+    return run_by(plan, stream.table, **options)
 
 
 @pytest.mark.slow

@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
+from tests.deployments import run_by, run_deployed
 
 WINDOWS = {
     "sessions": sk.SessionWindows(inactivity_gap_ms=5, grace_ms=5),
@@ -27,7 +28,7 @@ def data() -> pd.DataFrame:
 
 def run(kind: str, strategy: str, **options: Any) -> Any:
     keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o", times="ms")
-    return keyed.windowed_by(WINDOWS[kind]).emit(strategy).count().run(data(), **options)
+    return run_by(keyed.windowed_by(WINDOWS[kind]).emit(strategy).count(), data(), **options)
 
 
 def total(table: pd.DataFrame, name: str) -> float:
@@ -79,7 +80,7 @@ def test_rates_and_latencies_go_by_the_clock() -> None:
     keyed = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
     plan = keyed.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).emit("on_window_close").count()
     frame = pd.DataFrame({"key": "a", "at": [10 * i for i in range(101)]})
-    done = plan.run(frame, rules="kafka", retention="1000ms", wall_clock=clock)
+    done = run_deployed(plan, frame, retention="1000ms", wall_clock=clock)
     table = done.kafka_metrics(level="debug").set_index("name")["value"]
     assert table["emit-final-records-total"] == 100
     assert table["emit-final-latency-avg"] == table["emit-final-latency-max"] == 20
@@ -97,16 +98,14 @@ def test_rates_forget_what_is_a_minute_old() -> None:
         ([0, 1, 2, 3, 4, 5, 6, 10], 6 / 30),
         ([0, 1, 2, 3, 4, 5, 6, 999_999], 0),
     ):
-        done = plan.run(late, rules="kafka", retention="1000ms", wall_clock=clock)
+        done = run_deployed(plan, late, retention="1000ms", wall_clock=clock)
         value = done.kafka_metrics().set_index("name")["value"]["dropped-records-rate"]
         assert value == pytest.approx(rate)
 
 
 def test_a_clock_tells_the_time_of_every_record() -> None:
-    with pytest.raises(InvalidArgument, match="wall_clock must have one time for each record; got 3 for 8"):
+    with pytest.raises(InvalidArgument, match="the clock must have one time for each record; got 3 for 8"):
         run("sessions", "on_window_close", rules="kafka", wall_clock=[0, 1, 2])
-    with pytest.raises(InvalidArgument, match='only rules="kafka" has a cache, commits, a throttle and restarts'):
-        run("sessions", "on_window_close", wall_clock=[0] * 8)
 
 
 def test_what_was_read_before_is_not_dropped() -> None:
@@ -124,14 +123,19 @@ def test_a_clock_as_a_column_is_read_by_place() -> None:
     frame = pd.DataFrame({"key": "a", "at": [0, 10, 20, 30], "wall": [0, 1_000, 2_000, 3_000]}, index=[3, 2, 1, 0])
     keyed = sk.group_by_key("key", timestamp="at", unit="ms", times="ms")
     plan = keyed.windowed_by(sk.TimeWindows(size_ms=10, grace=0)).emit("on_window_close").count()
-    options: dict[str, Any] = {"rules": "kafka", "retention": "1s", "emit_interval": "1500ms"}
-    expected = plan.run(frame, wall_clock=[0, 1_000, 2_000, 3_000], **options).changelog()
+    options: dict[str, Any] = {"retention": "1s", "emit_interval": "1500ms"}
+    expected = run_deployed(plan, frame, wall_clock=[0, 1_000, 2_000, 3_000], **options).changelog()
     assert len(expected) == 2
     for clock in (frame["wall"], frame["wall"].to_numpy(), pa.array(frame["wall"]), tuple(frame["wall"])):
-        assert plan.run(frame, wall_clock=clock, **options).changelog().equals(expected)
+        assert run_deployed(plan, frame, wall_clock=clock, **options).changelog().equals(expected)
+    by_name = run_deployed(plan, frame, clock="wall", **options)
+    assert by_name.changelog().equals(expected) and by_name.kafka_metrics()["value"].notna().all()
+    assert (
+        run_deployed(plan, frame, **options).kafka_metrics()["value"].isna().any()
+    )  # stream time is no clock of its own
     for clock in ([0, 1, None, 3], [0.0, 1.0, 2.0, 3.5], lambda: None, frame["at"].astype("datetime64[ms]"), 5):
-        with pytest.raises(InvalidArgument, match="wall_clock"):
-            plan.run(frame, wall_clock=clock, **options)
+        with pytest.raises(InvalidArgument, match="the clock"):
+            run_deployed(plan, frame, wall_clock=clock, **options)
 
 
 def of(table: pd.DataFrame, name: str) -> list[Any]:
@@ -155,7 +159,7 @@ def test_how_late_records_are(rules: str) -> None:
 def test_what_suppress_sent_and_held(rules: str) -> None:
     keyed = sk.group_by_key("key", timestamp="at", unit="ms", partition="p", offset="o", times="ms")
     plan = keyed.windowed_by(WINDOWS["sessions"]).count().suppress("until_window_closes")
-    done = plan.run(data(), rules=rules)
+    done = run_by(plan, data(), rules=rules)
     table, buffer = done.kafka_metrics(level="debug"), done.suppress_buffer()
     sent = done.changelog()["partition"].value_counts()
     assert of(table, "suppression-emit-total") == [int(sent.get(number, 0)) for number in (3, 7)]

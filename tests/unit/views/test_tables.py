@@ -12,6 +12,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import UnsupportedData
+from tests.deployments import run_deployed
 
 WINDOWS = sk.SessionWindows(
     inactivity_gap_ms=3, grace_ms=2
@@ -156,7 +157,7 @@ def test_dropped_records() -> None:
 
 def test_kafka_s_rules_forward_what_the_store_then_refuses() -> None:
     data = stream(("a", 10), ("b", 15), ("a", 10))  # 10 = 15 - 5: accepted, and at once expired
-    run = plan().aggregate(n=sk.count()).run(data, rules="kafka")
+    run = run_deployed(plan().aggregate(n=sk.count()), data)
     assert log_of(run)[-1] == (2, "update", "a", 10, 10, 1, 10)
     assert (run.metrics()["dropped-expired"], run.metrics()["dropped-records-total"]) == (1, 1)
     ours = plan().aggregate(n=sk.count()).run(data)
@@ -167,8 +168,8 @@ def test_kafka_s_rules_forward_what_the_store_then_refuses() -> None:
 def test_kafka_s_memory_store_emits_nothing_on_close_with_the_default_retention() -> None:
     data = stream(("a", 10), ("b", 16), ("b", 99))
     run = plan().count().emit("on_window_close")
-    assert len(run.run(data, rules="kafka").changelog()) == 0
-    assert len(run.run(data, rules="kafka", retention="200ms").changelog()) == len(run.run(data).changelog()) == 2
+    assert len(run_deployed(run, data).changelog()) == 0
+    assert len(run_deployed(run, data, retention="200ms").changelog()) == len(run.run(data).changelog()) == 2
 
 
 # ---- results of Python functions

@@ -16,6 +16,7 @@ import sessionkit as sk
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, NumberOverflow
 from sessionkit.stores.contract import StoredWindow
+from tests.deployments import run_by, run_deployed
 from tests.kinds import in_ms, plan_of
 
 Row = tuple[str | None, int | None, int | None]  # key, time, value
@@ -46,7 +47,7 @@ def run_of(
     windows: Any, rows: list[Row], emit: str = "on_window_update", rules: str = "sessionkit", **named: Any
 ) -> sk.Run:
     retention = in_ms(FOR_EVER) if rules == "kafka" else None  # long enough for the store to forget nothing
-    run = plan_over(windows, emit, **named).run(table_of(rows), rules=rules, retention=retention)
+    run = run_by(plan_over(windows, emit, **named), table_of(rows), rules=rules, retention=retention)
     run.trace.check()
     return run
 
@@ -117,7 +118,7 @@ def test_retention_covers_size_and_grace() -> None:
         windows.retention_ms("14ms")
     assert str(caught.value) == "retention must cover the windows; got 14 ms; at least size + grace = 15 ms"
     with pytest.raises(InvalidArgument, match="retention must cover the windows; got 14 ms"):
-        plan_over(windows).run(table_of(a(0)), rules="kafka", retention="14ms")
+        run_deployed(plan_over(windows), table_of(a(0)), retention="14ms")
 
 
 def test_equal_windows() -> None:
@@ -275,9 +276,9 @@ def test_another_key_closes_but_another_partition_does_not(rules: str) -> None:
         sk.group_by_key("key", timestamp="time", unit="ms", partition="p", times="ms").windowed_by(tumbling(10)).count()
     )
     retention = in_ms(FOR_EVER) if rules == "kafka" else None
-    assert plan.run(table, rules=rules, retention=retention).metrics()["dropped-late"] == 1
+    assert run_by(plan, table, rules=rules, retention=retention).metrics()["dropped-late"] == 1
     apart = table.set_column(2, "p", pa.array([0, 1, 0]))
-    assert plan.run(apart, rules=rules, retention=retention).metrics()["dropped-late"] == 0
+    assert run_by(plan, apart, rules=rules, retention=retention).metrics()["dropped-late"] == 0
 
 
 @both_rules
@@ -338,10 +339,10 @@ def test_final_results_go_from_run_to_run(rules: str, first_ms: int) -> None:
     """The run that closes a window sends it, whichever run opened it."""
     plan, times = plan_over(tumbling(10), "on_window_close"), [first_ms, first_ms + 10, first_ms + 20]
     retention = in_ms(FOR_EVER) if rules == "kafka" else None
-    whole = log(plan.run(table_of(a(*times)), rules=rules, retention=retention))
+    whole = log(run_by(plan, table_of(a(*times)), rules=rules, retention=retention))
     assert whole == [(1, first_ms, 1), (2, first_ms + 10, 1)]
     with sk.open_store("memory", "tumbling", of="windows", retention=retention) as store:
-        parts = [plan.run(table_of(a(time)), rules=rules, store=store) for time in times]
+        parts = [run_by(plan, table_of(a(time)), rules=rules, store=store) for time in times]
     assert [row for part in parts for row in log(part)] == whole
 
 

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
+from tests.deployments import run_by
 
 RULES = ["sessionkit", "kafka"]
 PLAN = (
@@ -20,7 +21,7 @@ def decided(*times: str, rules: str = "sessionkit", users: str = "") -> list[str
     frame = pd.DataFrame(
         {"user": list(users or "a" * len(times)), "at": pd.to_datetime(list(times), utc=True, format="ISO8601")}
     )
-    records = PLAN.run(frame, rules=rules, retention="1d").trace.records()
+    records = run_by(PLAN, frame, rules=rules, retention="1d").trace.records()
     columns = (records[name].to_pylist() for name in ("decision", "reason"))
     return [reason or decision for decision, reason in zip(*columns, strict=True)]
 

@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import InvalidArgument
+from tests.deployments import run_deployed
 from tests.headings import heading
 from tests.interpreted import fewer
 
@@ -112,7 +113,7 @@ def test_as_a_value() -> None:
     ("change", "telling"),
     [
         (lambda plan, data: plan.emit("on_window_close").run(data), "these windows have no final results"),
-        (lambda plan, data: plan.run(data, rules="kafka"), r"Kafka 4\.3\.1 has no until"),
+        (run_deployed, r"Kafka 4\.3\.1 has no until"),
         (sk.audit, r"Kafka 4\.3\.1 has no until"),
         (lambda plan, data: plan.run(data, retention="3h"), "these windows bring their own retention"),
     ],

@@ -25,6 +25,7 @@ import sessionkit as sk
 from sessionkit.errors import InvalidArgument, InvalidData, SessionkitError, UnsupportedData
 from sessionkit.records.inputs.opened import open_table
 from sessionkit.records.source import Source
+from tests.deployments import run_by
 
 API: Any = sk  # for arguments that a type checker would refuse
 ROWS = [
@@ -205,7 +206,7 @@ def test_sums_of_decimals_are_floats_with_a_remark_and_extremes_are_exact(rules:
     wide = pa.table(data).set_column(2, "price", pa.array(prices, pa.decimal256(40, 2)))
     for frame in (pd.DataFrame(data), pa.table(data), pl.DataFrame(data), wide):
         steps = plan(unit="ms").aggregate(**named)
-        run = steps.run(frame, rules=rules, frame="arrow")
+        run = run_by(steps, frame, rules=rules, frame="arrow")
         row = run.table().to_pylist()[0]
         total = 0.1 + 12345678901234567.89 + 12345678901234567.88
         assert (row["sum"], row["mean"]) == (total, total / 3)

@@ -15,6 +15,7 @@ from sessionkit.stores.cache.sessions import CachingSessionStore, Flushed
 from sessionkit.stores.cache.windows import CachingWindowStore
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.stores.memory.windows import MemoryWindowStore
+from tests.deployments import A_WINDOW, run_deployed
 
 GAP_10 = sk.SessionWindows(inactivity_gap_ms=10, grace_ms=1_000)
 
@@ -391,7 +392,7 @@ def run_of(windows: Any, rows: list[tuple[str, int]], **options: Any) -> sk.Run:
     table = pa.table({"key": [key for key, _ in rows], "time": [time for _, time in rows]})
     plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(windows)
     emit = options.pop("emit", "on_window_update")
-    run = plan.emit(emit).count().run(table, rules="kafka", **options)
+    run = run_deployed(plan.emit(emit).count(), table, **options)
     run.trace.check()
     return run
 
@@ -404,12 +405,12 @@ def log(run: sk.Run) -> list[tuple[Any, ...]]:
 def test_only_kafka_has_a_cache() -> None:
     plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(GAP_10).count()
     table = pa.table({"key": ["a"], "time": [1]})
-    for option in ({"caching": True}, {"caching": 5}, {"commit_every": 1}, {"emit_interval": "1s"}):
-        with pytest.raises(InvalidArgument, match='only rules="kafka" has a cache, commits, a throttle and restarts'):
+    for option in ({"caching": True}, {"commit_every": 1}, {"emit_interval": "1s"}):
+        with pytest.raises(InvalidArgument, match="cannot be called like this; got an unexpected keyword"):
             plan.run(table, **option)
     for commit_every in (0, -1):
         with pytest.raises(InvalidArgument, match="commit_every must be positive; got"):
-            plan.run(table, rules="kafka", caching=True, commit_every=commit_every)
+            run_deployed(plan, table, caching=True, commit_every=commit_every)
 
 
 def test_a_session_made_and_merged_between_two_commits_leaves_no_trace() -> None:
@@ -455,7 +456,7 @@ def test_commits(commit_every: Any, offsets: list[int]) -> None:
 
 def test_an_eviction_forwards_between_commits() -> None:
     rows = [("a", 0), ("b", 1), ("a", 2), ("c", 3), ("d", 4)]
-    run = run_of(sk.TimeWindows(size_ms=10, grace_ms=100), rows, caching=2)
+    run = run_of(sk.TimeWindows(size_ms=10, grace_ms=100), rows, caching=f"{2 * A_WINDOW}B")
     assert [(row[0], row[2], row[5]) for row in log(run)] == [(3, "b", 1), (3, "a", 2), (3, "c", 1), (4, "d", 1)]
     whole = run_of(sk.TimeWindows(size_ms=10, grace_ms=100), rows)
     assert run.table().equals(whole.table())
@@ -524,6 +525,6 @@ def test_a_flushed_result_is_in_the_partition_of_its_window(windows: Any) -> Non
         .windowed_by(windows)
         .count()
     )
-    cached = plan.run(PARTITIONED, rules="kafka", caching=True)
+    cached = run_deployed(plan, PARTITIONED, caching=True)
     found = [(row["partition"], row["key"]) for row in cached.changelog().to_pylist()]
     assert found == [(0, "a"), (1, "b")]

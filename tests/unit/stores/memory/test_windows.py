@@ -15,6 +15,7 @@ import sessionkit as sk
 from sessionkit.errors import AggregationFailed, InvalidArgument, InvalidData, StoreClosed, StoreMismatch
 from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.memory.windows import MemoryWindowStore
+from tests.deployments import run_deployed
 from tests.interpreted import fewer
 from tests.kinds import in_ms
 
@@ -241,10 +242,10 @@ def test_an_aggregation_that_raises_leaves_the_store_as_it_was(windows: Any) -> 
     own = sk.aggregation(initializer=int, aggregator=_fails_on_the_third, merger=lambda key, a, b: a + b)
     plan = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(windows).aggregate(own=own)
     with sk.open_store("memory", "counts", of="windows", retention="1000ms") as store:
-        plan.run(pd.DataFrame({"key": ["a", "a"], "time": [20, 50]}), rules="kafka", store=store)
+        run_deployed(plan, pd.DataFrame({"key": ["a", "a"], "time": [20, 50]}), store=store)
         before = (list(store.all()), store.snapshot(0))
         with pytest.raises(AggregationFailed, match=r"key 'a' at partition 0, offset 4.*enough.*nothing of this run"):
-            plan.run(pd.DataFrame({"key": ["a"] * 3, "time": [90, 90, 90]}), rules="kafka", store=store)
+            run_deployed(plan, pd.DataFrame({"key": ["a"] * 3, "time": [90, 90, 90]}), store=store)
         assert (list(store.all()), store.snapshot(0)) == before
 
 

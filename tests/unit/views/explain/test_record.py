@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,6 +16,7 @@ import sessionkit as sk
 from sessionkit.base.decisions import LATE
 from sessionkit.errors import UnknownRecord
 from sessionkit.views.words import clock, short_reason
+from tests.deployments import run_by
 from tests.kinds import flights_by_route
 
 MINUTE = 60_000
@@ -172,9 +175,9 @@ def test_dates_are_said_as_dates() -> None:
     assert ", event time 2013-06-30 22:31:00, opened" in run.explain(offset=0)
 
 
-def toy(rows: list[tuple[str, int]], **options: object) -> sk.Run:
+def toy(rows: list[tuple[str, int]], **options: Any) -> sk.Run:
     frame = pd.DataFrame({"user": [user for user, _ in rows], "at": [minute * MINUTE for _, minute in rows]})
-    return PLAN.count().run(frame, **options)
+    return run_by(PLAN.count(), frame, **options)
 
 
 def test_a_record_that_opens_tells_what_had_been_near() -> None:

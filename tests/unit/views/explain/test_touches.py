@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import sessionkit as sk
 from sessionkit.errors import UnknownRecord
+from tests.deployments import run_deployed
 from tests.interpreted import fewer
 
 MINUTE = 60_000
@@ -278,7 +279,7 @@ def test_a_window_that_was_deleted_and_made_anew_is_no_copy() -> None:
         value="word",
     )
     plan = sk.group_by_key("user", timestamp="at", unit="ms", times="ms").aggregate(words=joined)
-    run = plan.windowed_by(sk.SlidingWindows(time_difference_ms=3, grace_ms=20)).run(table, rules="kafka")
+    run = run_deployed(plan.windowed_by(sk.SlidingWindows(time_difference_ms=3, grace_ms=20)), table)
     assert {row["window_start_ms"]: row["words"] for row in run.table().to_pylist()}[7] == "b"
     told = run.explain(key="u", window_start=7)
     assert "7 ms to 10 ms: 1 record. " in told

@@ -11,6 +11,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.stores.typed_bytes import Layout
+from tests.deployments import run_by
 
 WINDOWS = {
     "session": sk.SessionWindows(inactivity_gap_ms=10, grace_ms=30),
@@ -79,11 +80,11 @@ def test_it_is_so_under_the_rules_of_kafka_and_after_a_store_was_opened_again(
     found = []
     for rules in ("sessionkit", "kafka"):
         store = open_store(kind, windows, tmp_path / rules, retention="1h")
-        plan.run(data[:40], store=store, rules=rules)
+        run_by(plan, data[:40], store=store, rules=rules)
         if kind == "rocksdb":
             store.close()
             store = open_store(kind, windows, tmp_path / rules, retention="1h")
-        found.append(plan.run(data[40:], store=store, rules=rules).assign(data[40:]))
+        found.append(run_by(plan, data[40:], store=store, rules=rules).assign(data[40:]))
         store.close()
     assert found[0].equals(found[1])
 

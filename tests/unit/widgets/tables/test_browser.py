@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.widgets.tables.browser import VIEWS, Question
+from tests.deployments import run_by
 from tests.kinds import EACH_KIND, plan_of
 from tests.property.streams import AGGREGATIONS, draw
 
@@ -19,7 +20,7 @@ of_each_kind = pytest.mark.parametrize("windows", EACH_KIND.values(), ids=repr)
 
 def run(windows: Any, seed: int = 4, named: Any = None, strategy: str = "on_window_update", **more: Any) -> sk.Run:
     source = {"timestamp": "time", "partition": "partition", "offset": "offset", "on_bad_time": "drop"}
-    return plan_of(windows, strategy, named, **source).run(draw(seed, most=60).table, **more)
+    return run_by(plan_of(windows, strategy, named, **source), draw(seed, most=60).table, **more)
 
 
 @of_each_kind

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
+from tests.deployments import run_by
 
 RULES = ["sessionkit", "kafka"]
 
@@ -17,7 +18,7 @@ def held(*records: tuple[str, int], difference_ms: int, rules: str) -> dict[tupl
     plan = plan.aggregate(names=sk.collect("name"))
     names, times = zip(*records, strict=True)
     table = pa.table({"key": ["k"] * len(records), "at": times, "name": names})
-    rows = plan.run(table, rules=rules).table().to_pylist()
+    rows = run_by(plan, table, rules=rules).table().to_pylist()
     return {(row["window_start_ms"], row["window_end_ms"]): "".join(row["names"]) for row in rows}
 
 

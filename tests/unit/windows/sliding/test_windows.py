@@ -19,6 +19,7 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.errors import InvalidArgument, NumberOverflow
 from sessionkit.stores.contract import StoredWindow
 from sessionkit.windows.processor import Aggregates, EmitSchedule
+from tests.deployments import run_by, run_deployed
 from tests.interpreted import fewer
 from tests.kinds import in_ms, plan_of
 
@@ -45,7 +46,7 @@ def plan_over(windows: Any, emit: str = "on_window_update", **named: Any) -> sk.
 def run_of(windows: Any, rows: list[Row], emit: str = "on_window_update", rules: str = "sessionkit") -> sk.Run:
     """A run whose only result is the list of values in each window."""
     retention = in_ms(FOR_EVER) if rules == "kafka" else None  # long enough for the store to forget nothing
-    run = plan_over(windows, emit).run(table_of(rows), rules=rules, retention=retention)
+    run = run_by(plan_over(windows, emit), table_of(rows), rules=rules, retention=retention)
     run.trace.check()
     return run
 
@@ -136,7 +137,7 @@ def test_retention_covers_twice_the_difference_and_grace() -> None:
     telling = "retention must cover the windows; got 24 ms; at least 2 * time_difference + grace = 25 ms"
     assert str(caught.value) == telling
     with pytest.raises(InvalidArgument, match="retention must cover the windows; got 24 ms"):
-        plan_over(windows).run(table_of(a(0)), rules="kafka", retention="24ms")
+        run_deployed(plan_over(windows), table_of(a(0)), retention="24ms")
 
 
 def test_equal_windows() -> None:
@@ -323,9 +324,9 @@ def test_a_null_value_is_dropped_and_moves_nothing(rules: str) -> None:
 @both_rules
 def test_a_null_value_is_one_without_any_of_the_columns_that_are_aggregated(rules: str) -> None:
     table = pa.table({"key": ["a"] * 3, "time": [20, 21, 22], "v": [1, None, None], "w": [None, 2, None]})
-    both = plan_over(sliding(5), x=sk.sum("v"), y=sk.sum("w")).run(table, rules=rules)
+    both = run_by(plan_over(sliding(5), x=sk.sum("v"), y=sk.sum("w")), table, rules=rules)
     assert both.trace.counts() == {"opened": 2, "null_value": 1}
-    counted = plan_over(sliding(5), n=sk.count()).run(table, rules=rules)  # no column, so no value to be null
+    counted = run_by(plan_over(sliding(5), n=sk.count()), table, rules=rules)  # no column, so no value to be null
     assert counted.trace.counts() == {"opened": 3}
 
 
@@ -439,7 +440,7 @@ def test_a_null_aggregate_is_deleted_by_kafka_and_a_value_for_us() -> None:
     rows: list[Row] = [("a", 20, 5), ("a", 20, 0), ("a", 99, 1)]
 
     def finals(rules: str) -> list[tuple[Any, ...]]:
-        run = plan_over(sliding(5), "on_window_close", own=own).run(table_of(rows), rules=rules)
+        run = run_by(plan_over(sliding(5), "on_window_close", own=own), table_of(rows), rules=rules)
         return log(run, "window_start_ms", "own")
 
     assert finals("kafka") == []

@@ -10,6 +10,7 @@ import pytest
 
 import sessionkit as sk
 from sessionkit.errors import AggregationFailed, InvalidArgument
+from tests.deployments import run_deployed
 
 PLAN = sk.group_by_key("key", timestamp="time", unit="ms", times="ms").windowed_by(
     sk.SessionWindows(inactivity_gap_ms=10, grace_ms=5)
@@ -30,32 +31,32 @@ def test_an_aggregation_that_raises_leaves_the_store_as_it_was() -> None:
     own = sk.aggregation(initializer=int, aggregator=_fails_on_the_third, merger=lambda key, a, b: a + b)
     plan = PLAN.aggregate(own=own)
     with sk.open_store("memory", "sessions", retention="1000ms") as store:
-        plan.run(_records(0, 50), rules="kafka", store=store)
+        run_deployed(plan, _records(0, 50), store=store)
         before = (list(store.all()), store.snapshot(0))
         with pytest.raises(AggregationFailed, match=r"key 'a' at partition 0, offset 4.*enough.*nothing of this run"):
-            plan.run(_records(100, 101, 102), rules="kafka", store=store)
+            run_deployed(plan, _records(100, 101, 102), store=store)
         assert (list(store.all()), store.snapshot(0)) == before
 
 
 def test_two_runs_over_one_store_are_one_run() -> None:
     plan, times = PLAN.count(), (0, 5, 40, 20, 30, 90, 80, 120)
-    whole = plan.run(_records(*times), rules="kafka", retention="100ms")
+    whole = run_deployed(plan, _records(*times), retention="100ms")
     with sk.open_store("memory", "sessions", retention="100ms") as store:
-        parts = [plan.run(_records(*part), rules="kafka", store=store) for part in (times[:3], times[3:])]
+        parts = [run_deployed(plan, _records(*part), store=store) for part in (times[:3], times[3:])]
     pd.testing.assert_frame_equal(pd.concat([part.changelog() for part in parts], ignore_index=True), whole.changelog())
 
 
 def test_a_store_under_kafka_rules_brings_its_retention() -> None:
     with sk.open_store("memory", "sessions") as store, pytest.raises(InvalidArgument, match="brings its own retention"):
-        PLAN.count().run(_records(0), rules="kafka", store=store)
+        run_deployed(PLAN.count(), _records(0), store=store)
 
 
 def test_with_the_default_retention_in_memory_sessions_are_never_final() -> None:
     """Kafka's largest surprise: what closes has expired by then."""
     plan, records = PLAN.count().emit("on_window_close"), _records(0, 100, 200)
-    assert len(plan.run(records, rules="kafka").changelog()) == 0
+    assert len(run_deployed(plan, records).changelog()) == 0
     assert len(plan.run(records).changelog()) == 2
-    assert len(plan.run(records, rules="kafka", retention="1000ms").changelog()) == 2
+    assert len(run_deployed(plan, records, retention="1000ms").changelog()) == 2
 
 
 def test_emit_on_close_over_a_store_that_is_not_in_order_of_time(tmp_path: Path) -> None:
@@ -72,7 +73,7 @@ def test_emit_on_close_over_a_store_that_is_not_in_order_of_time(tmp_path: Path)
     for time_ordered in (False, True):
         options = {"directory": tmp_path / str(time_ordered), "time_ordered": time_ordered, "retention": "1h"}
         with sk.open_store("rocksdb", "clicks", **options) as store:
-            sent.append(plan.run(records, rules="kafka", store=store).changelog().to_pylist())
+            sent.append(run_deployed(plan, records, store=store).changelog().to_pylist())
     assert sent[0] == sent[1]
     assert [(row["key"], row["window_end_ms"], row["count"]) for row in sent[0]] == [
         ("b", 101, 2), ("a", 103, 1), ("a", 160, 1), ("b", 300, 1), ("a", 301, 1),
@@ -84,9 +85,9 @@ def test_the_time_of_a_record_without_a_key_brings_no_session_out_of_the_store()
     plan = PLAN.count().emit("on_window_close")
     keys, times = ["b", None, "a", None], [0, 9_000, 40, 7_000]
     rows = pd.DataFrame({"key": keys, "time": times})
-    whole = plan.run(rows, rules="kafka", retention="1000ms")
+    whole = run_deployed(plan, rows, retention="1000ms")
     with sk.open_store("memory", "sessions", retention="1000ms") as store:
-        parts = [plan.run(part, rules="kafka", store=store) for part in (rows[:1], rows[1:])]
+        parts = [run_deployed(plan, part, store=store) for part in (rows[:1], rows[1:])]
     assert whole.changelog()["key"].tolist() == ["b"]
     pd.testing.assert_frame_equal(pd.concat([part.changelog() for part in parts], ignore_index=True), whole.changelog())
 
@@ -96,8 +97,8 @@ def test_a_session_of_another_key_is_loaded_where_the_batch_closes_it(last: int)
     """Gap and grace are 15 together: at 15 the session at 0 is open, a millisecond later it is closed."""
     plan = PLAN.count().emit("on_window_close")
     with sk.open_store("memory", "sessions", retention="1000ms") as store:
-        plan.run(pd.DataFrame({"key": ["b"], "time": [0]}), rules="kafka", store=store)
-        run = plan.run(pd.DataFrame({"key": ["a"], "time": [last]}), rules="kafka", store=store)
+        run_deployed(plan, pd.DataFrame({"key": ["b"], "time": [0]}), store=store)
+        run = run_deployed(plan, pd.DataFrame({"key": ["a"], "time": [last]}), store=store)
         assert run.changelog()["key"].tolist() == (["b"] if last > 15 else [])
         assert len(run.table()) == (2 if last > 15 else 1)
 
@@ -105,6 +106,6 @@ def test_a_session_of_another_key_is_loaded_where_the_batch_closes_it(last: int)
 def test_each_look_for_final_results_is_noted_with_what_it_sent() -> None:
     """A record that does not move the close time is no reason to look."""
     plan = PLAN.count().emit("on_window_close")
-    run = plan.run(_records(0, 0, 50, 49, 120), rules="kafka", retention="1000ms")
+    run = run_deployed(plan, _records(0, 0, 50, 49, 120), retention="1000ms")
     assert run.deployed is not None
     assert [(look.at, look.sent) for look in run.deployed.looks] == [(2, 1), (4, 1)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sessionkit.deployed.restarts import Restart, check_processing, checked_restarts
+from sessionkit.deployed.restarts import Restart, check_guarantee, checked_restarts
 from sessionkit.errors import InvalidArgument, NotBuilt
 
 
@@ -25,6 +25,7 @@ def test_restarts_are_rising_rows(rows: object) -> None:
         checked_restarts(rows, 10)
     with pytest.raises(InvalidArgument, match="none, as there are no records"):
         checked_restarts([0], 0)
+    assert checked_restarts([1_000_000]) == (Restart(1_000_000),)  # of which it is not known yet how many there are
 
 
 def test_an_unknown_kind_is_refused() -> None:
@@ -33,8 +34,8 @@ def test_an_unknown_kind_is_refused() -> None:
 
 
 def test_transactions_are_refused() -> None:
-    check_processing("at_least_once")
-    with pytest.raises(NotBuilt, match="transactions are not modelled; got processing='exactly_once_v2'; processing="):
-        check_processing("exactly_once_v2")
-    with pytest.raises(InvalidArgument, match="processing must be a known choice"):
-        check_processing("at_most_once")
+    check_guarantee("at_least_once")
+    with pytest.raises(NotBuilt, match="transactions are not modelled; got guarantee='exactly_once_v2'; guarantee="):
+        check_guarantee("exactly_once_v2")
+    with pytest.raises(InvalidArgument, match="guarantee must be a known choice"):
+        check_guarantee("at_most_once")
