@@ -41,3 +41,10 @@ def test_actions_are_pinned_to_a_commit() -> None:
     assert used
     for action, comment in used:
         assert re.fullmatch(r"[\w/-]+@[0-9a-f]{40}", action) and re.fullmatch(r" # v[\d.]+", comment), action
+
+
+def test_the_changelog_has_at_most_ten_lines_for_a_release() -> None:
+    versions = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    released = {text.splitlines()[0]: text.splitlines()[1:] for text in versions if "unreleased" not in text[:40]}
+    assert released
+    assert {name: lines for name, lines in released.items() if sum(line != "" for line in lines) > 10} == {}
