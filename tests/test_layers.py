@@ -158,6 +158,36 @@ def test_folders_files_and_functions_stay_small() -> None:
                 assert lines <= MOST_LINES_OF_A_FUNCTION, f"{module}.{node.name}: {lines} lines"
 
 
+def packed(function: ast.AST) -> Iterator[str]:
+    """Calls that are handed the parts of a tuple which the same function has packed."""
+    tuples = set()
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                pairs = [(target, node.value)]
+                if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                    pairs = list(zip(target.elts, node.value.elts, strict=False))
+                tuples |= {
+                    name.id for name, value in pairs if isinstance(name, ast.Name) and isinstance(value, ast.Tuple)
+                }
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) != "zip":
+            given = [part.value for part in node.args if isinstance(part, ast.Starred)]
+            if any(isinstance(value, ast.Name) and value.id in tuples for value in given):
+                yield f"{node.lineno} {ast.unparse(node)[:80]}"
+
+
+def test_no_arguments_are_packed_into_a_tuple_to_be_splatted() -> None:
+    found = {
+        f"{name}:{call}"
+        for name, file in modules().items()
+        for node in nodes(file)
+        if isinstance(node, ast.FunctionDef | ast.Lambda)
+        for call in packed(node)
+    }
+    assert found == set()
+
+
 def test_every_folder_says_its_idea_in_one_sentence() -> None:
     for module, file in modules().items():
         if file.name == "__init__.py":
