@@ -400,8 +400,8 @@ def told(run: sk.Run) -> list[Any]:
 
 
 @every_store
-@pytest.mark.parametrize("caching", [True, 3])
-def test_a_record_cache_stands_before_it(kind: str, of: str, caching: bool | int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("caching", [True, "300 B"])
+def test_a_record_cache_stands_before_it(kind: str, of: str, caching: bool | str, tmp_path: Path) -> None:
     """Which entries a limited one evicts is another on disk, where Kafka goes through segments; what is kept is not."""
     plan, table = plan_for(of), records()
     changes, held = [], []

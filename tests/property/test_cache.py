@@ -262,7 +262,7 @@ def last_values(run: sk.Run) -> dict[tuple[Any, ...], tuple[Any, int]]:
 
 
 @settings(max_examples=fewer(200))
-@given(WINDOWS, ROWS, st.sampled_from([True, 1, 2, 5]), st.data())
+@given(WINDOWS, ROWS, st.sampled_from([True, "1 B", "200 B", "500 B"]), st.data())
 def test_a_cached_run_ends_where_one_without_a_cache_ends(
     windows: Any, rows: list[tuple[str, int, int]], caching: Any, data: st.DataObject
 ) -> None:
