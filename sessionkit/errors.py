@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 LABEL_LENGTH = 60
 INVISIBLE = {"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"}  # controls, and what breaks a line
@@ -51,6 +53,21 @@ def install(extras: str) -> str:
 
 class SessionkitError(Exception):
     """The root of all errors raised by sessionkit."""
+
+
+@contextmanager
+def errors_as(
+    kind: type[SessionkitError],
+    what: str,
+    want: str,
+    causes: type[Exception] | tuple[type[Exception], ...],
+    length: int = 120,
+) -> Iterator[None]:
+    """Raises these errors of a library as one of ours, which gives so many characters of the library's words."""
+    try:
+        yield
+    except causes as error:
+        raise kind(problem(what, shorten(error, length), want)) from error
 
 
 class InvalidArgument(SessionkitError, ValueError):

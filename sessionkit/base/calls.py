@@ -151,11 +151,7 @@ def answers_calls(owner: str, *, guesses: bool = True, elsewhere: tuple[type, st
 
 
 def answers_names(owner: str, elsewhere: tuple[type, str] | None = None) -> Callable[[C], C]:
-    """Makes the objects of a class answer a name that they lack, and `owner["x"]` and a loop over it with their table.
-
-    Args:
-        elsewhere: as in `unknown_name`.
-    """
+    """Makes objects answer names that they lack (see `unknown_name`), and `owner["x"]` and loops with their table."""
 
     def decorate(kind: C) -> C:
         def missing(self: object, name: str) -> Any:

@@ -280,13 +280,8 @@ def duration_code(ms: int) -> str:
 
 
 def check_reach(latest_timestamp_ms: int, reach_ms: int, what: str) -> None:
-    """Refuses records whose windows would end beyond 64 bits; Kafka wraps there and quietly stops merging.
-
-    Raises:
-        NumberOverflow: `latest_timestamp_ms + reach_ms` does not fit into int64.
-    """
+    """Refuses records whose windows would end beyond 64 bits; Kafka wraps there and quietly stops merging."""
     if latest_timestamp_ms > INT64_MAX - reach_ms:
         got = f"timestamp {latest_timestamp_ms} with {what} {reach_ms} ms"
-        raise NumberOverflow(
-            problem("a window would end after the largest 64-bit time", got, "times up to 2**62 ms are safe")
-        )
+        want = "times up to 2**62 ms are safe"
+        raise NumberOverflow(problem("a window would end after the largest 64-bit time", got, want))

@@ -47,11 +47,7 @@ OF_THE_PACKAGE = {
     "load_sample": "load_data sample example",
     "sweep": "grid grid_search",
 }
-OF_A_STORE = {
-    "to_pandas": "to_polars to_frame table df items keys values",
-    "fetch": "get",
-    "all": "scan rows",
-}
+OF_A_STORE = {"to_pandas": "to_polars to_frame table df items keys values", "fetch": "get", "all": "scan rows"}
 GUESSED = {"run": OF_A_RUN, "plan": OF_A_PLAN, "sk": OF_THE_PACKAGE, "store": OF_A_STORE}
 # The same of parameters; a name that is like another by its letters alone misleads.
 PARAMETERS = {

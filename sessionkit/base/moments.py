@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
@@ -150,13 +151,9 @@ def clock_changes(timezone: str, last_ms: int) -> ClockChanges:
     while at < last_ms and timezone != "UTC":
         behind = min(at + _WEEK_MS, last_ms)
         if offset(behind) != offsets[-1]:
-            low, high = at, behind
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (middle, high) if offset(middle) == offsets[-1] else (low, middle)
-            changes.append(high)
-            offsets.append(offset(high))
-            behind = high
+            behind = at + 1 + bisect_left(range(at + 1, behind), True, key=lambda ms: offset(ms) != offsets[-1])
+            changes.append(behind)
+            offsets.append(offset(behind))
         at = behind
     return ClockChanges(np.array(changes, np.int64), np.array(offsets, np.int64))
 
@@ -164,8 +161,6 @@ def clock_changes(timezone: str, last_ms: int) -> ClockChanges:
 def known_zone(timezone: str) -> str:
     """The zone under the name that Arrow knows: that of the IANA database, or an offset such as "+02:00".
 
-    Raises:
-        InvalidArgument: there is no such zone.
     Example:
         >>> known_zone("Europe/Berlin"), known_zone("GMT+2"), known_zone("Z")
         ('Europe/Berlin', '+02:00', 'UTC')

@@ -22,11 +22,7 @@ def check_ours(path: str | Path) -> Path:
     """Where `path` leads, links followed, once nobody but its owner, who is this user or root, can change it.
 
     Folders above it may be sticky, as /tmp is: there nobody can put another folder in its place. Those that hold the
-    package do not matter: whoever can change them can change its code.
-
-    Raises:
-        NotOurs: somebody else can.
-        FileNotFoundError: there is no such file.
+    package do not matter: whoever can change them can change its code. `NotOurs` where somebody else can.
     """
     found = Path(os.path.realpath(path, strict=True))
     folder = found if found.is_dir() else found.parent

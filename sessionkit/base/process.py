@@ -24,27 +24,19 @@ Result = TypeVar("Result")
 
 
 def thread_count() -> int:
-    """How many threads a run may use: SESSIONKIT_THREADS, else what the process may have; one in a task of Spark.
-
-    Raises:
-        InvalidArgument: SESSIONKIT_THREADS is no number of threads.
-    """
+    """How many threads a run may use: SESSIONKIT_THREADS, else what the process may have; one in a task of Spark."""
     given = os.environ.get(THREADS)
     if given is not None:
         if not given.isdecimal() or int(given) < 1:
             raise InvalidArgument(problem(f"{THREADS} must be a number of threads", shorten(repr(given)), "1 or more"))
         return int(given)
-    if _is_in_task():
+    context = getattr(sys.modules.get("pyspark.taskcontext"), "TaskContext", None)
+    if context is not None and context.get() is not None:  # in a task of Spark
         return 1
     import pyarrow as pa  # not for the command line's help
 
     own = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(own, pa.cpu_count(), _quota()))
-
-
-def _is_in_task() -> bool:
-    context = getattr(sys.modules.get("pyspark.taskcontext"), "TaskContext", None)
-    return context is not None and context.get() is not None
 
 
 def _quota() -> int:
@@ -86,11 +78,7 @@ def has_room(count: float, bytes_each: int) -> bool:
 
 
 def check_room(count: float, bytes_each: int, what: str) -> None:
-    """Refuses to make so many things, each of so many bytes, if they would not fit.
-
-    Raises:
-        TooLarge: the memory that is free does not do.
-    """
+    """Refuses to make so many things, each of so many bytes, if they would not fit (`TooLarge`)."""
     if not has_room(count, bytes_each):
         size, free = count * bytes_each / 2**30, free_bytes() / 2**30
         got = f"up to {count:,.0f} {what}, or {size:,.2f} GiB, where {free:,.2f} GiB are free"
@@ -150,11 +138,7 @@ def at_once(call: Callable[[], Result]) -> Callable[[], Result]:
 
 @contextmanager
 def handing_over(*, worth_it: bool = True) -> Iterator[Hand]:
-    """A second thread that does what it is handed, in that order, while this one goes on; without one it is done here.
-
-    Args:
-        worth_it: False where there is too little to do for a thread.
-    """
+    """A second thread that makes the calls it is handed, in order; this one does where that is not `worth_it`."""
     if not worth_it or thread_count() < 2:
         yield at_once
         return

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.arrays import as_arrow, texts
 from sessionkit.base.moments import zone_of
-from sessionkit.errors import NumberOverflow, UnsupportedData, problem, shorten
+from sessionkit.errors import NumberOverflow, UnsupportedData, errors_as, problem
 
 # Times in milliseconds, and what they are called as timestamps.
 TIMES = {
@@ -115,19 +115,14 @@ def _typed(column: pa.Array | pa.ChunkedArray, kind: pa.DataType, name: str) -> 
         return column
     if pa.types.is_string(kind) and pa.types.is_large_string(column.type) and column.nbytes >= _MOST_TEXT:
         return column  # as long as it is, it has only the larger type
-    try:
+    what = f"a key does not fit into the type of column {name!r}"  # from a store that another plan wrote
+    want = 'sk.group_by_key(…, times="ms"), which gives the key as it is stored'
+    with errors_as(UnsupportedData, what, want, pa.ArrowInvalid):
         return column.cast(kind)
-    except pa.ArrowInvalid as error:  # from a store that another plan wrote
-        got, want = shorten(error, 120), 'sk.group_by_key(…, times="ms"), which gives the key as it is stored'
-        raise UnsupportedData(problem(f"a key does not fit into the type of column {name!r}", got, want)) from error
 
 
 def timestamps(column: pa.Array | pa.ChunkedArray, name: str, timezone: str) -> pa.Array | pa.ChunkedArray:
-    """Milliseconds since the epoch, or lists of them, as timestamps in the zone.
-
-    Raises:
-        NumberOverflow: a time after the year 9999; `name` is the column's.
-    """
+    """Milliseconds since the epoch, or lists of them, as timestamps in the zone, none after the year 9999."""
     kind, last = pa.timestamp("ms", timezone), last_shown_ms(timezone)
     leaves = column
     while pa.types.is_list(leaves.type):  # of bounds

@@ -260,12 +260,7 @@ class Results:
 
 
 def write_whole(path: Path, write: Write, *, replaces: bool = True) -> None:
-    """Has `write` make a file beside `path`, which takes its place once it is whole.
-
-    Raises:
-        InvalidArgument: it `replaces` nothing, and something is there, or came there meanwhile.
-        WriteFailed: the disk refuses it; nothing is left behind.
-    """
+    """Has `write` make a file beside `path`, which takes its place, where nothing is unless it `replaces` it."""
     aside = path.with_name(f".sessionkit-{uuid4().hex}{path.suffix}")
     try:
         write(aside)
@@ -288,11 +283,7 @@ def taken(path: Path) -> InvalidArgument:
 
 
 def publish(made: Path, place: Path) -> None:
-    """Moves what was made to a place where nothing may be: a file that came there meanwhile is not replaced.
-
-    Raises:
-        FileExistsError, OSError: something is there.
-    """
+    """Moves what was made to a place where nothing may be: a file that came there meanwhile is not replaced."""
     if made.is_dir():
         os.rename(made, place)  # which takes the place of nothing but an empty folder
         return

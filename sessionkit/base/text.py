@@ -228,11 +228,7 @@ def way_to_number(text: str) -> str:
 
 
 def one_of(name: str, value: C, choices: tuple[C, ...]) -> C:
-    """`value`, if it is one of `choices`.
-
-    Raises:
-        InvalidArgument: it is not.
-    """
+    """`value`, if it is one of `choices`; else `InvalidArgument`."""
     if value not in choices:
         want = "one of " + ", ".join(repr(choice) for choice in choices)
         raise InvalidArgument(problem(f"{name} must be a known choice", repr(value), want))

@@ -231,16 +231,7 @@ def read_records(
 def batch_of(
     opened: Opened, source: Source, value_columns: tuple[str, ...] = (), frame: FrameKind | None = None
 ) -> RecordBatch:
-    """The opened records as one checked batch, whose results are of this kind of frame, else of their own.
-
-    Raises:
-        UnsupportedData, InvalidData: as `read_records` does.
-    """
-    batch = _batch_of(opened, source, value_columns, opened.frame if frame is None else frame)
-    return batch.take(_by_time(batch.timestamp_ms)) if source.sort == "timestamp" else batch
-
-
-def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], frame: FrameKind) -> RecordBatch:
+    """The opened records as one checked batch, whose results are of this kind of frame, else of their own."""
     # the dictionaries of keys are joined beside the other columns, where nothing else looks at them
     only_keys = set() if source.sort else {*source.keys} - {source.timestamp, *value_columns}
     table = plain_table(_with_coded_views(opened.table, source.keys), joined_later=only_keys)
@@ -267,9 +258,10 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
             bad_time = None
     rejected = _rejections(key, timestamp_ms, bad_time)
     zone = known_zone(source.timezone or getattr(table[source.timestamp].type, "tz", None) or "UTC")
+    frame = opened.frame if frame is None else frame
     key_types = [_shown_type(table[name].type, frame, keys) for name in source.keys]
     form = ResultForm(tuple(zip(source.keys, key_types, strict=True)), source.sep, zone)
-    return RecordBatch(
+    batch = RecordBatch(
         keys=keys,
         key=key,
         timestamp_ms=timestamp_ms,
@@ -284,6 +276,7 @@ def _batch_of(opened: Opened, source: Source, value_columns: tuple[str, ...], fr
         form=None if source.times == "ms" else form,
         idle=_idle_rule(table, source),
     )
+    return batch.take(_by_time(batch.timestamp_ms)) if source.sort == "timestamp" else batch
 
 
 def _float_text_remarks(table: pa.Table, keys: tuple[str, ...]) -> list[str]:

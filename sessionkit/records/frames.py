@@ -20,11 +20,7 @@ EXACT_FLOATS = 2**53  # a float below it is the integer that it was made of
 
 
 def checked_frame(frame: FrameKind | None, *, on_spark: bool) -> FrameKind | None:
-    """The kind of frame that results are to have, if it can be made here; None leaves it to the data.
-
-    Raises:
-        InvalidArgument: there is no such kind, its package is not installed, or the run is one on Spark.
-    """
+    """The kind of frame that results are to have, if it can be made here; None leaves it to the data."""
     if frame is None:
         return None
     one_of("frame", frame, FRAME_KINDS)
@@ -38,11 +34,7 @@ def checked_frame(frame: FrameKind | None, *, on_spark: bool) -> FrameKind | Non
 
 
 def to_frame(table: pa.Table, frame: FrameKind) -> Any:
-    """`table` as the kind of frame that the user gave.
-
-    Raises:
-        UnsupportedData: that kind has no such values.
-    """
+    """`table` as the kind of frame that the user gave; `UnsupportedData` where that kind has no such values."""
     if frame == "arrow":
         return table
     try:
@@ -69,6 +61,8 @@ def _to_polars(table: pa.Table) -> Any:
 
 def _to_pandas(table: pa.Table) -> Any:
     """Beside missing values pandas makes floats of integers, and it cuts names at a NUL; not where that matters."""
+    import pandas as pd
+
     try:
         frame = table.to_pandas()
     except pa.ArrowNotImplementedError:  # of one column, such as lists of bytes of one length
@@ -77,11 +71,13 @@ def _to_pandas(table: pa.Table) -> Any:
             frame[name] = _series(column)
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_integer(column.type) and column.null_count and _is_wide(column):
-            frame[name] = _nullable(column)
-        elif pa.types.is_nested(column.type) and (
-            _is_changed(column.type) or any(_is_wide(leaf) for each in column.chunks for leaf in _leaves(each))
-        ):
-            frame[name] = python_objects(column.to_pylist())
+            nullable = {pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}
+            frame[name] = column.to_pandas(types_mapper=nullable.get)
+        elif pa.types.is_nested(column.type):
+            # a NUL would end the name of a field in pandas, and a time would lose its zone
+            is_changed = any(mark in str(column.type) for mark in ("\0", "tz="))
+            if is_changed or any(_is_wide(leaf) for each in column.chunks for leaf in _leaves(each)):
+                frame[name] = python_objects(column.to_pylist())
     return frame
 
 
@@ -90,17 +86,6 @@ def _series(column: pa.ChunkedArray) -> Any:
         return column.to_pandas()
     except pa.ArrowNotImplementedError:
         return python_objects(column.to_pylist())
-
-
-def _nullable(column: pa.ChunkedArray) -> Any:
-    import pandas as pd
-
-    return column.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype(), pa.uint64(): pd.UInt64Dtype()}.get)
-
-
-def _is_changed(kind: pa.DataType) -> bool:
-    """True where the name of a field has a NUL, which would end it in pandas, or a time a zone, which it would lose."""
-    return "\0" in str(kind) or "tz=" in str(kind)
 
 
 def _leaves(array: pa.Array) -> Iterator[pa.Array]:

@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from sessionkit.base.arrays import arrow_array, numpy_array, texts
 from sessionkit.base.process import in_threads, shares
 from sessionkit.base.text import literal, plural
-from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, problem, shorten
+from sessionkit.errors import InvalidArgument, InvalidData, UnknownRecord, UnsupportedData, errors_as, problem, shorten
 from sessionkit.records.frames import EXACT_FLOATS
-from sessionkit.records.inputs.plain_columns import have_one_dictionary, whole_numbers, with_one_dictionary
+from sessionkit.records.inputs.plain_columns import have_one_dictionary, is_any, whole_numbers, with_one_dictionary
 from sessionkit.records.loops import mark_seen, take_codes
 
 MAX_KEY_BYTES = 32 * 1024
@@ -49,11 +49,7 @@ def encode_keys(
 
 
 def code_of_key(keys: pa.Array, key: object) -> int:
-    """The code of a key among these.
-
-    Raises:
-        UnknownRecord: it is none of them.
-    """
+    """The code of a key among these; `UnknownRecord` where it is none of them."""
     code = place_among(keys, key)
     if code < 0:
         some = ", ".join(shorten(repr(each), 30) for each in keys[:3].to_pylist())
@@ -129,9 +125,7 @@ def _as_one(dictionaries: list[pa.Array]) -> tuple[pa.Array, list[npt.NDArray[np
 
 
 def _by_span(column: pa.ChunkedArray) -> tuple[pa.Array, npt.NDArray[np.int32]] | None:
-    """Distinct integers and codes where the integers lie close together, as identifiers do: a table of all is quicker
-    than a hash of those that occur.
-    """
+    """Distinct integers and codes where they lie close together: a table of all is quicker than a hash of some."""
     if not pa.types.is_integer(column.type) or column.null_count or not len(column):
         return None
     lowest, highest = pc.min_max(column).as_py().values()
@@ -167,13 +161,9 @@ def _uuid_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _cast(column: pa.Array | pa.ChunkedArray, plain: pa.DataType, name: str) -> pa.Array | pa.ChunkedArray:
-    try:
+    want = "text as valid UTF-8, integers from -2**63 to 2**63 - 1"
+    with errors_as(InvalidData, f"key column {name!r} holds a value that cannot be a key", want, pa.ArrowInvalid):
         return column if column.type == plain else column.cast(plain)
-    except pa.ArrowInvalid as error:
-        want = "text as valid UTF-8, integers from -2**63 to 2**63 - 1"
-        raise InvalidData(
-            problem(f"key column {name!r} holds a value that cannot be a key", shorten(error, 120), want)
-        ) from error
 
 
 def _codes(chunk: pa.DictionaryArray) -> npt.NDArray[np.int32]:
@@ -192,21 +182,13 @@ def _distinct(keys: pa.Array, codes: npt.NDArray[np.int32]) -> tuple[pa.Array, n
 
 
 def key_type(kind: pa.DataType, name: str) -> pa.DataType:
-    """The type that keys of such a column have: text, 64-bit integers or bytes.
-
-    Raises:
-        UnsupportedData: it cannot be a key.
-    """
-    if pa.types.is_boolean(kind) or pa.types.is_date(kind) or pa.types.is_decimal(kind):
-        return pa.large_string()
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+    """The type that keys of such a column have: text, 64-bit integers or bytes; `UnsupportedData` for others."""
+    if is_any(kind, "boolean", "date", "decimal", "string", "large_string", "string_view", "null"):
         return pa.large_string()
     if pa.types.is_integer(kind):
         return pa.int64()
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
+    if is_any(kind, "binary", "large_binary", "fixed_size_binary"):
         return pa.large_binary()
-    if pa.types.is_null(kind):
-        return pa.large_string()
     want = f"text, integers, bytes, booleans, dates, decimals or UUIDs; cast it, such as df[{name!r}].astype(str)"
     if pa.types.is_struct(kind) and kind.num_fields:
         want = f"a field of it, such as {literal(f'{name}.{kind[0].name}')}"
@@ -262,11 +244,9 @@ def _as_text(keys: pa.Array) -> pa.Array:
 def _check_text(keys: pa.Array, name: str) -> None:
     if not len(keys) or pa.types.is_integer(keys.type):
         return
-    try:
+    want = "valid UTF-8, without lone surrogates"
+    with errors_as(InvalidData, f"a key of {name} is not text", want, pa.ArrowInvalid):
         keys.validate(full=True)
-    except pa.ArrowInvalid as error:
-        want = "valid UTF-8, without lone surrogates"
-        raise InvalidData(problem(f"a key of {name} is not text", shorten(error, 120), want)) from error
     lengths = pc.binary_length(keys)
     longest = pc.max(lengths).as_py()
     if longest > MAX_KEY_BYTES:
@@ -291,13 +271,12 @@ def key_bytes(key: Any) -> bytes:
             return key
         if isinstance(key, int | np.integer) and not isinstance(key, bool):
             return int(key).to_bytes(8, "big", signed=True)
-    except UnicodeError as error:
-        raise InvalidArgument(problem("this cannot be a key", shorten(key), want)) from error
-    except OverflowError as error:
-        raise InvalidArgument(
-            problem("this cannot be a key", f"an integer of {key.bit_length():,} bits", want)
-        ) from error
-    raise InvalidArgument(problem("this cannot be a key", shorten(repr(key)), want))
+        got = shorten(repr(key))
+    except UnicodeError:
+        got = shorten(key)
+    except OverflowError:
+        got = f"an integer of {key.bit_length():,} bits"
+    raise InvalidArgument(problem("this cannot be a key", got, want))
 
 
 def key_ranks(keys: pa.Array) -> npt.NDArray[np.int64]:
@@ -322,11 +301,7 @@ def ranks_of(keys: pa.Array, codes: npt.NDArray[np.int32]) -> npt.NDArray[np.int
 
 
 def list_of_keys(keys: Any) -> Iterable[Any]:
-    """What a user gave as `keys=`, which is a list of them.
-
-    Raises:
-        InvalidArgument: it is one text, whose letters would be taken for keys, or no list.
-    """
+    """Keys given as `keys=`, which must be a list of them, and no text, whose letters would be taken for keys."""
     if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
         raise InvalidArgument(problem("keys= takes a list of keys", shorten(repr(keys)), 'such as keys=["ada"]'))
     return keys

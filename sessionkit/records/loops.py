@@ -51,16 +51,9 @@ def _stream_times(partition, timestamp_ms, rejected, stream_time_ms, out):  # ty
         out[i] = stream_time_ms[p]
 
 
-def offsets_rise(
-    partition: npt.NDArray[np.int32], offset: npt.NDArray[np.int64], partition_count: int
-) -> tuple[int, int]:
-    """(row, offset before it) of the first offset that does not rise within its partition; (-1, -1) if all do."""
-    row, before = _first_not_rising(partition, offset, np.full(partition_count, -1, np.int64))
-    return int(row), int(before)
-
-
 @compiled_loop
-def _first_not_rising(partition, offset, last):  # type: ignore[no-untyped-def]
+def first_not_rising(partition, offset, last):  # type: ignore[no-untyped-def]
+    """(row, offset before it) of the first offset that is not above the last of its partition; (-1, -1) if all are."""
     for i in range(offset.shape[0]):
         if offset[i] <= last[partition[i]]:
             return i, last[partition[i]]

@@ -83,8 +83,7 @@ def _are_late(
     newest = np.empty(len(times), np.int64)
     of = np.zeros(len(times), np.int32) if group is None else group.astype(np.int32)
     stream_times(of, times, np.empty(0, np.uint8), np.full(groups, -1), newest)
-    mask: npt.NDArray[np.bool_] = times < newest - lag_ms
-    return mask
+    return times < newest - lag_ms
 
 
 def record_name(batch: RecordBatch, row: int) -> str:
@@ -97,11 +96,9 @@ def record_name(batch: RecordBatch, row: int) -> str:
 def order_remarks(
     batch: RecordBatch, source: Source, lag_ms: int, dropped: int, before_ms: npt.NDArray[np.int64] | None = None
 ) -> list[str]:
-    """Why so many records were dropped as late, where a cause is found.
+    """Why so many records were dropped as late, where a cause is found; windows close `lag_ms` after their end.
 
-    Args:
-        lag_ms: how long after their end windows close.
-        before_ms: stream time of each partition before the run, where a store knows it.
+    `before_ms` is the stream time of each partition before the run, where a store knows it.
     """
     if dropped < MANY_LATE:
         return []
@@ -129,10 +126,8 @@ def late_cause(batch: RecordBatch, source: Source, lag_ms: int, *, is_many: bool
     """Why so many records are behind stream time by more than `lag_ms`; None if they are not, or for no such reason.
 
     Looked for in the partition that has most of them. Records that are late for reasons of their own are no cause:
-    they come between others that are not, and those of a key that is late now are not all late.
-
-    Args:
-        is_many: False looks only for single records that are ahead.
+    they come between others that are not, and those of a key that is late now are not all late. Where it is not
+    `is_many`, only single records that are ahead are looked for.
     """
     rows = np.flatnonzero(batch.usable)
     if batch.chosen_from is not None or len(rows) <= MANY_LATE:
@@ -273,8 +268,7 @@ def _histories(stream: _Stream) -> list[int]:
     is_history = is_long & (several | (len(stream.batch.keys) == 1))
     if 2 * np.diff(first, append=len(times))[is_history].sum() < stream.late_count:
         return []
-    places: list[int] = np.flatnonzero(late)[first][is_history].tolist()
-    return places
+    return np.flatnonzero(late)[first][is_history].tolist()
 
 
 # ---- sources and clocks

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from sessionkit.base.arrays import numpy_array
 from sessionkit.base.calls import called_as
-from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
+from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, errors_as, problem
 from sessionkit.records.keys import key_bytes
-from sessionkit.records.loops import offsets_rise, partition_codes
+from sessionkit.records.loops import first_not_rising, partition_codes
 from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import Source
 
@@ -73,9 +73,7 @@ FROM_A_SOURCE = (
 def not_after(partition: int, offset: int, before: int, *, row: int | None = None, want: str = "") -> InvalidData:
     """The error for an offset that does not come after the one before it in its partition.
 
-    Args:
-        row: of the record, where it has one that the user knows.
-        want: what would be right, where neither sorting nor removing it would do.
+    `row` is that of the record, where the user knows it; `want` is used where neither sorting nor removing would do.
     """
     name = "" if row is None else row_name(row)
     place = f"partition {partition}, {name}" if name.startswith("row ") else f"partition {partition}"
@@ -92,13 +90,9 @@ def _integers(column: pa.ChunkedArray, name: str, what: str) -> npt.NDArray[np.i
     if column.null_count:
         got, want = counted_rows(np.asarray(column.is_null())), "a partition and an offset for every record"
         raise InvalidData(problem(f"{what} column {name!r} has missing values", got, want))
-    try:
+    too_large = f"{what} column {name!r} has a number that is too large"
+    with errors_as(InvalidData, too_large, "numbers within 64 bits", pa.ArrowInvalid):
         numbers = numpy_array(column.cast(pa.int64()) if column.type == pa.uint64() else column)
-    except pa.ArrowInvalid as error:
-        got = shorten(error, 120)
-        raise InvalidData(
-            problem(f"{what} column {name!r} has a number that is too large", got, "numbers within 64 bits")
-        ) from error
     if len(numbers) and numbers.min() < 0:
         got = f"{numbers.min()} in {row_name(int(np.argmin(numbers)))}"
         raise InvalidData(problem(f"{what} column {name!r} has a negative number", got, "Kafka counts from 0"))
@@ -132,8 +126,6 @@ def take_partition_times(
 ) -> tuple[npt.NDArray[np.int64], int]:
     """The times, with the greatest one so far in its partition for each record that has none; and of how many.
 
-    Raises:
-        InvalidData: there is none so far, and Kafka would stop.
     Source:
         UsePartitionTimeOnInvalidTimestamp; RecordQueue, whose partition time records without a key move, too.
     """
@@ -151,15 +143,11 @@ def take_partition_times(
 def offsets_in(
     table: pa.Table, source: Source, partition: npt.NDArray[np.int32], partitions: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int64] | None:
-    """The offsets in the plan's column, which rise within each partition; None where it names none.
-
-    Raises:
-        InvalidData: they do not.
-    """
+    """The offsets in the plan's column, which must rise within each partition; None where it names none."""
     if source.offset is None:
         return None
     offset = _integers(table[source.offset], source.offset, "offset").astype(np.int64, copy=False)
-    row, before = offsets_rise(partition, offset, len(partitions))
+    row, before = first_not_rising(partition, offset, np.full(len(partitions), -1, np.int64))
     if row >= 0:
         raise not_after(int(partitions[partition[row]]), int(offset[row]), int(before), row=int(row))
     return offset

@@ -13,11 +13,7 @@ SAMPLES = {"flights": "flights-2013-07.parquet"}
 
 
 def sample_path(name: str) -> Path:
-    """Where the Parquet file of a sample lies: in the installed package, or beside a checkout of the project.
-
-    Raises:
-        InvalidArgument: there is no such sample.
-    """
+    """Where the Parquet file of a sample lies: in the installed package, or beside a checkout of the project."""
     if name not in list(SAMPLES):
         raise InvalidArgument(problem("there is no such sample", shorten(repr(name)), f"one of {list(SAMPLES)}"))
     here = Path(__file__).resolve().parent

@@ -157,9 +157,8 @@ class Source:
             want = 'one character, such as separator=";"'
             raise InvalidArgument(problem("separator must be a character of ASCII", repr(self.separator), want))
         if self.partitions is not None and type(self.partitions) is not int:  # True is an int, too
-            raise InvalidArgument(
-                problem("partitions must be an integer", repr(self.partitions), "such as partitions=4")
-            )
+            want = "such as partitions=4"
+            raise InvalidArgument(problem("partitions must be an integer", repr(self.partitions), want))
         if not isinstance(self.sort, bool) and self.sort != "timestamp":
             want = 'True, which sorts by offset=, or "timestamp", which sorts by event time'
             raise InvalidArgument(problem("sort must be a known choice", shorten(repr(self.sort)), want))
@@ -170,11 +169,7 @@ class Source:
                 raise InvalidArgument(problem("types names an unknown type", got, want))
 
     def key_of(self, given: Any) -> Any:
-        """A key as it is inside: the values of several key columns, given as a tuple, are joined.
-
-        Raises:
-            InvalidArgument: there are more or fewer values than key columns.
-        """
+        """A key as it is inside: a tuple with a value for each of several key columns is joined."""
         if not isinstance(given, tuple):
             return given
         if len(given) != len(self.keys):
@@ -196,11 +191,7 @@ class Source:
 
 
 def pairs(types: object) -> tuple[tuple[str, str], ...]:
-    """What `types=` was given, in a form that can be hashed.
-
-    Raises:
-        InvalidArgument: it is no mapping.
-    """
+    """Mapping given as `types=`, in a form that can be hashed."""
     if not isinstance(types, Mapping | None):
         want = 'such as types={"user": "int64"}'
         raise InvalidArgument(problem("types must map columns to types", shorten(repr(types)), want))
@@ -208,11 +199,7 @@ def pairs(types: object) -> tuple[tuple[str, str], ...]:
 
 
 def idle_code(idle_after: Duration | None) -> str | None:
-    """What `idle_after=` was given, in a form that can be hashed and written down.
-
-    Raises:
-        InvalidArgument: it is no length of time, or none at all.
-    """
+    """Length of time given as `idle_after=`, longer than nothing, in a form that can be hashed and written down."""
     if idle_after is None:
         return None
     ms = duration_ms(idle_after, "idle_after")
@@ -223,11 +210,7 @@ def idle_code(idle_after: Duration | None) -> str | None:
 
 
 def check_not_idle(source: Source, what: str) -> None:
-    """Refuses a plan with the rule for idle partitions where there is none, for the reason `what`.
-
-    Raises:
-        NotBuilt: the plan has it.
-    """
+    """Refuses a plan with the rule for idle partitions where there is none (`NotBuilt`), for the reason `what`."""
     if source.idle_after is not None:
         want = "a plan without idle_after=, which is a rule of sessionkit's own"
         raise NotBuilt(problem(what, f"idle_after={source.idle_after!r}", want))

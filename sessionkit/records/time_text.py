@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.text import literal
-from sessionkit.errors import InvalidArgument, InvalidData, problem, shorten
+from sessionkit.errors import InvalidArgument, InvalidData, errors_as, problem, shorten
 from sessionkit.records.row_names import row_name
 from sessionkit.records.source import FORMAT_WITHOUT_YEAR, SOME_TIME, Source
 
@@ -57,12 +57,8 @@ def of_text(
 ) -> tuple[pa.ChunkedArray | None, pa.ChunkedArray | None]:
     """(instants, timestamps without a zone) of texts, each where a text is one; or numbers, where there is a unit.
 
-    An empty text is a missing time, and so is one that is no time unless such times are refused.
-
-    Args:
-        remarks: gets a sentence on each way of writing besides ISO 8601 that was recognised.
-    Raises:
-        InvalidData: a text that is no time.
+    An empty text is a missing time, and so is one that is no time unless such times are refused. `remarks` gets a
+    sentence on each way of writing besides ISO 8601 that was recognised.
     """
     text = column.cast(pa.large_string())
     nothing = pa.scalar(None, text.type)
@@ -144,11 +140,9 @@ def _of_format(text: pa.ChunkedArray, source: Source) -> tuple[pa.ChunkedArray |
     written = pc.utf8_trim(text, "[] \t\r\n")
     if year:
         written = pc.binary_join_element_wise(pa.scalar(year, text.type), written, pa.scalar(" ", text.type))
-    try:
+    what, want = f"format={source.format!r} cannot be read", "directives that pandas.to_datetime knows"
+    with errors_as(InvalidArgument, what, want, (ValueError, NotImplementedError), 200):
         found = pd.to_datetime(written.to_numpy(), format=form, errors="coerce", utc=zoned)
-    except (ValueError, NotImplementedError) as error:
-        want = "directives that pandas.to_datetime knows"
-        raise InvalidArgument(problem(f"format={source.format!r} cannot be read", shorten(error, 200), want)) from error
     times = pa.chunked_array([pa.array(found)])
     shown = SOME_TIME.strftime(str(source.format).removeprefix(year).lstrip())
     _check(text, pc.or_(pc.is_null(text), times.is_valid()), source, f'texts such as "{shown}"')

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import warnings
+from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,7 +18,7 @@ from sessionkit.base.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.calls import level_of_user
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import no_such_zone
-from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, problem, shorten
+from sessionkit.errors import InvalidArgument, InvalidData, UnsupportedData, errors_as, problem
 from sessionkit.records.inputs.plain_columns import whole_numbers
 from sessionkit.records.row_names import counted_rows, row_name
 from sessionkit.records.source import TIME_UNITS, Source
@@ -74,11 +75,7 @@ def to_milliseconds(
 
 
 def to_arrivals(column: pa.ChunkedArray, name: str, source: Source) -> npt.NDArray[np.int64]:
-    """When each record arrived, in milliseconds, from the column of this name.
-
-    Raises:
-        UnsupportedData, InvalidData: as `to_milliseconds` does; a record without an arrival is always refused.
-    """
+    """When each record arrived, in milliseconds, from the column of this name; one without an arrival is refused."""
     clock = dataclasses.replace(source, timestamp=name, on_bad_time="drop")
     arrival_ms, missing = to_milliseconds(column, clock)
     bad = arrival_ms < 0 if missing is None else missing | (arrival_ms < 0)
@@ -123,15 +120,17 @@ def _aware(column: pa.ChunkedArray, source: Source, given: pa.DataType) -> pa.Ch
         raise UnsupportedData(problem(f"column {source.timestamp!r} has times without a zone", given, want))
     if source.timezone == "UTC":
         return column
-    if not _is_known(source.timezone):
+    some_time = arrow_array(np.zeros(1, np.int64)).cast(pa.timestamp("s"))
+    if not _is_read(some_time, source.timezone, {"ambiguous": "earliest", "nonexistent": "earliest"}):
         raise no_such_zone(source.timezone)
     infer = source.ambiguous == "infer"
     how = {"ambiguous": "earliest" if infer else source.ambiguous, "nonexistent": source.nonexistent}
     try:
         found = pc.assume_timezone(column, source.timezone, **how)
     except pa.ArrowInvalid as error:
-        row = _first_refused(column, str(source.timezone), how)
-        if _is_read(column.slice(row, 1), str(source.timezone), how | {"ambiguous": "earliest"}):
+        zone = source.timezone
+        row = bisect_left(range(len(column)), True, key=lambda row: not _is_read(column.slice(0, row + 1), zone, how))
+        if _is_read(column.slice(row, 1), zone, how | {"ambiguous": "earliest"}):
             what = "that clocks showed twice, as they were set back"
             want = 'ambiguous="earliest" or "latest" choose one, and "infer" goes by the order of the rows'
         else:
@@ -176,11 +175,6 @@ def _is_read(column: pa.ChunkedArray, timezone: str, how: dict[str, str]) -> boo
         return False
 
 
-def _is_known(timezone: str) -> bool:
-    some_time = arrow_array(np.zeros(1, np.int64)).cast(pa.timestamp("s"))
-    return _is_read(some_time, timezone, {"ambiguous": "earliest", "nonexistent": "earliest"})
-
-
 def refuse_mixed_zones(values: Iterable[Any], name: str) -> None:
     """Refuses Python datetimes of which some have a time zone and some have none: Arrow reads those without as UTC."""
     rows: dict[bool, int] = {}
@@ -191,17 +185,6 @@ def refuse_mixed_zones(values: Iterable[Any], name: str) -> None:
         got = f"none in row {rows[True]}, one in row {rows[False]}"
         want = "give all of them a zone, such as value.replace(tzinfo=datetime.timezone.utc)"
         raise UnsupportedData(problem(f"column {name!r} has times with and without a zone", got, want))
-
-
-def _first_refused(column: pa.ChunkedArray, timezone: str, how: dict[str, str]) -> int:
-    low, high = 0, len(column)
-    while high - low > 1:  # the first half that still fails holds the first bad row
-        middle = (low + high) // 2
-        if _is_read(column.slice(low, middle - low), timezone, how):
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 def with_day(name: str, day: str, clock: str) -> str:
@@ -225,13 +208,9 @@ def _whole_numbers(column: pa.ChunkedArray, source: Source) -> pa.ChunkedArray:
 
 
 def _as_int64(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
-    try:
+    what = f"column {name!r} has a time that is too large"
+    with errors_as(InvalidData, what, "times within 64 bits", pa.ArrowInvalid):
         return column if column.type == pa.int64() else column.cast(pa.int64())
-    except pa.ArrowInvalid as error:
-        want = "times within 64 bits"
-        raise InvalidData(
-            problem(f"column {name!r} has a time that is too large", shorten(error, 120), want)
-        ) from error
 
 
 def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
@@ -270,9 +249,8 @@ def _refuse_bad(
     if missing is not None and missing.any():
         raise InvalidData(problem(f"column {name!r} has missing timestamps", counted_rows(missing), want))
     if has_negative:
-        raise InvalidData(
-            problem(f"column {name!r} has times before 1970, which Kafka refuses", counted_rows(raw < 0), want)
-        )
+        what = f"column {name!r} has times before 1970, which Kafka refuses"
+        raise InvalidData(problem(what, counted_rows(raw < 0), want))
 
 
 def _scaled_in_parts(numbers: pa.ChunkedArray, finer: int) -> npt.NDArray[np.int64] | None:

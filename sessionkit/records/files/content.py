@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -80,18 +81,12 @@ class Content:
 
 
 def content_of_file(name: str, open: Callable[[], str | IO[bytes]], folders: tuple[Any, ...] = ()) -> Content:
-    """What the name of a file says about its content.
-
-    Raises:
-        InvalidArgument: it is of a kind that is not read.
-    """
+    """Content of a file by its name; `InvalidArgument` for a kind that is not read."""
     endings = [ending.lower() for ending in PurePosixPath(name).suffixes]
     compression = _COMPRESSIONS.get(endings[-1]) if endings else None
     if endings and endings[-1] in _FRAMES_OF:
-        call = _FRAMES_OF[endings[-1]].format(literal(shorten(name)))
-        raise InvalidArgument(
-            problem("the file is of a kind that is not read", shorten(name), f"run the plan on {call}")
-        )
+        want = f"run the plan on {_FRAMES_OF[endings[-1]].format(literal(shorten(name)))}"
+        raise InvalidArgument(problem("the file is of a kind that is not read", shorten(name), want))
     ending = next((each for each in reversed(endings) if each in _KINDS), None)
     if ending is None:
         want = f'a file of {TAKEN}; in a folder with others, a glob such as "clicks/*.parquet"'
@@ -107,11 +102,7 @@ def content_of_file(name: str, open: Callable[[], str | IO[bytes]], folders: tup
 
 
 def content_of_buffer(name: str, buffer: pa.Buffer) -> Content:
-    """What the first bytes of a buffer say about it: Parquet, Arrow, JSON, or else CSV.
-
-    Raises:
-        InvalidArgument: there is nothing in it, or a ZIP archive, such as an Excel file.
-    """
+    """Content of a buffer, which may not be empty or a ZIP archive, by its first bytes; CSV if they tell nothing."""
     head = bytes(buffer[:8])
     compression = next((each for mark, each in _COMPRESSION_MARKS.items() if head.startswith(mark)), None)
     if not head:
@@ -123,11 +114,6 @@ def content_of_buffer(name: str, buffer: pa.Buffer) -> Content:
     content = Content(name=name, kind="CSV", open=lambda: buffer, compression=compression)
     with content.stream() as stream:
         start = stream.read(4096)
-    return Content(name=name, kind=_kind_of_bytes(start), open=content.open, compression=compression)
-
-
-def _kind_of_bytes(start: bytes) -> Kind:
-    for mark, kind in _KIND_MARKS.items():
-        if start.startswith(mark):
-            return kind
-    return "JSON" if start.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"[") else "CSV"
+    marked = next((kind for mark, kind in _KIND_MARKS.items() if start.startswith(mark)), None)
+    is_json = start.removeprefix(BYTE_ORDER_MARK).lstrip()[:1] in (b"{", b"[")
+    return dataclasses.replace(content, kind=marked or ("JSON" if is_json else "CSV"))

@@ -149,10 +149,8 @@ def _find_remote(url: str) -> Found:
         want = f"pip install {package}, or the path of a file on this machine"
         raise InvalidArgument(problem("this URL is read by a package that is not installed", url, want)) from error
     except Exception as error:  # whatever the service behind the URL raises
-        got = f"{type(error).__name__}: {shorten(error, 200)}"
-        raise InvalidArgument(
-            problem(f"the URL {shorten(url, 200)} cannot be read", got, "check its name and your rights")
-        ) from error
+        what, got = f"the URL {shorten(url, 200)} cannot be read", f"{type(error).__name__}: {shorten(error, 200)}"
+        raise InvalidArgument(problem(what, got, "check its name and your rights")) from error
     if not paths:
         raise InvalidArgument(problem("there is no such file", shorten(url, 200), f"a URL of {TAKEN}"))
     return Found([_remote(system, each, inside) for each in paths], url)

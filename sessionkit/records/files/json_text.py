@@ -21,11 +21,7 @@ _STEP[list(b"[{")], _STEP[list(b"]}")] = 1, -1
 
 
 def read_json(content: Content, columns: Sequence[str] | None, kinds: Mapping[str, pa.DataType]) -> pa.Table:
-    """All columns of a JSON file that Arrow reads, else `columns` of it, of the types in `kinds`, as written.
-
-    Raises:
-        InvalidData: text that is no JSON or not UTF-8, rows that are no objects, a value that is not of the type said.
-    """
+    """All columns of a JSON file that Arrow reads, else `columns` of it, of the types in `kinds`, as written."""
     raw = content.whole()
     if raw.size and _can_be_lines(raw):
         try:
@@ -164,10 +160,8 @@ def _column(content: Content, name: str, values: list[Any], kind: pa.DataType | 
                 raise
             return pa.array([None if value is None else float(value) for value in values])  # integers beyond 64 bits
     except UnicodeEncodeError as error:
-        want = "valid Unicode, without lone surrogates"
-        raise InvalidData(
-            problem(f"column {shown} of {shorten(content.name)} is not text", shorten(error, 120), want)
-        ) from error
+        what, want = f"column {shown} of {shorten(content.name)} is not text", "valid Unicode, without lone surrogates"
+        raise InvalidData(problem(what, shorten(error, 120), want)) from error
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, OverflowError) as error:
         if kind is not None:
             raise not_of_type(shorten(content.name), error) from error

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sessionkit.base.arrays import NUMBERS, arrow_array, is_null, numpy_array
 from sessionkit.base.process import few_at_once, in_threads
-from sessionkit.errors import InvalidData, problem, shorten
+from sessionkit.errors import InvalidData, errors_as, shorten
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -25,9 +25,7 @@ _FINER = {"us": 1_000, "ns": 1_000_000}  # than a millisecond, and how much
 class Landing:
     """The columns of all rows, to be filled part by part, each by a thread of its own.
 
-    Args:
-        rows: how many each part has.
-        milliseconds: the columns of times with a zone of which nothing finer is wanted.
+    `rows` is how many each part has; of the times in columns `milliseconds` with a zone nothing finer is wanted.
     """
 
     def __init__(self, rows: Sequence[int], milliseconds: Collection[str] = ()) -> None:
@@ -37,11 +35,7 @@ class Landing:
         self._kept: set[str] = set()  # columns of which a part stays as it was read
 
     def land(self, number: int, part: pa.Table) -> pa.Table:
-        """The part with its numbers over the memory of all rows; text, and numbers of which some are missing, stay.
-
-        Raises:
-            ArrowInvalid: it has not as many rows as was said, or there is no room for as many as all are said to have.
-        """
+        """The part with its numbers over the memory of all rows; text, and numbers of which some are missing, stay."""
         first, behind = self._ends[number : number + 2].tolist()
         if len(part) != behind - first:
             raise pa.ArrowInvalid(f"row group {number} has {len(part)} rows in place of {behind - first}")
@@ -56,7 +50,9 @@ class Landing:
         numbers = column.cast(pa.int64()) if pa.types.is_timestamp(kind) else column
         if numbers.type not in NUMBERS or column.null_count:
             self._kept.add(name)
-            return column if finer == 1 else _scaled(numbers, finer).cast(kind)
+            if finer == 1:
+                return column
+            return arrow_array(numpy_array(numbers) // finer, is_null(numbers)).cast(kind)
         room = self._room_for(name, NUMBERS[numbers.type])
         at = rows.start
         for chunk in numbers.chunks:
@@ -88,10 +84,6 @@ def _as_arrow(numbers: npt.NDArray[Any], kind: pa.DataType) -> pa.Array:
     return pa.Array.from_buffers(kind, len(numbers), [None, pa.py_buffer(numbers)])
 
 
-def _scaled(numbers: pa.ChunkedArray, finer: int) -> pa.Array:
-    return arrow_array(numpy_array(numbers) // finer, is_null(numbers))
-
-
 _READ_AT_ONCE = 2**26  # bytes of row groups that many threads read side by side
 
 
@@ -106,16 +98,11 @@ def parquet_names(file: Any) -> list[str]:
     """The names of the columns in a Parquet file, which may also be an open one. Arrow's errors stay as they are."""
     import pyarrow.parquet as pq
 
-    names: list[str] = pq.read_schema(file).names
-    return names
+    return pq.read_schema(file).names
 
 
 def read_parquet(path: str | os.PathLike[str], columns: Sequence[str] | None = None) -> pa.Table:
-    """The file, or these columns of it.
-
-    Raises:
-        InvalidData: it cannot be read, or a page is not what was written.
-    """
+    """The file, or these columns of it; `InvalidData` where it cannot be read, or a page is not what was written."""
     with readable(path):
         return parquet_table(path, columns)
 
@@ -149,13 +136,7 @@ def parquet_table(
         return landing.joined(in_threads(group, range(count), few_at_once(sizes, _READ_AT_ONCE)))
 
 
-@contextmanager
-def readable(path: str | os.PathLike[str]) -> Iterator[None]:
+def readable(path: str | os.PathLike[str]) -> AbstractContextManager[None]:
     """What Arrow says of a file that it cannot read, as `InvalidData`."""
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        name = shorten(os.path.basename(path))
-        raise InvalidData(
-            problem("the file cannot be read", shorten(error, 200), f"check that {name} is complete")
-        ) from error
+    want = f"check that {shorten(os.path.basename(path))} is complete"
+    return errors_as(InvalidData, "the file cannot be read", want, (pa.ArrowException, OSError), 200)

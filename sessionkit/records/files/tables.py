@@ -5,18 +5,17 @@ from __future__ import annotations
 import dataclasses
 import os
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.text import literal
 from sessionkit.errors import InvalidData, MissingColumn, problem, shorten
-from sessionkit.records.files.content import Content, content_of_buffer
-from sessionkit.records.files.found import Found, find
+from sessionkit.records.files.content import Content
+from sessionkit.records.files.found import Found, Path, find
 from sessionkit.records.files.json_text import read_json
 from sessionkit.records.files.parquet import parquet_names, parquet_table, readable
 from sessionkit.records.files.text import (
@@ -56,7 +55,7 @@ class FromFile(NamedTuple):
 
 
 def read_file(
-    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    path: Path | Sequence[Path] | Found,
     columns: Sequence[str] | None = None,
     keys: Sequence[str] = (),
     types: Mapping[str, str] | None = None,
@@ -68,7 +67,8 @@ def read_file(
     """`columns` of a file, or all of them; of a folder, a glob or a list of files in the order of their names.
 
     Args:
-        path: Parquet, CSV, TSV, JSON lines, JSON or Arrow, also compressed; "~" and URLs are understood.
+        path: Parquet, CSV, TSV, JSON lines, JSON or Arrow, also compressed; "~" and URLs are understood. Or what was
+            found already.
         keys: the key columns: dictionaries if the file is Parquet, text if it is text.
         types: of columns of a text file, which has none of its own.
         milliseconds: columns of times of which nothing finer is wanted; they may then come as it.
@@ -78,28 +78,34 @@ def read_file(
         MissingColumn: a column is not in a file.
         InvalidData: a file cannot be read, has two columns of one name, or other columns than the first.
     """
-    found = find(path)
+    found = path if isinstance(path, Found) else find(path)
     contents = [dataclasses.replace(each, separator=separator, header=header) for each in found.contents]
-    return _read(found._replace(contents=contents), columns, keys, types or {}, milliseconds)
+    kinds: dict[str, pa.DataType] = dict.fromkeys(keys, pa.string())
+    kinds |= {name: pa.type_for_alias(kind) for name, kind in (types or {}).items()}
 
+    def read(kinds: Mapping[str, pa.DataType]) -> list[pa.Table]:
+        return [_read_one(each, Wanted(columns, keys, kinds, milliseconds)) for each in contents]
 
-def read_buffer(
-    name: str,
-    buffer: pa.Buffer,
-    columns: Sequence[str] | None,
-    keys: Sequence[str],
-    types: Mapping[str, str],
-    **form: Any,
-) -> FromFile:
-    """`columns` of what is in memory as the bytes of a file; its first bytes tell what it is.
-
-    Raises:
-        InvalidArgument: there is nothing in it, or something that is not read.
-        MissingColumn, InvalidData: as of a file.
-    """
-    with readable(name):
-        content = dataclasses.replace(content_of_buffer(name, buffer), **form)
-    return _read(Found([content], name), columns, keys, types)
+    tables = read(kinds)
+    is_untyped = contents[0].kind in _UNTYPED
+    in_folders = {name for content in contents for name, _ in content.folders}
+    mixed = [name for name in _of_several_types(tables) if is_untyped or name in in_folders]
+    if mixed:  # text, as it would be in one file
+        kinds |= dict.fromkeys((name for name in mixed if name not in kinds), pa.string())
+        tables = read(kinds)
+    unsigned = dict.fromkeys(_beyond_int64(tables, kinds) if is_untyped else (), pa.uint64())
+    with suppress(InvalidData):  # one of them is no integer
+        if unsigned:
+            tables = read(kinds | unsigned)
+    table = _joined(contents, tables)
+    guessed = {
+        field.name: field.type
+        for field in table.schema
+        if field.name not in kinds and not pa.types.is_string(field.type) and (is_untyped or field.name in in_folders)
+    }
+    last_line = first_lines(contents[0])[-1].decode(errors="replace") if contents[0].kind == "CSV" else ""
+    said = [*_separated(contents[0]), *_remarks(found, guessed), *shown_in_utc(last_line)]
+    return FromFile(table, [*found.remarks, *said])
 
 
 def first_rows(path: str | os.PathLike[str]) -> pa.Table:
@@ -112,7 +118,7 @@ def first_rows(path: str | os.PathLike[str]) -> pa.Table:
     if len(head) == _HEAD and content.kind != "Arrow" and not head.startswith(b"["):
         lines = pa.py_buffer(head[: head.rfind(b"\n") + 1])
         content = dataclasses.replace(content, open=lambda: lines, compression=None)
-    return _read(Found([content], content.name), None, (), {}).table
+    return read_file(Found([content], content.name)).table
 
 
 def parquet_schema(path: str | os.PathLike[str]) -> pa.Schema | None:
@@ -123,44 +129,6 @@ def parquet_schema(path: str | os.PathLike[str]) -> pa.Schema | None:
         return pq.read_schema(path)
     except (pa.ArrowInvalid, OSError):
         return None
-
-
-def _read(
-    found: Found,
-    columns: Sequence[str] | None,
-    keys: Sequence[str],
-    types: Mapping[str, str],
-    milliseconds: Collection[str] = (),
-) -> FromFile:
-    kinds = {**dict.fromkeys(keys, pa.string()), **{name: pa.type_for_alias(kind) for name, kind in types.items()}}
-
-    def read(kinds: Mapping[str, pa.DataType]) -> list[pa.Table]:
-        return [_read_one(each, Wanted(columns, keys, kinds, milliseconds)) for each in found.contents]
-
-    tables = read(kinds)
-    is_untyped = found.contents[0].kind in _UNTYPED
-    in_folders = {name for content in found.contents for name, _ in content.folders}
-    mixed = [name for name in _of_several_types(tables) if is_untyped or name in in_folders]
-    if mixed:  # text, as it would be in one file
-        kinds |= dict.fromkeys((name for name in mixed if name not in kinds), pa.string())
-        tables = read(kinds)
-    unsigned = dict.fromkeys(_beyond_int64(tables, kinds) if is_untyped else (), pa.uint64())
-    with suppress(InvalidData):  # one of them is no integer
-        if unsigned:
-            tables = read(kinds | unsigned)
-    table = _joined(found.contents, tables)
-    guessed = {
-        field.name: field.type
-        for field in table.schema
-        if field.name not in kinds and not pa.types.is_string(field.type) and (is_untyped or field.name in in_folders)
-    }
-    lines = first_lines(found.contents[0]) if found.contents[0].kind == "CSV" else [b""]
-    said = [
-        *_separated(found.contents[0]),
-        *_remarks(found, guessed),
-        *shown_in_utc(lines[-1].decode(errors="replace")),
-    ]
-    return FromFile(table, [*found.remarks, *said])
 
 
 def _read_one(content: Content, wanted: Wanted) -> pa.Table:
@@ -190,20 +158,19 @@ def _with_fields(table: pa.Table, columns: list[str], kinds: Mapping[str, pa.Dat
 
 def _read_content(content: Content, wanted: Wanted) -> pa.Table:
     columns, keys, kinds, milliseconds = wanted
-    check = partial(_check, content)
     if content.kind == "Parquet":
-        chosen = check(parquet_names(content.seekable()), columns)
+        chosen = _check(content, parquet_names(content.seekable()), columns)
         try:
             return parquet_table(content.seekable(), chosen, keys, milliseconds)
         except KeyError:  # what is nested has no dictionary
             return parquet_table(content.seekable(), chosen, (), milliseconds)
     if content.kind == "Arrow":
-        return read_arrow(content, columns, check)
+        return _read_arrow(content, columns)
     if content.kind == "CSV":
-        chosen = check(names_of(content), columns)
+        chosen = _check(content, names_of(content), columns)
         return read_csv(content, None if columns is None else chosen, keys, kinds)
     table = read_json(content, None if columns is None else [n for name in columns for n in beginnings(name)], kinds)
-    table = table.select(check(table.column_names, columns))
+    table = table.select(_check(content, table.column_names, columns))
     try:
         table.validate(full=True)
     except pa.ArrowInvalid as error:
@@ -301,19 +268,14 @@ def _remarks(found: Found, guessed: Mapping[str, pa.DataType]) -> list[str]:
     return [f"{name} is text, and the {what} guessed; {way}"]
 
 
-# ---- Feather, and Arrow's own files and streams
-
-
-def read_arrow(
-    content: Content, columns: Sequence[str] | None, check: Callable[[Sequence[str], Sequence[str] | None], list[str]]
-) -> pa.Table:
-    """`columns` of Arrow data, or all of them; `check` tells of the names that there are which are to be read."""
+def _read_arrow(content: Content, columns: Sequence[str] | None) -> pa.Table:
+    """`columns` of Feather, or of Arrow's own files and streams, or all of them."""
     from pyarrow import ipc
 
     buffer = content.whole()
     open_ipc = ipc.open_file if bytes(buffer[:6]) == b"ARROW1" else ipc.open_stream
     names = open_ipc(buffer).schema.names
-    chosen = check(names, columns)
+    chosen = _check(content, names, columns)
     options = ipc.IpcReadOptions(included_fields=[names.index(name) for name in chosen])
     table = open_ipc(buffer, options=options).read_all()
     table.validate(full=True)

@@ -34,20 +34,13 @@ def read_csv(
     """`columns` of a CSV file, of the types in `kinds`; those of the others are guessed.
 
     An empty field of a key that is text is a missing key, an empty one in quotes the empty text.
-
-    Raises:
-        InvalidData: text that is not UTF-8, a value that is not of the type said, a file that is torn.
     """
     separator = separator_of(content)
     return _in_blocks(content, lambda block: _read(content, columns, keys, kinds, separator, block))
 
 
 def names_of(content: Content) -> list[str]:
-    """The names in the first line of a CSV file; c1, c2 and so on where it has no line of names.
-
-    Raises:
-        InvalidData: text that is not UTF-8, a file that is torn.
-    """
+    """The names in the first line of a CSV file; c1, c2 and so on where it has no line of names."""
     separator = separator_of(content)
     with content.stream() as stream:
         if stream.read(2) in _UTF16_MARKS:

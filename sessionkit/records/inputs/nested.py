@@ -34,11 +34,7 @@ def columns_for(names: Sequence[str], wanted: Sequence[str]) -> list[str]:
 
 
 def with_fields(table: pa.Table, wanted: Sequence[str] | None) -> pa.Table:
-    """The wanted columns of a table, fields of its columns among them; None wants it as it is.
-
-    Raises:
-        MissingColumn, InvalidData: as `field_of` does.
-    """
+    """The wanted columns of a table, fields of its columns among them; None wants it as it is."""
     names = table.column_names
     if wanted is None or names == list(wanted):
         return table
@@ -67,12 +63,7 @@ def perhaps(table: pa.Table, wanted: Sequence[str]) -> str:
 
 
 def field_of(column: pa.ChunkedArray, name: str, names: Sequence[str]) -> pa.ChunkedArray:
-    """The field `name` of this column, which is one of those called `names`.
-
-    Raises:
-        MissingColumn: it has no such field.
-        InvalidData: a text in it is no JSON object.
-    """
+    """The field `name` of this column, which is one of those called `names`; its texts must be JSON objects."""
     root = root_of(names, name)
     rest = name[len(root) + 1 :]
     if column.null_count == len(column):

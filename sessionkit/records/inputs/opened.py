@@ -9,17 +9,20 @@ import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.errors import InvalidData, MissingColumn, SessionkitError, UnsupportedData, problem, shorten
-from sessionkit.records.frames import FrameKind, to_frame
+from sessionkit.errors import InvalidData, MissingColumn, SessionkitError, UnsupportedData, errors_as, problem, shorten
+from sessionkit.records.frames import FrameKind, python_objects, to_frame
 from sessionkit.records.inputs.nested import columns_for, field_of, perhaps, root_of, with_fields
 from sessionkit.records.inputs.pandas_columns import NOT_ARROW, check_columns, from_series
 from sessionkit.records.inputs.plain_columns import check_polars
 from sessionkit.records.source import Source
+
+if TYPE_CHECKING:
+    from sessionkit.records.files.found import Found
 
 _TAKEN = (
     "a frame (pandas, polars, pyarrow, DuckDB), the path of a file, folder or glob, an open binary file, "
@@ -72,23 +75,20 @@ def _perhaps(data: Any, wanted: list[str]) -> str:
 
 def _opened(data: Any, wanted: list[str] | None, source: Source, milliseconds: Collection[str]) -> Opened:
     if _is_path(data) or (isinstance(data, list | tuple) and data and all(map(_is_path, data))):
-        from sessionkit.records.files.tables import read_file
-
-        table, said = read_file(data, wanted, source.keys, source.text_types, milliseconds, **source.text_form)
-        return Opened(table=table, frame="pandas", original=table, remarks=tuple(said))
+        return _from_files(data, wanted, source, milliseconds)
     if hasattr(data, "__arrow_c_stream__") and (_library(data) not in ("pandas", "polars") or hasattr(data, "columns")):
         return _from_frame(data, wanted, source)
     if isinstance(data, list | tuple):
         return _from_frame(frame_of_rows(data), wanted, source)
     if isinstance(data, Mapping):
         return _from_frame(frame_of_columns(data), wanted, source)
-    if is_scan(data):
+    if _is(data, "pyarrow.dataset", "Dataset") or _is(data, "pyarrow.parquet", "ParquetFile"):
         table = scanned(data, wanted)
         return Opened(table=with_fields(table, wanted), frame="arrow", original=table)
     if _library(data) == "polars" and hasattr(data, "collect"):
         return _from_polars(collected(data, wanted), wanted)
     if hasattr(data, "read") and not isinstance(data, io.TextIOBase):
-        return _from_buffer(data, wanted, source)
+        return _from_files(_in_buffer(data), wanted, source, ())
     raise UnsupportedData(problem("these are not records", type(data).__name__, _call_for(data) or _TAKEN))
 
 
@@ -146,8 +146,18 @@ def _from_polars(data: Any, wanted: list[str] | None) -> Opened:
     return Opened(table=with_fields(_arrow_table(data[names]), wanted), frame="polars", original=data)
 
 
-def _from_buffer(data: Any, wanted: list[str] | None, source: Source) -> Opened:
-    from sessionkit.records.files.tables import read_buffer
+def _from_files(data: Any, wanted: list[str] | None, source: Source, milliseconds: Collection[str]) -> Opened:
+    from sessionkit.records.files.tables import read_file
+
+    table, said = read_file(data, wanted, source.keys, source.text_types, milliseconds, **source.text_form)
+    return Opened(table=table, frame="pandas", original=table, remarks=tuple(said))
+
+
+def _in_buffer(data: Any) -> Found:
+    """What is in an open file."""
+    from sessionkit.records.files.content import content_of_buffer
+    from sessionkit.records.files.found import Found
+    from sessionkit.records.files.parquet import readable
 
     given = getattr(data, "name", None)
     name = os.path.basename(given) if isinstance(given, str) else "the buffer"
@@ -155,18 +165,16 @@ def _from_buffer(data: Any, wanted: list[str] | None, source: Source) -> Opened:
     if not isinstance(raw, bytes):
         want = 'a file opened as binary: open(path, "rb"), or io.BytesIO(text.encode())'
         raise UnsupportedData(problem("an open file must give bytes", type(raw).__name__, want))
-    raw = pa.py_buffer(raw)
-    table, said = read_buffer(name, raw, wanted, source.keys, source.text_types, **source.text_form)
-    return Opened(table=table, frame="pandas", original=table, remarks=tuple(said))
+    with readable(name):
+        return Found([content_of_buffer(name, pa.py_buffer(raw))], name)
 
 
 def _arrow_table(data: Any) -> pa.Table:
-    try:  # what is Arrow's already does not go through its C interface, where a NUL ends a name
+    want = "columns of one type each; text must be valid Unicode, without lone surrogates"
+    with errors_as(UnsupportedData, "the frame cannot be read as columns", want, NOT_ARROW, 200):
+        # what is Arrow's already does not go through its C interface, where a NUL ends a name
         data = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
         return data if isinstance(data, pa.Table) else pa.table(data)
-    except NOT_ARROW as error:
-        want = "columns of one type each; text must be valid Unicode, without lone surrogates"
-        raise UnsupportedData(problem("the frame cannot be read as columns", shorten(error, 200), want)) from error
 
 
 def _checked(names: list[str], wanted: list[str] | None, way: str = "") -> list[str]:
@@ -178,70 +186,41 @@ def _checked(names: list[str], wanted: list[str] | None, way: str = "") -> list[
 _FILE = "__filename"  # what Arrow calls the file that a row came from
 
 
-def is_scan(data: Any) -> bool:
-    """True for a dataset or a Parquet file of Arrow, told without loading what reads them."""
-    return _is(data, "pyarrow.dataset", "Dataset") or _is(data, "pyarrow.parquet", "ParquetFile")
-
-
 def _is(data: Any, module: str, name: str) -> bool:
-    """Whoever has such an object has loaded its module."""
+    """True for an object of this class, without loading its module: whoever has such an object has loaded it."""
     found = getattr(sys.modules.get(module), name, None)
     return found is not None and isinstance(data, found)
 
 
 def scanned(data: Any, wanted: list[str] | None) -> pa.Table:
-    """The wanted columns, or all; those of a dataset's files in the order of the names of the files.
-
-    Raises:
-        MissingColumn: a wanted column is not there.
-        InvalidData: a wanted column is there twice, or a file cannot be read.
-    """
+    """The wanted columns, or all; those of a dataset's files in the order of the names of the files."""
     is_file = not _is(data, "pyarrow.dataset", "Dataset")
     names = (data.schema_arrow if is_file else data.schema).names
-    chosen = names if wanted is None else columns_for(names, wanted)
-    check_columns(names, chosen)
-    try:
+    chosen = _checked(names, wanted)
+    want = "check that its files are complete"
+    with errors_as(InvalidData, "the dataset cannot be read", want, (pa.ArrowException, OSError), 200):
         if is_file:
             return data.read(columns=chosen).select(chosen)
         files = list(getattr(data, "files", []))
         if files == sorted(files):
             return data.to_table(columns=chosen)
-        table = data.to_table(columns=[*chosen, _FILE])
-        return table.sort_by(_FILE).select(chosen)
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidData(
-            problem("the dataset cannot be read", shorten(error, 200), "check that its files are complete")
-        ) from error
+        return data.to_table(columns=[*chosen, _FILE]).sort_by(_FILE).select(chosen)
 
 
 def collected(data: Any, wanted: list[str] | None) -> Any:
-    """The wanted columns of a lazy frame of polars, or all, as a frame.
+    """The wanted columns of a lazy frame of polars, or all, as a frame; `InvalidData` where it cannot be computed."""
+    from polars.exceptions import PolarsError
 
-    Raises:
-        MissingColumn: a wanted column is not there.
-        InvalidData: what it stands for cannot be computed.
-    """
-    import polars
-
-    try:
-        names = data.collect_schema().names()
-        chosen = columns_for(names, wanted or [])
-        check_columns(names, chosen)
+    want = "a LazyFrame whose collect() gives a frame"
+    with errors_as(InvalidData, "the LazyFrame cannot be collected", want, (PolarsError, OSError), 200):
+        chosen = _checked(data.collect_schema().names(), wanted)
         return (data if wanted is None else data.select(chosen)).collect(engine="streaming")
-    except (polars.exceptions.PolarsError, OSError) as error:
-        want = "a LazyFrame whose collect() gives a frame"
-        raise InvalidData(problem("the LazyFrame cannot be collected", shorten(error, 200), want)) from error
 
 
 def open_whole(data: Any, source: Source) -> Opened:
-    """All columns of `data` as the original, and those that the source names as the table.
-
-    Columns of a frame that the source does not name are not looked at.
-
-    Raises:
-        UnsupportedData, MissingColumn, InvalidData: as `open_table` does.
-    """
-    if _is_frame(data):
+    """All columns of `data` as the original, and those that the source names as the table; of a frame only these."""
+    is_of_library = _library(data) in ("pandas", "polars") and hasattr(data, "__arrow_c_stream__")
+    if is_of_library or isinstance(data, pa.Table):
         return open_table(data, source.columns(), source)
     read = open_table(data, None, source)
     whole = read.original
@@ -250,17 +229,8 @@ def open_whole(data: Any, source: Source) -> Opened:
     return dataclasses.replace(opened, remarks=read.remarks)
 
 
-def _is_frame(data: Any) -> bool:
-    is_of_library = type(data).__module__.partition(".")[0] in ("pandas", "polars")
-    return isinstance(data, pa.Table) or (is_of_library and hasattr(data, "__arrow_c_stream__"))
-
-
 def frame_of_rows(rows: Sequence[Any]) -> Any:
-    """A row for each dict, with a column for each name in any of them; what a dict lacks is missing.
-
-    Raises:
-        UnsupportedData: a row is no dict.
-    """
+    """A row for each dict, with a column for each name in any of them; what a dict lacks is missing."""
     for place, row in enumerate(rows):
         if not isinstance(row, Mapping):
             got = f"row {place}: {type(row).__name__}"
@@ -271,12 +241,7 @@ def frame_of_rows(rows: Sequence[Any]) -> Any:
 
 
 def frame_of_columns(columns: Mapping[str, Any]) -> Any:
-    """A column for each name, from a list, a tuple, or an array of NumPy, pandas or Arrow.
-
-    Raises:
-        UnsupportedData: a column is a single value.
-        InvalidData: the columns are not equally long.
-    """
+    """A column for each name, from equally long lists, tuples, or arrays of NumPy, pandas or Arrow."""
     lengths = {name: _length(name, column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         got = ", ".join(f"{shorten(repr(name))}: {length:,}" for name, length in lengths.items())
@@ -306,10 +271,8 @@ def _series(column: Any) -> Any:
     if isinstance(column, np.ndarray) and column.dtype != object and column.ndim == 1:
         return pd.Series(column)
     values = column.to_pylist() if isinstance(column, pa.Array | pa.ChunkedArray) else list(column)
-    out = np.empty(len(values), object)
-    out[:] = values
-    series = pd.Series(out, dtype=object)
-    if not (series.hasnans and pd.api.types.infer_dtype(out) == "integer"):
+    series = pd.Series(python_objects(values), dtype=object)
+    if not (series.hasnans and pd.api.types.infer_dtype(series) == "integer"):
         return series.infer_objects()
     for kind in ("Int64", "UInt64"):
         with suppress(OverflowError):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.errors import InvalidData, UnsupportedData, problem, shorten
+from sessionkit.errors import InvalidData, UnsupportedData, errors_as, problem, shorten
 from sessionkit.records.row_names import row_name
 
 _DIGITS = {16: 11, 32: 24, 64: 53}  # binary digits of a float of so many bits: it has every integer that has no more
@@ -86,7 +86,7 @@ def _plain(array: pa.Array) -> pa.Array:
         return pa.MapArray.from_arrays(
             _ends(array), *(_plain(part).take(rows) for part in (array.keys, array.items)), plain
         )
-    if pa.types.is_list(kind) or pa.types.is_list_view(kind) or _is_large(kind):
+    if is_any(kind, "list", "list_view", "large_list", "large_list_view"):
         made = pa.LargeListArray if pa.types.is_large_list(plain) else pa.ListArray
         return made.from_arrays(_ends(array), _plain(array.flatten()), plain)
     return array.cast(plain)
@@ -112,10 +112,6 @@ def _rows(maps: pa.MapArray) -> pa.Array:
     return pa.array(np.repeat(np.asarray(maps.offsets)[:-1] - (ends - sizes), sizes) + np.arange(sizes.sum()))
 
 
-def _is_large(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_large_list(kind) or pa.types.is_large_list_view(kind))
-
-
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """The type without views and short decimals, as `plain_column` makes it."""
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
@@ -126,10 +122,11 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
         return plain_type(kind.value_type)
     if pa.types.is_dictionary(kind):
         values = plain_type(kind.value_type)
-        return pa.dictionary(kind.index_type, values, kind.ordered) if _is_text_or_bytes(values) else values
+        is_text = is_any(values, "string", "large_string", "binary", "large_binary")
+        return pa.dictionary(kind.index_type, values, kind.ordered) if is_text else values
     if pa.types.is_list(kind):
         return pa.list_(kind.value_field.with_type(plain_type(kind.value_type)))
-    if _is_large(kind) or pa.types.is_list_view(kind):  # views may share values: together more than 32 bits count
+    if is_any(kind, "large_list", "large_list_view", "list_view"):  # views may share values: more than 32 bits count
         return pa.large_list(kind.value_field.with_type(plain_type(kind.value_type)))
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(kind.value_field.with_type(plain_type(kind.value_type)), kind.list_size)
@@ -141,8 +138,9 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _is_text_or_bytes(kind: pa.DataType) -> bool:
-    return any(getattr(pa.types, f"is_{name}")(kind) for name in ("string", "large_string", "binary", "large_binary"))
+def is_any(kind: pa.DataType, *names: str) -> bool:
+    """True for a type of one of these kinds, by Arrow's names: "string" is `pa.types.is_string`."""
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
 
 def parts_of(kind: pa.DataType) -> Iterator[pa.DataType]:
@@ -165,9 +163,6 @@ def whole_numbers(column: pa.ChunkedArray, name: str, what: str, fraction: tuple
     """Whole floats without NaN: pandas makes such floats of integers beside a missing one.
 
     `fraction` is what an error says of a number with one, and what would be right.
-
-    Raises:
-        UnsupportedData: a number with a fraction, or one so large that it may have lost its last digits.
     """
     bits = (column.type.value_type if pa.types.is_dictionary(column.type) else column.type).bit_width
     column = column.cast(pa.float64())
@@ -190,29 +185,15 @@ def _refuse(wrong: pa.ChunkedArray, column: pa.ChunkedArray, what: str, want: st
 
 
 def check_text(column: pa.ChunkedArray, name: str) -> None:
-    """Refuses text that is not UTF-8: whoever reads it later would fail, or show something else.
-
-    Raises:
-        InvalidData: with the column.
-    """
-    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
-    if not any(test(part) for part in parts_of(column.type) for test in tests):
-        return
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid as error:
+    """Refuses text that is not UTF-8: whoever reads it later would fail, or show something else."""
+    if any(is_any(part, "string", "large_string", "string_view") for part in parts_of(column.type)):
         want = "valid UTF-8, or a column of bytes"
-        raise InvalidData(
-            problem(f"column {name!r} holds a value that is not text", shorten(error, 120), want)
-        ) from error
+        with errors_as(InvalidData, f"column {name!r} holds a value that is not text", want, pa.ArrowInvalid):
+            column.validate(full=True)
 
 
 def check_polars(data: Any, wanted: list[str]) -> None:
-    """Refuses columns whose way out of polars ends the process, or gives addresses in memory in place of values.
-
-    Raises:
-        UnsupportedData: Python objects, or a NUL in the name of a column or of a field.
-    """
+    """Refuses Python objects and names with a NUL: they leave polars as addresses in memory, or end the process."""
     for name in wanted:
         for kind, field in _polars_parts(data.schema[name], name):
             if type(kind).__name__ == "Object":

@@ -19,7 +19,7 @@ import sessionkit.records.loops as columns
 
 zero = np.zeros(3, np.int32)
 print(columns.implicit_offsets(zero, np.zeros(1, np.int64)).tolist())
-print(columns.offsets_rise(zero, np.array([1, 3, 2]), 1))
+print(columns.first_not_rising(zero, np.array([1, 3, 2]), np.full(1, -1)))
 """
 pytestmark = pytest.mark.slow
 ANSWERS = "[0, 1, 2]\n(2, 3)\n"
