@@ -10,7 +10,7 @@ from sessionkit.base.text import sql_literal, sql_name
 from sessionkit.errors import NotBuilt, problem
 from sessionkit.exports.export import Export, Target
 from sessionkit.exports.lengths import flink_interval
-from sessionkit.exports.request import Request, Result, check_sql_names, lateness, listed
+from sessionkit.exports.request import Request, Result, call, check_sql_names, lateness, listed
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
@@ -30,7 +30,7 @@ def to_flink_sql(request: Request) -> Export:
     """
     check_sql_names(request, "Flink SQL", _RESERVED)
     key, time = (sql_name(request.free_name(name)) for name in ("key", "event_time"))
-    windows = FLINK.windows(request.windows, key, time)
+    windows = FLINK.windows(request.plan.complete_windows, key, time)
     settings = "SET 'execution.runtime-mode' = 'streaming';\nSET 'table.local-time-zone' = 'UTC';"
     statements = [_records(request, windows, key, time), _results(request), _insert(request, windows, key)]
     code = "\n\n".join([settings, *statements])
@@ -100,10 +100,6 @@ def _number(result: Result) -> str:
     return name
 
 
-def _call(function: str) -> Callable[[Result], str]:
-    return lambda result: f"{function}({sql_name(str(result.column))})"
-
-
 def _values(result: Result) -> str:
     """FIRST_VALUE and LAST_VALUE cannot be merged, as sessions and HOP need it."""
     name = sql_name(str(result.column))
@@ -127,15 +123,15 @@ FLINK: Target[_Windows, _Aggregate] = Target(
         "count": _Aggregate(lambda result: "COUNT(*)", lambda result: "BIGINT"),
         "first": _Aggregate(_values, _column_type, lambda name: f"{name}[1]", _ORDER),
         "last": _Aggregate(_values, _column_type, lambda name: f"{name}[CARDINALITY({name})]", _ORDER),
-        "collect": _Aggregate(_call("ARRAY_AGG"), lambda result: f"ARRAY<{_TYPES[result.type]}>", difference=_ORDER),
+        "collect": _Aggregate(call("ARRAY_AGG"), lambda result: f"ARRAY<{_TYPES[result.type]}>", difference=_ORDER),
         "sum": _Aggregate(
             lambda result: f"COALESCE(SUM({_number(result)}), 0)",
             lambda result: "BIGINT" if result.type == "boolean" else _TYPES[result.type],
             difference="A sum of integers wraps where it passes 64 bits; the plan refuses it.",
         ),
         "mean": _Aggregate(lambda result: f"AVG(CAST({_number(result)} AS DOUBLE))", lambda result: "DOUBLE"),
-        "min": _Aggregate(_call("MIN"), _column_type),
-        "max": _Aggregate(_call("MAX"), _column_type),
+        "min": _Aggregate(call("MIN"), _column_type),
+        "max": _Aggregate(call("MAX"), _column_type),
     },
 )
 
@@ -144,23 +140,18 @@ FLINK: Target[_Windows, _Aggregate] = Target(
 
 
 def _records(request: Request, windows: _Windows, key: str, time: str) -> str:
-    source = request.source
+    source = request.plan.source
     lines = [f"  {key} {_TYPES[request.key_type]}"]
     for name, kind in request.value_types().items():
         is_clock = request.reads_time and name == source.timestamp and source.unit is None
         lines.append(f"  {sql_name(name)} {'TIMESTAMP_LTZ(3)' if is_clock else _TYPES[kind]}")
     if request.reads_time:
-        made = (
-            _EVENT_TIMES[source.unit].format("\0").replace("\0", sql_name(source.timestamp))
-        )  # a name may hold braces
-        lines.append(f"  {time} AS {made}")
+        before, after = _EVENT_TIMES[source.unit].split("{}")  # as a name may hold braces
+        lines.append(f"  {time} AS {before}{sql_name(source.timestamp)}{after}")
     else:
         lines.append(f"  {time} TIMESTAMP_LTZ(3) METADATA FROM 'timestamp' VIRTUAL")
     lines.append(f"  WATERMARK FOR {time} AS {time} - {flink_interval(windows.watermark_delay_ms)}")
     options = {
-        "connector": "kafka",
-        "topic": request.input_topic,
-        "properties.bootstrap.servers": "localhost:9092",
         "scan.startup.mode": "earliest-offset",
         "key.format": "raw",
         "key.fields": key[1:-1],
@@ -168,7 +159,7 @@ def _records(request: Request, windows: _Windows, key: str, time: str) -> str:
         "value.json.timestamp-format.standard": "ISO-8601",
         "value.fields-include": "EXCEPT_KEY",
     }
-    return f"CREATE TABLE `records` (\n{listed(lines)}\n) WITH (\n{_options(options)}\n);"
+    return f"CREATE TABLE `records` (\n{listed(lines)}\n) WITH (\n{_options(request.input_topic, options)}\n);"
 
 
 def _results(request: Request) -> str:
@@ -176,16 +167,12 @@ def _results(request: Request) -> str:
     lines += [
         f"  {sql_name(result.name)} {FLINK.aggregations[result.built_in].type(result)}" for result in request.results
     ]
-    options = {
-        "connector": "kafka",
-        "topic": request.output_topic,
-        "properties.bootstrap.servers": "localhost:9092",
-        "format": "json",
-    }
-    return f"CREATE TABLE `results` (\n{listed(lines)}\n) WITH (\n{_options(options)}\n);"
+    options = _options(request.output_topic, {"format": "json"})
+    return f"CREATE TABLE `results` (\n{listed(lines)}\n) WITH (\n{options}\n);"
 
 
-def _options(options: dict[str, str]) -> str:
+def _options(topic: str, more: dict[str, str]) -> str:
+    options = {"connector": "kafka", "topic": topic, "properties.bootstrap.servers": "localhost:9092"} | more
     return listed([f"  {sql_literal(name)} = {sql_literal(value)}" for name, value in options.items()])
 
 

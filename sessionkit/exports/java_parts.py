@@ -5,48 +5,26 @@ from __future__ import annotations
 from sessionkit.exports.lengths import java_duration
 from sessionkit.suppression.settings import Suppression
 
-IMPORTS = (
-    "com.fasterxml.jackson.core.JsonParser",
-    "com.fasterxml.jackson.databind.JsonNode",
-    "com.fasterxml.jackson.databind.ObjectMapper",
-    "com.fasterxml.jackson.databind.json.JsonMapper",
-    "com.fasterxml.jackson.core.json.JsonReadFeature",
-    "com.fasterxml.jackson.core.json.JsonWriteFeature",
-    "com.fasterxml.jackson.databind.node.ArrayNode",
-    "com.fasterxml.jackson.databind.node.DoubleNode",
-    "com.fasterxml.jackson.databind.node.LongNode",
-    "com.fasterxml.jackson.databind.node.NullNode",
-    "com.fasterxml.jackson.databind.node.ObjectNode",
-    "java.io.IOException",
-    "java.time.DateTimeException",
-    "java.time.Duration",
-    "java.time.OffsetDateTime",
-    "java.util.Properties",
-    "org.apache.kafka.clients.consumer.ConsumerRecord",
-    "org.apache.kafka.common.errors.SerializationException",
-    "org.apache.kafka.common.serialization.Serde",
-    "org.apache.kafka.common.serialization.Serdes",
-    "org.apache.kafka.common.utils.Bytes",
-    "org.apache.kafka.streams.KafkaStreams",
-    "org.apache.kafka.streams.StreamsBuilder",
-    "org.apache.kafka.streams.StreamsConfig",
-    "org.apache.kafka.streams.Topology",
-    "org.apache.kafka.streams.kstream.Consumed",
-    "org.apache.kafka.streams.kstream.EmitStrategy",
-    "org.apache.kafka.streams.kstream.Materialized",
-    "org.apache.kafka.streams.kstream.Produced",
-    "org.apache.kafka.streams.kstream.SessionWindows",
-    "org.apache.kafka.streams.kstream.SlidingWindows",
-    "org.apache.kafka.streams.kstream.Suppressed",
-    "org.apache.kafka.streams.kstream.Suppressed.BufferConfig",
-    "org.apache.kafka.streams.kstream.TimeWindows",
-    "org.apache.kafka.streams.kstream.WindowedSerdes",
-    "org.apache.kafka.streams.processor.LogAndSkipOnInvalidTimestamp",
-    "org.apache.kafka.streams.processor.UsePartitionTimeOnInvalidTimestamp",
-    "org.apache.kafka.streams.state.BuiltInDslStoreSuppliers",
-    "org.apache.kafka.streams.state.SessionStore",
-    "org.apache.kafka.streams.state.WindowStore",
-)
+_CLASSES = {
+    "com.fasterxml.jackson.databind": "JsonNode ObjectMapper",
+    "com.fasterxml.jackson.databind.json": "JsonMapper",
+    "com.fasterxml.jackson.core.json": "JsonReadFeature JsonWriteFeature",
+    "com.fasterxml.jackson.databind.node": "ArrayNode DoubleNode LongNode NullNode ObjectNode",
+    "java.io": "IOException",
+    "java.time": "DateTimeException Duration OffsetDateTime",
+    "java.util": "Properties",
+    "org.apache.kafka.clients.consumer": "ConsumerRecord",
+    "org.apache.kafka.common.errors": "SerializationException",
+    "org.apache.kafka.common.serialization": "Serde Serdes",
+    "org.apache.kafka.common.utils": "Bytes",
+    "org.apache.kafka.streams": "KafkaStreams StreamsBuilder StreamsConfig Topology",
+    "org.apache.kafka.streams.kstream": "Consumed EmitStrategy Materialized Produced SessionWindows SlidingWindows "
+    "Suppressed TimeWindows WindowedSerdes",
+    "org.apache.kafka.streams.kstream.Suppressed": "BufferConfig",
+    "org.apache.kafka.streams.processor": "LogAndSkipOnInvalidTimestamp UsePartitionTimeOnInvalidTimestamp",
+    "org.apache.kafka.streams.state": "BuiltInDslStoreSuppliers SessionStore WindowStore",
+}
+IMPORTS = [f"{package}.{name}" for package, names in _CLASSES.items() for name in names.split()]
 
 MAIN = """
     /** Runs until it is stopped; the first argument names the brokers. */

@@ -10,7 +10,7 @@ from sessionkit.base.text import sql_literal, sql_name
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.exports.export import Export, Target
 from sessionkit.exports.lengths import ksql_length
-from sessionkit.exports.request import Request, Result, check_sql_names, listed
+from sessionkit.exports.request import Request, Result, call, check_sql_names, listed
 from sessionkit.windows.hopping import TimeWindows
 from sessionkit.windows.session import SessionWindows
 from sessionkit.windows.sliding.windows import SlidingWindows
@@ -32,7 +32,7 @@ def to_ksql(request: Request, *, retention: Duration | None) -> Export:
     for name in (*request.value_types(), *(result.name for result in request.results)):
         if "${" in name:
             raise InvalidArgument(problem("ksqlDB puts variables into names", shorten(repr(name)), "rename it"))
-    windows = KSQL.windows(request.windows)
+    windows = KSQL.windows(request.plan.complete_windows)
     retention_ms = request.retention_ms(retention, windows.smallest_retention_ms)
     key = sql_name(request.free_name("key"))
     code = "\n\n".join([_SETTINGS, *_streams(request, key), _table(request, windows, key, retention_ms)]) + "\n"
@@ -84,10 +84,6 @@ def _mean(result: Result) -> str:
     return f"CASE WHEN COUNT({sql_name(str(result.column))}) > 0 THEN AVG(CAST({_number(result)} AS DOUBLE)) END"
 
 
-def _call(function: str) -> Callable[[Result], str]:
-    return lambda result: f"{function}({sql_name(str(result.column))})"
-
-
 _ARRIVAL = (
     "EARLIEST_BY_OFFSET and LATEST_BY_OFFSET go by arrival even where two sessions merge; the plan takes the older "
     "session first."
@@ -99,10 +95,10 @@ KSQL: Target[_Windows, _Aggregate] = Target(
     missing={SlidingWindows: ("sliding windows", "TimeWindows with an advance, or plan.to_java()")},
     aggregations={  # in the order in which their differences are listed
         "count": _Aggregate(lambda result: "COUNT(*)"),
-        "first": _Aggregate(_call("EARLIEST_BY_OFFSET"), _ARRIVAL),
-        "last": _Aggregate(_call("LATEST_BY_OFFSET"), _ARRIVAL),
+        "first": _Aggregate(call("EARLIEST_BY_OFFSET"), _ARRIVAL),
+        "last": _Aggregate(call("LATEST_BY_OFFSET"), _ARRIVAL),
         "collect": _Aggregate(
-            _call("COLLECT_LIST"),
+            call("COLLECT_LIST"),
             "COLLECT_LIST stops silently at ksql.functions.collect_list.limit, where that is set.",
         ),
         "sum": _Aggregate(
@@ -110,8 +106,8 @@ KSQL: Target[_Windows, _Aggregate] = Target(
             "A sum of integers wraps where it passes 64 bits; the plan refuses it.",
         ),
         "mean": _Aggregate(_mean),
-        "min": _Aggregate(_call("MIN")),
-        "max": _Aggregate(_call("MAX")),
+        "min": _Aggregate(call("MIN")),
+        "max": _Aggregate(call("MAX")),
     },
 )
 
@@ -124,7 +120,7 @@ def _streams(request: Request, key: str) -> list[str]:
 
     Without a TIMESTAMP ksqlDB takes the record's own.
     """
-    source, unit = request.source, request.source.unit
+    source, unit = request.plan.source, request.plan.source.unit
     columns = [f"  {key} {_TYPES[request.key_type]} KEY"]
     values = request.value_types() or {request.free_name("value"): "string"}  # it takes no source without any
     columns += [f"  {sql_name(name)} {_TYPES[kind]}" for name, kind in values.items()]
@@ -148,11 +144,11 @@ def _streams(request: Request, key: str) -> list[str]:
 
 
 def _needs_ms(request: Request) -> bool:
-    return request.reads_time and request.source.unit not in (None, "ms")
+    return request.reads_time and request.plan.source.unit not in (None, "ms")
 
 
 def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> str:
-    kept = f"RETENTION {ksql_length(retention_ms)}, GRACE PERIOD {ksql_length(request.windows.grace_ms)}"
+    kept = f"RETENTION {ksql_length(retention_ms)}, GRACE PERIOD {ksql_length(request.plan.complete_windows.grace_ms)}"
     stream = "`records_in_ms`" if _needs_ms(request) else "`records`"
     start, end = (sql_name(request.free_name(name)) for name in ("window_start_ms", "window_end_ms"))
     written = [KSQL.aggregations[result.built_in].write(result) for result in request.results]
@@ -164,7 +160,7 @@ def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> 
         f"  FROM {stream}\n"
         f"  WINDOW {windows.name} ({windows.lengths}, {kept})\n"
         f"  GROUP BY {key}\n"
-        f"  EMIT {'FINAL' if request.is_final or request.suppression is not None else 'CHANGES'};"
+        f"  EMIT {'FINAL' if request.is_final or request.plan.suppression is not None else 'CHANGES'};"
     )
 
 
@@ -177,7 +173,7 @@ def _differences(request: Request, windows: _Windows, retention_ms: int) -> list
     ]
     if _needs_ms(request):
         words.append("Times become milliseconds in a second stream, which writes every record to a topic of its own.")
-    if request.suppression is not None:
+    if request.plan.suppression is not None:
         words.append(
             "EMIT FINAL is Kafka's suppress, whose clock only results move; its buffer holds up to "
             "ksql.suppress.buffer.size.bytes, where that is set."

@@ -39,10 +39,8 @@ def ksql_length(ms: int) -> str:
 
 
 def flink_interval(ms: int) -> str:
-    """An INTERVAL of Flink SQL.
+    """An INTERVAL of Flink SQL; `InvalidArgument` for one that is too long for Flink.
 
-    Raises:
-        InvalidArgument: it is too long for Flink.
     Example:
         >>> flink_interval(300_000), flink_interval(10_002)
         ("INTERVAL '5' MINUTE", "INTERVAL '0 00:00:10.002' DAY(1) TO SECOND(3)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +12,10 @@ import pyarrow as pa
 
 from sessionkit.aggregations.contract import Aggregation
 from sessionkit.base.durations import Duration, show_duration
-from sessionkit.base.text import is_visible, one_of, plural
+from sessionkit.base.text import is_visible, one_of, plural, sql_name
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.exports.export import Target
 from sessionkit.records.source import Source, check_not_idle
-from sessionkit.suppression.settings import Suppression
-from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
     from sessionkit.plan import Plan
@@ -60,16 +58,6 @@ class Request:
     output_topic: str
 
     @property
-    def windows(self) -> WindowKind:
-        """The plan's windows."""
-        return self.plan.complete_windows
-
-    @property
-    def source(self) -> Source:
-        """How the plan reads its records."""
-        return self.plan.source
-
-    @property
     def built_ins(self) -> set[str]:
         """Which aggregations the results are."""
         return {result.built_in for result in self.results}
@@ -80,24 +68,13 @@ class Request:
         return self.plan.strategy == "on_window_close"
 
     @property
-    def suppression(self) -> Suppression | None:
-        """What holds its results back."""
-        return self.plan.suppression
-
-    @property
     def reads_time(self) -> bool:
         """True if a record's value holds the event time, False if it is the record's own timestamp."""
         return self.timestamp == "column"
 
-    @property
-    def time_type(self) -> str:
-        """The type of the event time in a record's value."""
-        return "string" if self.source.unit is None else "bigint"
-
     def value_types(self) -> dict[str, str]:
         """What a record's value holds: its event time, unless it is its own, and the columns that are read."""
-        time = {self.source.timestamp: self.time_type} if self.reads_time else {}
-        return {**time, **self.types}
+        return ({self.plan.source.timestamp: _time_type(self.plan.source)} if self.reads_time else {}) | {**self.types}
 
     def free_name(self, name: str) -> str:
         """`name`, or something like it that no column and no result is called, in any case of letters."""
@@ -112,21 +89,21 @@ class Request:
         Updates are those of the plan from `smallest_ms` on. Finals need as much more as stream time can jump: a day.
         """
         if retention is not None:
-            return self.windows.retention_ms(retention)
+            return self.plan.complete_windows.retention_ms(retention)
         return smallest_ms + (JUMP_MS if self.is_final else 0)
 
     # ---- sentences that hold for every target
 
     def layout(self) -> list[str]:
         """What the topic must look like."""
-        keys = [quoted(key) for key in self.source.keys]
+        keys = [quoted(key) for key in self.plan.source.keys]
         what = f"the {_KEY_WORDS[self.key_type]} in column {keys[0]}"
         if len(keys) > 1:
-            what = f"the text of columns {', '.join(keys)}, joined by {quoted(str(self.source.sep))}"
+            what = f"the text of columns {', '.join(keys)}, joined by {quoted(str(self.plan.source.sep))}"
         words = [f"The key of each record of topic {quoted(self.input_topic)} is {what}.", *self._value_and_time()]
-        is_clock = self.reads_time and self.source.unit is None
-        if is_clock and self.source.timezone not in (None, "UTC"):
-            zone = quoted(str(self.source.timezone))
+        is_clock = self.reads_time and self.plan.source.unit is None
+        if is_clock and self.plan.source.timezone not in (None, "UTC"):
+            zone = quoted(str(self.plan.source.timezone))
             words.append(f"The plan reads clock times of {zone}; the topic must hold them with their offset.")
         if self.assumed:
             names = ", ".join(quoted(name) for name in self.assumed)
@@ -134,7 +111,7 @@ class Request:
         return words
 
     def _value_and_time(self) -> list[str]:
-        time = quoted(self.source.timestamp)
+        time = quoted(self.plan.source.timestamp)
         columns = ", ".join(f"{quoted(name)} ({_READ_AS[kind]})" for name, kind in self.types.items())
         missing = "; one that is left out counts as null" if columns else ""
         if not self.reads_time:
@@ -143,8 +120,8 @@ class Request:
                 f"The event time is the record's own timestamp; the plan reads it from column {time}.",
             ]
         clock = "ISO 8601 text with its offset from UTC, such as 2024-01-01T09:00:00.000Z"
-        if self.source.unit is not None:
-            clock = f"an integer in {self.source.unit} since 1970"
+        if self.plan.source.unit is not None:
+            clock = f"an integer in {self.plan.source.unit} since 1970"
         others = f", and the columns {columns}{missing}" if columns else ""
         return [
             f"Its value is a JSON object with the event time {time} ({clock}){others}.",
@@ -153,10 +130,10 @@ class Request:
 
     def ordering(self) -> str:
         """Where the topic's order may not be the plan's."""
-        if self.source.partitions is not None:
-            count, topic = self.source.partitions, quoted(self.input_topic)
+        if self.plan.source.partitions is not None:
+            count, topic = self.plan.source.partitions, quoted(self.input_topic)
             return f"Topic {topic} has {plural(count, 'partition')}, and Kafka's own partitioner places the keys."
-        if self.source.partition is None:
+        if self.plan.source.partition is None:
             return "The plan has one partition and one stream time; a topic with several partitions has one for each."
         return "Partition and offset are those of the topic, whatever the plan's columns for them say."
 
@@ -173,20 +150,14 @@ def request_of(
     input_topic: str,
     output_topic: str,
 ) -> Request:
-    """The plan, checked for what no other system has, and for what the export does not know.
-
-    Raises:
-        InvalidArgument: the plan is not complete, or a type or topic is not possible.
-        NotBuilt: Python functions, `until` or `trailing_only`, or windows or aggregations that the export lacks.
-    """
+    """The plan, checked for what no other system has, and for what the export does not know (`NotBuilt`)."""
     plan.check()
     _refuse_own_forms(plan)
     target.check(plan.complete_windows, plan.aggregations, plan.suppression)
     if plan.source.on_bad_time == "partition_time" and target.system != "Kafka Streams":
         what = f"{target.system} does not give the time of a partition to records that have none"
-        raise NotBuilt(
-            problem(what, 'on_bad_time="partition_time"', 'on_bad_time="drop" or "refuse", or plan.to_java()')
-        )
+        want = 'on_bad_time="drop" or "refuse", or plan.to_java()'
+        raise NotBuilt(problem(what, 'on_bad_time="partition_time"', want))
     one_of("key_type", key_type, KEY_TYPES)
     one_of("timestamp", timestamp, TIMESTAMPS)
     if len(plan.source.keys) > 1 and key_type != "string":
@@ -230,20 +201,19 @@ def _column_types(plan: Plan, types: Mapping[str, str] | None) -> tuple[dict[str
     columns = plan.value_columns()
     for name, kind in given.items():
         if name not in columns:
-            raise InvalidArgument(
-                problem("types may only name columns that are aggregated", shorten(repr(name)), f"of {columns}")
-            )
+            what = "types may only name columns that are aggregated"
+            raise InvalidArgument(problem(what, shorten(repr(name)), f"of {columns}"))
         one_of(f"the type of {shorten(repr(name))}", kind, tuple(TYPES))
     if plan.source.timestamp in columns:
-        given.setdefault(plan.source.timestamp, "string" if plan.source.unit is None else "bigint")
-    numbers = {
-        column
-        for _, aggregation in plan.aggregations
-        for column in aggregation.columns
-        if "string" not in _takes(aggregation)
-    }
+        given.setdefault(plan.source.timestamp, _time_type(plan.source))
+    takes_text = [(each.columns, "string" in _takes(each)) for _, each in plan.aggregations]
+    numbers = {column for columns, is_text in takes_text for column in columns if not is_text}
     guessed = {name: "double" if name in numbers else "string" for name in columns if name not in given}
     return {name: {**guessed, **given}[name] for name in columns}, tuple(guessed)
+
+
+def _time_type(source: Source) -> str:
+    return "string" if source.unit is None else "bigint"
 
 
 def _takes(aggregation: Aggregation) -> list[str]:
@@ -262,6 +232,11 @@ def _result(name: str, aggregation: Aggregation, types: Mapping[str, str]) -> Re
     return Result(name, aggregation.built_in, column, kind)
 
 
+def call(function: str) -> Callable[[Result], str]:
+    """A call of a function of SQL over the column of a result."""
+    return lambda result: f"{function}({sql_name(str(result.column))})"
+
+
 def quoted(text: str) -> str:
     """`text` in double quotes, on one line."""
     return json.dumps(shorten(text), ensure_ascii=False)
@@ -273,11 +248,7 @@ def listed(lines: list[str]) -> str:
 
 
 def check_sql_names(request: Request, system: str, reserved: tuple[str, ...] = ()) -> None:
-    """Refuses names that cannot be quoted there.
-
-    Raises:
-        InvalidArgument: an empty name, one with a control character or a line break, or one that the system keeps.
-    """
+    """Refuses names that cannot be quoted: empty ones, those with invisible characters, and those that are reserved."""
     for name in (*request.value_types(), *(result.name for result in request.results)):
         if not name or not is_visible(name):
             want = "rename it: at least one character, and no invisible ones"
@@ -288,7 +259,7 @@ def check_sql_names(request: Request, system: str, reserved: tuple[str, ...] = (
 
 def lateness(request: Request) -> str:
     """When a window closes under Kafka's rule, in words for comparison."""
-    windows = request.windows
+    windows = request.plan.complete_windows
     lag = show_duration(windows.close_lag_ms)
     when = f"more than {lag}" if windows.inclusive_end else f"{lag} or more"
     return (

@@ -193,9 +193,10 @@ def to_spark(request: Request) -> Export:
     Raises:
         NotBuilt: a gap of 0.
     """
-    windows = SPARK.windows(request.windows)
+    windows = SPARK.windows(request.plan.complete_windows)
     names = [f"value_{place}" for place in range(len(request.types))]
     column_of = dict(zip(request.types, names, strict=True))
+    called = {result.name: literal(f"result_{place}") for place, result in enumerate(request.results)}
     code = _CODE.format(
         input_topic=literal(request.input_topic),
         output_topic=literal(request.output_topic),
@@ -207,13 +208,9 @@ def to_spark(request: Request) -> Export:
         columns=_lines(8, [f"value.getField({literal(n)}).alias({literal(c)})" for n, c in column_of.items()]),
         delay=literal(spark_interval(windows.watermark_delay_ms)),
         window=windows.code,
-        results=_lines(
-            8, [f"{_written(r, column_of)}.alias({literal(_place(p))})" for p, r in enumerate(request.results)]
-        ),
+        results=_lines(8, [f"{_written(each, column_of)}.alias({called[each.name]})" for each in request.results]),
         end=windows.end,
-        names=_lines(
-            8, [f"F.col({literal(_place(p))}).alias({literal(r.name)})" for p, r in enumerate(request.results)]
-        ),
+        names=_lines(8, [f"F.col({inner}).alias({literal(name)})" for name, inner in called.items()]),
         mode=literal("append" if request.is_final else windows.update_mode),
     )
     differences = [*request.layout(), *_differences(request, windows)]
@@ -224,17 +221,13 @@ def _lines(indent: int, codes: list[str]) -> str:
     return "\n".join(f"{' ' * indent}{code}," for code in codes)
 
 
-def _place(place: int) -> str:
-    return f"result_{place}"
-
-
 def _time(request: Request) -> str:
     if not request.reads_time:
         return 'raw["timestamp"]'
-    column = f"value.getField({literal(request.source.timestamp)})"
-    if request.source.unit is None:
+    column = f"value.getField({literal(request.plan.source.timestamp)})"
+    if request.plan.source.unit is None:
         return f'F.date_trunc("millisecond", F.to_timestamp({column}))'
-    before, after = _TIMES[request.source.unit].split("{0}")
+    before, after = _TIMES[request.plan.source.unit].split("{0}")
     return before + column + after
 
 
