@@ -272,7 +272,7 @@ class Plan:
                 first_ms = np.array([state.snapshot(p).stream_time_ms for p in batch.partitions.tolist()], np.int64)
                 times = of_lives.clock_of(batch, how.clock, self.source, first_ms)
             is_stream_time = clock is None and how.clock is None
-            whole = how.life(self.strategy, retention_ms, times, len(batch), is_stream_time=is_stream_time)
+            whole = how._life(self.strategy, retention_ms, times, len(batch), is_stream_time=is_stream_time)
             for restart in [*restarts, None]:
                 stop = len(batch) if restart is None else restart.row + 1
                 kind = None if restart is None else restart.kind

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sessionkit.audits.cache_room import cache_in_effect
-from sessionkit.audits.noticing import is_shadowed, notice_ours, waiting_at_end
+from sessionkit.audits.noticing import cache_in_effect, is_shadowed, notice_ours, waiting_at_end
 from sessionkit.audits.retentions import Interval, Path, Replayed, Safe, safe_retentions
 from sessionkit.audits.settings import Settings, check_audited, settings_of
 from sessionkit.audits.verdicts import (
@@ -23,12 +22,13 @@ from sessionkit.audits.verdicts import (
     Sent,
     WindowId,
     ids_of,
+    in_order,
     result_columns,
     results_of,
     verdict_on,
 )
 from sessionkit.audits.words import audit_words
-from sessionkit.base.calls import answers_calls, called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import LATE
 from sessionkit.base.process import without_collections
 from sessionkit.deployed.deployment import Deployment
@@ -37,7 +37,6 @@ from sessionkit.deployed.independent_parts import Parts
 from sessionkit.deployed.task_stores import forgetting_store
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch, read_records
-from sessionkit.records.frames import FrameKind
 from sessionkit.records.keys import key_bytes
 from sessionkit.run import Run
 from sessionkit.stores.contract import Store
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 
 
 @answers_calls("audit")
-@not_offered("frame", "lives", "noticed", "part_of", "replay", "waiting")
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Audit:
     """A plan in a deployment, compared with the same plan on a store that forgets nothing.
@@ -73,10 +71,10 @@ class Audit:
     settings: Settings
     expected: Run
     run: Run  # what Kafka does
-    replay: Callable[[int], Audit]  # the same deployment with another retention
-    noticed: Mapping[Hashable, Noticed]  # of each part of the records: what its results depended on
-    part_of: Parts
-    waiting: frozenset[WindowId]  # final and in the store, but no look for them came any more
+    _replay: Callable[[int], Audit]  # the same deployment with another retention
+    _noticed: Mapping[Hashable, Noticed]  # of each part of the records: what its results depended on
+    _part_of: Parts
+    _waiting: frozenset[WindowId]  # final and in the store, but no look for them came any more
 
     # ---- what it says
 
@@ -101,12 +99,6 @@ class Audit:
         """The rows of `table()` that are not as they should be."""
         wrong = [id for id, verdict in self._verdicts.items() if verdict != AS_IT_SHOULD]
         return self._frame(wrong)
-
-    @property
-    def frame(self) -> FrameKind:
-        """The kind of frame that was given."""
-        kind: FrameKind = self.expected.outcome.batch.frame
-        return kind
 
     @property
     def is_clean(self) -> bool:
@@ -150,30 +142,30 @@ class Audit:
     def cure(self) -> Audit | None:
         """The audit with the recommended retention; None if no retention helps: it is the cache or a restart."""
         wanted = self.recommended_retention_ms
-        return None if wanted is None else self.replay(wanted)
+        return None if wanted is None else self._replay(wanted)
 
     @cached_property
     def _safe(self) -> Safe:
         lowest_ms = self.expected.plan.complete_windows.retention_ms(None)
-        return safe_retentions(lowest_ms, lambda retention_ms: self.replay(retention_ms)._replayed)
+        return safe_retentions(lowest_ms, lambda retention_ms: self._replay(retention_ms)._replayed)
 
     @cached_property
     def _replayed(self) -> Replayed:
         """What its results depended on, and the parts of the records that have wrong ones."""
-        parts = (self.part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in self._wrong)
-        return Replayed(self.noticed, tuple(dict.fromkeys(parts)))
+        parts = (self._part_of.window(id.partition, key_bytes(id.key), id.start_ms, id.end_ms) for id in self._wrong)
+        return Replayed(self._noticed, tuple(dict.fromkeys(parts)))
 
     @cached_property
     def _wrong(self) -> list[WindowId]:
         """The windows of which a result was lost or changed."""
         wrong = ((id, verdict) for id, verdict in self._verdicts.items() if verdict not in CAME)
-        return [id for id, verdict in wrong if verdict != LOST or id not in self.waiting]
+        return [id for id, verdict in wrong if verdict != LOST or id not in self._waiting]
 
     @cached_property
     def _safe_by_luck(self) -> bool:
         """True if it loses nothing, and some longer retention does."""
         kept_ms = self.settings.retention_ms
-        paths = (Path(each) for each in self.noticed.values())
+        paths = (Path(each) for each in self._noticed.values())
         if all(path.sure_from_ms <= kept_ms and path.at_most_ms == FOREVER_MS for path in paths):
             return False
         return kept_ms < (self.recommended_retention_ms or FOREVER_MS)
@@ -204,7 +196,7 @@ class Audit:
     # ---- how it is found
 
     @property
-    def lives(self) -> Sequence[Run]:
+    def _lives(self) -> Sequence[Run]:
         """What Kafka does, from each start of its task on."""
         return () if self.run.deployed is None else self.run.deployed.lives
 
@@ -214,13 +206,13 @@ class Audit:
 
     @cached_property
     def _kafka_results(self) -> dict[WindowId, Sent]:
-        return results_of(*self.lives)
+        return results_of(*self._lives)
 
     @cached_property
     def _verdicts(self) -> dict[WindowId, str]:
         with without_collections():
             expected, kafka, again = self._expected_results, self._kafka_results, self._sent_again
-            ids = sorted({*expected, *kafka}, key=lambda id: (id.partition, id.end_ms, id.start_ms, str(id.key)))
+            ids = in_order({*expected, *kafka})
             return {id: verdict_on(expected.get(id), kafka.get(id), is_sent_again=id in again) for id in ids}
 
     @cached_property
@@ -239,7 +231,7 @@ class Audit:
     @property
     def _waiting_count(self) -> int:
         """How many of the lost results the emit interval still holds back at the end."""
-        return sum(self._verdicts.get(id) == LOST for id in self.waiting)
+        return sum(self._verdicts.get(id) == LOST for id in self._waiting)
 
     @cached_property
     def _held_final_count(self) -> int:
@@ -255,7 +247,7 @@ class Audit:
     @cached_property
     def _late_but_counted(self) -> int:
         """How many records are late, and count in Kafka, as its stream time starts anew with each life of the task."""
-        kafka = np.concatenate([life.trace.decision for life in self.lives])
+        kafka = np.concatenate([life.trace.decision for life in self._lives])
         return int(((self.expected.trace.decision == LATE) & (kafka != LATE)).sum())
 
 
@@ -295,45 +287,36 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit:
 
 def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[int], Audit]:
     """The audit of a deployment as a function of the retention."""
-    is_restarted, how = len(settings.starts) > 1, settings.deployment
+    how, smallest_ms = settings.deployment, settings.default_retention_ms
+    is_restarted = len(settings.starts) > 1
     caching = cache_in_effect(plan, batch, settings) if settings.is_cached else how.caching
     shadowed = settings.is_cached and not is_restarted and is_shadowed(plan, caching)
-    waits = how.emit_interval_ms > 0 and plan.strategy == "on_window_close"
+    waits = how._emit_interval_ms > 0 and plan.strategy == "on_window_close"
     is_one = (settings.is_cached and not shadowed) or is_restarted
     part_of = Parts(plan.complete_windows, batch, is_one=is_one, waits=waits or is_restarted)
     part_of.skip_late(batch, lambda: plan.run_batch(batch, retention_ms=FOREVER_MS - 1).trace.decision == LATE)
-    rules: Any = {"on_disk": how.store == "rocksdb", "part_of": part_of, "is_shadowed": shadowed}
-    rules |= {"lowest_ms": settings.default_retention_ms}
+    rules: Any = {"on_disk": how.store == "rocksdb", "is_shadowed": shadowed, "lowest_ms": smallest_ms}
 
     def with_retention(retention_ms: int) -> Audit:
-        mine = dataclasses.replace(settings, retention_ms=retention_ms)
-        store = forgetting_store(plan.complete_windows, plan.strategy, retention_ms, **rules)
-        told = dataclasses.replace(how, caching=caching, retention=None)
-        return _audited(plan, batch, mine, plan.run_deployed(batch, told, store), part_of, with_retention)
+        store = forgetting_store(plan.complete_windows, plan.strategy, retention_ms, part_of=part_of, **rules)
+        run = plan.run_deployed(batch, dataclasses.replace(how, caching=caching, retention=None), store)
+        # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
+        expected = plan.run_batch(batch, retention_ms=max(smallest_ms, retention_ms - 1))
+        assert run.deployed is not None, "it was deployed"
+        at_end = store_at_end(run)
+        waiting = waiting_at_end(expected, run.deployed, at_end) if waits else frozenset[WindowId]()
+        played: Any = getattr(at_end, "store", at_end)  # behind its cache
+        played.notices = False  # who asks from now on only looks
+        if played.finds_closed:
+            notice_ours(plan, batch, max(retention_ms, smallest_ms + 1), part_of, played.noticed)
+        return Audit(
+            settings=dataclasses.replace(settings, retention_ms=retention_ms),
+            expected=expected,
+            run=run,
+            _replay=with_retention,
+            _noticed=played.noticed,
+            _part_of=part_of,
+            _waiting=waiting,
+        )
 
     return with_retention
-
-
-def _audited(
-    plan: Plan, batch: RecordBatch, settings: Settings, run: Run, part_of: Parts, replay: Callable[[int], Audit]
-) -> Audit:
-    smallest_ms = settings.default_retention_ms
-    # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
-    expected = plan.run_batch(batch, retention_ms=max(smallest_ms, settings.retention_ms - 1))
-    assert run.deployed is not None, "it was deployed"
-    waiting, at_end = frozenset[WindowId](), store_at_end(run)
-    if settings.deployment.emit_interval_ms and plan.strategy == "on_window_close":
-        waiting = waiting_at_end(expected, run.deployed, at_end)
-    store: Any = getattr(at_end, "store", at_end)  # behind its cache
-    store.notices = False  # who asks from now on only looks
-    if store.finds_closed:
-        notice_ours(plan, batch, max(settings.retention_ms, smallest_ms + 1), part_of, store.noticed)
-    return Audit(
-        settings=settings,
-        expected=expected,
-        run=run,
-        replay=replay,
-        noticed=store.noticed,
-        part_of=part_of,
-        waiting=waiting,
-    )

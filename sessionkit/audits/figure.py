@@ -20,19 +20,8 @@ if TYPE_CHECKING:
 BARS = 96  # about 10 pixels each
 PLOT_HEIGHT = 300
 STEPS_MS = (
-    1,
-    10,
-    100,
-    1_000,
-    10_000,
-    60_000,
-    300_000,
-    900_000,
-    3_600_000,
-    3 * 3_600_000,
-    6 * 3_600_000,
-    12 * 3_600_000,
-    86_400_000,
+    *(1, 10, 100, 1_000, 10_000, 60_000, 300_000, 900_000),
+    *(hours * 3_600_000 for hours in (1, 3, 6, 12, 24)),
 )
 
 
@@ -48,10 +37,7 @@ def audit_figure(
 ) -> go.Figure:
     """Bars of results by window end; a colour and a pattern for each verdict, so that they are told apart in grey too.
 
-    Args:
-        ends_ms, verdicts: of each result.
-        timezone: of the axis.
-        known: the verdicts in the order in which they are stacked.
+    `known` has the verdicts in the order in which they are stacked.
     """
     import plotly.graph_objects as go
 
@@ -89,16 +75,13 @@ def _bars(
         "late": (colours.saved, "\\"),
     }[verdict]
     pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": colours.background, "size": 6, "solidity": 0.25}
+    edge = {"width": 0.6, "color": colours.edge if not shape else colour}
     return go.Bar(
         x=bins * step_ms + step_ms // 2,
         y=count,
         width=step_ms * 0.92,
         name=f"{verdict} ({total:,})",
-        marker={
-            "color": colour,
-            "line": {"width": 0.6, "color": colours.edge if not shape else colour},
-            "pattern": pattern,
-        },
+        marker={"color": colour, "line": edge, "pattern": pattern},
         hovertemplate=f"{verdict}: %{{y:,}}<extra></extra>",
     )
 

@@ -92,17 +92,14 @@ class Path:
 
 def _interval(retentions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """How long segments are, by `Segments`."""
-    interval: npt.NDArray[np.int64]
-    interval = np.maximum(retentions // (segments.SEGMENT_COUNT - 1), segments.MIN_INTERVAL_MS)
-    return interval
+    return np.maximum(retentions // (segments.SEGMENT_COUNT - 1), segments.MIN_INTERVAL_MS)
 
 
 def _is_live(time_ms: int, observed_ms: int, retentions: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Whether the segment of this time has not expired once that time was observed, by `Segments`."""
     interval = _interval(retentions)
     oldest = np.maximum(observed_ms - retentions, 0) // interval
-    live: npt.NDArray[np.bool_] = time_ms // interval >= oldest
-    return live
+    return time_ms // interval >= oldest
 
 
 class _Part:
@@ -121,10 +118,7 @@ class _Part:
         self._paths[path.sure_from_ms, path.at_most_ms] = path
         merged: list[tuple[int, int]] = []
         for first, last in sorted({*self._sure, (path.sure_from_ms, path.at_most_ms)}):
-            if merged and first <= merged[-1][1] + 1:
-                merged[-1] = (merged[-1][0], max(last, merged[-1][1]))
-            else:
-                merged.append((first, last))
+            _add(merged, first, last)
         self._sure = merged
 
     def covers(self, first_ms: int, last_ms: int) -> bool:
@@ -278,7 +272,8 @@ def _up(known: _Known, lowest_ms: int, top_ms: int) -> tuple[list[tuple[int, int
 
 
 def _add(found: list[tuple[int, int]], first_ms: int, last_ms: int) -> None:
-    if found and found[-1][1] == first_ms - 1:
-        found[-1] = (found[-1][0], last_ms)
+    """Adds an interval, which does not begin before the last one, to those that do not touch."""
+    if found and first_ms <= found[-1][1] + 1:
+        found[-1] = (found[-1][0], max(last_ms, found[-1][1]))
     else:
         found.append((first_ms, last_ms))

@@ -51,13 +51,7 @@ class Settings:
 
 
 def settings_of(plan: Plan, how: Deployment, count: int) -> Settings:
-    """The settings for `count` records.
-
-    Raises:
-        InvalidArgument: an unknown store, restarts that are no rows of the records, or a plan that is not complete, has
-            suppress, or no counterpart in Kafka.
-        NotBuilt: a restart of another kind than "disk".
-    """
+    """The settings for `count` records."""
     windows = plan.complete_windows
     found = checked_restarts(how.restarts, count)
     for each in found:
@@ -74,11 +68,7 @@ def settings_of(plan: Plan, how: Deployment, count: int) -> Settings:
 
 
 def check_audited(plan: Plan, how: Deployment) -> None:
-    """Refuses what has no audit, or one of its own.
-
-    Raises:
-        InvalidArgument: as `settings_of` does.
-    """
+    """Refuses a plan or a deployment that has no audit, or one of its own."""
     plan.check()
     plan.check_deployed(how)
     if plan.suppression is not None:

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from sessionkit.audits.verdicts import Sent, WindowId, python_list, result_columns, results_of
-from sessionkit.base.calls import answers_calls, called_as, not_offered
+from sessionkit.audits.verdicts import Sent, WindowId, in_order, places_in, result_columns, results_of
+from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.deployed.deployment import Deployment
 from sessionkit.errors import BufferFull, InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
-from sessionkit.records.batch import RecordBatch, read_records
+from sessionkit.records.batch import read_records
 from sessionkit.run import Run
 from sessionkit.views import tables
 
@@ -32,7 +32,6 @@ REASONS = {
 
 
 @answers_calls("audit")
-@not_offered("finals", "run")
 @dataclass(frozen=True, repr=False)
 class SuppressAudit:
     """The final results of suppress beside those of emit-on-close, window by window.
@@ -45,8 +44,8 @@ class SuppressAudit:
         (4435, 'With suppress instead of emit-on-close 72 results of 4,435 differ.')
     """
 
-    finals: Run  # with emit-on-close
-    run: Run | None  # with suppress; None where its buffer was full
+    _finals: Run  # with emit-on-close
+    _run: Run | None  # with suppress; None where its buffer was full
     full: str | None  # what stopped it
 
     def counts(self) -> dict[str, int]:
@@ -71,7 +70,7 @@ class SuppressAudit:
         """The findings as sentences."""
         if self.full is not None:
             return [f"With suppress instead of emit-on-close the application stops: {self.full}."]
-        noun, counts = self.finals.plan.windows.noun, self.counts()
+        noun, counts = self._finals.plan.windows.noun, self.counts()
         wrong = sum(counts.values()) - counts[SAME]
         if not wrong:
             results = plural(counts[SAME], "result")
@@ -94,19 +93,18 @@ class SuppressAudit:
 
     @cached_property
     def _closed(self) -> Mapping[WindowId, Sent]:
-        return results_of(self.finals)
+        return results_of(self._finals)
 
     @cached_property
     def _sent(self) -> Mapping[WindowId, Sent]:
-        return {} if self.run is None else results_of(self.run)
+        return {} if self._run is None else results_of(self._run)
 
     @cached_property
     def _reasons(self) -> dict[WindowId, str]:
-        if self.run is None:
+        if self._run is None:
             return {}
-        standing = _standing(self.finals)
-        ids = sorted({*self._closed, *self._sent}, key=lambda id: (id.partition, id.end_ms, id.start_ms, str(id.key)))
-        return {id: self._reason(id, standing) for id in ids}
+        standing = {*places_in(self._finals.table_columns)}  # the windows that are there at the end
+        return {id: self._reason(id, standing) for id in in_order({*self._closed, *self._sent})}
 
     def _reason(self, id: WindowId, standing: set[WindowId]) -> str:
         closed, sent = self._closed.get(id), self._sent.get(id)
@@ -117,16 +115,9 @@ class SuppressAudit:
         return TWICE if sent.times > 1 else SAME
 
     def _frame(self, ids: list[WindowId]) -> Any:
-        names, reasons = list(self.finals.outcome.folds), ("reason", self._reasons)
+        names, reasons = list(self._finals.outcome.folds), ("reason", self._reasons)
         columns = result_columns(ids, names, reasons, self._closed, self._sent, "suppress")
-        return tables.frame_of(columns, self.finals.outcome.batch)
-
-
-def _standing(run: Run) -> set[WindowId]:
-    """The windows that are there at the end."""
-    columns = run.table_columns
-    lists = [python_list(columns[name]) for name in ("partition", "key", "window_start_ms", "window_end_ms")]
-    return {WindowId(*place) for place in zip(*lists, strict=True)}
+        return tables.frame_of(columns, self._finals.outcome.batch)
 
 
 @called_as('sk.audit_suppress(plan.suppress("until_window_closes"), data)')
@@ -152,12 +143,8 @@ def audit_suppress(plan: Plan, data: Any) -> SuppressAudit:
     plan.check_deployed(Deployment())
     batch = read_records(data, plan.source, plan.value_columns())
     on_close = dataclasses.replace(plan, suppression=None).emit("on_window_close")
-    run, full = _run(plan, batch)
-    return SuppressAudit(on_close.run_batch(batch), run, full)
-
-
-def _run(plan: Plan, batch: RecordBatch) -> tuple[Run | None, str | None]:
+    finals = on_close.run_batch(batch)
     try:
-        return plan.run_batch(batch), None
+        return SuppressAudit(finals, plan.run_batch(batch), None)
     except BufferFull as error:
-        return None, str(error).rpartition(";")[0]
+        return SuppressAudit(finals, None, str(error).rpartition(";")[0])

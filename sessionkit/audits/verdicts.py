@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,16 +12,8 @@ import pyarrow as pa
 from sessionkit.run import Run
 from sessionkit.views.comparison.comparison import are_equal
 
-AS_IT_SHOULD, LOST, SENT_TWICE, OTHER_VALUE, ONLY_IN_KAFKA, COMES_LATE = VERDICTS = (
-    "as it should be",
-    "lost",
-    "sent twice",
-    "other value",
-    "only in Kafka",
-    "late",
-)
-
-
+VERDICTS = ("as it should be", "lost", "sent twice", "other value", "only in Kafka", "late")
+AS_IT_SHOULD, LOST, SENT_TWICE, OTHER_VALUE, ONLY_IN_KAFKA, COMES_LATE = VERDICTS
 CAME = (AS_IT_SHOULD, SENT_TWICE, COMES_LATE)  # with the right value
 
 
@@ -48,31 +40,36 @@ def ids_of(
     """Windows of a run, by their rows and the bounds that they had at some time."""
     trace, columns = run.trace, run.trace.window_columns
     partition, key = trace.batch.partitions[columns.partition[row]], trace.keys.take(pa.array(columns.key[row]))
-    bounds = (start_ms.tolist(), end_ms.tolist())
-    return {WindowId(*each) for each in zip(partition.tolist(), key.to_pylist(), *bounds, strict=True)}
+    places = zip(partition.tolist(), key.to_pylist(), start_ms.tolist(), end_ms.tolist(), strict=True)
+    return {WindowId(*place) for place in places}
+
+
+def in_order(ids: Iterable[WindowId]) -> list[WindowId]:
+    """The windows by partition, end, start and key."""
+    return sorted(ids, key=lambda id: (id.partition, id.end_ms, id.start_ms, str(id.key)))
+
+
+def places_in(columns: Mapping[str, Any]) -> list[WindowId]:
+    """The window of each row of a changelog, or of a table."""
+    lists = [python_list(columns[name]) for name in ("partition", "key", "window_start_ms", "window_end_ms")]
+    return [WindowId(*place) for place in zip(*lists, strict=True)]
 
 
 def results_of(*runs: Run) -> dict[WindowId, Sent]:
     """What runs sent one after the other, by window: the final results, or what the updates and tombstones come to."""
     results: dict[WindowId, Sent] = {}
     for run in runs:
-        _take_in(run, results)
+        columns = run.changelog_columns
+        whats, offsets = python_list(columns["what"]), python_list(columns["offset"])
+        values = zip(*(python_list(columns[name]) for name in run.outcome.folds), strict=True)
+        for id, what, offset, value in zip(places_in(columns), whats, offsets, values, strict=True):
+            if what == "tombstone":
+                results.pop(id, None)
+            else:
+                before = results.get(id)
+                count = before.times + 1 if before is not None and what == "final" else 1
+                results[id] = Sent(count, tuple(value), offset)
     return results
-
-
-def _take_in(run: Run, results: dict[WindowId, Sent]) -> None:
-    columns, names = run.changelog_columns, list(run.outcome.folds)
-    lists = [python_list(columns[name]) for name in ("partition", "key", "window_start_ms", "window_end_ms")]
-    whats, offsets = python_list(columns["what"]), python_list(columns["offset"])
-    values = zip(*(python_list(columns[name]) for name in names), strict=True)
-    for place, what, offset, value in zip(zip(*lists, strict=True), whats, offsets, values, strict=True):
-        id = WindowId(*place)
-        if what == "tombstone":
-            results.pop(id, None)
-        else:
-            before = results.get(id)
-            count = before.times + 1 if before is not None and what == "final" else 1
-            results[id] = Sent(count, tuple(value), offset)
 
 
 def result_columns(
@@ -85,10 +82,7 @@ def result_columns(
 ) -> dict[str, Any]:
     """A row a window: its bounds, a word on it, how often it was sent, and each result as expected and as sent.
 
-    Args:
-        names: of the results.
-        word: the name of its column, and the word on each window.
-        prefix: stands before the names of the results that were sent.
+    `word` is the name of its column and the word on each window; `prefix` stands before the names of results sent.
     """
     nothing = (None,) * len(names)
     wanted, came = ([each.get(id) for id in ids] for each in (expected, sent))

@@ -27,12 +27,7 @@ def audit_words(
     safe: Safe | None,
     cured: Mapping[str, int] | None,
 ) -> list[str]:
-    """The findings as sentences, the most important first.
-
-    Args:
-        safe: the retentions that lose nothing, where that is to be said.
-        cured: the counts with the one that is recommended.
-    """
+    """Findings as sentences, the most important first; `cured` are the counts with the recommended retention."""
     what = _what(settings)
     final = "final result" if strategy == "on_window_close" else "last value"
     words = [f"{what}: {_headline(counts, final)}", _supposed(settings, strategy)]
@@ -77,23 +72,22 @@ def _headline(counts: Mapping[str, int], final: str) -> str:
     """What became of the results, in one sentence."""
     expected, good, late = counts["expected"], counts["as_it_should_be"], counts["late"]
     waiting = counts["waiting"]
+
+    def all_of(many: str, one: str) -> str:
+        return f"all {plural(expected, final)} {many}" if expected > 1 else f"the one {final} {one}"
+
     if expected == 0 and counts["sent"] == 0:
         return "no window becomes final on these records."
     if good == expected and not counts["only_in_kafka"]:
-        which = f"all {plural(expected, final)} come" if expected > 1 else f"the one {final} comes"
-        return f"{which} once, in time, with the right value."
+        return f"{all_of('come', 'comes')} once, in time, with the right value."
     if good + late == expected and not counts["only_in_kafka"]:
-        which = f"all {plural(expected, final)} come" if expected > 1 else f"the one {final} comes"
         some = "" if late == expected else f"{late:,} of them "
-        return f"{which} once, with the right value, {some}late."
+        return f"{all_of('come', 'comes')} once, with the right value, {some}late."
     if waiting == expected:
-        return (
-            f"{f'all {plural(expected, final)} wait' if expected > 1 else f'the one {final} waits'} for the next check."
-        )
+        return f"{all_of('wait', 'waits')} for the next check."
     if counts["sent"] == 0:
-        which = f"All {plural(expected, final)} are" if expected > 1 else f"The one {final} is"
-        but = f", but for {waiting:,} that may still come" if waiting else ""
-        return f"nothing comes out. {which} lost{but}."
+        which, but = all_of("are", "is"), f", but for {waiting:,} that may still come" if waiting else ""
+        return f"nothing comes out. {which[0].upper()}{which[1:]} lost{but}."
     come = f"come with the right value, {late:,} of them later than they could" if late else "come as they should"
     return f"{good + late:,} of {plural(expected, final)} {come}; {_wrong(counts)}."
 
@@ -107,7 +101,7 @@ def _supposed(settings: Settings, strategy: str) -> str:
         timed += settings.is_by_interval
     if strategy == "on_window_close":
         supposed.append(finals_words(how, defaults))
-        timed += how.emit_interval_ms > 0
+        timed += how._emit_interval_ms > 0
     by = f", {'both ' if timed == 2 else ''}by {settings.clock}" if timed else ""
     return f"This assumes {', '.join(supposed[:-1])}{' and ' if supposed[1:] else ''}{supposed[-1]}{by}."
 
@@ -130,7 +124,7 @@ def _why_counted(settings: Settings, count: int) -> str:
 
 
 def _why_waiting(settings: Settings, count: int) -> str:
-    interval, wait = show_duration(settings.deployment.emit_interval_ms), "waits" if count == 1 else "wait"
+    interval, wait = show_duration(settings.deployment._emit_interval_ms), "waits" if count == 1 else "wait"
     return (
         f"{plural(count, 'final result')} still {wait} when the records end: Kafka looks for them at most once in "
         f"{interval} of {settings.clock}, when a record arrives, and no record came in time."
@@ -140,8 +134,8 @@ def _why_waiting(settings: Settings, count: int) -> str:
 def _why_late(settings: Settings, strategy: str, count: int) -> str:
     come, they = ("comes", "it") if count == 1 else ("come", "they")
     what = f"{plural(count, 'result')} {come} later than {they} could"
-    if settings.deployment.emit_interval_ms and strategy == "on_window_close":
-        interval = show_duration(settings.deployment.emit_interval_ms)
+    if settings.deployment._emit_interval_ms and strategy == "on_window_close":
+        interval = show_duration(settings.deployment._emit_interval_ms)
         often = f"at most once in {interval} of {settings.clock}"
         why = f"final results are looked for {often}, and only when a record arrives"
     else:

@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from sessionkit.base.calls import answers_calls, called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, duration_code, duration_ms
 from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
 from sessionkit.deployed.properties import properties_of, settings_in
@@ -30,7 +30,6 @@ _LENGTHS = ("retention", "commit_interval", "emit_interval")
 
 
 @answers_calls("deployment")
-@not_offered("emit_interval_ms", "life")
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Deployment:
     """How a Kafka Streams application is configured, as an immutable value; what is not given has Kafka's default.
@@ -165,11 +164,11 @@ class Deployment:
         return html_block(f"<pre>{escape_html(self)}</pre><p>{escape_html(self.in_words())}</p>")
 
     @property
-    def emit_interval_ms(self) -> int:
+    def _emit_interval_ms(self) -> int:
         """The time between two checks for final results; 0: at each record."""
         return 0 if self.emit_interval is None else duration_ms(self.emit_interval, "emit_interval")
 
-    def life(self, emit: str, retention_ms: int, clock: Clock | None, count: int, *, is_stream_time: bool) -> Life:
+    def _life(self, emit: str, retention_ms: int, clock: Clock | None, count: int, *, is_stream_time: bool) -> Life:
         """All lives of it in one, to be cut into parts, over `count` records and their clock."""
         interval, every = self.commit_interval, self.commit_every
         if isinstance(every, int):
@@ -182,7 +181,7 @@ class Deployment:
             caching=room,
             commits=None if every is None else frozenset(every),
             commit_interval_ms=None if interval is None else duration_ms(interval, "commit_interval"),
-            emit_interval_ms=self.emit_interval_ms,
+            emit_interval_ms=self._emit_interval_ms,
             clock=clock,
             is_stream_time=is_stream_time,
         )

@@ -32,7 +32,7 @@ def properties_of(how: Deployment) -> str:
         STORE: _KINDS.get(str(how.store)),
         CACHE: LONG_MAX if how.caching is True else byte_count(how.caching, "caching") if how.caching else None,
         COMMITS: LONG_MAX if how.commit_interval is None else duration_ms(how.commit_interval, "commit_interval"),
-        FINALS: how.emit_interval_ms,
+        FINALS: how._emit_interval_ms,
         GUARANTEE: how.guarantee,
     }
     lines = [f"{name}={value}" for name, value in said.items() if value is not None]

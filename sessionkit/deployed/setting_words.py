@@ -19,7 +19,7 @@ def in_words(how: Deployment) -> str:
     """All that it supposes, in a sentence."""
     kept = "the smallest retention allowed" if how.retention is None else f"a retention of {_shown(how.retention)}"
     store = _STORES.get(str(how.store), f"store of kind {how.store!r}")
-    is_timed = how.emit_interval_ms or (how.commit_every is None and how.commit_interval is not None)
+    is_timed = how._emit_interval_ms or (how.commit_every is None and how.commit_interval is not None)
     clock = "stream time" if how.clock is None else f"the column {how.clock!r}"
     by = f", by {clock}" if is_timed else ""
     count = len(how.restarts)
@@ -56,5 +56,5 @@ def commit_words(how: Deployment, defaults: Collection[str] = ()) -> str:
 
 def finals_words(how: Deployment, defaults: Collection[str] = ()) -> str:
     """How often it looks for final results."""
-    often = f"at most every {show_duration(how.emit_interval_ms)}" if how.emit_interval_ms else "at each record"
+    often = f"at most every {show_duration(how._emit_interval_ms)}" if how._emit_interval_ms else "at each record"
     return f"a check for final results {often}{DEFAULT if 'emit_interval' in defaults else ''}"

@@ -234,7 +234,7 @@ def _wrong_in(question: Question, kafka: dict[str, Any], noted: Counter[str]) ->
     theirs = {id: (each, came[id].times if id in came else 0) for id, each in verdicts.items()}
     values = {id: sent.value for id, sent in came.items()}
     audit = question.audit if retention_ms == question.audit.settings.retention_ms else None
-    audit = question.audit.replay(retention_ms) if audit is None else audit
+    audit = question.audit._replay(retention_ms) if audit is None else audit
     said, said_values = _said(audit)
     if said != theirs:
         differing = {id: (said.get(id), theirs.get(id)) for id in {*said, *theirs} if said.get(id) != theirs.get(id)}

@@ -102,7 +102,7 @@ def test_a_jump_of_stream_time_wants_more_retention() -> None:
     assert audit.cure is not None
     assert audit.cure.settings.retention_ms == audit.smallest_retention_ms == 31
     assert found(audit.cure) == {"expected": 2, "sent": 2, "as_it_should_be": 2, "final_but_kept": 1}
-    less = audit.replay(30)
+    less = audit._replay(30)
     assert found(less) == {"expected": 2, "sent": 1, "as_it_should_be": 1, "lost": 1}
     assert less.differences().to_pylist() == [
         {
@@ -127,7 +127,7 @@ def test_in_memory_sessions_with_the_default_retention_are_never_final() -> None
     )
     # at 200 the newest end is 200, and 100 is still there with 101; at 100 it was 95 to the end at 5
     assert audit.smallest_retention_ms == 101
-    assert found(audit.replay(100)) == {"expected": 2, "sent": 1, "as_it_should_be": 1, "lost": 1}
+    assert found(audit._replay(100)) == {"expected": 2, "sent": 1, "as_it_should_be": 1, "lost": 1}
 
 
 def test_a_deployment_that_is_clean() -> None:
@@ -199,7 +199,7 @@ def test_what_is_sent_again_is_not_lost() -> None:
     assert audit.loses_nothing and not audit.is_clean
     # 90 finds 13 with 78; 77 behind is what 77 forgets
     assert audit.smallest_retention_ms == audit.recommended_retention_ms == 78
-    assert audit.replay(78).loses_nothing and not audit.replay(77).loses_nothing
+    assert audit._replay(78).loses_nothing and not audit._replay(77).loses_nothing
     assert audit.words() == [
         "in-memory store, retention 100 ms: 2 of 3 final results come as they should; 1 sent more than once.",
         SUPPOSED[CLOSE],
@@ -292,7 +292,7 @@ def test_a_session_that_grows_after_a_restart_is_sent_no_more(store: str) -> Non
     audit = audit_of(GAP_10, RESTARTED, store=store, retention="1000ms", restarts=[1, 3])
     assert found(audit)["late_but_counted"] == 2
     assert audit.is_clean
-    assert [len(life.changelog()) for life in audit.lives] == [1, 0, 1]
+    assert [len(life.changelog()) for life in audit._lives] == [1, 0, 1]
     assert ", restarted 2 times: all 2 final results come once, in time" in audit.words()[0]
 
 
@@ -325,7 +325,7 @@ def test_a_cache_starts_empty() -> None:
     rows = [("a", 0), ("b", 1), ("a", 2)]
     restarted = audit_of(TUMBLING_10, rows, UPDATE, caching=True, restarts=[0, 1])
     assert restarted.is_clean  # each stop commits, so nothing is held back
-    assert sum(len(life.changelog()) for life in restarted.lives) == 3
+    assert sum(len(life.changelog()) for life in restarted._lives) == 3
 
 
 # ---- the cache
@@ -447,7 +447,7 @@ def test_a_retention_too_short_for_what_waits_loses_it() -> None:
     audit = audit_of(TUMBLING_10_5, a(0, 30), emit_interval="1000ms")
     assert (audit.counts()["lost"], audit.counts()["waiting"], audit.loses_nothing) == (1, 0, False)
     assert audit.safe_retentions_ms == [(31, None)]
-    assert [audit.replay(ms).counts()["waiting"] for ms in (30, 31)] == [0, 1]
+    assert [audit._replay(ms).counts()["waiting"] for ms in (30, 31)] == [0, 1]
 
 
 def test_what_the_store_has_forgotten_does_not_wait() -> None:
@@ -519,8 +519,8 @@ def test_the_cure_loses_nothing_and_1_ms_less_loses_something(
     if audit.loses_nothing:
         assert smallest == windows.retention_ms(None)
     else:
-        assert audit.replay(smallest).loses_nothing
-        assert not audit.replay(smallest - 1).loses_nothing
+        assert audit._replay(smallest).loses_nothing
+        assert not audit._replay(smallest - 1).loses_nothing
 
 
 @settings(max_examples=fewer(30))
@@ -583,7 +583,7 @@ def test_the_cure_of_the_flights(sessions: sk.Audit) -> None:
     assert (counts["lost"], counts["other_value"], counts["only_in_kafka"], counts["late"]) == (0, 0, 0, 0)
     smallest = sessions.smallest_retention_ms
     assert smallest is not None
-    assert sessions.replay(smallest - 1).counts()["lost"] > 0
+    assert sessions._replay(smallest - 1).counts()["lost"] > 0
     assert f"Materialized.withRetention({java_duration(smallest)})" in repr(sessions)
 
 

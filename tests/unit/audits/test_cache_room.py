@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import sessionkit as sk
-from sessionkit.audits import cache_room
+from sessionkit.audits import noticing
 from tests.deployments import audit_deployed
 from tests.kinds import EACH_KIND, plan_of
 
@@ -38,14 +38,14 @@ def test_a_limit_that_is_reached_counts(kind: str, monkeypatch: pytest.MonkeyPat
     all_at_the_end = audit_deployed(plan, table, caching=True, **options)
     assert few.counts()["late"] < all_at_the_end.counts()["late"]
     measured = []
-    real = cache_room._measured
+    real = noticing._measured
 
     def noted(*given: Any) -> int:
         measured.append(real(*given))
         return measured[-1]
 
-    monkeypatch.setattr(cache_room, "_measured", noted)
-    monkeypatch.setattr(cache_room, "_most_bytes", lambda plan, batch: None)
+    monkeypatch.setattr(noticing, "_measured", noted)
+    monkeypatch.setattr(noticing, "_most_bytes", lambda plan, batch: None)
     assert audit_deployed(plan, table, **options).counts() == all_at_the_end.counts()
     (most,) = measured
     to_the_byte = audit_deployed(plan, table, caching=f"{most}B", **options)
@@ -58,6 +58,6 @@ def test_the_quick_bound_is_one(kind: str) -> None:
     for seed in range(10):
         plan = plan_of(EACH_KIND[kind], named={"n": sk.sum("n")})
         batch = sk.audit(plan, records(seed)).expected.outcome.batch
-        bound = cache_room._most_bytes(plan, batch)
+        bound = noticing._most_bytes(plan, batch)
         assert bound is not None
-        assert cache_room._measured(plan, batch) <= bound
+        assert noticing._measured(plan, batch) <= bound

@@ -33,7 +33,7 @@ def test_a_longer_retention_may_lose_what_a_shorter_one_keeps() -> None:
     assert audit.recommended_retention_ms == 653_334
     assert audit.unknown_retentions_ms == []
     for retention, is_safe in ((490_000, 0), (490_001, 1), (516_001, 1), (516_002, 0), (653_333, 0), (653_334, 1)):
-        assert audit.replay(retention).loses_nothing is bool(is_safe), retention
+        assert audit._replay(retention).loses_nothing is bool(is_safe), retention
 
 
 def test_a_retention_that_cures_it_is_found() -> None:
@@ -55,7 +55,7 @@ def test_what_a_limited_cache_uses_depends_on_segments() -> None:
     safe, unknown = audit.safe_retentions_ms, audit.unknown_retentions_ms
     for retention in (422_797, 500_000, 563_744, 563_745, 700_000, 756_114, 756_115, 845_619, 845_620, 1_000_000):
         told = [any(first <= retention <= (last or retention) for first, last in each) for each in (safe, unknown)]
-        assert told[1] or told[0] is audit.replay(retention).loses_nothing, retention
+        assert told[1] or told[0] is audit._replay(retention).loses_nothing, retention
 
 
 # ---- every single retention
@@ -94,7 +94,7 @@ def lossless(audit: sk.Audit, last_ms: int) -> list[tuple[int, int | None]]:
     lowest = audit.expected.plan.windows.retention_ms(None)
     found: list[tuple[int, int | None]] = []
     for retention in range(lowest, last_ms + 1):
-        if not audit.replay(retention).loses_nothing:
+        if not audit._replay(retention).loses_nothing:
             continue
         before = found.pop() if found and found[-1][1] == retention - 1 else (retention, None)
         found.append((before[0], retention if retention < last_ms else None))
@@ -148,5 +148,5 @@ def test_what_a_bounded_search_cannot_tell_is_said() -> None:
     assert "is not known: RocksDB's segments can be placed in too many ways" in repr(audit)
     assert "No retention prevents this" not in repr(audit)
     for start, stop in audit.safe_retentions_ms[:3]:
-        assert audit.replay(start).loses_nothing and not audit.replay(start - 1).loses_nothing
-        assert audit.replay(stop or start).loses_nothing
+        assert audit._replay(start).loses_nothing and not audit._replay(start - 1).loses_nothing
+        assert audit._replay(stop or start).loses_nothing

@@ -135,13 +135,13 @@ BY_HAND: Rows = [("a", 1_000), ("b", 11_000), ("a", 31_000), ("b", 31_001), ("a"
 
 def commits_of(audit: sk.Audit) -> set[int]:
     """The records after which something was flushed."""
-    return {row["offset"] for life in audit.lives for row in life.changelog().to_pylist()}
+    return {row["offset"] for life in audit._lives for row in life.changelog().to_pylist()}
 
 
 def test_a_commit_comes_after_the_first_record_more_than_the_interval_later() -> None:
     """The clock starts at 1 000: 31 000 is just 30 s on, 31 001 more. So is 61 002 after that, and 99 000 after that."""
     audit = audit_of(sk.TimeWindows(size="10m", grace="0s"), BY_HAND)
-    assert [(row["key"], row["offset"], row["count"]) for row in audit.lives[0].changelog().to_pylist()] == [
+    assert [(row["key"], row["offset"], row["count"]) for row in audit._lives[0].changelog().to_pylist()] == [
         ("a", 3, 2),
         ("b", 3, 2),
         ("a", 6, 4),
@@ -150,7 +150,7 @@ def test_a_commit_comes_after_the_first_record_more_than_the_interval_later() ->
     ]
     assert audit.counts()["late"] == 0  # the last update of each is also the last record of its commit
     by_rows = audit_of(sk.TimeWindows(size="10m", grace="0s"), BY_HAND, commit_every=[3, 6, 7])
-    assert by_rows.lives[0].changelog(old_values=True).equals(audit.lives[0].changelog(old_values=True))
+    assert by_rows._lives[0].changelog(old_values=True).equals(audit._lives[0].changelog(old_values=True))
     assert by_rows.counts() == audit.counts()
 
 
@@ -167,7 +167,7 @@ def test_an_interval_is_as_good_as_its_rows(windows: Any) -> None:
                 last = clock
         assert len(commits) > 10
         by_clock, by_rows = audit_of(windows, rows, commit_interval="2s"), audit_of(windows, rows, commit_every=commits)
-        assert by_clock.lives[0].changelog().equals(by_rows.lives[0].changelog())
+        assert by_clock._lives[0].changelog().equals(by_rows._lives[0].changelog())
         assert by_clock.counts() == by_rows.counts()
 
 
@@ -201,7 +201,7 @@ def test_one_clock_for_all_partitions_starts_with_the_first_time() -> None:
     ]
     table = table_of(rows, [0, 0, 1, 0, 1, 0, 1])
     plan = BY_KEY.windowed_by(sk.TimeWindows(size="1h", grace="0s")).emit(UPDATE).count()
-    assert [(r["key"], r["offset"]) for r in sk.audit(plan, table).lives[0].changelog().to_pylist()] == [
+    assert [(r["key"], r["offset"]) for r in sk.audit(plan, table)._lives[0].changelog().to_pylist()] == [
         *[("a", 3), ("b", 1)],  # after row 5: offsets 3 and 1 of the partitions
         ("b", 2),
     ]
@@ -244,8 +244,8 @@ def test_it_does_what_a_run_under_kafkas_rules_does(windows: Any, emit: str, agg
                 plan, table, store="memory", emit_interval="0s", retention=f"{retention}ms", **options
             )
             run = run_deployed(plan, table, retention=f"{retention}ms", **options)
-            assert audit.lives[0].changelog().equals(run.changelog())
-            assert audit.lives[0].metrics() == run.metrics()
+            assert audit._lives[0].changelog().equals(run.changelog())
+            assert audit._lives[0].metrics() == run.metrics()
 
 
 # ---- what is refused

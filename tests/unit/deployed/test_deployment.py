@@ -257,7 +257,7 @@ def test_a_clock_may_be_a_function_whose_answers_are_checked() -> None:
 
 def life(clock: Any = None, *, is_stream_time: bool = False, **told: Any) -> Life:
     how = sk.Deployment.plain(**told)
-    return how.life("on_window_update", 100, clock, 10, is_stream_time=is_stream_time)
+    return how._life("on_window_update", 100, clock, 10, is_stream_time=is_stream_time)
 
 
 @pytest.mark.parametrize(
