@@ -26,9 +26,7 @@ from sessionkit.spark.input import check_built
 from sessionkit.spark.reading.tasks import Parallelism, SparkReading
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
-from sessionkit.spark.worker.by_key import row_number_name
-from sessionkit.spark.worker.chosen_rows import PLACE, choose
-from sessionkit.spark.worker.dropped_by_key import add_missing_grace
+from sessionkit.spark.worker.by_key import PLACE, add_missing_grace, choose, row_number_name
 from sessionkit.spark.worker.task_wrapper import worker_task
 from sessionkit.steps.declared_types import type_of
 from sessionkit.views.explain.record import Explanation

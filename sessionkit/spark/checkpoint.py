@@ -28,13 +28,7 @@ if TYPE_CHECKING:
 
 
 def read_checkpoint(checkpoint: str | os.PathLike[str], batch: int | None) -> tuple[str, list[ChunkedState]]:
-    """(what it holds, "sessions" or "windows"; the state of each partition) after a micro-batch, the last if not given.
-
-    Raises:
-        InvalidArgument: there is no such checkpoint or micro-batch, or it is of another kind of query.
-        StoreCorrupted: a file is damaged or missing; the error names it if Spark does.
-        SparkUnavailable: no Spark session runs in this process.
-    """
+    """Kind ("sessions" or "windows") and state of each partition after a micro-batch, the last if none is given."""
     heads, rows = _heads(checkpoint, batch), _chunks(checkpoint, batch)
     chunks: dict[int, list[Chunk]] = {}
     for slot, number, data, gone in _collected(rows, checkpoint):
@@ -126,8 +120,8 @@ def _heads(checkpoint: str | os.PathLike[str], batch: int | None) -> list[Any]:
 
 
 def _chunks(checkpoint: str | os.PathLike[str], batch: int | None) -> DataFrame:
-    columns = ("key.slot", "user_map_key.number", "user_map_value.rows", "user_map_value.gone")
-    return _variable(_session(), checkpoint, "chunks", batch).selectExpr(*columns)
+    chunks = _variable(_session(), checkpoint, "chunks", batch)
+    return chunks.selectExpr("key.slot", "user_map_key.number", "user_map_value.rows", "user_map_value.gone")
 
 
 def _session() -> SparkSession:
@@ -139,10 +133,8 @@ def _session() -> SparkSession:
         _ = spark.streams.active  # reading a state asks for what only the manager of queries starts
         return spark
     except PySparkRuntimeError as error:
-        want = "SparkSession.builder.getOrCreate() first"
-        raise SparkUnavailable(
-            problem("reading a checkpoint needs Spark", "no Spark session in this process", want)
-        ) from error
+        got, want = "no Spark session in this process", "SparkSession.builder.getOrCreate() first"
+        raise SparkUnavailable(problem("reading a checkpoint needs Spark", got, want)) from error
 
 
 def _variable(spark: SparkSession, checkpoint: str | os.PathLike[str], name: str, batch: int | None) -> DataFrame:

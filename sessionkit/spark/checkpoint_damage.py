@@ -29,12 +29,7 @@ def damage_told(text: str, checkpoint: str = "") -> StoreCorrupted | None:
 
 
 def damage(text: str, checkpoint: str = "") -> StoreCorrupted:
-    """The error for a checkpoint that is damaged.
-
-    Args:
-        text: of Spark's error, with all that Java says.
-        checkpoint: where it is, if that is known.
-    """
+    """The error for a checkpoint that is damaged, from the text of Spark's error with all that Java says."""
     place = _PLACE.search(text)
     state = os.path.join(checkpoint or "the checkpoint", "state", *(place.groups() if place else ()))
     # its metadata has whole paths, also those of the folder that it was copied from

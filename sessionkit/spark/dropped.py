@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from sessionkit.base.result_columns import TIMES
-from sessionkit.errors import InvalidArgument, MissingColumn, UnsupportedData, problem, shorten
+from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 from sessionkit.records.source import Source
 from sessionkit.spark.types import SparkForm, arrow_schema, column
 from sessionkit.steps.job import RECORD
@@ -44,9 +44,6 @@ def record_as_it_came(df: DataFrame, source: Source) -> Column:
     A column "value" of text or bytes beside "partition", "offset" and "timestamp" is a value that `sk.from_kafka` did
     not take apart. Else the value is all columns but those that a record of Kafka has beside its value: the plan's
     partition and offset, and its key and timestamp where they are named as `sk.from_kafka` names them.
-
-    Raises:
-        InvalidArgument: two columns have the same name.
     """
     from pyspark.sql import functions as F
 
@@ -67,18 +64,13 @@ def record_as_it_came(df: DataFrame, source: Source) -> Column:
 def with_records(rows: DataFrame, df: DataFrame, source: Source) -> DataFrame:
     """The dropped rows with their records (`RECORD`) from the input."""
     partition, offset = (column(str(name)).cast("bigint") for name in (source.partition, source.offset))
-    records = df.select(
-        partition.alias("partition"), offset.alias("offset"), record_as_it_came(df, source).alias(RECORD)
-    )
+    record = record_as_it_came(df, source).alias(RECORD)
+    records = df.select(partition.alias("partition"), offset.alias("offset"), record)
     return rows.join(records, ["partition", "offset"], "left").select(*rows.columns, column(RECORD))
 
 
 def carrying_records(df: DataFrame, source: Source, read: Sequence[str]) -> tuple[DataFrame, pa.Field]:
-    """The columns that a plan reads, as a run has them, and behind them each record as it came; and what that is.
-
-    Raises:
-        UnsupportedData: a column that Python workers cannot hold.
-    """
+    """The columns that a plan reads, as a run has them, and behind them each record as it came; and what that is."""
     from pyspark.errors import PySparkException
 
     names = [*(f"c{place}" for place in range(len(read))), RECORD]
@@ -94,10 +86,7 @@ def with_closed_by(rows: DataFrame, records: DataFrame) -> DataFrame:
     """The dropped rows with the offset of the record that closed what each late one came too late for.
 
     A window that lacks so much grace was closed by the first record whose stream time was greater than the stream time
-    at the late record less that grace.
-
-    Args:
-        records: the trace's records, which have the stream time at each.
+    at the late record less that grace; `records` are those of the trace.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
@@ -144,17 +133,6 @@ def headers_of(rows: DataFrame) -> Column:
         if name in rows.columns
     ]
     return F.filter(F.array(*said), lambda header: header["value"].isNotNull())
-
-
-def check_rows(rows: DataFrame) -> None:
-    """Refuses what has no record in it.
-
-    Raises:
-        MissingColumn: it is not what the run gives of its dropped records.
-    """
-    if "record" not in rows.columns:
-        want = "rows of run.dropped(records=True), or what run.write(dropped=…) hands over"
-        raise MissingColumn(problem("dropped= must have a column 'record'", rows.columns, want))
 
 
 def _as_value(rows: DataFrame) -> Column:

@@ -10,7 +10,7 @@ from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, MissingColumn, UnsupportedData, problem
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.places import partition_of_keys
-from sessionkit.spark.dropped import check_rows, headers_of, with_lateness
+from sessionkit.spark.dropped import headers_of, with_lateness
 from sessionkit.spark.types import column, raised
 
 if TYPE_CHECKING:
@@ -58,16 +58,15 @@ def from_kafka(df: Any, *, value: str, key: str = "string") -> DataFrame:
             raise MissingColumn(problem(f"records of Kafka must have a column {name!r}", df.columns, want))
     fields = {"key": _fields(df, "key", key), "value": _fields(df, "value", value)}
     _check_names([field or name for name in fields for field in fields[name]] + list(_PLACES))
+    places = [column(name) for name in _PLACES]
     # in two steps, so that a record is parsed once and not once a field
-    read = df.select(
-        _read("key", key).alias("key"), _read("value", value).alias("value"), *[column(name) for name in _PLACES]
-    )
+    read = df.select(_read("key", key).alias("key"), _read("value", value).alias("value"), *places)
     parts = [
         column(name).getField(field).alias(field) if field else column(name)
         for name in fields
         for field in fields[name]
     ]
-    return read.select(*parts, *[column(name) for name in _PLACES])
+    return read.select(*parts, *places)
 
 
 @called_as("sk.to_kafka(run, partitions=4)")
@@ -162,7 +161,9 @@ def _dropped_records(run: SparkRun | StreamRun, partitions: int | None, dropped:
     if dropped is None:
         rows = run.dropped_records()
     else:
-        check_rows(dropped)
+        if "record" not in dropped.columns:
+            want = "rows of run.dropped(records=True), or what run.write(dropped=…) hands over"
+            raise MissingColumn(problem("dropped= must have a column 'record'", dropped.columns, want))
         rows = dropped if run.form is None else run.form.inside(dropped)
         rows = with_lateness(rows, run.plan.complete_windows.close_lag_ms)
     key = _key_bytes(column("key"), dict(rows.dtypes)["key"])

@@ -23,22 +23,14 @@ QUICK_START = {
 
 
 def check_pyspark() -> None:
-    """Refuses to go on where there is no Spark.
-
-    Raises:
-        SparkUnavailable: there is no pyspark.
-    """
+    """Refuses to go on where there is no pyspark (`SparkUnavailable`)."""
     if find_spec("pyspark") is None:
         want = f"{install('spark')}, which also brings a Java"
         raise SparkUnavailable(problem("this job runs on Spark", "no package pyspark", want))
 
 
 def start_spark(more: Mapping[str, str]) -> SparkSession:
-    """A quiet local Spark on a Java that it accepts.
-
-    Raises:
-        SparkUnavailable: there is no pyspark, or no such Java.
-    """
+    """A quiet local Spark on a Java that it accepts; `SparkUnavailable` where there is no pyspark or no such Java."""
     from sessionkit.spark.batch_run import BATCH_SETTINGS
     from sessionkit.spark.environment.java_home import use_java
 

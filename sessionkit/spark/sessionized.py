@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,11 +31,6 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     """The rows of `df` with the session of each beside them, in no order; at most a look at one row runs yet.
 
     The rows of a key go to one task, which holds them; where they arrive `in_order`, those of a source partition.
-
-    Raises:
-        InvalidArgument: they arrive in order, and the columns that say which are not named.
-        NotBuilt: a stream.
-        SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
     source = plan.source
     if df.isStreaming:
@@ -45,9 +39,8 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     if in_order and (source.partition is None or offset is None):
         want = 'partition="partition", offset="offset", or leave out grace='
         got = f"partition={source.partition!r}, offset={offset!r}"
-        raise InvalidArgument(
-            problem("with a grace, the order of arrival counts, and rows on Spark have none", got, want)
-        )
+        what = "with a grace, the order of arrival counts, and rows on Spark have none"
+        raise InvalidArgument(problem(what, got, want))
     settle_worker_python(df.sparkSession)
     wanted = [*source.columns(), *([offset] if offset else [])]
     check_options(source, df.columns, wanted, takes_format=True)
@@ -64,7 +57,7 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     tasks = int(str(df.sparkSession.conf.get("spark.sql.shuffle.partitions")))
     rows = rows.repartition(tasks, *(column(called[name]) for name in together if name))
     order = tuple(name for name in (source.partition, offset) if name)
-    task = partial(_task, plan, list(called), order)
+    task = partial(sessions_of_rows, plan, list(called), order)
     kinds = [*(pa.int64() for _ in inner_names[:-1]), pa.bool_()]
     added = spark_schema(pa.schema(list(zip(inner_names, kinds, strict=True))))
     found = rows.mapInArrow(worker_task(task), type(added)([*rows.schema.fields, *added.fields]))
@@ -85,13 +78,3 @@ def _check_first_row(df: DataFrame, source: Source) -> None:
         first = schema.empty_table() if is_told else rows.limit(1).toArrow()
     with rows_by_place(first, source, source.offset):
         batch_of(open_table(first, source.columns(), source), source)
-
-
-def _task(
-    plan: Plan, names: list[str], order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    from pyspark import TaskContext
-
-    context = TaskContext.get()
-    assert context is not None
-    return sessions_of_rows(batches, plan, names, order, context.partitionId())

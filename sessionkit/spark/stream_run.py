@@ -19,9 +19,8 @@ from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, proble
 from sessionkit.run import Run
 from sessionkit.spark.dropped import ADDED, TIMES_OF_DROPPED, as_output, carrying_records, shown_output
 from sessionkit.spark.input import SparkInput
-from sessionkit.spark.query.output_columns import tell_changes
 from sessionkit.spark.query.progress import OBSERVED, QueryProgress
-from sessionkit.spark.query.result_folders import BatchFolder, local_path
+from sessionkit.spark.query.result_folders import BatchFolder, local_path, tell_changes
 from sessionkit.spark.query.running import choice_in_words, chosen_for_start, warn_of_default
 from sessionkit.spark.types import SparkForm, column, spark_schema
 from sessionkit.spark.worker.shared_files import SharedFiles

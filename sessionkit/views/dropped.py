@@ -2,7 +2,7 @@
 
 Its columns are made here alone: `OF_A_RECORD` of the trace's records, and what is added to them below (in
 `dropped_rows` for sessions, in `_of_windows` for windows known by their start). On Spark sessions with their missing
-grace come through `spark/worker/dropped_by_key.py`, from the columns of the trace that `SparkRun.dropped` in
+grace come through `spark/worker/by_key.py`, from the columns of the trace that `SparkRun.dropped` in
 `spark/batch_run.py` lets through to it; all the rest calls `dropped_table`.
 """
 

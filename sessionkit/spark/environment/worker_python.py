@@ -34,9 +34,6 @@ def settle_worker_python(spark: SparkSession) -> None:
     """Makes the workers of a local Spark run this process's Python, unless the user chose one; that one is checked.
 
     No job is started. What a cluster or a remote Spark Connect server runs cannot be seen from here.
-
-    Raises:
-        SparkUnavailable: the Python that was chosen is on this machine and cannot run sessionkit.
     """
     context: SparkContext | None = getattr(spark, "_sc", None)
     if context is not None:
@@ -48,18 +45,15 @@ def settle_worker_python(spark: SparkSession) -> None:
 def settle_python_of(context: SparkContext) -> None:
     """Does so for the workers of a SparkContext; what Spark hands to them from now on names its Python."""
     is_local = str(context.master).startswith("local")
-    if not _is_chosen(context):
+    is_other = context.pythonExec != SPARKS_OWN
+    is_chosen = is_other or os.environ.get(VARIABLE) == SPARKS_OWN or context.getConf().contains(SETTING)
+    if not is_chosen:
         if is_local and sys.executable:
             context.pythonExec = sys.executable
         else:
             _warn_of_cluster()
     elif is_local and not context._python_includes:  # which may bring what is needed
         _check(context.pythonExec)
-
-
-def _is_chosen(context: SparkContext) -> bool:
-    is_other = context.pythonExec != SPARKS_OWN
-    return is_other or os.environ.get(VARIABLE) == SPARKS_OWN or context.getConf().contains(SETTING)
 
 
 def _warn_of_cluster() -> None:

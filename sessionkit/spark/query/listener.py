@@ -146,11 +146,7 @@ def _stop_listening() -> None:
 
 
 def progress_of(query: Any) -> tuple[Listener, QueryProgress]:
-    """The progress of a query, and who hears of it.
-
-    Raises:
-        InvalidArgument: it is no query of Spark's, or it runs no plan of sessionkit.
-    """
+    """The progress of a query, which must run a plan of sessionkit, and who hears of it."""
     if not hasattr(query, "runId"):
         want = "a query that run.write(…) or writeStream….start() returned"
         raise InvalidArgument(problem("watch takes a streaming query", shorten(repr(query)), want))
@@ -159,6 +155,5 @@ def progress_of(query: Any) -> tuple[Listener, QueryProgress]:
         if found is not None and (found.run is not None or not found.batches):
             return listener, found
     want = "a query over what plan.run(stream) gives, started in this process"
-    raise InvalidArgument(
-        problem("the query does not run a plan of sessionkit", f"query {query.name or query.id}", want)
-    )
+    got = f"query {query.name or query.id}"
+    raise InvalidArgument(problem("the query does not run a plan of sessionkit", got, want))

@@ -16,20 +16,13 @@ if TYPE_CHECKING:
 
 
 class Running(NamedTuple):
-    """A moment of a query.
+    """A moment of a query; its numbers are 0 where Spark does not tell them."""
 
-    Args:
-        is_active: a micro-batch runs.
-        message: what the query does, in Spark's words.
-        tasks, done: the tasks of the stages that run, and how many are done; 0 where Spark does not tell.
-        records: that these tasks have read so far; 0 where Spark does not tell.
-    """
-
-    is_active: bool
-    message: str
-    tasks: int = 0
-    done: int = 0
-    records: int = 0
+    is_active: bool  # a micro-batch runs
+    message: str  # what the query does, in Spark's words
+    tasks: int = 0  # of the stages that run
+    done: int = 0  # of these tasks
+    records: int = 0  # that these tasks have read so far
 
 
 def running_now(query: Any) -> Running | None:
@@ -51,7 +44,8 @@ def _tasks(run: str) -> tuple[int, int, int]:
     if context is None:
         return 0, 0, 0
     tracker, tasks, done, records = context.statusTracker(), 0, 0, 0
-    of_query = {stage for job in tracker.getJobIdsForGroup(run) for stage in _stages(tracker, job)}
+    jobs = [job for number in tracker.getJobIdsForGroup(run) if (job := tracker.getJobInfo(number)) is not None]
+    of_query = {stage for job in jobs for stage in job.stageIds}
     store = context._jsc.sc().statusStore()
     for stage in set(tracker.getActiveStageIds()) & of_query:  # the jobs of a query are a group with its name
         told = tracker.getStageInfo(stage)
@@ -59,11 +53,6 @@ def _tasks(run: str) -> tuple[int, int, int]:
             tasks, done = tasks + told.numTasks, done + told.numCompletedTasks
             records += int(store.lastStageAttempt(stage).inputRecords())
     return tasks, done, records
-
-
-def _stages(tracker: Any, job: int) -> list[int]:
-    told = tracker.getJobInfo(job)
-    return [] if told is None else list(told.stageIds)
 
 
 # ---- partitions of a new query's state: Spark fixes their number when the query first starts

@@ -23,15 +23,10 @@ _SETTINGS = {
 
 
 def parquet_scan(frame: DataFrame, partition: int) -> tuple[list[ParquetFile], tuple[str, ...]]:
-    """The files of which `frame` is some columns, and what they call those.
+    """The files of which `frame` is some columns, and what they call those; else `NotApart`, with what is in the way.
 
     Whatever is not known to be such a scan is none: a filter, a limit, a join, a table of a catalog, a cached frame,
-    a format that is built on Parquet.
-
-    Args:
-        partition: place of the column of `frame` that names the source partition.
-    Raises:
-        NotApart: with what is in the way.
+    a format that is built on Parquet. `partition` is the place of the column that names the source partition.
     """
     try:
         from py4j.protocol import Py4JError

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import SparkContext
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import CaseInsensitiveDict, DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
@@ -61,7 +61,7 @@ class ReplaySource(DataSource):
 
     def streamReader(self, schema: StructType) -> ReplayReader:
         """Reads it as a stream."""
-        return ReplayReader(dict(self.options))
+        return ReplayReader(self.options)
 
 
 class Stretch(InputPartition):
@@ -74,8 +74,8 @@ class Stretch(InputPartition):
 class ReplayReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Says what has arrived, and reads it. An offset is the number of rows that were played."""
 
-    def __init__(self, options: Mapping[str, str]) -> None:
-        self._path = _path(options)
+    def __init__(self, given: Mapping[str, str]) -> None:
+        self._path, options = _path(given), CaseInsensitiveDict(given)
         self._rows = int(pq.read_metadata(self._path).num_rows)
         self._most = int(_number(options, "rowsPerBatch", ROWS_PER_BATCH))
         self._per_second = _number(options, "rowsPerSecond", 0)
@@ -146,20 +146,15 @@ def _path(options: Mapping[str, str]) -> str:
     for name in options:
         if name.lower() not in known:
             raise InvalidArgument(problem("sessionkit.replay has no such option", repr(name), f"one of {[*_OPTIONS]}"))
-    if _option(options, "path") is None:
-        raise InvalidArgument(
-            problem("sessionkit.replay needs a file", "no path", '.option("path", "flights.parquet")')
-        )
-    return str(_option(options, "path"))
-
-
-def _option(options: Mapping[str, str], wanted: str) -> str | None:
-    """Spark hands names of options over in whatever case they were given."""
-    return next((value for name, value in options.items() if name.lower() == wanted.lower()), None)
+    path = CaseInsensitiveDict(options).get("path")
+    if path is None:
+        want = '.option("path", "flights.parquet")'
+        raise InvalidArgument(problem("sessionkit.replay needs a file", "no path", want))
+    return path
 
 
 def _number(options: Mapping[str, str], name: str, otherwise: float) -> float:
-    text = _option(options, name)
+    text = options.get(name)
     try:
         number = otherwise if text is None else float(text)
     except ValueError:
@@ -171,7 +166,7 @@ def _number(options: Mapping[str, str], name: str, otherwise: float) -> float:
 
 def _arrival(path: str, options: Mapping[str, str]) -> npt.NDArray[np.float64]:
     """When each row arrived, in seconds; never before the row in front of it."""
-    name = _option(options, "arrival")
+    name = options.get("arrival")
     if name is None:
         want = '.option("arrival", "departed"), the column that says when a record arrived'
         raise InvalidArgument(problem("speed needs the times of arrival", "no arrival", want))
@@ -180,5 +175,4 @@ def _arrival(path: str, options: Mapping[str, str]) -> npt.NDArray[np.float64]:
     if not pa.types.is_timestamp(column.type):
         raise InvalidArgument(problem(f"arrival {name!r} is not a column of times", column.type, "a timestamp"))
     seconds = column.cast(pa.timestamp("ns")).to_numpy().astype(np.int64) / 1e9
-    running: npt.NDArray[np.float64] = np.maximum.accumulate(seconds)
-    return running
+    return np.maximum.accumulate(seconds)

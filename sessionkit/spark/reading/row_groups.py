@@ -58,12 +58,7 @@ class NotApart(Exception):
 
 
 def row_groups(files: Sequence[ParquetFile], wanted: Wanted) -> list[RowGroup]:
-    """The row groups by partition and offset. Only the ends of the files are read.
-
-    Raises:
-        NotApart: a row group holds several partitions or its statistics do not tell, offsets overlap, or Spark would
-            hand over other values than the file holds.
-    """
+    """The row groups by partition and offset, by the ends of the files; `NotApart` where Spark has to read them."""
     with ThreadPoolExecutor(FOOTERS_AT_ONCE) as several:
         try:
             found = [group for groups in several.map(lambda file: _groups_of(file, wanted), files) for group in groups]
@@ -102,11 +97,8 @@ def _groups_of(file: ParquetFile, wanted: Wanted) -> list[RowGroup]:
                 if partition != other:
                     raise NotApart(f"row group {number} of {_name(file.path)} holds partitions {partition} to {other}")
             assert partition is not None
-            groups.append(
-                RowGroup(
-                    partition, first, last, group.num_rows, file.path, number, info.mtime_ns, partition_at is not None
-                )
-            )
+            in_file = partition_at is not None
+            groups.append(RowGroup(partition, first, last, group.num_rows, file.path, number, info.mtime_ns, in_file))
     return groups
 
 
@@ -177,11 +169,7 @@ def _name(path: str) -> str:
 
 
 def read(groups: Iterable[RowGroup], wanted: Wanted) -> Iterator[pa.RecordBatch]:
-    """The records of the row groups, as Spark would hand them over, those of a partition by rising offset.
-
-    Raises:
-        InvalidData: a file is not what it was, or its statistics are wrong.
-    """
+    """The records of the row groups, as Spark would hand them over, those of a partition by rising offset."""
     for group in groups:
         if _info(group.path).mtime_ns != group.changed_ns:
             got = f"{_name(group.path)} was written again"

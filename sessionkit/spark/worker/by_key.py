@@ -1,4 +1,4 @@
-"""A partition's records dealt out by key, so that many tasks share it.
+"""A partition's records by key: dealt out, so that many tasks share it, picked where they lie, or dropped and why.
 
 A task gets the records of its keys, and the ticks that they need.
 """
@@ -18,11 +18,16 @@ import pyarrow.compute as pc
 from sessionkit.base.decisions import TICK
 from sessionkit.engine.chosen_keys import PartitionSoFar
 from sessionkit.records.batch import RecordBatch
-from sessionkit.records.keys import key_bytes
+from sessionkit.records.keys import codes_among, key_bytes
 from sessionkit.spark.worker.shuffle import Piece, pieces_in, slices_of, spark_hash
-from sessionkit.steps.job import Job
-from sessionkit.steps.partition_run import PartitionRun, cut
+from sessionkit.steps.declared_types import fit
+from sessionkit.steps.job import STEP_RECORDS, Job
+from sessionkit.steps.partition_run import BATCH_RECORDS, PartitionRun, cut
+from sessionkit.steps.views import columns_of
+from sessionkit.views.dropped import dropped_rows
+from sessionkit.windows.contract import SessionKind
 
+PLACE = "place"  # of chosen rows: how many records of its partition came before each
 _OWN = ("offset", "timestamp_ms", "rejected", "key")
 
 
@@ -34,27 +39,53 @@ def row_number_name(schema: pa.Schema) -> str:
     return name
 
 
-# ---- dealing out: one partition after another, in offset order
+# ---- one partition after another, in offset order
+
+
+def _partitions(job: Job, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[int, Iterator[pa.Table]]]:
+    """Each partition with its records, some at a time."""
+    named = (batch.rename_columns(list(job.columns)) for batch in batches)
+    steps = cut(named, str(job.source.partition), job.step_records)
+    for number, tables in groupby(steps, key=lambda step: step[0]):
+        yield int(number), (table for _, table in tables)
 
 
 def deal(
     job: Job, batches: Iterator[pa.RecordBatch], *, shares: int, first: int, width: int
 ) -> Iterator[pa.RecordBatch]:
-    """The records of each partition for each of its `shares`, as slices.
+    """Slices with the records of each partition for each of its `shares`.
 
-    Args:
-        first: the smallest partition number.
-        width: how many partition numbers share a task.
+    `first` is the smallest partition number, of which `width` in a row share a task.
     """
-    named = (batch.rename_columns(list(job.columns)) for batch in batches)
-    steps = cut(named, str(job.source.partition), job.step_records)
-    for number, tables in groupby(steps, key=lambda step: step[0]):
+    for number, tables in _partitions(job, batches):
         so_far = PartitionSoFar(job.windows, shares)
-        place = (int(number) - first) // width * shares
-        for turn, (_, table) in enumerate(tables):
+        place = (number - first) // width * shares
+        for turn, table in enumerate(tables):
             for share, part in enumerate(_parts(so_far, job.read(table), shares)):
                 if part.num_rows:
-                    yield slices_of(place + share, int(number), turn, 0, part)
+                    yield slices_of(place + share, number, turn, 0, part)
+
+
+def choose(
+    job: Job, keys: list[Any], partition: int | None, schema: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of these keys and their ticks, as they came, of one partition after another; each one's last row, too.
+
+    Only `partition` is looked at, unless it is None. The last column of `schema` is the place of a row.
+    """
+    for number, tables in _partitions(job, batches):
+        if partition not in (None, number):
+            continue
+        so_far, count, rest = PartitionSoFar(job.windows), 0, schema.empty_table()
+        for table in tables:
+            batch = job.read(table)
+            mine = np.isin(batch.key, codes_among(batch.keys, keys))
+            (rows,) = so_far.needed_rows(batch.timestamp_ms, batch.rejected, [mine])
+            placed = table.append_column(PLACE, pa.array(np.arange(count, count + len(batch))))
+            count, last = count + len(batch), len(batch) - 1
+            rest = placed.slice(last, 0 if len(rows) and rows[-1] == last else 1)  # up to it the partition was read
+            yield from placed.take(pa.array(rows)).rename_columns(schema.names).cast(schema).to_batches()
+        yield from rest.rename_columns(schema.names).cast(schema).to_batches()
 
 
 def shares_of(keys: pa.Array, shares: int) -> npt.NDArray[np.int64]:
@@ -133,3 +164,48 @@ def _records(job: Job, number: int, tables: list[pa.Table]) -> RecordBatch:
 def _whole(column: pa.ChunkedArray) -> pa.Array:
     joined = column.combine_chunks()
     return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
+
+
+# ---- `dropped()` of sessions with the grace that was missing: a replay of each key, after a shuffle by key
+
+
+def add_missing_grace(
+    batches: Iterator[pa.RecordBatch], windows: SessionKind, retention_ms: int, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    """The dropped ones of these records, with the grace that they lacked; `batches` go by partition, key and offset."""
+    rest: pa.Table | None = None
+    for _, table in cut(batches, "partition", STEP_RECORDS):
+        table = table if rest is None else pa.concat_tables([rest, table])
+        last = _key_starts(table)[-1]
+        rest = table.slice(last)
+        yield from _dropped_with_grace(table.slice(0, last), windows, retention_ms, schema)
+    if rest is not None:
+        yield from _dropped_with_grace(rest, windows, retention_ms, schema)
+
+
+def _key_starts(table: pa.Table) -> npt.NDArray[np.intp]:
+    """First row of each (partition, key)."""
+    code = table["key"].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    partition = table["partition"].to_numpy()
+    starts = (code[1:] != code[:-1]) | (partition[1:] != partition[:-1])
+    return np.append(0, np.flatnonzero(starts) + 1)
+
+
+def _dropped_with_grace(
+    table: pa.Table, windows: SessionKind, retention_ms: int, schema: pa.Schema
+) -> Iterator[pa.RecordBatch]:
+    if not table.num_rows:
+        return
+    starts = _key_starts(table)
+    ends = np.append(starts[1:], table.num_rows)
+    late = np.asarray(pc.equal(table["reason"], "late").fill_null(False))
+    counted = np.asarray(pc.or_(pc.is_null(table["reason"]), pc.equal(table["reason"], "late").fill_null(False)))
+    times = table["timestamp_ms"].fill_null(-1).to_numpy()
+    stair = table["stream_time_ms"].to_numpy()
+    missing, none = np.zeros(table.num_rows, np.int64), np.empty(0, np.int64)
+    for key in np.unique(np.searchsorted(starts, np.flatnonzero(late), "right") - 1).tolist():
+        here = starts[key] + np.flatnonzero(counted[starts[key] : ends[key]])
+        asked = np.flatnonzero(late[here])
+        missing[here[asked]] = windows.missing_grace_ms(times[here], stair[here], asked, retention_ms, (none, none))
+    dropped = dropped_rows(table, late, missing, windows.grace_ms)
+    yield from fit(columns_of(dropped), schema).to_batches(max_chunksize=BATCH_RECORDS)

@@ -18,15 +18,16 @@ IDS_OF_A_TASK = 2**40
 
 
 def sessions_of_rows(
-    batches: Iterator[pa.RecordBatch], plan: Plan, names: list[str], order: tuple[str, ...], task: int
+    plan: Plan, names: list[str], order: tuple[str, ...], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """The rows, with six columns behind their own.
+    """Rows, called `names` in the plan and in errors, with six columns behind their own.
 
-    Args:
-        names: what the columns are called, in the plan and in errors.
-        order: the columns by which rows are put in order first.
-        task: its number, which makes ids unique.
+    `order` are the columns by which rows are put in order first.
     """
+    from pyspark import TaskContext
+
+    context = TaskContext.get()
+    assert context is not None
     held = list(batches)
     if not held:
         return
@@ -38,7 +39,7 @@ def sessions_of_rows(
         batch = batch_of(open_table(rows, source.columns(), source), source)
     run = plan.run_batch(batch)
     added = assigned(run.trace, windows, None)
-    added = added.set_column(0, added.field(0), pc.add(added[0], task * IDS_OF_A_TASK))
+    added = added.set_column(0, added.field(0), pc.add(added[0], context.partitionId() * IDS_OF_A_TASK))
     for name in added.column_names:
         rows = rows.append_column(name, added[name])
     rows = rows.rename_columns([*held[0].schema.names, *added.column_names])

@@ -40,10 +40,7 @@ class SharedFiles:
         self._run = run
 
     def open(self, of: str, partition: int, token: str) -> ChunkedState | None:
-        """The state of a partition after the micro-batch of this token; None if it is not there, whole and ours.
-
-        It stays there and is mapped into memory.
-        """
+        """The state of a partition after this token's micro-batch, mapped; None if it is not there, whole and ours."""
         try:
             with self._folder() as folder:
                 content = _whole(_name(partition, token), folder)
@@ -95,12 +92,7 @@ def shared_folder() -> Path:
 
 @contextlib.contextmanager
 def _opened_folder(path: str | Path, parent: int | None, *, make: bool = False) -> Iterator[int]:
-    """A folder of ours, as a file descriptor.
-
-    Raises:
-        NotOurs: it is a link, another user's, or others have rights in it.
-        OSError: it is not there.
-    """
+    """A folder of ours, as a file descriptor; `NotOurs` for a link, another user's, or one that others may use."""
     if make:
         with contextlib.suppress(FileExistsError):
             os.mkdir(path, 0o700, dir_fd=parent)
@@ -173,11 +165,7 @@ def _write(state: ChunkedState, name: str, folder: int) -> None:
 
 
 def _whole(name: str, folder: int) -> pa.Buffer | None:
-    """What was written under this name, mapped into memory; None if it is not that, to the last bit.
-
-    Raises:
-        OSError: there is no such file of ours.
-    """
+    """Content written under this name, mapped into memory; None if it is not that, to the last bit."""
     # without waiting: a pipe would have a reader wait for a writer
     opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     try:

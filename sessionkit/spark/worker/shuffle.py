@@ -32,14 +32,7 @@ SLICES = pa.schema(
 )
 ORDER = ("partition", "turn", "piece", "number")
 
-RUN_SCHEMA = pa.schema(
-    [
-        ("slot", pa.int32()),
-        ("partition", pa.int64()),
-        ("first_offset", pa.int64()),
-        ("data", pa.binary()),
-    ]
-)
+RUN_SCHEMA = pa.schema({"slot": pa.int32(), "partition": pa.int64(), "first_offset": pa.int64(), "data": pa.binary()})
 _SLOTS = 1_024
 
 
@@ -73,20 +66,20 @@ def slices_of(place: int, partition: int, turn: int, piece: int, table: pa.Table
 def pieces_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Piece]:
     """The pieces, from their slices in `ORDER`; a piece is copied only where it is cut by the end of a batch."""
     held: list[pa.Buffer] = []
-    where = (-1, -1)
+    partition = turn = -1
     for batch in batches:
         if not batch.num_rows:
             continue
-        partition, turn, number = (batch[name].to_numpy() for name in ("partition", "turn", "number"))
-        begins = np.flatnonzero(number == 0).tolist()
+        partitions, turns, numbers = (batch[name].to_numpy() for name in ("partition", "turn", "number"))
+        begins = np.flatnonzero(numbers == 0).tolist()
         for begin, end in pairwise(sorted({0, *begins, batch.num_rows})):
-            if held and number[begin] == 0:
-                yield Piece(*where, _joined(held))
+            if held and numbers[begin] == 0:
+                yield Piece(partition, turn, _joined(held))
                 held = []
-            where = (int(partition[begin]), int(turn[begin]))
+            partition, turn = int(partitions[begin]), int(turns[begin])
             held.append(_bytes(batch["data"], begin, end))
     if held:
-        yield Piece(*where, _joined(held))
+        yield Piece(partition, turn, _joined(held))
 
 
 def _joined(buffers: list[pa.Buffer]) -> pa.Buffer:
@@ -108,14 +101,12 @@ def _bytes(column: pa.Array, begin: int, end: int) -> pa.Buffer:
 def by_block(
     batches: Iterable[pa.RecordBatch], where: tuple[int, int], names: tuple[str, str], first: int, width: int, task: int
 ) -> Iterator[pa.RecordBatch]:
-    """The records as slices, in pieces of one block of offsets of one partition.
+    """The records as slices, in pieces of one block of offsets of one partition; each must have both.
 
     Args:
         where: places of the columns of partition and offset; `names` are what the input calls them.
         first: the smallest partition number, of which `width` in a row share a place.
         task: number of this task, as several make pieces of one block.
-    Raises:
-        InvalidData: a record without a partition or an offset.
     """
     held: dict[tuple[int, int], list[pa.RecordBatch]] = {}
     count, piece = 0, task << 32
@@ -162,8 +153,6 @@ def pack(
     Args:
         partition, offset: places of the columns that say where a record is.
         names: what the input calls them, for an error.
-    Raises:
-        InvalidData: a record without a partition or an offset.
     """
     held: dict[int, list[pa.RecordBatch]] = {}
     counts: dict[int, int] = {}
@@ -214,19 +203,14 @@ def to_stream(batches: list[pa.RecordBatch]) -> bytes:
     with pa.ipc.new_stream(sink, batches[0].schema) as writer:
         for batch in batches:
             writer.write_batch(batch)
-    raw: bytes = sink.getvalue().to_pybytes()
-    return raw
+    return sink.getvalue().to_pybytes()
 
 
 def unpacked(packed: Iterable[Packed], offset: int) -> pa.Table:
-    """All records of one partition by rising offset, whatever order the runs came in, and whether or not they overlap.
-
-    Raises:
-        InvalidData: an offset appears twice.
-    """
+    """All records of one partition by rising offset, each once, whatever order the runs came in."""
     runs = sorted(packed, key=lambda run: run.first_offset)
     table = pa.concat_tables(pa.ipc.open_stream(run.data).read_all() for run in runs).combine_chunks()
-    at = _offsets(table, offset)
+    at = table.column(offset).to_numpy().astype(np.int64)
     if (at[1:] > at[:-1]).all():
         return table
     order = np.argsort(at, kind="stable")
@@ -235,10 +219,6 @@ def unpacked(packed: Iterable[Packed], offset: int) -> pa.Table:
     if len(twice):
         raise not_after(runs[0].partition, int(at[twice[0]]), int(at[twice[0]]))
     return table.take(pa.array(order)).combine_chunks()
-
-
-def _offsets(table: pa.Table, offset: int) -> npt.NDArray[np.int64]:
-    return table.column(offset).to_numpy().astype(np.int64)
 
 
 # ---- which task a partition goes to

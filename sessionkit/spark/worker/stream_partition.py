@@ -33,12 +33,8 @@ def micro_batch(job: Job, frames: Iterable[pd.DataFrame], kept: KeptState) -> It
     for first in range(0, records.num_rows, job.step_records):
         step = records.slice(first, job.step_records).rename_columns(list(job.columns))
         events = list(run.step(step))
-        progress = (
-            partition,
-            *state.snapshot(partition).noted(),
-            len(state),
-            json.dumps(counted(before, run.view.counts)),
-        )
+        counts = json.dumps(counted(before, run.view.counts))
+        progress = (partition, *state.snapshot(partition).noted(), len(state), counts)
         yield to_stream(events) if events else b"", *progress
     kept.write(state, progress)
 
@@ -90,10 +86,6 @@ def counted(before: Mapping[str, int], added: Mapping[str, int]) -> Counter[str]
 
 
 def check_plan(bound: Mapping[str, str], asked: Mapping[str, str]) -> None:
-    """Refuses a plan that is not the one that a checkpoint's state was made with.
-
-    Raises:
-        StoreMismatch: with what differs.
-    """
+    """Refuses a plan that is not the one that a checkpoint's state was made with (`StoreMismatch`)."""
     want = "take the plan that it was made with, or another checkpointLocation"
     check_bound("the checkpoint's state", bound, asked, want)
