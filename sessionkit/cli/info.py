@@ -7,9 +7,10 @@ import re
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from sessionkit.base.text import percent, plural
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import lists_places, say, zone_for
-from sessionkit.cli.wording import with_options
+from sessionkit.cli.opening import lists_places, zone_for
+from sessionkit.cli.saying import say, with_options
 from sessionkit.errors import SessionkitError, shorten
 
 if TYPE_CHECKING:
@@ -39,7 +40,6 @@ def info(
     """
     from sessionkit.advice.file_columns import file_columns
     from sessionkit.base.moments import known_zone
-    from sessionkit.base.text import plural
 
     form = of.text_form(separator, no_header)
     table, remarks = _read(file, of.types_of(types), form)
@@ -99,7 +99,6 @@ def _listed(found: FileColumns) -> list[str]:
 def _order(table: pa.Table, found: FileColumns) -> list[str]:
     from sessionkit.base.durations import about
     from sessionkit.base.moments import show_time
-    from sessionkit.base.text import percent
 
     if found.time is None or found.time.times_ms is None or not len(found.time.times_ms):
         return ["No column holds times, so there is no order to speak of."]
@@ -121,7 +120,6 @@ def _order(table: pa.Table, found: FileColumns) -> list[str]:
 
 def _without_time(file: str, found: FileColumns, form: dict[str, Any]) -> list[str]:
     """What is written in the rows that have no event time: the reader takes words such as "n/a" for nothing."""
-    from sessionkit.base.text import plural
     from sessionkit.records.files.tables import read_file
 
     if found.time is None or found.time.no_time is None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sessionkit.cli.options import Reading, Windows
-from sessionkit.cli.wording import with_options
 from sessionkit.errors import shorten
 
 # The engine takes half a second to load: it is loaded in the functions that need it, so that help comes at once.
@@ -30,12 +27,7 @@ class Opened:
 
 
 def open_file(reading: Reading, values: Sequence[str] = ()) -> Opened:
-    """Reads the columns of keys, times, places and `values`.
-
-    Raises:
-        InvalidArgument: no such file.
-        MissingColumn: a column that an option names is not in the file.
-    """
+    """Reads the columns of keys, times, places and `values`; `MissingColumn` where the file lacks one."""
     from sessionkit.records.files.tables import parquet_schema, read_file
     from sessionkit.records.inputs.nested import columns_for, perhaps, with_fields
     from sessionkit.records.inputs.pandas_columns import check_columns
@@ -132,14 +124,3 @@ def _kind(given: Windows, grace: str) -> WindowKind:
     if given.size is not None:
         return TimeWindows(size=given.size, advance=given.advance, grace=grace)
     return SlidingWindows(time_difference=given.time_difference, grace=grace)
-
-
-def title_of(file: str) -> str:
-    """What a report is called: the last part of the path."""
-    return Path(file).name or file
-
-
-def say(*lines: str) -> None:
-    """Prints what is to be said beside a result, where it cannot be taken for one."""
-    for line in lines:
-        print(with_options(line), file=sys.stderr)

@@ -5,42 +5,37 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Annotated, Any
 
 import typer
 
 from sessionkit.errors import InvalidArgument, problem, shorten
 
+column = partial(typer.Option, metavar="COLUMN")
+length = partial(typer.Option, metavar="LENGTH")
 File = Annotated[str, typer.Argument(metavar="FILE", help="A file or folder of Parquet, CSV, JSON lines and the like.")]
-Key = Annotated[
-    list[str],
-    typer.Option("--key", "--by", metavar="COLUMN", help="The key column; several: --by carrier --by origin."),
-]
-Timestamp = Annotated[str, typer.Option("--timestamp", "--at", metavar="COLUMN", help="The column of event times.")]
-Gap = Annotated[str, typer.Option(metavar="LENGTH", help="The inactivity gap, such as 30m.")]
+Key = Annotated[list[str], column("--key", "--by", help="The key column; several: --by carrier --by origin.")]
+Timestamp = Annotated[str, column("--timestamp", "--at", help="The column of event times.")]
+Gap = Annotated[str, length(help="The inactivity gap, such as 30m.")]
 Grace = Annotated[
     str | None,
-    typer.Option(
-        metavar="LENGTH",
+    length(
         help="How long late records count, such as 5m; 0s for not at all. "
         "Default: the smallest round length that keeps every record.",
     ),
 ]
+TimeDifference = Annotated[str | None, length(help="Sliding windows: how far apart their records lie at most.")]
 Sep = Annotated[str, typer.Option(metavar="TEXT", help="The separator of several key columns.")]
 Unit = Annotated[str | None, typer.Option(metavar="UNIT", help="The unit of times that are numbers: s, ms, us or ns.")]
 Timezone = Annotated[
     str | None,
     typer.Option(metavar="ZONE", help="The zone of the times and results. Default: that of the column, else UTC."),
 ]
-Partition = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of partition numbers.")]
-Offset = Annotated[str | None, typer.Option(metavar="COLUMN", help="The column of offsets within a partition.")]
-PartitionColumn = Annotated[
-    str | None, typer.Option("--partition-column", metavar="COLUMN", help="The column of partition numbers.")
-]
-OffsetColumn = Annotated[
-    str | None, typer.Option("--offset-column", metavar="COLUMN", help="The column of offsets within a partition.")
-]
+Partition = Annotated[str | None, column(help="The column of partition numbers.")]
+Offset = Annotated[str | None, column(help="The column of offsets within a partition.")]
+PartitionColumn = Annotated[str | None, column("--partition-column", help="The column of partition numbers.")]
+OffsetColumn = Annotated[str | None, column("--offset-column", help="The column of offsets within a partition.")]
 Sort = Annotated[bool, typer.Option("--sort", help="Sort the rows first: by offset if there is one, else by time.")]
 Types = Annotated[
     list[str] | None,
@@ -127,22 +122,12 @@ class Reading:
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """The windows that the options of a command name; a second parameter of this kind gives it these options.
+    """The windows that the options of a command name; a second parameter of this kind gives it these options."""
 
-    Raises:
-        InvalidArgument: they name no kind of windows, or more than one.
-    """
-
-    gap: Annotated[str | None, typer.Option(metavar="LENGTH", help="Sessions: the inactivity gap, such as 30m.")] = None
-    size: Annotated[
-        str | None, typer.Option(metavar="LENGTH", help="Tumbling windows: how long they are, such as 1h.")
-    ] = None
-    advance: Annotated[
-        str | None, typer.Option(metavar="LENGTH", help="Hopping windows, with --size: from one start to the next.")
-    ] = None
-    time_difference: Annotated[
-        str | None, typer.Option(metavar="LENGTH", help="Sliding windows: how far apart their records lie at most.")
-    ] = None
+    gap: Annotated[str | None, length(help="Sessions: the inactivity gap, such as 30m.")] = None
+    size: Annotated[str | None, length(help="Tumbling windows: how long they are, such as 1h.")] = None
+    advance: Annotated[str | None, length(help="Hopping windows, with --size: from one start to the next.")] = None
+    time_difference: TimeDifference = None
     grace: Grace = None
 
     def __post_init__(self) -> None:
@@ -204,11 +189,7 @@ def columns_in(texts: list[str]) -> tuple[str, ...]:
 
 
 def types_of(given: list[str] | None) -> dict[str, str]:
-    """The types of columns that were given as COLUMN=TYPE, several of them separated by commas.
-
-    Raises:
-        InvalidArgument: one is not of this form, or there is no such type, or a column is given two.
-    """
+    """The types of columns, one for each, that were given as COLUMN=TYPE, several of them separated by commas."""
     from sessionkit.records.source import is_type
 
     found: dict[str, str] = {}

@@ -1,23 +1,25 @@
-"""`report` and `demo`: a folder with a page and its tables."""
+"""`report` and `demo`: a folder with a page and its tables; `sessionize`: each row of a file with its session."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sessionkit.base.text import literal, one_of, plural
 from sessionkit.cli import options as of
-from sessionkit.cli.opening import is_read_by_spark, open_file, title_of, with_windows
-from sessionkit.cli.progress import steps
-from sessionkit.cli.wording import with_options
+from sessionkit.cli.opening import is_read_by_spark, open_file, with_windows, zone_for
+from sessionkit.cli.saying import say, silent, steps, with_options
 from sessionkit.errors import InvalidArgument, problem
 
 if TYPE_CHECKING:
     from sessionkit.plan import Plan
 
-Mean = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Also the mean of this column.")]
-Sum = Annotated[list[str] | None, typer.Option(metavar="COLUMN", help="Also the sum of this column.")]
+Mean = Annotated[list[str] | None, of.column(help="Also the mean of this column.")]
+Sum = Annotated[list[str] | None, of.column(help="Also the sum of this column.")]
 Out = Annotated[Path, typer.Option(metavar="FOLDER", help="The folder for the results.")]
 Format = Annotated[str, typer.Option("--format", metavar="csv|parquet", help="The format of the tables.")]
 OUT = Path("out")
@@ -41,7 +43,6 @@ def report(
     Example:
       sessionkit report clicks.csv --key user --timestamp at --gap 30m
     """
-    from sessionkit.base.text import literal, one_of
     from sessionkit.report.written import FORMATS
 
     if "%" in file_format:
@@ -56,7 +57,7 @@ def report(
         plan=_aggregated(plan.emit(emit), mean or [], sum or []),
         records=Path(reading.file) if spark and is_read_by_spark(reading) else opened.table,
         data=literal(reading.file),
-        title=title_of(reading.file),
+        title=Path(reading.file).name or reading.file,
         remarks=[*opened.remarks, *said],
         file_format=file_format,
         out=out,
@@ -114,3 +115,55 @@ def _make(spark: bool, **about: Any) -> None:
         with steps(STEPS, Progress()) as progress:
             said = make_report(Report(**about, progress=progress))
     print(with_options(said))
+
+
+# ---- rows
+
+Grace = Annotated[
+    str | None, of.length(help="With a grace the order of rows counts, and rows can be late. Default: none.")
+]
+OutFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A file that ends in .csv or .parquet. Default: print CSV.")
+]
+Prefix = Annotated[str, typer.Option(metavar="TEXT", help="Stands before the names of the columns that are added.")]
+Replace = Annotated[bool, typer.Option("--overwrite", help="Replace the file named by --out.")]
+
+
+@of.reads_file(sep=None, sort=None)
+def sessionize(
+    reading: of.Reading,
+    gap: of.Gap,
+    grace: Grace = None,
+    prefix: Prefix = "",
+    out: OutFile = None,
+    overwrite: Replace = False,
+) -> None:
+    """Write every row of a file with the session that it is in.
+
+    \b
+    Example:
+      sessionkit sessionize clicks.csv --by user --at at --gap 30m
+    """
+    from sessionkit.records.files.tables import read_file
+    from sessionkit.report.written import as_arrow, check_free, write_csv, write_new_file, write_table
+    from sessionkit.sessionize import sessionize as sessionized
+
+    if out is not None:
+        check_free(out, overwrite=overwrite)
+    with steps(3, silent) as step:
+        step("reading the rows")
+        by, at = list(reading.keys), reading.timestamp
+        table, remarks = read_file(reading.file, None, by, **reading.text)
+        step("looking for sessions")
+        zone, remark = zone_for(table, at, reading.timezone, reading.format)
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            options = reading.options | {"timezone": zone, "prefix": prefix}
+            found = as_arrow(sessionized(table, by, at, gap, grace, **options))
+        step("writing the rows")
+        if out is None:
+            write_csv(found, sys.stdout.buffer)
+        else:
+            write_new_file(out, lambda path: write_table(found, path), overwrite=overwrite)
+    said = dict.fromkeys([*remarks, *remark, *(str(each.message) for each in warned)])
+    say(*said, *([f"{plural(len(found), 'row')} in {out}"] if out is not None else []))

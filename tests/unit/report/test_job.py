@@ -133,7 +133,7 @@ def test_neither_the_command_nor_its_help_loads_what_it_does_not_need(
 
 
 def test_on_a_terminal_a_bar_shows_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sessionkit.cli.progress import steps
+    from sessionkit.cli.saying import steps
 
     class Terminal(io.StringIO):
         def isatty(self) -> bool:

@@ -1,8 +1,11 @@
-"""What the package says of arguments, as the options of the command line."""
+"""What the command line says: of arguments by its options, beside a result, and how far a command has come."""
 
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 _AS_OPTIONS = (
     (re.compile(r'types=\{"([^"]*)": "(\w+)"\}(?: in group_by_key)?'), r"--types \1=\2"),
@@ -34,3 +37,29 @@ def with_options(text: str) -> str:
     for argument, option in _AS_OPTIONS:
         text = argument.sub(option, text)
     return text
+
+
+def say(*lines: str) -> None:
+    """Prints what is to be said beside a result, where it cannot be taken for one."""
+    for line in lines:
+        print(with_options(line), file=sys.stderr)
+
+
+@contextmanager
+def steps(count: int, plain: Callable[[str], None]) -> Iterator[Callable[[str], None]]:
+    """A function that is told each of `count` steps as it begins; without a terminal it is `plain`."""
+    if not (sys.stderr.isatty() and sys.stdout.isatty()):
+        yield plain
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    words = TextColumn("{task.description}", markup=False)
+    console = Console(stderr=True)
+    with Progress(SpinnerColumn(), BarColumn(), words, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=count, completed=-1)
+        yield lambda step: bar.update(task, description=step, advance=1)
+
+
+def silent(step: str) -> None:
+    """Says nothing: the command's result stands alone."""
