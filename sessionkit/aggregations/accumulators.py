@@ -15,28 +15,15 @@ from sessionkit.aggregations import touch_loops
 from sessionkit.base.arrays import arrow_array, is_null, numpy_array
 from sessionkit.base.compiled import NOTHING
 from sessionkit.errors import NumberOverflow, problem
-from sessionkit.trace.trace import Merges
+from sessionkit.trace.trace import NO_MERGES, Merges
 from sessionkit.trace.window_trace import Touches
-from sessionkit.windows.sliding.finals import (
-    sliding_count,
-    sliding_extreme,
-    sliding_float_sum,
-    sliding_int_sum,
-    sliding_position,
-)
-from sessionkit.windows.sliding.running import (
-    running_count,
-    running_extreme,
-    running_float_sum,
-    running_int_sum,
-    running_position,
-)
+from sessionkit.windows.sliding.finals import EVERY, checks_of, sliding_best, sliding_total
+from sessionkit.windows.sliding.running import running_best, running_total
 from sessionkit.windows.sliding.structure import SlidingStructure
 
 NO_RUNNING = np.empty(0, np.int64)
-EVERY = np.empty(0, np.bool_)  # no mask: all values count
 Rows = npt.NDArray[np.integer[Any]]
-Spans = npt.NDArray[np.void]  # see windows/spans
+Spans = npt.NDArray[np.void]  # rows of `SPAN`, see windows/hopping_by_slot.py
 
 
 class Accumulator(Protocol):
@@ -87,16 +74,11 @@ def _enlarged(old: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
 
 
 class Total:
-    """Counts and sums: one number a window."""
+    """Counts and sums: one number a window. Without values it counts records."""
 
-    def __init__(
-        self, column: pa.Array | None, loaded: pa.Array, loop: Callable[..., int | None], kind: pa.DataType
-    ) -> None:
-        self._loop, self._kind = loop, kind
-        self._valid = EVERY if column is None else _valid(column)
-        self._values = None if column is None or loop is loops.fold_count else _numbers(column, kind)
-        self._loaded = _numbers(loaded, kind)
-        self._total = self._loaded.copy()
+    def __init__(self, values: npt.NDArray[Any] | None, valid: npt.NDArray[np.bool_], loaded: npt.NDArray[Any]) -> None:
+        self._values, self._valid, self._checks = values, valid, checks_of(values)
+        self._loaded, self._total = loaded, loaded.copy()
 
     def grow(self, windows: int) -> None:
         self._total = _enlarged(self._total, windows, 0)
@@ -105,52 +87,33 @@ class Total:
         self._fold(window, merges, lo, self._total, self._total[:0])
 
     def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
-        if self._values is None:
-            touch_loops.count_touches(record, window, self._valid[lo:], self._total)
-            return
-        stopped = touch_loops.SUMS[self._loop](record, window, self._values[lo:], self._valid[lo:], self._total)
-        if stopped is not None and stopped >= 0:
-            self._refuse(lo + int(record[stopped]))
+        values = self._values if self._values is None else self._values[lo:]
+        failed = touch_loops.total_of_touches(record, window, values, self._valid[lo:], self._checks, self._total)
+        self._check(failed, lo)
 
     def feed_spans(self, spans: Spans) -> None:
-        if self._values is None:
-            touch_loops.count_spans(spans, self._valid, self._total)
-            return
-        failed = touch_loops.SPAN_SUMS[self._loop](spans, self._values, self._valid, self._total)
-        if failed >= 0:
-            self._refuse(failed)
+        self._check(touch_loops.total_of_spans(spans, self._values, self._valid, self._checks, self._total))
 
     def _fold(self, window: Rows, merges: Merges, lo: int, total: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
         here = slice(lo, lo + len(window))
-        columns = () if self._values is None else (self._values[here],)
-        stopped = self._loop(window, merges, *columns, self._valid[here], total, running)
-        if stopped is not None and stopped >= 0:
-            self._refuse(lo + stopped)
+        values = self._values if self._values is None else self._values[here]
+        self._check(loops.fold_total(window, merges, values, self._valid[here], self._checks, total, running), lo)
 
     def feed_sliding(self, structure: SlidingStructure) -> None:
-        if self._values is None:
-            self._total = sliding_count(structure, self._valid, self._loaded)
-        elif self._loop is loops.fold_float_sum:
-            self._total = sliding_float_sum(structure, self._values, self._valid, self._loaded)
-        else:
-            self._total, failed = sliding_int_sum(structure, self._values, self._valid, self._loaded)
-            if failed >= 0:
-                self._refuse(failed)
+        self._total, failed = sliding_total(structure, self._values, self._valid, self._loaded)
+        self._check(failed)
 
     def running_touches(self, touches: Touches) -> pa.Array:
-        if self._values is None:
-            return arrow_array(running_count(touches, self._valid, self._loaded))
-        if self._loop is loops.fold_float_sum:
-            return arrow_array(running_float_sum(touches, self._values, self._valid, self._loaded))
-        out, failed = running_int_sum(touches, self._values, self._valid, self._loaded)
-        if failed >= 0:
-            self._refuse(failed)
+        out, failed = running_total(touches, self._values, self._valid, self._loaded)
+        self._check(failed)
         return arrow_array(out)
 
     @staticmethod
-    def _refuse(record: int) -> None:
-        want = "cast the column to float"
-        raise NumberOverflow(problem("an integer sum does not fit into 64 bits", f"record {record}", want))
+    def _check(failed: int, lo: int = 0) -> None:
+        """Refuses a sum that a record, counted from `lo`, made too large; -1 for none."""
+        if failed >= 0:
+            want = "cast the column to float"
+            raise NumberOverflow(problem("an integer sum does not fit into 64 bits", f"record {lo + failed}", want))
 
     def at(self, rows: Rows) -> pa.Array:
         return arrow_array(self._total[rows])
@@ -167,8 +130,7 @@ class Position:
 
     def __init__(self, column: pa.Array, loaded: pa.Array, loop: str) -> None:
         self._pool = pa.concat_arrays([loaded, column])
-        self._base = len(loaded)
-        self._word = loop
+        self._base, self._largest = len(loaded), loop in ("max", "last")
         self._values = _comparable(self._pool) if loop in ("min", "max") else None
         self._valid = _valid(self._pool)
         self._loaded = np.where(is_null(loaded), NOTHING, np.arange(len(loaded)))
@@ -181,37 +143,20 @@ class Position:
         self._fold(window, merges, self._base + lo, self._best, NO_RUNNING)
 
     def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
-        place = (record, window, self._base + lo)
-        if self._values is not None:
-            touch_loops.extreme_of_touches(*place, self._values, self._valid, self._word == "max", self._best)
-        else:
-            touch_loops.position_of_touches(*place, self._valid, self._word == "last", self._best)
+        base = self._base + lo
+        touch_loops.best_of_touches(record, window, base, self._values, self._valid, self._largest, self._best)
 
     def feed_spans(self, spans: Spans) -> None:
-        if self._values is not None:
-            columns = (self._values, self._valid, self._word == "max", self._best)
-            touch_loops.extreme_of_spans(spans, self._base, *columns)
-        else:
-            touch_loops.position_of_spans(spans, self._base, self._valid, self._word == "last", self._best)
+        touch_loops.best_of_spans(spans, self._base, self._values, self._valid, self._largest, self._best)
 
     def _fold(self, window: Rows, merges: Merges, base: int, best: npt.NDArray[Any], running: npt.NDArray[Any]) -> None:
-        if self._values is not None:
-            loops.fold_extreme(window, merges, base, self._values, self._valid, self._word == "max", best, running)
-        else:
-            loops.fold_position(window, merges, base, self._valid, self._word == "last", best, running)
+        loops.fold_best(window, merges, base, self._values, self._valid, self._largest, best, running)
 
     def feed_sliding(self, structure: SlidingStructure) -> None:
-        if self._values is not None:
-            columns = (self._base, self._values, self._valid, self._word == "max", self._loaded)
-            self._best = sliding_extreme(structure, *columns)
-        else:
-            self._best = sliding_position(structure, self._base, self._valid, self._word == "last", self._loaded)
+        self._best = sliding_best(structure, self._base, self._values, self._valid, self._largest, self._loaded)
 
     def running_touches(self, touches: Touches) -> pa.Array:
-        if self._values is not None:
-            columns = (self._base, self._values, self._valid, self._word == "max", self._loaded)
-            return self._take(running_extreme(touches, *columns))
-        return self._take(running_position(touches, self._base, self._valid, self._word == "last", self._loaded))
+        return self._take(running_best(touches, self._base, self._values, self._valid, self._largest, self._loaded))
 
     def _take(self, positions: npt.NDArray[np.int64]) -> pa.Array:
         return self._pool.take(arrow_array(positions, positions == NOTHING))
@@ -270,7 +215,7 @@ class Lists:
             self._values = [np.arange(self._base)]
         self._window = _enlarged(self._window, self._links + len(record), NOTHING)
         self._place = _enlarged(self._place, self._links + len(record), 0)
-        self._fold(window, _no_merges(), self._links)
+        self._fold(window, NO_MERGES, self._links)
         self._values.append(np.asarray(self._base + lo + record, np.int64))
         self._links += len(record)
 
@@ -301,17 +246,13 @@ class Lists:
         raise AssertionError("the lists of a changelog are made by calls, see CompiledFold")
 
 
-def _no_merges() -> Merges:
-    return Merges(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
-
-
 def _count(column: pa.Array | None, loaded: pa.Array) -> Total:
-    return Total(column, loaded, loops.fold_count, pa.int64())
+    return Total(None, EVERY if column is None else _valid(column), _numbers(loaded, pa.int64()))
 
 
 def _sum(column: pa.Array, loaded: pa.Array) -> Total:
-    is_float = pa.types.is_floating(column.type)
-    return Total(column, loaded, loops.fold_float_sum if is_float else loops.fold_int_sum, _sum_type(column.type))
+    kind = _sum_type(column.type)
+    return Total(_numbers(column, kind), _valid(column), _numbers(loaded, kind))
 
 
 def _sum_type(kind: pa.DataType) -> pa.DataType:

@@ -13,13 +13,16 @@ from __future__ import annotations
 import numpy as np
 
 from sessionkit.base.compiled import NOTHING, compiled, compiled_loop
+from sessionkit.windows.loops import is_better
 
 
 @compiled_loop
-def fold_count(window, merges, valid, total, running):  # type: ignore[no-untyped-def]
-    """Counts records; with `valid`, only those whose value is not null.
+def fold_total(window, merges, values, valid, checks, total, running):  # type: ignore[no-untyped-def]
+    """Adds values in the order of arrival, and two sessions as older + newer, never by subtracting; or counts records.
 
-    `window` int32 (n,), `merges` (m,), `valid` bool (n,) or (0,), `total` int64 (w,), `running` int64 (n,) or (0,).
+    Returns the record at which 64 bits were not enough, -1 if they were. `window` int32 (n,), `merges` (m,), `values`
+    int64 or float64 (n,), or None to count; `valid` bool (n,) or (0,), `checks` True for integers, else None; `total`
+    int64 or float64 (w,), `running` of the same type (n,) or (0,).
     """
     m = 0
     every = valid.shape[0] == 0
@@ -27,75 +30,33 @@ def fold_count(window, merges, valid, total, running):  # type: ignore[no-untype
         w = window[i]
         if w < 0:
             continue
-        if m < merges.at.shape[0] and merges.at[m] == i:
-            total[w] += total[merges.absorbed[m]]
-            m += 1
-        if every or valid[i]:
-            total[w] += 1
-        if running.shape[0]:
-            running[i] = total[w]
-
-
-@compiled_loop
-def fold_float_sum(window, merges, values, valid, total, running):  # type: ignore[no-untyped-def]
-    """Adds floats in the order of arrival, and two sessions as older + newer: never by subtracting.
-
-    `window` int32 (n,), `merges` (m,), `values` float64 (n,), `valid` bool (n,) or (0,), `total` float64 (w,),
-    `running` float64 (n,) or (0,).
-    """
-    m = 0
-    every = valid.shape[0] == 0
-    for i in range(window.shape[0]):
-        w = window[i]
-        if w < 0:
-            continue
-        if m < merges.at.shape[0] and merges.at[m] == i:
-            total[w] += total[merges.absorbed[m]]
-            m += 1
-        if every or valid[i]:
-            total[w] += values[i]
-        if running.shape[0]:
-            running[i] = total[w]
-
-
-@compiled_loop
-def fold_int_sum(window, merges, values, valid, total, running):  # type: ignore[no-untyped-def]
-    """Adds integers; returns the record at which 64 bits were not enough, -1 if they were.
-
-    `window` int32 (n,), `merges` (m,), `values` int64 (n,), `valid` bool (n,) or (0,), `total` int64 (w,), `running`
-    int64 (n,) or (0,).
-    """
-    m = 0
-    every = valid.shape[0] == 0
-    for i in range(window.shape[0]):
-        w = window[i]
-        if w < 0:
-            continue
-        old = total[w]
+        held = total[w]
         if m < merges.at.shape[0] and merges.at[m] == i:
             other = total[merges.absorbed[m]]
-            joined = old + other
-            if ((old ^ joined) & (other ^ joined)) < 0:
+            joined = held + other
+            if checks is not None and ((held ^ joined) & (other ^ joined)) < 0:
                 return i
-            old = joined
+            held = joined
             m += 1
         if every or valid[i]:
-            new = old + values[i]
-            if ((old ^ new) & (values[i] ^ new)) < 0:
+            value = 1 if values is None else values[i]
+            new = held + value
+            if checks is not None and ((held ^ new) & (value ^ new)) < 0:
                 return i
-            old = new
-        total[w] = old
+            held = new
+        total[w] = held
         if running.shape[0]:
-            running[i] = old
+            running[i] = held
     return -1
 
 
 @compiled_loop
-def fold_extreme(window, merges, base, values, valid, largest, best, running):  # type: ignore[no-untyped-def]
-    """Position (in `values`) of the smallest or largest value of each window; of equal ones the first.
+def fold_best(window, merges, base, values, valid, largest, best, running):  # type: ignore[no-untyped-def]
+    """Position (in `values`) of the smallest or largest value of each window, of equal ones the first.
 
-    `window` int32 (n,), `merges` (m,), `base` an integer, `values` int64 or float64 (p,), `valid` bool (p,) or (0,),
-    `largest` a bool, `best` int64 (w,), `running` int64 (n,) or (0,).
+    Without values that of the first or last one that is not null. `window` int32 (n,), `merges` (m,), `base` an
+    integer, `values` int64 or float64 (p,), or None; `valid` bool (p,) or (0,), `largest` a bool, `best` int64 (w,),
+    `running` int64 (n,) or (0,).
     """
     m = 0
     every = valid.shape[0] == 0
@@ -104,46 +65,14 @@ def fold_extreme(window, merges, base, values, valid, largest, best, running):  
         if w < 0:
             continue
         if m < merges.at.shape[0] and merges.at[m] == i:
-            best[w] = _better(values, largest, best[w], best[merges.absorbed[m]])
+            other = best[merges.absorbed[m]]
+            if other != NOTHING and is_better(values, largest, best[w], other):
+                best[w] = other
             m += 1
-        if every or valid[base + i]:
-            best[w] = _better(values, largest, best[w], base + i)
+        if (every or valid[base + i]) and is_better(values, largest, best[w], base + i):
+            best[w] = base + i
         if running.shape[0]:
             running[i] = best[w]
-
-
-@compiled_loop
-def _better(values, largest, one, other):  # type: ignore[no-untyped-def]
-    """The position of the better value: `values` int64 or float64 (p,), `largest` a bool, the positions integers."""
-    if one == NOTHING or other == NOTHING:
-        return other if one == NOTHING else one
-    if largest:
-        return other if values[other] > values[one] else one
-    return other if values[other] < values[one] else one
-
-
-@compiled_loop
-def fold_position(window, merges, base, valid, last, position, running):  # type: ignore[no-untyped-def]
-    """Position of the first or last value of each window that is not null.
-
-    `window` int32 (n,), `merges` (m,), `base` an integer, `valid` bool (p,) or (0,), `last` a bool, `position` int64
-    (w,), `running` int64 (n,) or (0,).
-    """
-    m = 0
-    every = valid.shape[0] == 0
-    for i in range(window.shape[0]):
-        w = window[i]
-        if w < 0:
-            continue
-        if m < merges.at.shape[0] and merges.at[m] == i:
-            other = position[merges.absorbed[m]]
-            if other != NOTHING and (last or position[w] == NOTHING):
-                position[w] = other
-            m += 1
-        if (every or valid[base + i]) and (last or position[w] == NOTHING):
-            position[w] = base + i
-        if running.shape[0]:
-            running[i] = position[w]
 
 
 @compiled_loop

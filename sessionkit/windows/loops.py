@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sessionkit.base.compiled import compiled_loop
+from sessionkit.base.compiled import NOTHING, compiled_loop, inlined
 
 AHEAD = 128  # records whose windows are read before they are needed
 MANY_ROWS = 2**25  # fewer windows have room at once: memory that is not used costs nothing
@@ -37,3 +37,16 @@ def count_each(codes, counts):  # type: ignore[no-untyped-def]
     """Adds to `counts` how often each code is there."""
     for i in range(codes.shape[0]):
         counts[codes[i]] += 1
+
+
+@inlined
+def is_better(values, largest, held, at):  # type: ignore[no-untyped-def]
+    """Whether the value at `at` takes the place of the one at `held`: it is smaller, or larger; of equal ones no.
+
+    Without values (None) positions alone count: the first one stays, or the last one is taken.
+    """
+    if held == NOTHING:
+        return True
+    if values is None:
+        return largest
+    return values[at] > values[held] if largest else values[at] < values[held]

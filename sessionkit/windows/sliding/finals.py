@@ -29,12 +29,11 @@ from sessionkit.windows.sliding.blocks import (
 if TYPE_CHECKING:
     from sessionkit.windows.sliding.structure import SlidingStructure
 
-NO_VALUES = np.empty(0, np.int64)
 EVERY = np.empty(0, np.bool_)  # no mask: all values count
 SAFE = 2.0**62  # a sum of absolute values below this leaves no partial sum outside 64 bits
 Mask = npt.NDArray[np.bool_]
 Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
+Values = npt.NDArray[Any] | None  # whole numbers or floats; None where records are counted, or their places compared
 
 
 @inlined
@@ -51,7 +50,7 @@ def fold_sums(operations, values, valid, one, loaded, tree, mine, nodes, total):
     `one` also says what is added: a whole number, which may wrap, or a float.
     """
     nothing = one - one
-    every, ones = valid.shape[0] == 0, values.shape[0] == 0
+    every = valid.shape[0] == 0
     at = 0
     for s in range(operations.record_ends.shape[0] - 1):
         base = operations.window_ends[s]
@@ -65,7 +64,7 @@ def fold_sums(operations, values, valid, one, loaded, tree, mine, nodes, total):
                 if window < loaded.shape[0]:
                     tree[place] = loaded[window]
         begin, end = operations.record_ends[s], operations.record_ends[s + 1]
-        if not ones:
+        if values is not None:
             _gather(operations, begin, end, 0, values, mine)
         for j in range(begin, end):
             for _ in range(operations.made_count[j]):
@@ -74,7 +73,7 @@ def fold_sums(operations, values, valid, one, loaded, tree, mine, nodes, total):
                 set_sum(tree, size, operations.made_place[at], number, nothing, nodes)
                 at += 1
             if every or valid[operations.record[j]]:
-                number = one if ones else mine[j - begin]
+                number = one if values is None else mine[j - begin]
                 lay_sum(tree, size, operations.first[j], operations.end[j], number, nodes)
         for place in range(size):
             total[operations.window[base + place]] = sum_at(tree, size, place)
@@ -154,43 +153,39 @@ def _most(ends: Longs) -> int:
     return int(np.diff(ends).max(initial=0))
 
 
-def _sums(
-    structure: SlidingStructure, values: npt.NDArray[Any], valid: Mask, one: Any, loaded: npt.NDArray[Any]
-) -> npt.NDArray[Any]:
+def checks_of(values: Values) -> bool | None:
+    """Whether sums of these values can be too large: of integers, for which a loop is compiled with the check."""
+    return True if values is not None and values.dtype.kind == "i" else None
+
+
+def _sums(structure: SlidingStructure, values: Values, valid: Mask, loaded: npt.NDArray[Any]) -> npt.NDArray[Any]:
     operations, kind = structure.operations, loaded.dtype
     tree = np.empty(tree_length(_most(operations.window_ends)), kind)
-    mine = np.empty(_most(operations.record_ends) if len(values) else 0, kind)
+    mine = np.empty(0 if values is None else _most(operations.record_ends), kind)
     nodes = np.empty(4 * MOST_LEVELS, np.int64)
     total = np.empty(len(structure.slot), kind)
-    fold_sums(operations, values, valid, one, loaded, tree, mine, nodes, total)
+    fold_sums(operations, values, valid, kind.type(1), loaded, tree, mine, nodes, total)
     return total
 
 
-def sliding_count(structure: SlidingStructure, valid: Mask, loaded: Longs) -> Longs:
-    """How many records each window holds; with `valid`, how many whose value is not null.
+def sliding_total(
+    structure: SlidingStructure, values: Values, valid: Mask, loaded: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], int]:
+    """The sum of each window, and the first record at which 64 bits were not enough for one, -1 if they always were.
 
-    `loaded` are the counts of the loaded windows, here and in the other folds.
+    Without values how many records it holds, with `valid` how many whose value is not null. `loaded` are the numbers
+    of the loaded windows. Floats are rounded in another order than when added one by one: as sums of sums.
     """
-    return _sums(structure, NO_VALUES, valid, np.int64(1), loaded)
-
-
-def sliding_float_sum(structure: SlidingStructure, values: Floats, valid: Mask, loaded: Floats) -> Floats:
-    """The sum of each window. Rounded in another order than when added one by one: as sums of sums."""
-    return _sums(structure, values, valid, np.float64(1), loaded)
-
-
-def sliding_int_sum(structure: SlidingStructure, values: Longs, valid: Mask, loaded: Longs) -> tuple[Longs, int]:
-    """The sum of each window, and the first record at which 64 bits were not enough for one, -1 if they always were."""
-    total = _sums(structure, values, valid, np.int64(1), loaded)
-    if len(values) * _size(values) + _size(loaded) < SAFE:
+    total = _sums(structure, values, valid, loaded)
+    if values is None or not checks_of(values) or len(values) * _size(values) + _size(loaded) < SAFE:
         return total, -1
     sizes, loaded_sizes = (np.abs(column.astype(np.float64)) for column in (values, loaded))
-    most = sliding_float_sum(structure, sizes, valid, loaded_sizes)
+    most = _sums(structure, sizes, valid, loaded_sizes)
     operations, failed = structure.operations, []
     windows = _most(operations.window_ends)
-    room = (np.empty(windows, np.int64), np.empty(windows, np.bool_))
+    there, sums = np.empty(windows, np.bool_), np.empty(windows, np.int64)
     for s in np.unique(structure.slot[most >= SAFE]).tolist():
-        failed.append(first_overflow(operations, s, values, valid, loaded, *room))
+        failed.append(first_overflow(operations, s, values, valid, loaded, sums, there))
     return total, min((i for i in failed if i >= 0), default=-1)
 
 
@@ -209,33 +204,25 @@ def _best(structure: SlidingStructure, base: int, keys: Longs, valid: Mask, load
     return best
 
 
-def sliding_extreme(
-    structure: SlidingStructure, base: int, values: npt.NDArray[Any], valid: Mask, largest: bool, loaded: Longs
+def sliding_best(
+    structure: SlidingStructure, base: int, values: Values, valid: Mask, largest: bool, loaded: Longs
 ) -> Longs:
     """Position (in `values`) of the smallest or largest value of each window, of equal ones the first; NOTHING: none.
 
-    `values` are integers or floats, the loaded windows' first and the records' from `base` on; `loaded` are positions
-    among them. A number that is no number stays where it is the first of its window and is passed over elsewhere.
+    The loaded windows' values are the first ones, `loaded` are their positions, and the records' come from `base` on.
+    A number that is no number stays where it is the first of its window and is passed over elsewhere. Without values it
+    is the position of the first or last value that is not null.
     """
-    strange = np.isnan(values) if values.dtype.kind == "f" else EVERY
-    keys = ordered(values)
+    keys = np.arange(base + len(structure.decision)) if values is None else ordered(values)
+    strange = np.isnan(values) if values is not None and values.dtype.kind == "f" else EVERY
     if largest:
         keys = ~keys
     if not strange.any():
         return _best(structure, base, keys, valid, loaded)
     numbers = ~strange & valid if len(valid) else ~strange
     best = _best(structure, base, keys, numbers, np.where((loaded < 0) | strange[loaded], NOTHING, loaded))
-    first = sliding_position(structure, base, valid, False, loaded)
+    first = sliding_best(structure, base, None, valid, False, loaded)
     return np.where((first >= 0) & strange[first], first, best)
-
-
-def sliding_position(structure: SlidingStructure, base: int, valid: Mask, last: bool, loaded: Longs) -> Longs:
-    """Position of the first or last value of each window that is not null; NOTHING where there is none.
-
-    The loaded windows' values come first, at the positions in `loaded`, and the records' from `base` on.
-    """
-    keys = np.arange(base + len(structure.decision))
-    return _best(structure, base, ~keys if last else keys, valid, loaded)
 
 
 def ordered(values: npt.NDArray[Any]) -> Longs:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from sessionkit.base.compiled import NOTHING, compiled_loop, inlined
 from sessionkit.base.decisions import COPIED, OPENED
 from sessionkit.trace.window_trace import Touches
-from sessionkit.windows.sliding.finals import NO_VALUES, Floats, Longs, Mask
+from sessionkit.windows.loops import is_better
+from sessionkit.windows.sliding.finals import Longs, Mask, checks_of
 
 
 @inlined
@@ -42,24 +43,11 @@ def _base(touches, j, held, before, nothing):  # type: ignore[no-untyped-def]
 
 
 @compiled_loop
-def run_float_sums(touches, values, valid, total, out):  # type: ignore[no-untyped-def]
-    """Sums of floats after each touch; `total` are those of the windows, before and after."""
-    before = 0.0
-    for j in range(touches.record.shape[0]):
-        before = _copied(touches, j, total, before, 0.0)
-        w, i = touches.window[j], touches.record[j]
-        if w >= 0:
-            number = _base(touches, j, total, before, 0.0)
-            if touches.effect[j] != COPIED and (valid.shape[0] == 0 or valid[i]):
-                number += values[i]
-            total[w] = number
-            out[j] = number
+def run_totals(touches, values, valid, nothing, checks, total, out):  # type: ignore[no-untyped-def]
+    """Sums after each touch, or counts where there are no values (None); `total` are those of the windows.
 
-
-@compiled_loop
-def run_int_sums(touches, values, valid, total, out):  # type: ignore[no-untyped-def]
-    """Sums of integers (of ones where there are no values); returns the record at which 64 bits were too few, or -1."""
-    nothing = np.int64(0)
+    Returns the record at which 64 bits were not enough, -1 if they were; `checks` is True for integers, else None.
+    """
     before = nothing
     for j in range(touches.record.shape[0]):
         before = _copied(touches, j, total, before, nothing)
@@ -67,9 +55,9 @@ def run_int_sums(touches, values, valid, total, out):  # type: ignore[no-untyped
         if w >= 0:
             number = _base(touches, j, total, before, nothing)
             if touches.effect[j] != COPIED and (valid.shape[0] == 0 or valid[i]):
-                value = values[i] if values.shape[0] > 0 else np.int64(1)
+                value = 1 if values is None else values[i]
                 new = number + value
-                if ((number ^ new) & (value ^ new)) < 0:
+                if checks is not None and ((number ^ new) & (value ^ new)) < 0:
                     return i
                 number = new
             total[w] = number
@@ -78,8 +66,8 @@ def run_int_sums(touches, values, valid, total, out):  # type: ignore[no-untyped
 
 
 @compiled_loop
-def run_extremes(touches, base_position, values, valid, largest, best, out):  # type: ignore[no-untyped-def]
-    """Position of the smallest or largest value after each touch; of equal ones the first."""
+def run_best(touches, base_position, values, valid, largest, best, out):  # type: ignore[no-untyped-def]
+    """Position of the smallest or largest value after each touch, of equal ones the first; or of the first or last."""
     nothing = np.int64(NOTHING)
     before = nothing
     for j in range(touches.record.shape[0]):
@@ -87,28 +75,8 @@ def run_extremes(touches, base_position, values, valid, largest, best, out):  # 
         w, at = touches.window[j], base_position + touches.record[j]
         if w >= 0:
             position = _base(touches, j, best, before, nothing)
-            if touches.effect[j] != COPIED and (valid.shape[0] == 0 or valid[at]):
-                if position == nothing:
-                    position = at
-                elif largest:
-                    position = at if values[at] > values[position] else position
-                else:
-                    position = at if values[at] < values[position] else position
-            best[w] = position
-            out[j] = position
-
-
-@compiled_loop
-def run_positions(touches, base_position, valid, last, best, out):  # type: ignore[no-untyped-def]
-    """Position of the first or last value that is not null after each touch."""
-    nothing = np.int64(NOTHING)
-    before = nothing
-    for j in range(touches.record.shape[0]):
-        before = _copied(touches, j, best, before, nothing)
-        w, at = touches.window[j], base_position + touches.record[j]
-        if w >= 0:
-            position = _base(touches, j, best, before, nothing)
-            if touches.effect[j] != COPIED and (valid.shape[0] == 0 or valid[at]) and (last or position == nothing):
+            counts = touches.effect[j] != COPIED and (valid.shape[0] == 0 or valid[at])
+            if counts and is_better(values, largest, position, at):
                 position = at
             best[w] = position
             out[j] = position
@@ -121,37 +89,18 @@ def _state(touches: Touches, loaded: npt.NDArray[Any], nothing: int) -> tuple[np
     return held, np.full(len(touches.record), nothing, loaded.dtype)
 
 
-def running_count(touches: Touches, valid: Mask, loaded: Longs) -> Longs:
-    """How many records the window held after each touch; with `valid`, how many whose value is not null."""
+def running_total(
+    touches: Touches, values: npt.NDArray[Any] | None, valid: Mask, loaded: npt.NDArray[Any]
+) -> tuple[npt.NDArray[Any], int]:
+    """What `sliding_total` gives, for each touch and added one by one."""
     total, out = _state(touches, loaded, 0)
-    run_int_sums(touches, NO_VALUES, valid, total, out)
-    return out
+    return out, run_totals(touches, values, valid, loaded.dtype.type(0), checks_of(values), total, out)
 
 
-def running_int_sum(touches: Touches, values: Longs, valid: Mask, loaded: Longs) -> tuple[Longs, int]:
-    """The sum after each touch, and the first record at which 64 bits were not enough, -1 if they always were."""
-    total, out = _state(touches, loaded, 0)
-    return out, run_int_sums(touches, values, valid, total, out)
-
-
-def running_float_sum(touches: Touches, values: Floats, valid: Mask, loaded: Floats) -> Floats:
-    """The sum after each touch, added one by one."""
-    total, out = _state(touches, loaded, 0)
-    run_float_sums(touches, values, valid, total, out)
-    return out
-
-
-def running_extreme(
-    touches: Touches, base: int, values: npt.NDArray[Any], valid: Mask, largest: bool, loaded: Longs
+def running_best(
+    touches: Touches, base: int, values: npt.NDArray[Any] | None, valid: Mask, largest: bool, loaded: Longs
 ) -> Longs:
-    """Position (in `values`) of the smallest or largest value after each touch; NOTHING where there is none."""
+    """What `sliding_best` gives, for each touch."""
     best, out = _state(touches, loaded, NOTHING)
-    run_extremes(touches, base, values, valid, largest, best, out)
-    return out
-
-
-def running_position(touches: Touches, base: int, valid: Mask, last: bool, loaded: Longs) -> Longs:
-    """Position of the first or last value that is not null after each touch; NOTHING where there is none."""
-    best, out = _state(touches, loaded, NOTHING)
-    run_positions(touches, base, valid, last, best, out)
+    run_best(touches, base, values, valid, largest, best, out)
     return out

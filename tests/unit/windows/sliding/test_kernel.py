@@ -17,20 +17,8 @@ from sessionkit.base.compiled import NOTHING
 from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, LATE, OPENED
 from sessionkit.errors import NumberOverflow
 from sessionkit.windows.sliding import blocks
-from sessionkit.windows.sliding.finals import (
-    sliding_count,
-    sliding_extreme,
-    sliding_float_sum,
-    sliding_int_sum,
-    sliding_position,
-)
-from sessionkit.windows.sliding.running import (
-    running_count,
-    running_extreme,
-    running_float_sum,
-    running_int_sum,
-    running_position,
-)
+from sessionkit.windows.sliding.finals import sliding_best, sliding_total
+from sessionkit.windows.sliding.running import running_best, running_total
 from sessionkit.windows.sliding.structure import SlidingStructure, sliding_structure
 from sessionkit.windows.sliding.touches import sliding_touches
 from tests.interpreted import fewer
@@ -250,34 +238,34 @@ def expected(values: Values, records: tuple[int, ...]) -> tuple[Any, ...]:
 
 def finals(structure: SlidingStructure, values: Values) -> list[tuple[Any, ...]]:
     whole, floats, valid = values
-    total, failed = sliding_int_sum(structure, whole, valid, NO_LONGS)
+    total, failed = sliding_total(structure, whole, valid, NO_LONGS)
     assert failed == -1
     columns = (
-        sliding_count(structure, EVERY, NO_LONGS),
-        sliding_count(structure, valid, NO_LONGS),
+        sliding_total(structure, None, EVERY, NO_LONGS)[0],
+        sliding_total(structure, None, valid, NO_LONGS)[0],
         total,
-        sliding_float_sum(structure, floats, valid, np.empty(0)),
-        sliding_extreme(structure, 0, floats, valid, False, NO_LONGS),
-        sliding_extreme(structure, 0, floats, valid, True, NO_LONGS),
-        sliding_position(structure, 0, valid, False, NO_LONGS),
-        sliding_position(structure, 0, valid, True, NO_LONGS),
+        sliding_total(structure, floats, valid, np.empty(0))[0],
+        sliding_best(structure, 0, floats, valid, False, NO_LONGS),
+        sliding_best(structure, 0, floats, valid, True, NO_LONGS),
+        sliding_best(structure, 0, None, valid, False, NO_LONGS),
+        sliding_best(structure, 0, None, valid, True, NO_LONGS),
     )
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def running(structure: SlidingStructure, values: Values) -> list[tuple[Any, ...]]:
     touches, (whole, floats, valid) = sliding_touches(structure), values
-    total, failed = running_int_sum(touches, whole, valid, NO_LONGS)
+    total, failed = running_total(touches, whole, valid, NO_LONGS)
     assert failed == -1
     columns = (
-        running_count(touches, EVERY, NO_LONGS),
-        running_count(touches, valid, NO_LONGS),
+        running_total(touches, None, EVERY, NO_LONGS)[0],
+        running_total(touches, None, valid, NO_LONGS)[0],
         total,
-        running_float_sum(touches, floats, valid, np.empty(0)),
-        running_extreme(touches, 0, floats, valid, False, NO_LONGS),
-        running_extreme(touches, 0, floats, valid, True, NO_LONGS),
-        running_position(touches, 0, valid, False, NO_LONGS),
-        running_position(touches, 0, valid, True, NO_LONGS),
+        running_total(touches, floats, valid, np.empty(0))[0],
+        running_best(touches, 0, floats, valid, False, NO_LONGS),
+        running_best(touches, 0, floats, valid, True, NO_LONGS),
+        running_best(touches, 0, None, valid, False, NO_LONGS),
+        running_best(touches, 0, None, valid, True, NO_LONGS),
     )
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
@@ -424,20 +412,20 @@ def batch_finals(structure: SlidingStructure, values: Values, loaded: list[tuple
     whole, floats, valid = values
     columns = list(zip(*loaded, strict=True)) or [()] * 8
     counts, known, sums = (np.array(column, np.int64) for column in columns[:3])
-    total, failed = sliding_int_sum(structure, whole, valid, sums)
+    total, failed = sliding_total(structure, whole, valid, sums)
     assert failed == -1
     out: list[list[Any]] = [
-        sliding_count(structure, EVERY, counts).tolist(),
-        sliding_count(structure, valid, known).tolist(),
+        sliding_total(structure, None, EVERY, counts)[0].tolist(),
+        sliding_total(structure, None, valid, known)[0].tolist(),
         total.tolist(),
-        sliding_float_sum(structure, floats, valid, np.array(columns[3], np.float64)).tolist(),
+        sliding_total(structure, floats, valid, np.array(columns[3], np.float64))[0].tolist(),
     ]
     for place, fold in enumerate(
         (
-            lambda pool, mask, held: sliding_extreme(structure, len(held), pool, mask, False, held),
-            lambda pool, mask, held: sliding_extreme(structure, len(held), pool, mask, True, held),
-            lambda pool, mask, held: sliding_position(structure, len(held), mask, False, held),
-            lambda pool, mask, held: sliding_position(structure, len(held), mask, True, held),
+            lambda pool, mask, held: sliding_best(structure, len(held), pool, mask, False, held),
+            lambda pool, mask, held: sliding_best(structure, len(held), pool, mask, True, held),
+            lambda pool, mask, held: sliding_best(structure, len(held), None, mask, False, held),
+            lambda pool, mask, held: sliding_best(structure, len(held), None, mask, True, held),
         )
     ):
         given_values = columns[4 + place]
@@ -498,14 +486,14 @@ def test_a_sum_that_leaves_64_bits_is_found_at_its_first_record(seed: int) -> No
             failed = i
             break
     structure = decide(stream)
-    assert sliding_int_sum(structure, whole, EVERY, NO_LONGS)[1] == failed
-    assert running_int_sum(sliding_touches(structure), whole, EVERY, NO_LONGS)[1] == failed
+    assert sliding_total(structure, whole, EVERY, NO_LONGS)[1] == failed
+    assert running_total(sliding_touches(structure), whole, EVERY, NO_LONGS)[1] == failed
 
 
 def test_sums_at_the_border_of_64_bits() -> None:
     structure = decide(dense(3))
     for whole, failed in (([2**62, 2**62 - 1, 0], -1), ([2**62, 2**62, -5], 1), ([-(2**63), 0, -1], 2)):
-        total, found = sliding_int_sum(structure, np.array(whole), EVERY, NO_LONGS)
+        total, found = sliding_total(structure, np.array(whole), EVERY, NO_LONGS)
         assert found == failed
         assert failed >= 0 or total[structure.start_ms == 52].tolist() == [sum(whole)]
 
@@ -514,8 +502,8 @@ def test_loaded_sums_can_leave_64_bits_too() -> None:
     loaded = (np.zeros(1, np.int32), np.array([60]), np.array([90]))
     structure = decide(dense(3), loaded=loaded)
     largest = np.array([2**63 - 2])
-    assert sliding_int_sum(structure, np.array([1, 0, 0]), EVERY, largest)[1] == -1
-    assert sliding_int_sum(structure, np.array([1, 1, 0]), EVERY, largest)[1] == 1
+    assert sliding_total(structure, np.array([1, 0, 0]), EVERY, largest)[1] == -1
+    assert sliding_total(structure, np.array([1, 1, 0]), EVERY, largest)[1] == 1
 
 
 def plain_extreme(values: list[float], records: tuple[int, ...], better: Callable[[float, float], bool]) -> int:
@@ -534,17 +522,17 @@ def test_smallest_and_largest_with_what_is_no_number(seed: int) -> None:
     touches, column = sliding_touches(structure), np.array(values)
     for largest in (False, True):
         better = (lambda one, other: one > other) if largest else (lambda one, other: one < other)
-        found = sliding_extreme(structure, 0, column, EVERY, largest, NO_LONGS).tolist()
+        found = sliding_best(structure, 0, column, EVERY, largest, NO_LONGS).tolist()
         assert found == [plain_extreme(values, rules[s].windows[start].records, better) for s, start, _ in made]
         flat = [row.window.records if row.window else () for mine in rows for row in mine]
-        after = running_extreme(touches, 0, column, EVERY, largest, NO_LONGS).tolist()
+        after = running_best(touches, 0, column, EVERY, largest, NO_LONGS).tolist()
         assert after == [plain_extreme(values, records, better) for records in flat]
 
 
 def test_a_loaded_value_that_is_no_number_stays() -> None:
     structure = decide(dense(2), loaded=(np.zeros(2, np.int32), np.array([60, 40]), np.array([90, 90])))
     values, held = np.array([5.0, math.nan, 7.0, 3.0]), np.array([0, 1])
-    found = sliding_extreme(structure, 2, values, EVERY, False, held)
+    found = sliding_best(structure, 2, values, EVERY, False, held)
     assert found[:2].tolist() == [3, 1]
     assert found[structure.start_ms == 50].tolist() == [1]  # a copy of the second, with the record
 
@@ -553,15 +541,15 @@ def test_whole_numbers_are_compared_as_such() -> None:
     structure = decide(dense(3))
     whole = np.array([2**63 - 1, 2**63 - 2, -(2**63)])
     at = structure.start_ms == 52
-    assert sliding_extreme(structure, 0, whole, EVERY, False, NO_LONGS)[at].tolist() == [2]
-    assert sliding_extreme(structure, 0, whole, EVERY, True, NO_LONGS)[at].tolist() == [0]
+    assert sliding_best(structure, 0, whole, EVERY, False, NO_LONGS)[at].tolist() == [2]
+    assert sliding_best(structure, 0, whole, EVERY, True, NO_LONGS)[at].tolist() == [0]
     only = np.array([2**63 - 1] * 3)
-    assert sliding_extreme(structure, 0, only, EVERY, False, NO_LONGS)[at].tolist() == [0]
+    assert sliding_best(structure, 0, only, EVERY, False, NO_LONGS)[at].tolist() == [0]
 
 
 def test_floats_are_never_subtracted() -> None:
     stream = make_stream([0, 0, 0], [100, 200, 300], 60, 0)
-    total = sliding_float_sum(decide(stream), np.array([1e300, 1.0, 2.0]), EVERY, np.empty(0))
+    total = sliding_total(decide(stream), np.array([1e300, 1.0, 2.0]), EVERY, np.empty(0))[0]
     assert total.tolist() == [1e300, 1.0, 2.0]
 
 
@@ -592,7 +580,7 @@ def test_loaded_windows_without_records_stay_as_they_are() -> None:
     assert structure.slot[:3].tolist() == [1, 0, 1]
     assert structure.timestamp_ms[:3].tolist() == [33, 20, 12]
     assert structure.opened_at.tolist() == [-1, -1, -1, 0, 1, 1]
-    assert sliding_count(structure, EVERY, np.array([7, 8, 9]))[:3].tolist() == [7, 8, 9]
+    assert sliding_total(structure, None, EVERY, np.array([7, 8, 9]))[0][:3].tolist() == [7, 8, 9]
 
 
 def test_the_greatest_times() -> None:
