@@ -17,6 +17,7 @@ from sortedcontainers import SortedDict
 
 from sessionkit.deployed.independent_parts import Whole
 from sessionkit.records.keys import key_bytes
+from sessionkit.stores.base.calls import Keys
 from sessionkit.stores.contract import Snapshot, StoredSession, StoredWindow
 from sessionkit.stores.segments import Segments
 
@@ -284,10 +285,13 @@ class ForgettingSessions(ForgettingStore):
             found.sort(key=lambda each: self._order(*each[0]))
         return iter([stored for _, stored in found])
 
-    def find_sessions_in_keys(
-        self, key_from: None, key_to: None, earliest_end_ms: int, latest_start_ms: int, *, partition: int = 0
+    def _find(
+        self, keys: Keys, earliest_end_ms: int, latest_start_ms: int, partition: int, *, backward: bool = False
     ) -> Iterator[StoredSession]:
-        """The sessions of all keys that could merge with the span, for a cache that lists them; a look from outside."""
+        """Sessions of a key for a cache, or those of all keys, which it lists for a look from outside."""
+        assert not backward, "no run goes backward through sessions"
+        if len(keys) == 1:
+            return self.find_sessions(keys[0], earliest_end_ms, latest_start_ms, partition=partition)
         held = self.all(partition=partition)
         return (s for s in held if s.window_end_ms >= earliest_end_ms and s.window_start_ms <= latest_start_ms)
 
@@ -316,15 +320,12 @@ class ForgettingWindows(ForgettingStore):
         found: StoredWindow | None = self._one(key, window_start_ms, window_start_ms, partition)
         return found
 
-    def fetch(self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
-        """Windows of `key` that start between the two times, both included, in order of start."""
-        return iter(list(self._of_key(key, time_from_ms, time_to_ms, partition)))
-
-    def backward_fetch(
-        self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0
+    def _find(
+        self, keys: Keys, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
-        """`fetch` from the end."""
-        return reversed(list(self._of_key(key, time_from_ms, time_to_ms, partition)))
+        """Windows of a key that start between the two times, both included."""
+        found = list(self._of_key(keys[0], time_from_ms, time_to_ms, partition))
+        return reversed(found) if backward else iter(found)
 
     def fetch_all(self, time_from_ms: int, time_to_ms: int, *, partition: int = 0) -> Iterator[StoredWindow]:
         """Windows of all keys that start between the two times, both included, by start and key bytes."""
@@ -336,17 +337,23 @@ class ForgettingWindows(ForgettingStore):
         )
         return iter([row.stored for place, row in rows if self._is_read(mine, row, place[0])])
 
+    def _find_all(
+        self, time_from_ms: int, time_to_ms: int, partition: int, *, backward: bool = False
+    ) -> Iterator[StoredWindow]:
+        """Windows of all keys, for a cache."""
+        assert not backward, "no run goes backward through all windows"
+        return self.fetch_all(time_from_ms, time_to_ms, partition=partition)
+
     def fetch_to_update(
         self, key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool = False
     ) -> Iterator[StoredWindow]:
-        """`fetch` or `backward_fetch` for the processor, which puts windows between the steps of its read."""
-        read = self.backward_fetch if backward else self.fetch
-        return read(key, time_from_ms, time_to_ms, partition=partition)
+        """Windows of `key` for the processor, which puts windows between the steps of its read."""
+        return self._find((key,), time_from_ms, time_to_ms, partition, backward=backward)
 
     def fetch_step_by_step(
         self, key: Any, _key: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool
     ) -> Iterator[StoredWindow]:
-        """`fetch` or `backward_fetch` for a limited cache, which evicts into the store between the steps.
+        """Windows of `key` for a limited cache, which evicts into the store between the steps.
 
         In memory nothing expires from the time on at which the read stands, one step ahead; on disk it sees each
         segment as it is when it comes to it.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from sessionkit.base.moments import Moment
+from sessionkit.stores.base.calls import Keys
 from sessionkit.stores.contract import SessionStore, Store, StoredSession, StoredWindow, WindowStore
 
 
@@ -25,43 +26,21 @@ class CachedStore(Store, Protocol):
 
 
 class CachedSessions(SessionStore, CachedStore, Protocol):
-    """A session store behind a cache."""
+    """A session store behind a cache; the finds are those of `SessionCalls`."""
 
     def fetch_session(
         self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Any:
         """The aggregate of the session that starts at the first time and ends at the second; None if there is none."""
 
-    def backward_find_sessions(
-        self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
+    def _find(
+        self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredSession]:
-        """`find_sessions` from the end."""
-
-    def find_sessions_in_keys(
-        self,
-        key_from: Any,
-        key_to: Any,
-        earliest_session_end_ms: Moment,
-        latest_session_start_ms: Moment,
-        *,
-        partition: int = 0,
-    ) -> Iterator[StoredSession]:
-        """Sessions of all keys of a range (bounds included, None: open) that could merge, in the store's own order."""
-
-    def backward_find_sessions_in_keys(
-        self,
-        key_from: Any,
-        key_to: Any,
-        earliest_session_end_ms: Moment,
-        latest_session_start_ms: Moment,
-        *,
-        partition: int = 0,
-    ) -> Iterator[StoredSession]:
-        """`find_sessions_in_keys` from the end."""
+        """Sessions of these keys that end at or after the one time and start at or before the other."""
 
 
 class CachedWindows(WindowStore, CachedStore, Protocol):
-    """A window store behind a cache."""
+    """A window store behind a cache; the finds are those of `WindowCalls`."""
 
     @property
     def time_ordered(self) -> bool:
@@ -71,32 +50,17 @@ class CachedWindows(WindowStore, CachedStore, Protocol):
     def has_index(self) -> bool:
         """Whether a time-ordered store has an index: then its ranges of keys come by segment, key and start again."""
 
-    def fetch(
-        self, key: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
+    def _find(
+        self, keys: Keys, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
-        """Windows of `key` that start between the two times, both included, in order of start."""
+        """Windows of these keys that start between the two times, both included."""
 
-    def backward_fetch(
-        self, key: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
+    def _find_all(
+        self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
-        """`fetch` from the end."""
-
-    def fetch_in_keys(
-        self, key_from: Any, key_to: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
-    ) -> Iterator[StoredWindow]:
-        """Windows of all keys of a range (bounds included, None: open), in the store's own order."""
-
-    def backward_fetch_in_keys(
-        self, key_from: Any, key_to: Any, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
-    ) -> Iterator[StoredWindow]:
-        """`fetch_in_keys` from the end."""
-
-    def backward_fetch_all(
-        self, time_from_ms: Moment, time_to_ms: Moment, *, partition: int = 0
-    ) -> Iterator[StoredWindow]:
-        """`fetch_all` from the end."""
+        """Windows of all keys that start between the two times, both included."""
 
     def fetch_step_by_step(
         self, key_from: Any, key_to: Any, time_from_ms: int, time_to_ms: int, *, partition: int = 0, backward: bool
     ) -> Iterator[StoredWindow]:
-        """`fetch_in_keys` or its backward form: it sees what a limited cache evicts where it has not come to yet."""
+        """Windows of a range of keys: it sees what a limited cache evicts where it has not come to yet."""

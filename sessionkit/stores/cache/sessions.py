@@ -196,11 +196,9 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
         low, high = (None if key is None else key_bytes(key) for key in (keys[0], keys[-1]))
         if low is not None and high is not None and low > high:
             return iter(())
-        way = "backward_find_sessions" if backward else "find_sessions"
         if low is not None and low == high:
             keys = (keys[0],)
-        find = getattr(self.store, way if len(keys) == 1 else way + "_in_keys")
-        found = find(*keys, earliest_ms, latest_ms, partition=partition)
+        found = self.store._find(keys, earliest_ms, latest_ms, partition, backward=backward)
         cached = self._cached(low, high, earliest_ms, latest_ms, partition, backward=backward)
         near = (e for e in cached if e.id.end_ms >= earliest_ms and e.id.start_ms <= latest_ms)
         entries = list(between_keys(near, low, high))

@@ -84,14 +84,13 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
 
         What is evicted meanwhile goes from the cache, where the read is to come to it yet, to the store.
         """
-        raw, where = key_bytes(key), (time_from_ms, time_to_ms)
+        raw, from_ms, to_ms = key_bytes(key), time_from_ms, time_to_ms
         if self._budget.most is None:
-            read = self.store.backward_fetch if backward else self.store.fetch
-            found = read(key, *where, partition=partition)
+            found = self.store._find((key,), from_ms, to_ms, partition, backward=backward)
         else:
-            found = self.store.fetch_step_by_step(key, key, *where, partition=partition, backward=backward)
-        cached = between_keys(self._cached(raw, raw, *where, partition, backward=backward), raw, raw)
-        return self._merged(cached, found, *where, backward=backward, overlooks=True)
+            found = self.store.fetch_step_by_step(key, key, from_ms, to_ms, partition=partition, backward=backward)
+        cached = between_keys(self._cached(raw, raw, from_ms, to_ms, partition, backward=backward), raw, raw)
+        return self._merged(cached, found, from_ms, to_ms, backward=backward, overlooks=True)
 
     # ---- inside
 
@@ -104,9 +103,7 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
             return iter(())
         if low is not None and low == high:
             keys = (keys[0],)
-        way = "backward_fetch" if backward else "fetch"
-        find = getattr(self.store, way if len(keys) == 1 else way + "_in_keys")
-        found, place_of = find(*keys, from_ms, to_ms, partition=partition), self._place_of
+        found, place_of = self.store._find(keys, from_ms, to_ms, partition, backward=backward), self._place_of
         cached = between_keys(self._cached(low, high, from_ms, to_ms, partition, backward=backward), low, high)
         if self._by_time and self.store.has_index and len(keys) > 1:  # the store goes by its index
             by_key = (each._replace(at=self._place_by_key(each.id.raw, each.id.start_ms)) for each in cached)
@@ -118,17 +115,15 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         self, from_ms: Moment, to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         from_ms, to_ms = check_times(from_ms, to_ms, of="window")
-        read = self.store.backward_fetch_all if backward else self.store.fetch_all
-        found = read(from_ms, to_ms, partition=partition)
+        found, cache = self.store._find_all(from_ms, to_ms, partition, backward=backward), self._cache(partition)
         cached: Iterator[Entry] = iter(())
         if self._by_time and from_ms <= to_ms:
             cached = self._cached(None, None, from_ms, to_ms, partition, backward=backward)
+        elif from_ms <= to_ms and (cache.can_evict or self.store.is_persistent):  # Kafka goes through all
+            cached = cache.between(None, None, backward=backward)
         elif from_ms <= to_ms:
-            goes_through_all = self._cache(partition).can_evict or self.store.is_persistent
-            bounds = (
-                (None, None) if goes_through_all else (_PLACE.pack(max(from_ms, 0)), _PLACE.pack(max(to_ms, -1) + 1))
-            )
-            cached = self._cache(partition).between(*bounds, backward=backward)
+            low, high = _PLACE.pack(max(from_ms, 0)), _PLACE.pack(max(to_ms, -1) + 1)
+            cached = cache.between(low, high, backward=backward)
         return while_open(self.store._check_open, list(self._merged(cached, found, from_ms, to_ms, backward=backward)))
 
     def _merged(
@@ -153,8 +148,8 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         from_ms, to_ms = max(from_ms, 0), max(to_ms, 0)
         one = low if low == high else None
         if one is not None and not cache.can_evict:
-            mine = (self._place(one, from_ms), self._place(one, to_ms, sequence=_LAST_SEQUENCE))
-            yield from cache.between(*mine, key=one, backward=backward)
+            behind = self._place(one, to_ms, sequence=_LAST_SEQUENCE)
+            yield from cache.between(self._place(one, from_ms), behind, key=one, backward=backward)
             return
         if not self.store.is_persistent:
             first = None if low is None else _PLACE.pack(0) + low + bytes(12)
@@ -166,16 +161,14 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
             if ahead is not None:  # the walk uses it, too, if it is in the last segment
                 self._notice_segments(_PLACE.unpack_from(ahead, _PLACE.size + len(BY_TIME))[0], to_ms)
         for segment, begin_ms, end_ms in self._segments(cache, from_ms, to_ms, backward=backward):
+            low_place, high_place = _PLACE.pack(segment), _PLACE.pack(segment + 1)
+            first_ms = begin_ms if backward else max(begin_ms, from_ms)
             if self._by_time:
-                first_ms = begin_ms if backward else max(begin_ms, from_ms)
-                bounds = (_PLACE.pack(segment) + BY_TIME + _PLACE.pack(first_ms), _PLACE.pack(segment + 1))
-            elif one is None:
-                bounds = (_PLACE.pack(segment), _PLACE.pack(segment + 1))
-            else:
-                first_ms = begin_ms if backward else max(begin_ms, from_ms)
-                last = self._place(one, min(to_ms, end_ms), segment, _LAST_SEQUENCE)
-                bounds = (self._place(one, first_ms, segment), last)
-            for entry in cache.between(*bounds, key=one, backward=backward):
+                low_place += BY_TIME + _PLACE.pack(first_ms)
+            elif one is not None:
+                low_place = self._place(one, first_ms, segment)
+                high_place = self._place(one, min(to_ms, end_ms), segment, _LAST_SEQUENCE)
+            for entry in cache.between(low_place, high_place, key=one, backward=backward):
                 yield entry
                 if self._by_time and (entry.id.start_ms < from_ms if backward else entry.id.start_ms > to_ms):
                     return

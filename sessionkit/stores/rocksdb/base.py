@@ -13,10 +13,9 @@ from sessionkit.base.durations import INT64_MAX, Duration
 from sessionkit.base.text import one_of
 from sessionkit.errors import StoreCorrupted, StoreUnavailable, install, problem
 from sessionkit.records.keys import MAX_KEY_BYTES
-from sessionkit.stores.base.store import BaseStore, Noted
+from sessionkit.stores.base.store import COUNTED_ROWS, BaseStore, Noted
 from sessionkit.stores.binding import check_settings
 from sessionkit.stores.contract import RESTARTS, Snapshot
-from sessionkit.stores.display import COUNTED_ROWS
 from sessionkit.stores.rocksdb.disk.database import Database
 from sessionkit.stores.rocksdb.disk.folder import StoreFolder
 from sessionkit.stores.rocksdb.row_space import HEADER, STATE, Question, Row, RowSpace

@@ -1048,9 +1048,9 @@ def test_an_empty_store_shows_itself(directory: Path) -> None:
 def test_it_shows_twenty_sessions_and_counts_so_many(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with filled(directory, [("ada", i, i) for i in range(50)]) as store:
         assert store._repr_html_().count("<tr>") == 21
-        monkeypatch.setattr("sessionkit.stores.display.COUNTED_ROWS", 50)
+        monkeypatch.setattr("sessionkit.stores.base.store.COUNTED_ROWS", 50)
         assert repr(store) == "RocksDBSessionStore('clicks'): 50 sessions, kept for ever"
-        monkeypatch.setattr("sessionkit.stores.display.COUNTED_ROWS", 49)
+        monkeypatch.setattr("sessionkit.stores.base.store.COUNTED_ROWS", 49)
         assert repr(store) == "RocksDBSessionStore('clicks'): more than 49 sessions, kept for ever"
         assert len(store) == 50
 
