@@ -183,9 +183,13 @@ class PythonFold:
 
     def feed_touches(self, record: Rows, window: Rows, lo: int) -> None:
         """Adds record `lo + record[j]` to window `window[j]`, for every j in this order."""
-        no_source = np.full(len(record), -1, np.int32)
-        place = (np.asarray(record + lo, np.int64), np.asarray(window, np.int32))
-        touches = Touches(*place, np.zeros(len(record), np.uint8), np.empty(0, np.int64), no_source)
+        touches = Touches(
+            record=np.asarray(record + lo, np.int64),
+            window=np.asarray(window, np.int32),
+            effect=np.zeros(len(record), np.uint8),
+            start_ms=np.empty(0, np.int64),
+            source=np.full(len(record), -1, np.int32),
+        )
         for _ in self._touch_steps(self._state, touches):
             pass
 

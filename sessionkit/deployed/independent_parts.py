@@ -53,7 +53,6 @@ class Parts(Whole):
             self._ends[of] = times[is_last].tolist()
 
     def __call__(self, partition: int, raw: bytes, time_ms: int, /) -> Hashable:
-        """The part of a window that the store keeps by this time."""
         if self.is_one:
             return WHOLE
         if self._windows.advance_ms is not None:
@@ -74,14 +73,14 @@ class Parts(Whole):
         keys, numbers = batch.keys.to_pylist(), batch.partitions.tolist()
 
         def places(rows: npt.NDArray[np.bool_]) -> set[tuple[int, bytes, int]]:
-            columns = (batch.partition[rows].tolist(), batch.key[rows].tolist(), batch.timestamp_ms[rows].tolist())
-            return {(numbers[code], key_bytes(keys[key]), time) for code, key, time in zip(*columns, strict=True)}
+            codes, times_ms = batch.partition[rows].tolist(), batch.timestamp_ms[rows].tolist()
+            found = zip(codes, batch.key[rows].tolist(), times_ms, strict=True)
+            return {(numbers[code], key_bytes(keys[key]), time_ms) for code, key, time_ms in found}
 
         usable, is_late = batch.usable, find_late()
         self._late = places(usable & is_late) - places(usable & ~is_late)
 
     def matters(self, partition: int, raw: bytes, time_ms: int, /) -> bool:
-        """Whether what a record of this time finds can change anything."""
         return (partition, raw, time_ms) not in self._late
 
 

@@ -12,8 +12,7 @@ from sessionkit.base.decisions import ADDED, COPIED, COPIED_ADDED, LATE, MERGED,
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import StoredSession, StoredWindow
 from sessionkit.trace.session_trace import Reopenings, SessionTrace
-from sessionkit.trace.trace import Merges, Trace
-from sessionkit.trace.window_columns import WindowColumns
+from sessionkit.trace.trace import Merges, Trace, WindowColumns
 from sessionkit.trace.window_trace import Touches, WindowTrace
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.processor import WindowTouch
@@ -62,8 +61,7 @@ class Recorder:
         return WindowColumns._make([*columns, self.loaded_count])
 
     def _common(self, keys: pa.Array, columns: WindowColumns) -> dict[str, Any]:
-        names = ("batch", "keys", "decision", "window_columns")
-        return dict(zip(names, (self.batch, keys, self.decision, columns), strict=True))
+        return {"batch": self.batch, "keys": keys, "decision": self.decision, "window_columns": columns}
 
 
 class SessionRecorder(Recorder):
@@ -125,8 +123,8 @@ class SessionRecorder(Recorder):
             return
         if (touch.start_ms, touch.end_ms) != (timestamp_ms, timestamp_ms):
             for s in touch.found:
-                bounds = (s.window_start_ms, s.window_end_ms)
-                yield Result("tombstone", *bounds, None, s.window_end_ms, s.aggregate, s.aggregate)
+                start_ms, end_ms, old = s.window_start_ms, s.window_end_ms, s.aggregate
+                yield Result("tombstone", start_ms, end_ms, None, end_ms, old, old)
         yield Result("update", touch.start_ms, touch.end_ms, touch.aggregate, touch.end_ms)
 
     @staticmethod
@@ -213,8 +211,8 @@ class WindowRecorder(Recorder):
         """What Kafka forwards on update: every window that has changed."""
         for touch in touches:
             if touch.effect != LATE:
-                bounds = (touch.start_ms, touch.end_ms)
-                yield Result("update", *bounds, touch.aggregate, touch.timestamp_ms, touch.old, touch.replaced)
+                start_ms, end_ms, at_ms = touch.start_ms, touch.end_ms, touch.timestamp_ms
+                yield Result("update", start_ms, end_ms, touch.aggregate, at_ms, touch.old, touch.replaced)
 
     def final(self, window: StoredWindow) -> Result:
         """What goes out for a window that became final."""

@@ -40,8 +40,9 @@ class SuppressedResults:
         result = new.result
         is_silent = result.what == "tombstone" or self._is_null(result.aggregate)
         raw = windowed_key(new.key, result.window_start_ms, result.window_end_ms, self._holds)
-        values = (None if is_silent else self._shown(result.aggregate), self._shown(result.replaced))
-        entry, buffer = Entry(new, FIXED_BYTES + len(raw), is_silent, *values), self.buffers[new.partition]
+        shown = None if is_silent else self._shown(result.aggregate)
+        entry = Entry(new, FIXED_BYTES + len(raw), is_silent, shown, self._shown(result.replaced))
+        buffer = self.buffers[new.partition]
         try:
             out = list(buffer.put(raw, entry, end_ms=result.window_end_ms, timestamp_ms=result.timestamp_ms))
         except Full as full:

@@ -15,9 +15,10 @@ from sessionkit.base.process import few_at_once, in_threads, shares, side_by_sid
 from sessionkit.engine.outcome import FinishedWindows, closed_before_ms
 from sessionkit.records.batch import RecordBatch, taken
 from sessionkit.records.loops import stream_times
+from sessionkit.stores.contract import no_columns
 from sessionkit.trace.loops import closed_windows, grouped, order_by_place
 from sessionkit.trace.slots import NO_REJECTIONS, Slots
-from sessionkit.trace.window_columns import WindowColumns
+from sessionkit.trace.trace import WindowColumns
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.feed import PlacedFeed
 
@@ -203,7 +204,7 @@ class BandRun:
     ) -> None:
         self._windows, self._aggregations, self._batch = windows, aggregations, batch
         self._retention_ms, self._form = retention_ms, form
-        self._none = form.none(batch.keys.type, tuple(aggregations))
+        self._none = no_columns(windows.holds, batch.keys.type, aggregations)
         placed = place_records(batch)
         self._bands, self._stair = cut(placed, len(batch.partitions)), placed.stream_time_ms
         self.stream_time_ms = placed.last_stream_time_ms  # of each partition
@@ -240,8 +241,7 @@ class BandRun:
         if len(partition) and partition[0] == partition[-1]:  # they are in order, and nearly all bands in one
             partition = np.broadcast_to(partition[0], len(partition))
         windows = FinishedWindows(key, partition, start_ms, end_ms, closed, results)
-        counted = (self._form.missed_count(feed, decided), self._form.merge_count(decided))
-        return Decided(windows, feed.counts, *counted)
+        return Decided(windows, feed.counts, self._form.missed_count(feed, decided), decided.merge_count)
 
     def _shown(self, columns: WindowColumns, slot: Codes, slots: int) -> Numbers:
         """The windows that a table shows, in its order."""

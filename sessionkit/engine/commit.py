@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from sessionkit.engine.idle_partitions import with_arrivals
 from sessionkit.engine.outcome import Outcome
-from sessionkit.stores.contract import BulkStore, FixedColumns, SessionColumns
+from sessionkit.stores.contract import COLUMNS, BulkStore, FixedColumns, SessionColumns
 from sessionkit.windows.contract import WindowKind
 
 
 def commit(outcome: Outcome, store: BulkStore, windows: WindowKind, retention_ms: int) -> None:
     """Takes out what was loaded, puts back what can still be found, and moves each partition's position and clock."""
     rows = np.flatnonzero(alive(outcome) & findable(outcome, windows, retention_ms))
-    store.commit(outcome.loaded, COLUMNS_AT[windows.holds](outcome, rows), with_arrivals(outcome))
+    store.commit(outcome.loaded, columns_at(outcome, rows, windows.holds), with_arrivals(outcome))
 
 
-def windows_at(outcome: Outcome, rows: npt.NDArray[np.intp]) -> FixedColumns:
-    """The time and sliding windows at `rows` as a store takes them."""
+def columns_at(outcome: Outcome, rows: npt.NDArray[np.intp], holds: str) -> SessionColumns | FixedColumns:
+    """The sessions, or the time and sliding windows, at `rows` as a store takes them."""
     columns = outcome.window_columns
-    return FixedColumns(
+    return COLUMNS[holds](
         outcome.keys.take(pa.array(columns.key[rows])),
         outcome.batch.partitions[columns.partition[rows]],
         columns.start_ms[rows],
@@ -48,27 +46,6 @@ def findable(outcome: Outcome, windows: WindowKind, retention_ms: int) -> npt.ND
     columns = outcome.window_columns
     mask: npt.NDArray[np.bool_] = columns.end_ms >= oldest[columns.partition]
     return mask
-
-
-def sessions_at(outcome: Outcome, rows: npt.NDArray[np.intp]) -> SessionColumns:
-    """The sessions at `rows` as a store takes them."""
-    windows, numbers = outcome.window_columns, outcome.batch.partitions
-    return SessionColumns(
-        outcome.keys.take(pa.array(windows.key[rows])),
-        numbers[windows.partition[rows]],
-        windows.start_ms[rows],
-        windows.end_ms[rows],
-        windows.opened_by[rows],
-        _closed_by(outcome, rows),
-        {name: fold.aggregates(rows) for name, fold in outcome.folds.items()},
-        outcome.rows_at(rows),
-    )
-
-
-COLUMNS_AT: Mapping[str, Callable[[Outcome, npt.NDArray[np.intp]], SessionColumns | FixedColumns]] = {
-    "sessions": sessions_at,
-    "windows": windows_at,
-}
 
 
 def _closed_by(outcome: Outcome, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.int64]:

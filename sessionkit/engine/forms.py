@@ -10,10 +10,10 @@ from sessionkit.base.decisions import LATE
 from sessionkit.records.batch import RecordBatch
 from sessionkit.stores.contract import FixedColumns, SessionColumns
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.trace.window_columns import WindowColumns
+from sessionkit.trace.trace import WindowColumns
 from sessionkit.trace.window_trace import WindowTrace
 from sessionkit.windows.contract import WindowKind
-from sessionkit.windows.feed import Decided, DecidedSessions, Feed, Loaded
+from sessionkit.windows.feed import Decided, DecidedSessions, Feed
 
 Times = npt.NDArray[np.int64]
 
@@ -24,26 +24,9 @@ class SessionRun:
     def __init__(self, windows: WindowKind, retention_ms: int) -> None:
         self._windows, self._retention_ms = windows, retention_ms
 
-    @staticmethod
-    def none(key_type: pa.DataType, names: tuple[str, ...]) -> SessionColumns:
-        """No sessions, as columns."""
-        none = np.empty(0, np.int64)
-        aggregates = {name: np.empty(0, object) for name in names}
-        return SessionColumns(pa.nulls(0, key_type), none, none, none, none, none, aggregates)
-
     def loads_before_ms(self, stream_time_ms: Times) -> Times:
         """The end before which all sessions are loaded, as they become final at this stream time."""
         return stream_time_ms - self._windows.close_lag_ms
-
-    @staticmethod
-    def time_of(state: SessionColumns) -> Times:
-        """What the sessions of a key are sorted by."""
-        return state.end_ms
-
-    @staticmethod
-    def loaded(slot: npt.NDArray[np.int32], state: SessionColumns) -> Loaded:
-        """What was loaded, as the kernel takes it."""
-        return Loaded(slot, state.start_ms, state.end_ms, state.closed_by >= 0)
 
     @staticmethod
     def columns(decided: DecidedSessions, state: SessionColumns, feed: Feed) -> WindowColumns:
@@ -92,11 +75,6 @@ class SessionRun:
         """How many times a record came too late for a session."""
         return int(feed.counts[LATE])
 
-    @staticmethod
-    def merge_count(decided: DecidedSessions) -> int:
-        """How many sessions were absorbed."""
-        return decided.merge_count
-
 
 # ---- time and sliding windows, of which a record meets any number
 
@@ -106,13 +84,6 @@ class WindowRun:
 
     def __init__(self, windows: WindowKind, retention_ms: int) -> None:
         self._windows = windows
-
-    @staticmethod
-    def none(key_type: pa.DataType, names: tuple[str, ...]) -> FixedColumns:
-        """No windows, as columns."""
-        none = np.empty(0, np.int64)
-        aggregates = {name: np.empty(0, object) for name in names}
-        return FixedColumns(pa.nulls(0, key_type), none, none, none, none, none, aggregates)
 
     def loads_before_ms(self, stream_time_ms: Times) -> Times:
         """The start before which all windows are loaded, as they become final at this stream time."""
@@ -125,16 +96,6 @@ class WindowRun:
             is_closed = (middle < 0) | (windows.ends_ms(np.maximum(middle, 0)) < close_ms)
             low, high = np.where(is_closed, middle, low), np.where(is_closed, high, middle)
         return high
-
-    @staticmethod
-    def time_of(state: FixedColumns) -> Times:
-        """What the windows of a key are sorted by."""
-        return state.start_ms
-
-    @staticmethod
-    def loaded(slot: npt.NDArray[np.int32], state: FixedColumns) -> Loaded:
-        """What was loaded, as the kernel takes it."""
-        return Loaded(slot, state.start_ms, state.timestamp_ms, state.closed_by >= 0)
 
     def columns(self, decided: Decided, state: FixedColumns, feed: Feed) -> WindowColumns:
         """The kernel's windows as the columns of a trace."""
@@ -180,11 +141,6 @@ class WindowRun:
     def missed_count(feed: Feed, decided: Decided) -> int:
         """How many times a record came too late for a window."""
         return decided.missed_count
-
-    @staticmethod
-    def merge_count(decided: Decided) -> int:
-        """How many windows were merged into another: none, as windows that a store knows by their start never merge."""
-        return 0
 
 
 def offsets_at(batch: RecordBatch, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

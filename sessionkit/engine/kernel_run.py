@@ -31,12 +31,12 @@ from sessionkit.engine.outcome import (
 )
 from sessionkit.errors import NumberOverflow
 from sessionkit.records.batch import RecordBatch
-from sessionkit.stores.contract import BulkStore, Snapshot, rows_of
+from sessionkit.stores.contract import BulkStore, Snapshot, no_columns, rows_of
 from sessionkit.trace.loops import are_few_places, closed_windows, order_by_place
 from sessionkit.trace.slots import Slots
-from sessionkit.trace.window_columns import NO_WINDOWS
+from sessionkit.trace.trace import NO_WINDOWS
 from sessionkit.windows.contract import WindowKind, do_overlap
-from sessionkit.windows.feed import Feed, are_several_chunks
+from sessionkit.windows.feed import Feed, Loaded, are_several_chunks
 from sessionkit.windows.loops import count_each
 
 Times = npt.NDArray[np.int64]
@@ -82,7 +82,7 @@ def _run_as_they_came(
     batch, position = without_replayed(batch, before)
     first_stream_time = np.array([before[p].stream_time_ms for p in numbers], np.int64)
     form = RUNS[windows.holds](windows, retention_ms)
-    state, code, keys = _load(form, tuple(aggregations), batch, store, first_stream_time)
+    state, code, keys = _load(windows, form, tuple(aggregations), batch, store, first_stream_time)
     slots = Slots(len(keys), len(numbers), len(code) + len(batch))
     partition = np.searchsorted(batch.partitions, state.partition).astype(np.int32)
     slot = slots.number(code.astype(np.int32), partition, np.empty(len(code), np.int32))
@@ -97,7 +97,14 @@ def _run_as_they_came(
         row_counts = make_fold(count(), {}, pa.array(before_run), described)
     kept: Any = {"keep": keep_trace, "keep_offsets": keep_trace or store is not None}
     with handing_over(worth_it=are_several_chunks(batch)) as hand:
-        feed = Feed(batch, form.loaded(slot, state), slots, first_stream_time, **kept, hand=hand)
+        feed = Feed(
+            batch,
+            Loaded(slot, state.start_ms, state.timestamp_ms, state.closed_by >= 0),
+            slots,
+            first_stream_time,
+            **kept,
+            hand=hand,
+        )
         decided: Any = windows.run(feed, folds if row_counts is None else {**folds, _ROWS: row_counts}, retention_ms)
     columns = form.columns(decided, state, feed)
     close_time, ends_before = feed.stream_time_ms - windows.close_lag_ms, closed_before_ms(windows, feed.stream_time_ms)
@@ -115,7 +122,7 @@ def _run_as_they_came(
         snapshots=snapshots_after(numbers, position, feed.stream_time_ms, close_time, before),
         dropped=decision_counts(feed.counts),
         missed_count=form.missed_count(feed, decided),
-        merge_count=form.merge_count(decided),
+        merge_count=decided.merge_count,
         retention_ms=retention_ms,
         trailing_only=windows.trailing_only,
     )
@@ -157,7 +164,7 @@ def _run_in_bands(
         keys=batch.keys,
         window_columns=NO_WINDOWS,
         folds={},
-        loaded=form.none(batch.keys.type, ()),
+        loaded=no_columns(windows.holds, batch.keys.type, ()),
         kept_trace=None,
         closed=np.empty(0, np.bool_),
         snapshots=snapshots_after(numbers, position, run.stream_time_ms, close_time, before),
@@ -170,7 +177,8 @@ def _run_in_bands(
 
 
 def _load(
-    form: Any,
+    windows: WindowKind,
+    form: SessionRun | WindowRun,
     names: tuple[str, ...],
     batch: RecordBatch,
     store: BulkStore | None,
@@ -178,11 +186,11 @@ def _load(
 ) -> tuple[Any, npt.NDArray[np.int64], pa.Array]:
     """(windows of the store that this batch can touch or close, by key and time; their key codes; all keys)."""
     if store is None:
-        return form.none(batch.keys.type, names), np.empty(0, np.int64), batch.keys
+        return no_columns(windows.holds, batch.keys.type, names), np.empty(0, np.int64), batch.keys
     closes = form.loads_before_ms(newest_times(batch, stream_time_ms))
     state = store.load(batch.keys, dict(zip(batch.partitions.tolist(), closes.tolist(), strict=True)), names)
     code, keys = codes_of(state.key, batch.keys)
-    order = _by_key_and_time(code, state.partition, form.time_of(state), len(keys))
+    order = _by_key_and_time(code, state.partition, state.time_ms, len(keys))
     return state.take(order), code[order], keys
 
 

@@ -18,7 +18,7 @@ from sessionkit.errors import InvalidData, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.keys import key_ranks
 from sessionkit.stores.contract import Snapshot, rows_of
-from sessionkit.trace.window_columns import WindowColumns
+from sessionkit.trace.trace import WindowColumns
 from sessionkit.windows.contract import WindowKind
 
 UNKNOWN = -(2**40)  # rows of a window that a store does not know: less than nothing, whatever is added

@@ -67,6 +67,16 @@ class SessionColumns(NamedTuple):
     aggregates: Mapping[str, pa.Array | npt.NDArray[np.object_]]
     rows: npt.NDArray[np.int64] | None = None  # how many records count in each, -1 or None: that is not known
 
+    @property
+    def time_ms(self) -> npt.NDArray[np.int64]:
+        """The times that a store keeps them by: their ends."""
+        return self.end_ms
+
+    @property
+    def timestamp_ms(self) -> npt.NDArray[np.int64]:
+        """The times that results of them carry: their ends, too."""
+        return self.end_ms
+
     def take(self, rows: npt.NDArray[np.intp]) -> SessionColumns:
         """The sessions at `rows`, in that order."""
         return SessionColumns(*_taken(self, rows))
@@ -83,6 +93,11 @@ class FixedColumns(NamedTuple):
     closed_by: npt.NDArray[np.int64]
     aggregates: Mapping[str, pa.Array | npt.NDArray[np.object_]]
     rows: npt.NDArray[np.int64] | None = None  # how many records count in each, -1 or None: that is not known
+
+    @property
+    def time_ms(self) -> npt.NDArray[np.int64]:
+        """The times that a store keeps them by: their starts."""
+        return self.start_ms
 
     def take(self, rows: npt.NDArray[np.intp]) -> FixedColumns:
         """The windows at `rows`, in that order."""
@@ -110,6 +125,13 @@ COLUMNS: Mapping[str, Callable[..., SessionColumns | FixedColumns]] = {
     "windows": FixedColumns,
 }
 HOLDS = tuple(COLUMNS)
+
+
+def no_columns(of: str, key_type: pa.DataType, names: Iterable[str]) -> Any:
+    """No sessions, or no windows, as columns."""
+    none = np.empty(0, np.int64)
+    aggregates = {name: np.empty(0, object) for name in names}
+    return COLUMNS[of](pa.nulls(0, key_type), none, none, none, none, none, aggregates)
 
 
 class BulkStore(Protocol):

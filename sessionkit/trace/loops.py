@@ -127,38 +127,38 @@ def count_updates(window, decision, timestamp_ms, start_after, end_after):  # ty
 
 
 @compiled_loop
-def times_of_touches(record, window, effect, source, copied, timestamp_ms, newest_ms, out):  # type: ignore[no-untyped-def]
+def times_of_touches(touches, copied, timestamp_ms, newest_ms, out):  # type: ignore[no-untyped-def]
     """Fills `out` with the largest record time in the window after each touch; `newest_ms` is that of each window."""
-    for j in range(window.shape[0]):
-        w = window[j]
+    for j in range(touches.window.shape[0]):
+        w = touches.window[j]
         if w < 0:
             continue
-        if source[j] >= 0:
-            newest_ms[w] = max(newest_ms[w], newest_ms[source[j]])
-        if effect[j] != copied:
-            newest_ms[w] = max(newest_ms[w], timestamp_ms[record[j]])
+        if touches.source[j] >= 0:
+            newest_ms[w] = max(newest_ms[w], newest_ms[touches.source[j]])
+        if touches.effect[j] != copied:
+            newest_ms[w] = max(newest_ms[w], timestamp_ms[touches.record[j]])
         out[j] = newest_ms[w]
 
 
 @compiled_loop
-def sizes_of_touches(record, window, effect, source, opened, copied, held, size):  # type: ignore[no-untyped-def]
+def sizes_of_touches(touches, opened, copied, held, size):  # type: ignore[no-untyped-def]
     """Counts the records that each window holds; a copy starts with what the source held before (`held`: scratch)."""
-    low, touches = 0, window.shape[0]
-    while low < touches:
+    low, count = 0, touches.record.shape[0]
+    while low < count:
         high = low
-        while high < touches and record[high] == record[low]:
+        while high < count and touches.record[high] == touches.record[low]:
             high += 1
         for j in range(low, high):
-            if source[j] >= 0:
-                held[j] = size[source[j]]
+            if touches.source[j] >= 0:
+                held[j] = size[touches.source[j]]
         for j in range(low, high):
-            if window[j] >= 0:
-                if source[j] >= 0:
-                    size[window[j]] = held[j]
-                elif effect[j] == opened:  # anew, where a processor had deleted it
-                    size[window[j]] = 0
-                if effect[j] != copied:
-                    size[window[j]] += 1
+            if touches.window[j] >= 0:
+                if touches.source[j] >= 0:
+                    size[touches.window[j]] = held[j]
+                elif touches.effect[j] == opened:  # anew, where a processor had deleted it
+                    size[touches.window[j]] = 0
+                if touches.effect[j] != copied:
+                    size[touches.window[j]] += 1
         low = high
 
 

@@ -60,8 +60,8 @@ class SessionTrace(Trace):
     @cached_property
     def bounds_after(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """(start, end) of the record's window once the record is in it; -1 for a dropped record."""
-        loaded = (self.loaded_start_ms, self.loaded_end_ms)
-        return bounds_after(self.window, self.batch.timestamp_ms, self.merges, *loaded, len(self.window_columns.key))
+        times_ms, count = self.batch.timestamp_ms, len(self.window_columns.key)
+        return bounds_after(self.window, times_ms, self.merges, self.loaded_start_ms, self.loaded_end_ms, count)
 
     @cached_property
     def _by_window(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -87,7 +87,6 @@ class SessionTrace(Trace):
 
     @cached_property
     def closes(self) -> Closes:
-        """Each time that a window became final in this run."""
         windows, reopened = self.window_columns, self.reopenings
         row = np.flatnonzero((windows.merged_into < 0) & (windows.closed_before < 0)).astype(np.int32)
         at = self.passed_by(windows.partition[row], self.last_instants_ms(row))
@@ -210,7 +209,6 @@ class SessionTrace(Trace):
         return lists.take(arrow_array(rows))
 
     def _laws(self) -> Iterator[tuple[str, bool]]:
-        """Each law with whether it holds. A law may rely on those before it."""
         windows, merges, opened = self.window_columns, self.merges, self.decision == OPENED
         loaded, count = windows.loaded_count, len(windows.key)
         known = np.isin(self.decision, [*DECISIONS, *REASONS, TICK, IDLE])

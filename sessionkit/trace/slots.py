@@ -85,9 +85,10 @@ class Slots:
         self, key: Codes, partition: Codes, slot: Codes, rejected: npt.NDArray[np.uint8] = NO_REJECTIONS
     ) -> Codes:
         """Fills `slot` with that of each key and partition; -1 for a null key, and for what was rejected."""
-        room = (self._first, self._key, self._partition, self._table)
-        given = (read_only(column) for column in (key, partition, rejected))
-        self.count = int(number_slots(*given, *room, self.count, slot))
+        key, partition, rejected = (read_only(column) for column in (key, partition, rejected))
+        self.count = number_slots(
+            key, partition, rejected, self._first, self._key, self._partition, self._table, self.count, slot
+        )
         return slot
 
     def find(self, key: int, partition: int) -> int:

@@ -21,7 +21,6 @@ from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
 from sessionkit.trace.loops import first_passing, grouped
 from sessionkit.trace.slots import Slots
-from sessionkit.trace.window_columns import WindowColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +35,32 @@ class Merges(NamedTuple):
 
 
 NO_MERGES = Merges(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.int32))
+
+
+class WindowColumns(NamedTuple):
+    """One row a window. Rows up to `loaded_count` came from a store, the rest were opened in this run, in order."""
+
+    key: npt.NDArray[np.int32]
+    partition: npt.NDArray[np.int32]
+    start_ms: npt.NDArray[np.int64]
+    end_ms: npt.NDArray[np.int64]
+    opened_by: npt.NDArray[np.int64]  # offset of the record that opened it: with the partition, its id
+    merged_into: npt.NDArray[np.int32]  # row of the session that absorbed it, -1
+    closed_before: npt.NDArray[np.int64]  # offset of the record that closed it before this run, -1 if not or re-opened
+    timestamp_ms: npt.NDArray[np.int64]  # what a result of it carries: a session's end, else the largest record time
+    loaded_count: int
+
+    def are_results(self, trailing_only: bool) -> npt.NDArray[np.bool_]:
+        """True for each window that is a result: all of them, or (trailing only) those that end with a record."""
+        if not trailing_only:
+            return np.ones(len(self.key), np.bool_)
+        ends_with_record: npt.NDArray[np.bool_] = self.timestamp_ms == self.end_ms
+        return ends_with_record
+
+
+_NONE = np.empty(0, np.int64)
+_NO_CODES = np.empty(0, np.int32)
+NO_WINDOWS = WindowColumns(_NO_CODES, _NO_CODES, _NONE, _NONE, _NONE, _NO_CODES, _NONE, _NONE, loaded_count=0)
 
 
 class Closes(NamedTuple):
@@ -101,8 +126,8 @@ class Trace:
         """Stream time of the record's partition once the record was seen, for each record."""
         out = np.empty(len(self), np.int64)
         rejected = np.empty(0, np.uint8) if self.batch.rejected is None else self.batch.rejected
-        columns = (self.batch.partition, self.batch.timestamp_ms, rejected)
-        stream_times(*columns, self.first_stream_time_ms.copy(), out)
+        first = self.first_stream_time_ms.copy()
+        stream_times(self.batch.partition, self.batch.timestamp_ms, rejected, first, out)
         return out
 
     @cached_property

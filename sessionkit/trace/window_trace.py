@@ -73,7 +73,6 @@ class WindowTrace(Trace):
 
     @cached_property
     def late_for_some(self) -> npt.NDArray[np.bool_]:
-        """True for each record that was dropped as late, or came too late for some of its windows."""
         mask: npt.NDArray[np.bool_] = self.decision == LATE
         mask[self.missed.record] = True
         return mask
@@ -121,20 +120,17 @@ class WindowTrace(Trace):
         out = np.full(len(touches.record), -1, np.int64)
         newest = np.full(len(windows.key), -1, np.int64)
         newest[: windows.loaded_count] = self.loaded_timestamp_ms
-        columns = (touches.record, touches.window, touches.effect, touches.source)
-        times_of_touches(*columns, COPIED, self.batch.timestamp_ms, newest, out)
+        times_of_touches(touches, COPIED, self.batch.timestamp_ms, newest, out)
         return out
 
     @cached_property
     def sizes(self) -> npt.NDArray[np.int64]:
         """How many records of this run each window holds at the end."""
         touches, size = self.touches, np.zeros(len(self.window_columns.key), np.int64)
-        columns = (touches.record, touches.window, touches.effect, touches.source)
-        sizes_of_touches(*columns, OPENED, COPIED, np.zeros(len(touches.record), np.int64), size)
+        sizes_of_touches(touches, OPENED, COPIED, np.zeros(len(touches.record), np.int64), size)
         return size
 
     def size_of(self, window: int) -> int:
-        """How many records of this run a window holds at the end."""
         return int(self.sizes[window])
 
     def windows_at(
@@ -258,7 +254,6 @@ class WindowTrace(Trace):
         )
 
     def _laws(self) -> Iterator[tuple[str, bool]]:
-        """Each law with whether it holds. A law may rely on those before it."""
         touches, windows = self.touches, self.window_columns
         known = np.isin(self.decision, [OPENED, ADDED, *REASONS, TICK, IDLE])
         yield "each record is accepted or dropped, with a reason", bool(known.all())

@@ -51,6 +51,11 @@ class Decided(NamedTuple):
     opened_at: npt.NDArray[np.int64]  # row of the record that opened it
     missed_count: int
 
+    @property
+    def merge_count(self) -> int:
+        """None: windows that a store knows by their start never merge."""
+        return 0
+
 
 class DecidedSessions(NamedTuple):
     """What the kernel of sessions leaves behind."""

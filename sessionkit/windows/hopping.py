@@ -19,7 +19,7 @@ from sessionkit.trace.window_trace import Touches
 from sessionkit.windows.contract import window_kind
 from sessionkit.windows.feed import Decided, Feed
 from sessionkit.windows.hopping_by_slot import goes_by_slot, run_by_slot
-from sessionkit.windows.hopping_kernel import TimeKernel, window_is_late
+from sessionkit.windows.hopping_kernel import Lengths, missed_touches, run_by_record, time_touches, window_is_late
 from sessionkit.windows.processor import Aggregates, Processor, WindowTouch, by_start
 
 Times = TypeVar("Times", int, npt.NDArray[np.int64])
@@ -145,10 +145,9 @@ class TimeWindows(metaclass=AnswersNames):
 
     def run(self, feed: Feed, folds: Mapping[str, Any], retention_ms: int) -> Decided:
         """The compiled pass over columns."""
-        limits = (self.size_ms, self.advance_ms, self.grace_ms)
-        if not goes_by_slot(feed, folds, *limits):
-            return self._kernel.run(feed, folds)
-        decided, spans = run_by_slot(feed, *limits)
+        if not goes_by_slot(feed, folds, self._lengths):
+            return run_by_record(self._lengths, feed, folds)
+        decided, spans = run_by_slot(feed, self._lengths)
         for fold in folds.values():
             fold.grow(len(decided.slot))
             fold.feed_spans(spans)
@@ -156,15 +155,15 @@ class TimeWindows(metaclass=AnswersNames):
 
     def touches(self, feed: Feed) -> Touches:
         """Every window that a record met, oldest first."""
-        return self._kernel.touches(feed)
+        return time_touches(self._lengths, feed)
 
     def missed(self, feed: Feed) -> Touches:
         """Every window that was closed when its record came."""
-        return self._kernel.missed(feed)
+        return missed_touches(self._lengths, feed)
 
     @property
-    def _kernel(self) -> TimeKernel:
-        return TimeKernel(self.size_ms, self.advance_ms, self.grace_ms)
+    def _lengths(self) -> Lengths:
+        return Lengths(self.size_ms, self.advance_ms, self.grace_ms)
 
     def arguments(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         """What to call to make them again, and with what; tumbling windows stay tumbling when their size changes."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from sessionkit.base.compiled import announce_compiling, compiled_loop
 from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.windows.feed import Decided, Feed
-from sessionkit.windows.hopping_kernel import MANY_WINDOWS, window_is_late
+from sessionkit.windows.hopping_kernel import MANY_WINDOWS, Lengths, window_is_late
 
 # A record's windows are `count` rows from `first` on; until its slot is done, `first` is the oldest one's index (its
 # start as a multiple of the advance). A record that was late counts in none.
@@ -139,16 +139,16 @@ def run_slots(ends, spans, windows, decision, counters):  # type: ignore[no-unty
     return True
 
 
-def goes_by_slot(feed: Feed, folds: Mapping[str, Any], size_ms: int, advance_ms: int, grace_ms: int) -> bool:
+def goes_by_slot(feed: Feed, folds: Mapping[str, Any], lengths: Lengths) -> bool:
     """Whether the windows of a run can be found slot by slot, and quicker so than record by record.
 
     A trace numbers windows in the order in which they were opened, and Python functions are called in that of arrival.
     """
-    few = -(-size_ms // advance_ms) >= FEW_WINDOWS and (size_ms + grace_ms) // advance_ms <= MANY_WINDOWS
+    few = lengths.a_record >= FEW_WINDOWS and lengths.open_at_once <= MANY_WINDOWS
     return few and not feed.keep and not len(feed.loaded.slot) and all(fold.takes_spans for fold in folds.values())
 
 
-def run_by_slot(feed: Feed, size_ms: int, advance_ms: int, grace_ms: int) -> tuple[Decided, npt.NDArray[np.void]]:
+def run_by_slot(feed: Feed, lengths: Lengths) -> tuple[Decided, npt.NDArray[np.void]]:
     """(the windows by slot and start, the spans of the records); into the feed what was decided.
 
     Nothing was loaded, and few windows of a slot are open at once.
@@ -157,21 +157,22 @@ def run_by_slot(feed: Feed, size_ms: int, advance_ms: int, grace_ms: int) -> tup
     columns, counters = feed.whole(), np.zeros(3, np.int64)
     filled = np.zeros(feed.slots.count + 2, np.int64)
     spans = np.empty(len(feed), SPAN)
-    limits = (size_ms, advance_ms, grace_ms)
-    arrays = (columns.slot, columns.timestamp_ms, columns.stream_time_ms)
-    sort_spans(*arrays, *limits, filled, spans, columns.decision, counters)
+    sort_spans(
+        columns.slot, columns.timestamp_ms, columns.stream_time_ms, lengths.size_ms, lengths.advance_ms,
+        lengths.grace_ms, filled, spans, columns.decision, counters,
+    )  # fmt: skip
     ends = filled[:-1]
     spans = spans[: int(ends[-1])]
-    most = -(-size_ms // advance_ms)
+    most = lengths.a_record
     windows = _room(None, 0, len(spans) // 4 * min(most, 8) + most)  # pages that are not used cost nothing
     while not run_slots(ends, spans, windows, columns.decision, counters):
         windows = _room(windows, int(counters[WINDOWS]), len(windows.number) * 3 // 2)
     feed.decide(columns, columns.decision)
     count = int(counters[WINDOWS])
     start_ms = windows.number[:count]
-    start_ms *= advance_ms
-    decided = (windows.slot[:count], start_ms, windows.timestamp_ms[:count], windows.opened_at[:count])
-    return Decided(*decided, int(counters[MISSED])), spans
+    start_ms *= lengths.advance_ms
+    timestamp_ms, opened_at = windows.timestamp_ms[:count], windows.opened_at[:count]
+    return Decided(windows.slot[:count], start_ms, timestamp_ms, opened_at, int(counters[MISSED])), spans
 
 
 def _room(windows: SlotWindows | None, count: int, size: int) -> SlotWindows:

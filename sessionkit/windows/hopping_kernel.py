@@ -198,19 +198,36 @@ def _copy_open_cells(cells, into, windows, size, advance, close_time_ms):  # typ
     return count
 
 
+class Lengths(NamedTuple):
+    """The lengths of tumbling and hopping windows."""
+
+    size_ms: int
+    advance_ms: int
+    grace_ms: int
+
+    @property
+    def a_record(self) -> int:
+        """How many windows a record is in, at most."""
+        return -(-self.size_ms // self.advance_ms)
+
+    @property
+    def open_at_once(self) -> int:
+        """How many windows a slot has open at once, about."""
+        return (self.size_ms + self.grace_ms) // self.advance_ms
+
+
 class TimeState:
     """The windows of one run, fed chunk by chunk."""
 
-    def __init__(self, size_ms: int, advance_ms: int, grace_ms: int) -> None:
-        self._limits = (size_ms, advance_ms, grace_ms)
-        overlap = -(-size_ms // advance_ms)
-        self._hashed = (size_ms + grace_ms) // advance_ms > MANY_WINDOWS
+    def __init__(self, lengths: Lengths) -> None:
+        self._lengths = lengths
+        self._hashed = lengths.open_at_once > MANY_WINDOWS
         self._head = np.empty(0, np.int32)
         self._windows = np.empty(0, WINDOW)
         self._cells = empty_cells()
         self._counters = np.zeros(5, np.int64)
         self._rooms: list[Room] = []
-        self.most = overlap  # windows of a record
+        self.most = lengths.a_record
 
     @property
     def windows(self) -> npt.NDArray[np.void]:
@@ -233,7 +250,7 @@ class TimeState:
         most = expected * min(self.most, 8)
         self._grow(count + (most if most <= MANY_ROWS else most // 4))
         rows = self._windows[:count]
-        rows["slot"], rows["index"], rows["timestamp"] = slot, start_ms // self._limits[1], newest_ms
+        rows["slot"], rows["index"], rows["timestamp"] = slot, start_ms // self._lengths.advance_ms, newest_ms
         rows["opened_at"] = -1
         first = np.append(True, slot[1:] != slot[:-1])[:count]
         rows["older"] = np.where(first, NO_WINDOW, np.arange(-1, count - 1))
@@ -253,13 +270,14 @@ class TimeState:
         if int(counters[WINDOWS]) + self.most > len(self._windows):
             self._grow(max(self.most, len(self._windows) // 2))
         if self._hashed and (int(counters[CELLS]) + self.most) * 2 > len(self._cells):
-            close_time_ms = columns.first_stream_time_ms - self._limits[2]
+            close_time_ms = columns.first_stream_time_ms - self._lengths.grace_ms
             self._grow_cells(close_time_ms[columns.slot_partition], self.most)
         self._rooms.reverse()
         room = self._rooms[0]
+        size_ms, advance_ms, grace_ms = self._lengths
         end = run_time_windows(
-            begin, columns.slot, columns.timestamp_ms, columns.stream_time_ms, *self._limits, columns.lo, self._head,
-            self._windows, self._cells, self._hashed, columns.decision, room, counters,
+            begin, columns.slot, columns.timestamp_ms, columns.stream_time_ms, size_ms, advance_ms, grace_ms,
+            columns.lo, self._head, self._windows, self._cells, self._hashed, columns.decision, room, counters,
         )  # fmt: skip
         count = int(counters[TOUCHES])
         return Step(end, room.record[:count], room.window[:count], room.opened[:count])
@@ -275,9 +293,25 @@ class TimeState:
         while capacity < 4 * (int(self._counters[CELLS]) + wanted):
             capacity *= 2
         cells = empty_cells(capacity)
-        size, advance, _ = self._limits
-        self._counters[CELLS] = _copy_open_cells(self._cells, cells, self._windows, size, advance, close_time_ms)
+        size_ms, advance_ms, _ = self._lengths
+        self._counters[CELLS] = _copy_open_cells(self._cells, cells, self._windows, size_ms, advance_ms, close_time_ms)
         self._cells = cells
+
+
+def run_by_record(lengths: Lengths, feed: Feed, folds: Mapping[str, Any]) -> Decided:
+    """Decides every record and folds it into its windows."""
+    state = TimeState(lengths)
+    announce_compiling(run_time_windows, "tumbling and hopping windows")
+    steps = _steps(state, feed)
+    hand_each(feed.hand, (partial(_fold, folds, len(state.windows), step, lo) for lo, step in steps))
+    windows = state.windows
+    return Decided(
+        slot=windows["slot"].copy(),
+        start_ms=windows["index"] * lengths.advance_ms,
+        timestamp_ms=windows["timestamp"].copy(),
+        opened_at=windows["opened_at"].copy(),
+        missed_count=state.missed_count,
+    )
 
 
 def _fold(folds: Mapping[str, Any], windows: int, step: Step, lo: int) -> None:
@@ -286,65 +320,50 @@ def _fold(folds: Mapping[str, Any], windows: int, step: Step, lo: int) -> None:
         fold.feed_touches(step.record, step.window, lo)
 
 
-class TimeKernel:
-    """Tumbling and hopping windows over the records of a run."""
+def _steps(state: TimeState, feed: Feed) -> Iterator[tuple[int, Step]]:
+    state.load(*feed.loaded[:3], feed.slots.most, expected=len(feed))
+    for columns in feed.chunks():
+        begin = 0
+        while begin < len(columns.slot):
+            step = state.feed(begin, columns)
+            yield columns.lo, step
+            begin = step.end
 
-    def __init__(self, size_ms: int, advance_ms: int, grace_ms: int) -> None:
-        self._limits = (size_ms, advance_ms, grace_ms)
 
-    def run(self, feed: Feed, folds: Mapping[str, Any]) -> Decided:
-        """Decides every record and folds it into its windows."""
-        state = TimeState(*self._limits)
-        announce_compiling(run_time_windows, "tumbling and hopping windows")
-        steps = self._steps(state, feed)
-        hand_each(feed.hand, (partial(_fold, folds, len(state.windows), step, lo) for lo, step in steps))
-        windows = state.windows
-        start_ms = windows["index"] * self._limits[1]
-        columns = (windows["slot"].copy(), start_ms, windows["timestamp"].copy(), windows["opened_at"].copy())
-        return Decided(*columns, state.missed_count)
+def time_touches(lengths: Lengths, feed: Feed) -> Touches:
+    """Every window that a record met, oldest first; the windows are numbered as in `run_by_record`."""
+    state, kept = TimeState(lengths), []
+    check_room(float(len(feed)) * state.most, *TOUCH)
+    for lo, step in _steps(state, feed):
+        effect = np.where(step.opened, OPENED, ADDED).astype(np.uint8)
+        kept.append((step.record + lo, step.window.copy(), effect))
+    record, window, effect = (
+        np.concatenate([np.empty(0, kind), *(part[i] for part in kept)]).astype(kind, copy=False)
+        for i, kind in enumerate((np.int64, np.int32, np.uint8))
+    )
+    start_ms = state.windows["index"][window] * lengths.advance_ms
+    missed, none, late, missed_start_ms, _ = missed_touches(lengths, feed)
+    # what a record missed is older than what it met, and goes before it
+    order = np.argsort(np.concatenate([missed, record]), kind="stable")
+    return Touches(
+        np.concatenate([missed, record])[order],
+        np.concatenate([none, window])[order],
+        np.concatenate([late, effect])[order],
+        np.concatenate([missed_start_ms, start_ms])[order],
+        np.full(len(order), -1, np.int32),
+    )
 
-    def _steps(self, state: TimeState, feed: Feed) -> Iterator[tuple[int, Step]]:
-        state.load(*feed.loaded[:3], feed.slots.most, expected=len(feed))
-        for columns in feed.chunks():
-            begin = 0
-            while begin < len(columns.slot):
-                step = state.feed(begin, columns)
-                yield columns.lo, step
-                begin = step.end
 
-    def touches(self, feed: Feed) -> Touches:
-        """Every window that a record met, oldest first; the windows are numbered as in `run`."""
-        state, kept = TimeState(*self._limits), []
-        check_room(float(len(feed)) * state.most, *TOUCH)
-        for lo, step in self._steps(state, feed):
-            effect = np.where(step.opened, OPENED, ADDED).astype(np.uint8)
-            kept.append((step.record + lo, step.window.copy(), effect))
-        record, window, effect = (
-            np.concatenate([np.empty(0, kind), *(part[i] for part in kept)]).astype(kind, copy=False)
-            for i, kind in enumerate((np.int64, np.int32, np.uint8))
-        )
-        start_ms = state.windows["index"][window] * self._limits[1]
-        missed, none, late, missed_start_ms, _ = self.missed(feed)
-        # what a record missed is older than what it met, and goes before it
-        order = np.argsort(np.concatenate([missed, record]), kind="stable")
-        return Touches(
-            np.concatenate([missed, record])[order],
-            np.concatenate([none, window])[order],
-            np.concatenate([late, effect])[order],
-            np.concatenate([missed_start_ms, start_ms])[order],
-            np.full(len(order), -1, np.int32),
-        )
-
-    def missed(self, feed: Feed) -> Touches:
-        """Every window that was closed when its record came: far fewer than what the records met."""
-        size, advance, grace = self._limits
-        columns = feed.whole()
-        t, close = columns.timestamp_ms, columns.stream_time_ms - grace
-        first, highest = np.maximum(0, t - size + advance) // advance, t // advance
-        oldest_open = np.where(close < size, first, np.maximum(first, (close - size) // advance + 1))
-        count = np.where(columns.slot >= 0, np.minimum(oldest_open, highest + 1) - first, 0)
-        check_room(count.sum(dtype=np.float64), *TOUCH)
-        record = np.repeat(np.arange(len(t)), count)
-        place = np.arange(len(record)) - np.repeat(np.cumsum(count) - count, count)
-        none = np.full(len(record), -1, np.int32)
-        return Touches(record, none, np.full(len(record), LATE, np.uint8), (first[record] + place) * advance, none)
+def missed_touches(lengths: Lengths, feed: Feed) -> Touches:
+    """Every window that was closed when its record came: far fewer than what the records met."""
+    size, advance, grace = lengths
+    columns = feed.whole()
+    t, close = columns.timestamp_ms, columns.stream_time_ms - grace
+    first, highest = np.maximum(0, t - size + advance) // advance, t // advance
+    oldest_open = np.where(close < size, first, np.maximum(first, (close - size) // advance + 1))
+    count = np.where(columns.slot >= 0, np.minimum(oldest_open, highest + 1) - first, 0)
+    check_room(count.sum(dtype=np.float64), *TOUCH)
+    record = np.repeat(np.arange(len(t)), count)
+    place = np.arange(len(record)) - np.repeat(np.cumsum(count) - count, count)
+    none = np.full(len(record), -1, np.int32)
+    return Touches(record, none, np.full(len(record), LATE, np.uint8), (first[record] + place) * advance, none)

@@ -66,9 +66,12 @@ def _search(times: Longs, stair: Longs, gap_ms: int, retention_ms: int, dropped:
     """The smallest grace that keeps the last record, compiled; -1 where a replay needs more than a short list."""
     room = len(times)
     slot, head, sessions = np.zeros(room, np.int32), np.empty(1, np.int32), np.empty(room, SESSION)
-    scratch = (head, sessions, empty_cells(), np.empty(room, np.uint8), np.empty(room, np.int32), room_for(room))
-    counters = np.zeros(COUNTERS, np.int64)
-    return int(_smallest_grace(slot, times, stair, gap_ms, retention_ms, dropped, enough, *scratch, counters))
+    decision, window, counters = np.empty(room, np.uint8), np.empty(room, np.int32), np.zeros(COUNTERS, np.int64)
+    found = _smallest_grace(
+        slot, times, stair, gap_ms, retention_ms, dropped, enough, head, sessions, empty_cells(), decision, window,
+        room_for(room), counters,
+    )  # fmt: skip
+    return int(found)
 
 
 @compiled_loop
@@ -82,8 +85,10 @@ def _smallest_grace(  # type: ignore[no-untyped-def]
         head[0] = NO_SESSION
         counters[:] = 0
         reach = max(retention, gap + middle)
-        arrays = (slot, times, stair, gap, middle, reach, head, sessions, cells, decision, window, events, counters)
-        if run_sessions(0, *arrays) <= last:
+        stopped = run_sessions(
+            0, slot, times, stair, gap, middle, reach, head, sessions, cells, decision, window, events, counters
+        )
+        if stopped <= last:
             return -1
         if decision[last] < LATE:
             enough = middle

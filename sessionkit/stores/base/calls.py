@@ -108,8 +108,8 @@ class SessionCalls:
         partition: int = 0,
     ) -> Iterator[StoredSession]:
         """`find_sessions_in_keys` from the end."""
-        times = (earliest_session_end_ms, latest_session_start_ms)
-        return self._find((key_from, key_to), *times, partition, backward=True)
+        keys = (key_from, key_to)
+        return self._find(keys, earliest_session_end_ms, latest_session_start_ms, partition, backward=True)
 
     def fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
         """All sessions of `key`; with `key_to` those of all keys from `key` to `key_to`, both included."""

@@ -111,7 +111,6 @@ class RowStore(BaseStore):
         return sorted(self._states)
 
     def snapshot(self, partition: int) -> Snapshot:
-        """How far the partition has been read, and its clock."""
         return self._states.get(self._number(partition), _State()).snapshot
 
     def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
@@ -132,14 +131,12 @@ class RowStore(BaseStore):
         self.commit_snapshots({p: state.snapshot._replace(stream_time_ms=-1) for p, state in self._states.items()})
 
     def close(self) -> None:
-        """Closes the store; every later call raises."""
         if self._open:
             self._open = False
             self.close_rows()
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """What is done inside stays only if nothing raises. Other threads wait until it is through."""
         with self.lock:
             self._check_open()
             before = dict(self._states), self._noted
@@ -236,7 +233,6 @@ class RowStore(BaseStore):
 
     @property
     def partitions(self) -> list[int]:
-        """The numbers of the partitions of which it holds windows, rising."""
         self._check_open()
         return [number for number in sorted(self._states) if any(True for _ in self._found(number, ALWAYS, ANY_KEY))]
 
@@ -254,7 +250,6 @@ class SessionRowStore(SessionCalls, RowStore):
     layout = SESSIONS
 
     def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        """Writes a session; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
         start_ms, end_ms = check_times(*session[:2], of=self.noun)
         raw = self._raw(session.key)
         if not 0 <= session.window_start_ms <= session.window_end_ms <= INT64_MAX:
@@ -264,7 +259,6 @@ class SessionRowStore(SessionCalls, RowStore):
         return self._write(session, Place(raw, start_ms, end_ms), partition, keep_null=keep_null)
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
-        """Removes exactly this session, if it is there."""
         start_ms, end_ms = check_times(window_start_ms, window_end_ms, of=self.noun)
         place = Place(self._raw(key), start_ms, end_ms)
         if 0 <= start_ms <= end_ms:
@@ -274,7 +268,6 @@ class SessionRowStore(SessionCalls, RowStore):
     def fetch_session(
         self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Any:
-        """The aggregate of the session that starts at the first time and ends at the second; None if there is none."""
         start_ms, end_ms = check_times(earliest_session_end_ms, latest_session_start_ms, of=self.noun)
         raw = self._raw(key)
         found = self._listed(partition, (end_ms, end_ms), (raw, raw))
@@ -308,7 +301,6 @@ class WindowRowStore(WindowCalls, RowStore):
     layout = WINDOWS
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        """Writes a window; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
         start_ms, timestamp_ms = check_times(window.window_start_ms, window.timestamp_ms, of=self.noun)
         raw = self._raw(window.key)
         if not 0 <= window.window_start_ms <= INT64_MAX or timestamp_ms != window.timestamp_ms:
@@ -317,7 +309,6 @@ class WindowRowStore(WindowCalls, RowStore):
         return self._write(window, Place(raw, start_ms, start_ms), partition, keep_null=keep_null)
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
-        """The window of `key` that starts then; None if there is none."""
         return next(self._find((key,), window_start_ms, window_start_ms, partition), None)
 
     def fetch_step_by_step(

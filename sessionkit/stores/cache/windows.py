@@ -70,7 +70,6 @@ class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
         return True
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
-        """The window of `key` that starts then; None if there is none."""
         (start_ms,) = check_times(window_start_ms, of="window")
         entry = self._cache(partition).get(self._place(key_bytes(key), start_ms)) if start_ms >= 0 else None
         window: StoredWindow | None

@@ -71,14 +71,12 @@ class InMemoryStore(BaseStore):
         return self._of(partition).snapshot if columns is None else columns.snapshot(partition)
 
     def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
-        """Windows of these keys, and of any key those whose end (sessions) or start lies before the time given."""
         self.check_names(names)
         self._to_columns(keys.type)
         columns = self._bulk()
         return super().load(keys, before_ms, names) if columns is None else columns.load(keys, before_ms, names)
 
     def commit(self, removes: Any, puts: Any, snapshots: Mapping[int, Snapshot]) -> None:
-        """Takes a run over, all or nothing: what it loaded and so removed, what it wrote, and how far it came."""
         self._check_open()
         columns = self._bulk()
         if columns is None or not columns.is_loaded(removes):
@@ -110,7 +108,6 @@ class InMemoryStore(BaseStore):
 
     @contextmanager
     def all_or_nothing(self) -> Iterator[None]:
-        """What is done inside stays only if nothing raises. Other threads wait until it is through."""
         with self.lock:
             before = {number: mine.copy() for number, mine in self._partitions.items()}
             noted = self._noted
@@ -121,7 +118,6 @@ class InMemoryStore(BaseStore):
                 raise
 
     def close(self) -> None:
-        """Closes the store; every later call raises."""
         self._open = False
         self._maps.clear()
 
@@ -129,7 +125,6 @@ class InMemoryStore(BaseStore):
 
     @property
     def partitions(self) -> list[int]:
-        """The numbers of the partitions of which it holds windows, rising."""
         self._check_open()
         columns = self._bulk()
         if columns is not None:

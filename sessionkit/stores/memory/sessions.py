@@ -57,7 +57,6 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         super().__init__(retention=retention, name=name)
 
     def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        """Writes a session; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
         aggregate, key = session[2:4]
         start_ms, end_ms = check_times(*session[:2], of="session")
         raw = self._raw(key)
@@ -80,7 +79,6 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
         return True
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
-        """Removes exactly this session, if it is there."""
         mine, raw = self._of(partition), self._raw(key)
         by_key = mine.by_time.get(window_end_ms, {})
         by_start = by_key.get(raw, {})
@@ -110,22 +108,15 @@ class MemorySessionStore(SessionCalls, InMemoryStore):
     def fetch_session(
         self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Any:
-        """The aggregate of the session that starts at the first time and ends at the second; None if there is none.
-
-        Source:
-            KIP-445; SessionStore.fetchSession (its parameters are called so there, though they are start and end).
-        """
         start_ms, end_ms = check_times(earliest_session_end_ms, latest_session_start_ms, of="session")
         session = self._live(partition).by_time.get(end_ms, {}).get(self._raw(key), {}).get(start_ms)
         return None if session is None else session.aggregate
 
     def fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
-        """All sessions of `key`; with `key_to` those of all keys from `key` to `key_to`, both included."""
         self._check_range(key, key_to, partition)
         return super().fetch(key, key_to, partition=partition)
 
     def backward_fetch(self, key: Any, key_to: Any = ..., *, partition: int = 0) -> Iterator[StoredSession]:
-        """`fetch` from the end."""
         self._check_range(key, key_to, partition)
         return super().backward_fetch(key, key_to, partition=partition)
 

@@ -55,7 +55,6 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
         super().__init__(retention=retention, name=name)
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        """Writes a window; False if it is expired and was refused. A null aggregate deletes, unless `keep_null`."""
         start_ms, aggregate, _, key = window[:4]
         (start_ms,) = check_times(start_ms, of="window")
         if start_ms < 0:
@@ -76,11 +75,6 @@ class MemoryWindowStore(WindowCalls, InMemoryStore):
         return True
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
-        """The window of `key` that starts then; None if there is none.
-
-        Source:
-            WindowStore.fetch(key, time).
-        """
         (start_ms,) = check_times(window_start_ms, of="window")
         raw, mine = self._raw(key), self._live(partition)
         if start_ms <= self._expiry_ms(mine):

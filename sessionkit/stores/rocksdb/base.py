@@ -88,7 +88,6 @@ class PersistentStore(BaseStore):
         return sorted(self._states)
 
     def snapshot(self, partition: int) -> Snapshot:
-        """How far the partition has been read, and its clock."""
         return self._state(partition).snapshot
 
     def commit_snapshots(self, snapshots: Mapping[int, Snapshot], names: Collection[str] = ()) -> None:
@@ -155,7 +154,6 @@ class PersistentStore(BaseStore):
 
     @property
     def partitions(self) -> list[int]:
-        """The numbers of the partitions of which it holds windows, rising."""
         return self._space.partitions(self._database)
 
     @property

@@ -29,7 +29,6 @@ class PersistentBulkStore(PersistentStore):
     """A store on disk that takes over whole runs."""
 
     def load(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> Any:
-        """Windows of these keys, and of any key those whose end (sessions) or start lies before the time given."""
         self.check_names(names)
         many = AT_ONCE * len(keys) >= self._database.estimate()
         if many:
@@ -69,9 +68,9 @@ class PersistentBulkStore(PersistentStore):
         wanted = np.ones(len(columns.key), np.bool_)  # keys of another type: the run will say so
         if columns.key.type == keys.type:
             wanted = np.array(pc.is_in(columns.key, value_set=keys))
-        for partition, here, time_ms in _by_partition(columns):
-            wanted[here] |= time_ms[here] < before_ms[partition]
-            wanted[here] &= time_ms[here] >= self._visible_ms(partition)
+        for partition, here in _by_partition(columns):
+            wanted[here] |= columns.time_ms[here] < before_ms[partition]
+            wanted[here] &= columns.time_ms[here] >= self._visible_ms(partition)
         return columns if wanted.all() else columns.take(np.flatnonzero(wanted))
 
     def _needed(self, partition: int, until_ms: int, wanted: list[bytes], *, many: bool) -> Iterator[Row]:
@@ -94,8 +93,8 @@ class PersistentBulkStore(PersistentStore):
             for partition, _, place, _ in self._one_by_one(columns):
                 self._remove(place, partition)
             return
-        for partition, here, time_ms in _by_partition(columns):
-            self._observe(partition, int(time_ms[here].max()), drop=False)
+        for partition, here in _by_partition(columns):
+            self._observe(partition, int(columns.time_ms[here].max()), drop=False)
         for rows in packed:
             self._database.change(dict.fromkeys(rows.rows()))
 
@@ -107,9 +106,9 @@ class PersistentBulkStore(PersistentStore):
                 self._put(key, place, row, partition)
             return
         is_live = np.empty(len(columns.key), np.bool_)
-        for partition, here, time_ms in _by_partition(columns):
-            first = self._observe(partition, int(time_ms[here].max())).first_segment
-            is_live[here] = time_ms[here] // self.segments.interval_ms >= first
+        for partition, here in _by_partition(columns):
+            first = self._observe(partition, int(columns.time_ms[here].max())).first_segment
+            is_live[here] = columns.time_ms[here] // self.segments.interval_ms >= first
         if is_live.any():
             self._note_kind(columns.key[0].as_py())
         for rows, values in zip(packed, [fields.rows(), repeat(b"")], strict=False):
@@ -134,8 +133,7 @@ class PersistentBulkStore(PersistentStore):
         """The window that was written so."""
 
 
-def _by_partition(columns: State) -> Iterator[tuple[int, npt.NDArray[np.bool_], npt.NDArray[np.int64]]]:
-    """(partition, where its windows are, the times that choose the segments of all windows)."""
-    time_ms = column_codec.places_of(columns).time_ms
+def _by_partition(columns: State) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:
+    """(partition, where its windows are)."""
     for partition in np.unique(columns.partition).tolist():
-        yield partition, columns.partition == partition, time_ms
+        yield partition, columns.partition == partition

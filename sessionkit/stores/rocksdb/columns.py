@@ -43,7 +43,7 @@ class Packed(NamedTuple):
 
 def pack_places(space: RowSpace, columns: State) -> list[Packed] | None:
     """The database keys of these windows: of the rows that hold the values and, if there is one, of the index."""
-    keys, places = _raw_keys(columns.key), places_of(columns)
+    keys, places = _raw_keys(columns.key), PlaceColumns(columns.start_ms, columns.time_ms)
     if keys is None or not _are_plain(columns.partition, places, keys):
         return None
     packed = []
@@ -106,10 +106,11 @@ def unpack(
         for name in (names if len(names) == 1 else aggregate)
     }
     fixed = [column.to_numpy() for column in own]
-    times = (places.start_ms, places.time_ms if space.layout.has_end else fixed.pop(0))
+    last_ms = places.time_ms if space.layout.has_end else fixed.pop(0)
     opened_by, closed_by, *counts = fixed
     make = SessionColumns if space.layout.has_end else FixedColumns
-    return make(key, partition, *times, opened_by, closed_by, aggregates, counts[0] if counts else None)
+    rows_in = counts[0] if counts else None
+    return make(key, partition, places.start_ms, last_ms, opened_by, closed_by, aggregates, rows_in)
 
 
 def _read_fields(rows: Packed, first: bytes, values: list[bytes]) -> tuple[Any, list[pa.Array], int] | None:
@@ -174,12 +175,6 @@ def _numbers_in(column: pa.Array | npt.NDArray[np.object_]) -> tuple[Any, list[p
 
 
 # ---- keys and places
-
-
-def places_of(columns: State) -> PlaceColumns:
-    """Start, and the time that chooses the segment, of each window."""
-    time_ms = columns.end_ms if isinstance(columns, SessionColumns) else columns.start_ms
-    return PlaceColumns(columns.start_ms, time_ms)
 
 
 def _are_plain(partition: npt.NDArray[np.int64], places: PlaceColumns, keys: Packed) -> bool:

@@ -197,15 +197,15 @@ class RowSpace:
     def _bounds(self, question: Question, segment: int, by_key: bool) -> tuple[bytes, bytes]:
         """The database keys of a segment between which the rows asked for lie."""
         first_ms, last_ms = self.segments.span_ms(segment)
-        times = max(question.from_ms, first_ms), min(question.to_ms, last_ms)
+        from_ms, to_ms = max(question.from_ms, first_ms), min(question.to_ms, last_ms)
         start = self.segment(question.partition, segment)
         if not by_key:
-            low, high = time_bounds(*times)
+            low, high = time_bounds(from_ms, to_ms)
             return start + BY_TIME + low, start + BY_TIME + high
         behind = self.segment(question.partition, segment + 1)
         if self.time_ordered:
             start += BY_KEY  # the last of the two kinds, so the next segment is behind it
-        first, last = key_bounds(question.low, question.high, *times)
+        first, last = key_bounds(question.low, question.high, from_ms, to_ms)
         return start + first, behind if last is None else start + last
 
     def _place(self, cursor: Cursor, by_key: bool) -> Place:

@@ -80,7 +80,6 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
         return self._put(session.key, place, None if deletes else self.layout.fields_of(session), partition)
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
-        """Removes exactly this session, if it is there."""
         start_ms, end_ms = check_times(window_start_ms, window_end_ms, of=self.noun)
         raw = self._raw(key)
         if 0 <= start_ms <= end_ms:
@@ -112,11 +111,6 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
     def fetch_session(
         self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
     ) -> Any:
-        """The aggregate of the session that starts at the first time and ends at the second; None if there is none.
-
-        Source:
-            KIP-445; SessionStore.fetchSession (its parameters are called so there, though they are start and end).
-        """
         start_ms, end_ms = check_times(earliest_session_end_ms, latest_session_start_ms, of=self.noun)
         fields = self._get(Place(self._raw(key), start_ms, end_ms), partition)
         return None if fields is None else fields[-1]

@@ -86,11 +86,6 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
         return self._put(key, Place(raw, start_ms, start_ms), fields, partition)
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
-        """The window of `key` that starts then; None if there is none.
-
-        Source:
-            WindowStore.fetch(key, time).
-        """
         place = self._place(key, *check_times(window_start_ms, of=self.noun))
         fields = self._get(place, partition)
         return None if fields is None else self._stored(place, fields)

@@ -177,7 +177,7 @@ class ChunkedState(ColumnState):
         if held is None:
             return pa.table({})
         last = "window_end_ms" if isinstance(held, SessionColumns) else "timestamp_ms"
-        numbers = {"window_start_ms": held.start_ms, last: held[3]}
+        numbers = {"window_start_ms": held.start_ms, last: held.timestamp_ms}
         aggregates = {
             name: column if isinstance(column, pa.Array) else pa.array(list(map(repr, column)), pa.string())
             for name, column in held.aggregates.items()
@@ -232,7 +232,9 @@ def _to_table(columns: State) -> pa.Table:
     """Windows of one partition as a table; lengths in place of ends, as they take less room."""
     fields, arrays = [pa.field("key", columns.key.type)], [columns.key]
     start_ms = columns.start_ms
-    for name, numbers in zip(_NUMBERS, (start_ms, columns[3] - start_ms, columns[4], columns[5]), strict=True):
+    for name, numbers in zip(
+        _NUMBERS, (start_ms, columns.timestamp_ms - start_ms, columns.opened_by, columns.closed_by), strict=True
+    ):
         fields.append(pa.field(name, pa.int64()))
         arrays.append(pa.array(numbers))
     if columns.rows is not None:
@@ -258,9 +260,11 @@ def _of_table(table: pa.Table, of: str, partition: int) -> State:
         if field.name.startswith(_AGGREGATE):
             column = _one(table[field.name])
             aggregates[field.name[len(_AGGREGATE) :]] = column if field.metadata != _PACKED else _unpacked(column)
-    numbers = (np.full(len(start_ms), partition), start_ms, start_ms + length_ms, opened_by, closed_by)
+    partitions = np.full(len(start_ms), partition)
     rows = table[_ROWS].fill_null(-1).to_numpy() if _ROWS in table.column_names else None
-    state: State = COLUMNS[of](_one(table["key"]), *numbers, aggregates, rows)
+    state: State = COLUMNS[of](
+        _one(table["key"]), partitions, start_ms, start_ms + length_ms, opened_by, closed_by, aggregates, rows
+    )
     return state
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.records.keys import ranks_of
-from sessionkit.stores.contract import COLUMNS, FixedColumns, SessionColumns, Snapshot, rows_of
+from sessionkit.stores.contract import COLUMNS, FixedColumns, SessionColumns, Snapshot, no_columns, rows_of
 
 State: TypeAlias = SessionColumns | FixedColumns
 
@@ -30,7 +30,7 @@ class ColumnState:
     """
 
     def __init__(self, of: str = "sessions") -> None:
-        self._kind = COLUMNS[of]
+        self._of = of
         self._held: State | None = None
         self._loaded = np.empty(0, np.bool_)  # the rows of `_held` that the last load gave away
         self.snapshots: dict[int, Snapshot] = {}
@@ -52,14 +52,14 @@ class ColumnState:
         held = self._held
         if held is None or not before_ms:
             self._loaded = np.zeros(len(self), np.bool_)
-            return self._none(keys.type, names)
+            return no_columns(self._of, keys.type, names)
         limit = np.full(len(held.partition), -1, np.int64)  # -1: another partition, nothing lies before it
         mine = np.zeros(len(held.partition), np.bool_)
         for partition, until_ms in before_ms.items():
             here = held.partition == partition
             mine |= here
             limit[here] = until_ms
-        time_ms = _time_of(held)
+        time_ms = held.time_ms
         self._loaded = mine & (time_ms < limit)
         if held.key.type != keys.type:
             self._loaded = mine  # the run will say that its keys are of another type
@@ -71,7 +71,7 @@ class ColumnState:
         """(partition, oldest time, newest time) of each partition, by the time that a store keeps windows by."""
         if self._held is None:
             return []
-        time_ms = _time_of(self._held)
+        time_ms = self._held.time_ms
         mine = (
             (number, time_ms[self._held.partition == number]) for number in np.unique(self._held.partition).tolist()
         )
@@ -82,7 +82,7 @@ class ColumnState:
         held = self._held
         if held is None:
             return None
-        time_ms = _time_of(held)
+        time_ms = held.time_ms
         rows = np.lexsort((time_ms, held.partition))
         if most is not None and most < len(rows):
             last = rows[most - 1]
@@ -91,7 +91,7 @@ class ColumnState:
         chosen = held.take(rows)
         keys = chosen.key.dictionary_encode()
         ranks = ranks_of(keys.dictionary, keys.indices.to_numpy())  # equal keys have one rank: then the start decides
-        order = np.lexsort((-chosen.start_ms, ranks, _time_of(chosen), chosen.partition))
+        order = np.lexsort((-chosen.start_ms, ranks, chosen.time_ms, chosen.partition))
         return chosen.take(order[:most])
 
     def load_all(self, keys: pa.Array, before_ms: Mapping[int, int], names: tuple[str, ...]) -> State:
@@ -125,23 +125,14 @@ class ColumnState:
             self._held = self._joined(stays, puts)
         self._loaded = np.zeros(len(self), np.bool_)
 
-    def _none(self, key_type: pa.DataType, names: tuple[str, ...]) -> State:
-        nothing = [np.empty(0, np.int64)] * 5
-        none: State = self._kind(pa.array([], key_type), *nothing, {name: np.empty(0, object) for name in names})
-        return none
-
     def _joined(self, first: State, second: State) -> State:
         numbers: list[npt.NDArray[np.int64]] = [
             np.concatenate(pair) for pair in zip(first[1:6], second[1:6], strict=True)
         ]
         aggregates = {name: _one_column(column, second.aggregates[name]) for name, column in first.aggregates.items()}
         rows = None if first.rows is second.rows is None else np.concatenate([rows_of(first), rows_of(second)])
-        joined: State = self._kind(pa.concat_arrays([first.key, second.key]), *numbers, aggregates, rows)
+        joined: State = COLUMNS[self._of](pa.concat_arrays([first.key, second.key]), *numbers, aggregates, rows)
         return joined
-
-
-def _time_of(held: State) -> npt.NDArray[np.int64]:
-    return held.end_ms if isinstance(held, SessionColumns) else held.start_ms
 
 
 def _one_column(first: Any, second: Any) -> Any:

@@ -14,8 +14,7 @@ import pyarrow.compute as pc
 
 from sessionkit.trace.loops import grouped
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.trace.trace import Trace
-from sessionkit.trace.window_columns import WindowColumns
+from sessionkit.trace.trace import Trace, WindowColumns
 from sessionkit.views.loops import group_tied, rows_of_places
 
 CHANGES = ("same", "changed", "split", "joined", "regrouped", "lost", "gained")

@@ -21,8 +21,7 @@ from sessionkit.engine.chosen_keys import records_of_keys, rows_of_keys
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import UnknownRecord, problem, shorten
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.trace.trace import Trace
-from sessionkit.trace.window_columns import WindowColumns
+from sessionkit.trace.trace import Trace, WindowColumns
 from sessionkit.views.explain.life import closing_time_ms
 from sessionkit.views.html import Pictured
 from sessionkit.views.scenes.key_rows import key_code, partition_code, partition_counts

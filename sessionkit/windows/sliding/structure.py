@@ -202,10 +202,9 @@ def sliding_structure(
         NumberOverflow: a window would end after the last time there is.
     """
     check_reach(int(times.max(where=slot >= 0, initial=0)), time_difference_ms + 1, "time_difference")
-    limits = (time_difference_ms, grace_ms)
-    records = SlidingRecords(slot, times, stair, *limits)
+    records = SlidingRecords(slot, times, stair, time_difference_ms, grace_ms)
     sorted_records, outcome = np.empty(len(slot), RECORD), np.zeros(len(slot), OUTCOME)
-    ends, record = sort_records(slot, times, stair, slots, *limits, sorted_records, outcome)
+    ends, record = sort_records(slot, times, stair, slots, time_difference_ms, grace_ms, sorted_records, outcome)
     loaded_ends, loaded = sort_loaded(loaded_slot, slots)
     most = 2 * (len(record) + len(loaded))  # a distinct time makes at most two windows, a loaded one's too
     columns = _Columns(
@@ -219,8 +218,17 @@ def sliding_structure(
     entries = int((np.diff(ends) + np.diff(loaded_ends)).max(initial=0))
     line = new_line(entries, int(np.diff(loaded_ends).max(initial=0)))
     counters = np.zeros(3, np.int64)
-    given = (loaded_ends, loaded, loaded_start_ms, loaded_timestamp_ms)
-    run_slots(columns, *given, time_difference_ms, line, operations, counters)
+    run_slots(
+        columns,
+        loaded_ends,
+        loaded,
+        loaded_start_ms,
+        loaded_timestamp_ms,
+        time_difference_ms,
+        line,
+        operations,
+        counters,
+    )
     by_arrival(operations, columns, outcome)
     return _structure(records, columns, outcome, _trimmed(operations, counters), loaded_slot, loaded_start_ms)
 

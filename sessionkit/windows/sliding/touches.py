@@ -131,12 +131,11 @@ def sliding_touches(structure: SlidingStructure) -> Touches:
     """
     operations = structure.operations
     place_start_ms = structure.start_ms[operations.window]
-    columns = (structure.records, operations, place_start_ms, structure.opened_at)
     count = np.zeros(len(structure.decision), np.int64)
-    run_touches(*columns, count, _room(0))
+    run_touches(structure.records, operations, place_start_ms, structure.opened_at, count, _room(0))
     following = np.cumsum(count) - count
     check_room(int(count.sum()), *TOUCH)
     touches = _room(int(count.sum()))
     if len(touches.record):
-        run_touches(*columns, following, touches)
+        run_touches(structure.records, operations, place_start_ms, structure.opened_at, following, touches)
     return touches

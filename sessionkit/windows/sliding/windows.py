@@ -148,11 +148,30 @@ class SlidingWindows(metaclass=AnswersNames):
 
     def run(self, feed: Feed, folds: Mapping[str, Any], retention_ms: int) -> Decided:
         """The compiled passes over columns."""
-        return SlidingKernel(self.time_difference_ms, self.grace_ms).run(feed, folds)
+        announce_compiling(run_slots, "sliding windows")
+        structure = self._structure(feed)
+        for fold in folds.values():
+            fold.feed_sliding(structure, lambda: sliding_touches(structure))
+        return Decided(
+            slot=structure.slot,
+            start_ms=structure.start_ms,
+            timestamp_ms=structure.timestamp_ms,
+            opened_at=structure.opened_at,
+            missed_count=int(structure.dropped.sum()),
+        )
 
     def touches(self, feed: Feed) -> Touches:
         """Every window that a record met, in Kafka's order."""
-        return SlidingKernel(self.time_difference_ms, self.grace_ms).touches(feed)
+        return sliding_touches(self._structure(feed))
+
+    def _structure(self, feed: Feed) -> SlidingStructure:
+        columns, loaded = feed.whole(), feed.loaded
+        structure = sliding_structure(
+            columns.slot, columns.timestamp_ms, columns.stream_time_ms, feed.slots.count, loaded.slot,
+            loaded.start_ms, loaded.timestamp_ms, time_difference_ms=self.time_difference_ms, grace_ms=self.grace_ms,
+        )  # fmt: skip
+        feed.decide(columns, structure.decision)
+        return structure
 
     def missed(self, feed: Feed) -> None:
         """What a record missed is told with all that it met."""
@@ -301,15 +320,17 @@ class SlidingProcessor(Processor[WindowStore]):
     def _update(self, record: _Record, window: StoredWindow) -> None:
         """Adds the record to a window that is there."""
         newest_ms = max(record.timestamp_ms, window.timestamp_ms)
-        ids = (window.opened_by, -1)
-        self._add(ADDED, record, window.window_start_ms, lambda: window.aggregate, newest_ms, *ids)
+        self._add(ADDED, record, window.window_start_ms, lambda: window.aggregate, newest_ms, window.opened_by)
 
     def _create(self, record: _Record, start_ms: int, source: StoredWindow | None) -> None:
         """A new window with the record in it, on top of what `source` holds."""
-        base: Callable[[], Any] = self._aggregates.initializer if source is None else lambda: source.aggregate
-        effect = OPENED if source is None else COPIED_ADDED
-        source_start_ms = -1 if source is None else source.window_start_ms
-        self._add(effect, record, start_ms, base, record.timestamp_ms, record.offset, source_start_ms)
+        if source is None:
+            self._add(OPENED, record, start_ms, self._aggregates.initializer, record.timestamp_ms, record.offset)
+            return
+        self._add(
+            COPIED_ADDED, record, start_ms, lambda: source.aggregate, record.timestamp_ms, record.offset,
+            source.window_start_ms,
+        )  # fmt: skip
 
     def _add(
         self,
@@ -319,7 +340,7 @@ class SlidingProcessor(Processor[WindowStore]):
         base: Callable[[], Any],
         newest_ms: int,
         opened_by: int,
-        source_start_ms: int,
+        source_start_ms: int = -1,
     ) -> None:
         end_ms = start_ms + self._windows.time_difference_ms
         if self._windows.is_late(end_ms, self._close_time_ms):
@@ -347,7 +368,6 @@ class SlidingProcessor(Processor[WindowStore]):
         self._touches.append(touch._replace(aggregate=None if null else touch.aggregate, stored=stored))
 
     def tick(self, timestamp_ms: int) -> None:
-        """Moves stream time without a record, which sessionkit's rule for idle partitions alone does."""
         super().tick(timestamp_ms)
         self._close_time_ms = self.stream_time_ms - self._windows.grace_ms
         self._may_emit = True
@@ -368,33 +388,3 @@ class SlidingProcessor(Processor[WindowStore]):
         if self._windows.trailing_only:
             return [window for window in closed if window.timestamp_ms == window.window_start_ms + d]
         return closed
-
-
-class SlidingKernel:
-    """Kafka's sliding windows, slot by slot: about O(log n) a record, whatever the overlap."""
-
-    def __init__(self, time_difference_ms: int, grace_ms: int) -> None:
-        self._time_difference_ms, self._grace_ms = time_difference_ms, grace_ms
-
-    def run(self, feed: Feed, folds: Mapping[str, Any]) -> Decided:
-        """Decides every record and folds it into its windows."""
-        announce_compiling(run_slots, "sliding windows")
-        structure = self._structure(feed)
-        for fold in folds.values():
-            fold.feed_sliding(structure, lambda: sliding_touches(structure))
-        columns = (structure.slot, structure.start_ms, structure.timestamp_ms, structure.opened_at)
-        return Decided(*columns, int(structure.dropped.sum()))
-
-    def touches(self, feed: Feed) -> Touches:
-        """Every window that a record met, in Kafka's order; the windows are numbered as in `run`."""
-        return sliding_touches(self._structure(feed))
-
-    def _structure(self, feed: Feed) -> SlidingStructure:
-        columns, loaded = feed.whole(), feed.loaded
-        place = (loaded.slot, loaded.start_ms, loaded.timestamp_ms)
-        arrays = (columns.slot, columns.timestamp_ms, columns.stream_time_ms)
-        structure = sliding_structure(
-            *arrays, feed.slots.count, *place, time_difference_ms=self._time_difference_ms, grace_ms=self._grace_ms
-        )
-        feed.decide(columns, structure.decision)
-        return structure

@@ -20,8 +20,7 @@ from sessionkit.records.batch import read_records
 from sessionkit.records.source import Source
 from sessionkit.stores.memory.sessions import MemorySessionStore
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.trace.trace import Merges
-from sessionkit.trace.window_columns import WindowColumns
+from sessionkit.trace.trace import Merges, WindowColumns
 from sessionkit.windows.session import SessionWindows
 
 WINDOWS = SessionWindows(inactivity_gap_ms=3, grace_ms=2)
