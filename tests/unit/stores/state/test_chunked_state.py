@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from sessionkit.errors import StoreCorrupted
-from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot
+from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot, no_columns
 from sessionkit.stores.state import chunked_state as chunks
 from sessionkit.stores.state.chunked_state import Change, Chunk, ChunkedState
 
@@ -224,7 +224,7 @@ def test_a_table_of_sessions_has_keys_bounds_and_results() -> None:
     assert state.to_table().num_columns == 0
     columns = sessions("a", "b")._replace(partition=np.array([7, 7]))
     columns = columns._replace(aggregates={"n": pa.array([1, None]), "own": objects({"x"}, None)})
-    state.commit(state._none(pa.large_string(), ()), columns, {})
+    state.commit(no_columns("sessions", pa.large_string(), ()), columns, {})
     assert state.to_table().to_pylist() == [
         {"partition": 7, "key": "a", "window_start_ms": 0, "window_end_ms": 5, "n": 1, "own": "{'x'}"},
         {"partition": 7, "key": "b", "window_start_ms": 10, "window_end_ms": 15, "n": None, "own": "None"},
@@ -235,7 +235,7 @@ def test_a_table_of_windows_has_their_newest_times() -> None:
     state = ChunkedState("windows", 0)
     number = np.array([4])
     columns = FixedColumns(pa.array([9]), number - 4, number, number + 3, number, number, {"n": pa.array([1.5])})
-    state.commit(state._none(pa.int64(), ()), columns, {})
+    state.commit(no_columns("sessions", pa.int64(), ()), columns, {})
     expected = [{"partition": 0, "key": 9, "window_start_ms": 4, "timestamp_ms": 7, "n": 1.5}]
     assert state.to_table().to_pylist() == expected
     again = ChunkedState.read("windows", 0, state.seal().written, Snapshot())
@@ -271,7 +271,9 @@ def test_values_of_python_come_back_as_they_were() -> None:
     state = ChunkedState("sessions", 0)
     values = [{"seen": (1, None)}, [b"\0"], None]
     state.commit(
-        state._none(pa.large_string(), ()), sessions("a", "b", "c")._replace(aggregates={"own": objects(*values)}), {}
+        no_columns("sessions", pa.large_string(), ()),
+        sessions("a", "b", "c")._replace(aggregates={"own": objects(*values)}),
+        {},
     )
     again = ChunkedState.read("sessions", 0, state.seal().written, Snapshot())
     assert again.load_all(pa.array([], pa.large_string()), {0: 0}, ("own",)).aggregates["own"].tolist() == values
