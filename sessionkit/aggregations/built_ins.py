@@ -308,11 +308,7 @@ def aggregation(
 
 
 def named_aggregations(given: Mapping[str, Any], taken_names: Collection[str]) -> dict[str, Aggregation]:
-    """What `Plan.aggregate` was given: named aggregations, or the parts of one, which is called "aggregate" then.
-
-    Raises:
-        InvalidArgument: what is no aggregation, a part too many or too few, a name that a column of the results has.
-    """
+    """What `Plan.aggregate` was given, checked: named aggregations, or the parts of one, then called "aggregate"."""
     if callable(given.get("initializer")):
         parts = list(inspect.signature(aggregation).parameters)
         for name in given:

@@ -264,11 +264,7 @@ def record_values(column: ValueColumn | None, lo: int, count: int) -> list[Any]:
 
 
 def python_values(column: ValueColumn) -> list[Any]:
-    """The values as Python's own.
-
-    Raises:
-        UnsupportedData: Python has none for them, such as times after the year 9999.
-    """
+    """The values as Python's own; UnsupportedData where it has none, such as times after the year 9999."""
     try:
         return list(column.to_pylist())
     except (ValueError, OverflowError, pa.ArrowException) as error:
@@ -278,11 +274,7 @@ def python_values(column: ValueColumn) -> list[Any]:
 
 
 def typed_column(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Results of a built-in as the column that its compiled form makes.
-
-    Raises:
-        UnsupportedData: a value does not come back from Python as it was.
-    """
+    """Results of a built-in as its compiled form makes them; UnsupportedData if one does not survive Python."""
     try:
         return pa.array(values, kind) if values else pa.nulls(0, kind)
     except (ValueError, TypeError, OverflowError, pa.ArrowException) as error:
@@ -296,11 +288,7 @@ Fold = CompiledFold | PythonFold
 
 
 def value_column(aggregation: Aggregation, values: Mapping[str, ValueColumn]) -> ValueColumn | None:
-    """The column that an aggregation reads; of several, one of dicts by their names; None if it reads none.
-
-    Raises:
-        UnsupportedData: an aggregation that compiles cannot work on its column.
-    """
+    """The column that an aggregation reads, checked; of several, one of dicts by their names; None if it reads none."""
     names, columns = list(aggregation.columns), [values[name] for name in aggregation.columns]
     aggregation.check_types(columns)
     if len(columns) < 2:

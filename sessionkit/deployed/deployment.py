@@ -309,11 +309,7 @@ def _commit_every(every: Any) -> int | tuple[int, ...] | None:
 
 
 def checked_clock(clock: Clock | None, count: int) -> Clock | None:
-    """A clock that is told beside a deployment, in whole milliseconds: times, or a function that tells them.
-
-    Raises:
-        InvalidArgument: it does not fit the records, or tells something else.
-    """
+    """A clock of a test beside a deployment, in whole ms: a time for each record, or a function that tells it."""
     if clock is None:
         return None
     if callable(clock):

@@ -25,11 +25,7 @@ LIFE = "life"
 
 
 def clock_of(batch: RecordBatch, column: str | None, source: Source, first_ms: npt.NDArray[np.int64]) -> list[int]:
-    """The clock at each record: a column that was read with it, or else the stream time of its partition.
-
-    Raises:
-        UnsupportedData, InvalidData: the column holds no times.
-    """
+    """The clock at each record: a column of times that was read with it, or else the stream time of its partition."""
     if column is not None:
         given = batch.values[column]
         chunks = [given] if isinstance(given, pa.Array) else [pa.array(given)]
@@ -41,11 +37,7 @@ def clock_of(batch: RecordBatch, column: str | None, source: Source, first_ms: n
 
 
 def one_after_another(parts: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> dict[str, Any]:
-    """The columns of what each life sent as those of one table, with the number of the life.
-
-    Raises:
-        InvalidArgument: a key or a result is called "life".
-    """
+    """The columns of what each life sent as those of one table, with the number of the life in `LIFE`."""
     if LIFE in (*parts[0], *keys):
         raise InvalidArgument(problem("a column would appear twice beside the lives", f"{LIFE!r}", "another name"))
     lengths = [len(part["offset"]) for part in parts]

@@ -50,12 +50,7 @@ def _number(row: object) -> int | None:
 
 
 def check_guarantee(guarantee: str) -> None:
-    """Refuses every processing guarantee but at-least-once.
-
-    Raises:
-        NotBuilt: it is another one of Kafka's.
-        InvalidArgument: it is unknown.
-    """
+    """Refuses every processing guarantee but at-least-once: Kafka's other one is not built."""
     if one_of("guarantee", guarantee, ("at_least_once", "exactly_once_v2")) != "at_least_once":
         want = 'guarantee="at_least_once", Kafka\'s default'
         raise NotBuilt(problem("transactions are not modelled", f"guarantee={guarantee!r}", want))

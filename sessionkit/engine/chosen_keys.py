@@ -107,11 +107,7 @@ def checked_keys(source: Source, keys: Any, data: Any, of_all_keys: list[str]) -
 
 
 def named_keys(source: Source, keys: Iterable[Any]) -> list[Any]:
-    """These keys as they are inside.
-
-    Raises:
-        InvalidArgument: there is none.
-    """
+    """These keys as they are inside; refuses an empty list."""
     named = [source.key_of(key) for key in keys]
     if not named:
         raise InvalidArgument(problem("no key is named", "an empty list", "a key, or all records without keys="))

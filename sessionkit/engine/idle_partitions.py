@@ -39,13 +39,7 @@ class Ticks(NamedTuple):
 
 
 def with_idle_ticks(batch: RecordBatch, store: PlanStore | None = None) -> RecordBatch:
-    """The batch with a tick wherever a partition was idle and the others had gone on.
-
-    Args:
-        store: what earlier runs left behind, also of partitions of which there is no record now.
-    Raises:
-        InvalidData: a record arrived before those that the store has read.
-    """
+    """The batch with a tick wherever a partition, one of the store's too, was idle and the others had gone on."""
     rule = batch.idle
     if rule is None or rule.arrival_ms is None:
         return batch

@@ -174,11 +174,7 @@ def newest_times(batch: RecordBatch, stream_time_ms: npt.NDArray[np.int64]) -> n
 
 
 def codes_of(held: pa.Array, known: pa.Array) -> tuple[npt.NDArray[np.int64], pa.Array]:
-    """(code of each key that a store holds, all keys): those of the records first, then the others.
-
-    Raises:
-        InvalidData: they are of another type.
-    """
+    """(code of each key that a store holds, all keys): the records' keys first; refuses those of another type."""
     if held.type != known.type and len(held):
         want = "use keys of one type in a store"
         raise InvalidData(problem("the store holds keys of another type", f"{held.type}, records {known.type}", want))

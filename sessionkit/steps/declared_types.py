@@ -14,20 +14,12 @@ _NOT_ARROW = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, O
 
 
 def fit(columns: Mapping[str, Any], schema: pa.Schema) -> pa.Table:
-    """The columns as a table of exactly this schema.
-
-    Raises:
-        UnsupportedData: a result of a Python function is not of the declared type.
-    """
+    """The columns as a table of exactly this schema; refuses results that are not of the declared type."""
     return pa.Table.from_arrays([_column(columns[field.name], field) for field in schema], schema=schema)
 
 
 def type_of(name: str, values: Sequence[Any]) -> pa.DataType:
-    """The one Arrow type that holds all these results of a Python function.
-
-    Raises:
-        UnsupportedData: there is none, or there is no result to tell it from.
-    """
+    """The one Arrow type that holds all these results of a Python function; UnsupportedData if none is known."""
     try:
         kind = pa.array(list(values)).type
     except _NOT_ARROW as error:

@@ -22,22 +22,14 @@ _WORDS = {
 
 
 def check_store_name(name: object) -> None:
-    """Refuses a name that breaks Kafka's rule: 1 to 249 of A-Z, a-z, 0-9, ".", "_", "-", and not "." or "..".
-
-    Raises:
-        InvalidArgument: with the name.
-    """
+    """Refuses a name that breaks Kafka's rule: 1 to 249 of A-Z, a-z, 0-9, ".", "_", "-", and not "." or ".."."""
     if not (isinstance(name, str) and name not in (".", "..") and _NAME.fullmatch(name)):
         want = 'letters, digits, ".", "_" and "-", at most 249 of them'
         raise InvalidArgument(problem("this cannot be the name of a store", shorten(repr(name)), want))
 
 
 def check_results(store: str, held: Collection[str] | None, asked: Iterable[str]) -> None:
-    """Refuses a plan whose results are called otherwise than those in the store; None: it holds none yet.
-
-    Raises:
-        InvalidData: with the names in it and those in the plan.
-    """
+    """Refuses a plan whose results are called otherwise than those in the store; None: it holds none yet."""
     if held is not None and set(held) != set(asked):
         got = f"{sorted(held)} in it, {sorted(asked)} in the plan"
         want = "use one store for each plan, or the same names"
@@ -47,22 +39,14 @@ def check_results(store: str, held: Collection[str] | None, asked: Iterable[str]
 def check_bound(
     store: str, bound: Mapping[str, Any] | None, asked: Mapping[str, Any], want: str = ANOTHER_STORE
 ) -> None:
-    """Refuses a plan whose windows, keys or results are not those that the store is bound to; None: to none yet.
-
-    Raises:
-        StoreMismatch: with what differs.
-    """
+    """Refuses a plan whose windows, keys or results are not those that the store is bound to; None: to none yet."""
     if bound is not None and bound != asked:
         names = [name for name in {**bound, **asked} if bound.get(name) != asked.get(name)]
         raise mismatch(store, [f"{name} {bound.get(name)!r}, not {asked.get(name)!r}" for name in names], want)
 
 
 def check_settings(store: str, held: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
-    """Refuses to open a store with other settings than those it was made with.
-
-    Raises:
-        StoreMismatch: with what differs.
-    """
+    """Refuses to open a store with other settings than those it was made with."""
     differing = [name for name, value in asked.items() if held.get(name) != value]
     if differing:
         told = [(_WORDS[name], _setting(name, held.get(name)), _setting(name, asked[name])) for name in differing]

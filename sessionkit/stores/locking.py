@@ -94,21 +94,13 @@ class _RocksDBUse:
 
 
 def note_rocksdb() -> None:
-    """Notes that RocksDB is about to be used here.
-
-    Raises:
-        StoreLocked: it was used by a process that this one was forked from.
-    """
+    """Notes that RocksDB is about to be used here; refuses it in a process forked from one that had used it."""
     refuse_after_fork("a store on disk cannot be opened")
     _RocksDBUse.here = True
 
 
 def refuse_after_fork(what: str) -> None:
-    """Refuses what needs RocksDB in a process that was forked from one that had used it.
-
-    Raises:
-        StoreLocked.
-    """
+    """Refuses what needs RocksDB in a process that was forked from one that had used it."""
     if _RocksDBUse.before_fork:
         got = f"process {os.getpid()}, forked from one that had used RocksDB"
         raise StoreLocked(problem(what, got, _FORKED))

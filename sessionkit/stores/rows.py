@@ -28,11 +28,7 @@ _FIELDS = {  # as the columns have them
 
 
 def check_times(*times_ms: Any, of: str) -> list[int]:
-    """The times in milliseconds; what lies beyond 64 bits becomes the nearest that does not.
-
-    Raises:
-        InvalidArgument: one of them is neither milliseconds nor a moment.
-    """
+    """The times, of moments as well, in ms; what lies beyond 64 bits becomes the nearest that does not."""
     found = [ms if type(ms) is int else moment_ms(ms, f"a time of a {of}") for ms in times_ms]
     return [min(max(ms, -1 - INT64_MAX), INT64_MAX) for ms in found]
 

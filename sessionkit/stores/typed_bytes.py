@@ -206,11 +206,7 @@ def kind_of_key(key: Any) -> str:
 
 
 def unpack_key(raw: bytes, kind: str) -> Any:
-    """The key that `key_bytes` made into these bytes.
-
-    Raises:
-        StoreCorrupted: they are no key of this kind.
-    """
+    """The key that `key_bytes` made into these bytes; StoreCorrupted if they are no key of this kind."""
     if kind == "bytes":
         return raw
     try:

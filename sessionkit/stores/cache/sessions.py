@@ -143,11 +143,7 @@ class _LaterStartFirst(bytes):
 
 
 class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
-    """A session store behind the record cache.
-
-    Source:
-        KIP-63, KIP-94; CachingSessionStore.
-    """
+    """A session store behind the record cache. Source: KIP-63, KIP-94; CachingSessionStore."""
 
     def _place(self, raw: bytes, start_ms: int, end_ms: int, segment: int | None = None) -> bytes:
         """Where such an entry lies."""
@@ -227,11 +223,7 @@ class CachingSessionStore(SessionCalls, CachingStore[CachedSessions]):
     def find_sessions_by_end(
         self, earliest_session_end_ms: Moment, latest_session_end_ms: Moment, *, partition: int = 0
     ) -> Iterator[StoredSession]:
-        """Kafka's caching session store does not offer it: emit-on-close turns the cache off.
-
-        Raises:
-            NotBuilt: always.
-        """
+        """Refused, as Kafka's caching store does not offer it: emit-on-close turns the cache off."""
         want = "the store itself, or find_sessions of a key"
         raise NotBuilt(problem("a cached store cannot find sessions by end", "find_sessions_by_end", want))
 

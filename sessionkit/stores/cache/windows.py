@@ -21,11 +21,7 @@ _LAST_SEQUENCE = 2**31 - 1  # Kafka numbers duplicates; an aggregation has none
 
 
 class CachingWindowStore(WindowCalls, CachingStore[CachedWindows]):
-    """A window store behind the record cache.
-
-    Source:
-        KIP-63; CachingWindowStore, TimeOrderedCachingWindowStore.
-    """
+    """A window store behind the record cache. Source: KIP-63; CachingWindowStore, TimeOrderedCachingWindowStore."""
 
     def __init__(self, store: CachedWindows, on_flush: OnFlush, room: Room = ANY_NUMBER) -> None:
         super().__init__(store, on_flush, room)

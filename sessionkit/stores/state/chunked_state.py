@@ -187,11 +187,7 @@ class ChunkedState(ColumnState):
     # ---- the whole of it at once, for whoever goes on with it on this machine
 
     def save(self, sink: io.RawIOBase | pa.NativeFile) -> None:
-        """Writes all of it, so that it can be used without being read.
-
-        Raises:
-            OSError: there is no room.
-        """
+        """Writes all of it, so that it can be used without being read; OSError where there is no room."""
         table = pa.table({}) if self._held is None else _to_table(self._held)
         facts = {
             "written": list(self._written.items()),
@@ -206,11 +202,7 @@ class ChunkedState(ColumnState):
 
     @classmethod
     def opened(cls, of: str, partition: int, saved: pa.Buffer) -> ChunkedState:
-        """The state that `save` wrote, which is used as it lies there. Whoever asks has checked that it is whole.
-
-        Raises:
-            StoreCorrupted: another version wrote it.
-        """
+        """The state that `save` wrote, used as it lies there: the caller has checked that it is whole."""
         state = cls(of, partition)
         table = pa.ipc.open_file(saved).read_all()
         facts = json.loads(table.schema.metadata[b"facts"])

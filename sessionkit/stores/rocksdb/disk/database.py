@@ -264,11 +264,7 @@ class Database:
         return cursor.key is not None and cursor.key < high
 
     def write(self, *, sync: bool) -> None:
-        """Asks for all that waits to be written in one batch, when the outermost transaction ends.
-
-        Args:
-            sync: also make sure that it survives a loss of power.
-        """
+        """Asks for all that waits to be written in one batch when the outermost transaction ends; `sync`: to disk."""
         self._wanted = "sync" if sync else self._wanted or "plain"
 
     def _write_pending(self) -> None:
@@ -281,21 +277,13 @@ class Database:
 
     @property
     def rdict(self) -> Rdict:
-        """RocksDB itself.
-
-        Raises:
-            StoreClosed: it was closed. StoreLocked: it belongs to the process that this one was forked from.
-        """
+        """RocksDB itself; refused where it was closed, or belongs to the process that this one was forked from."""
         if self._rdict is None:
             raise self._closed()
         return self._rdict
 
     def check_open(self) -> None:
-        """Refuses what needs RocksDB where that was closed, or is another process's.
-
-        Raises:
-            StoreClosed, StoreLocked.
-        """
+        """Refuses what needs RocksDB where that was closed, or is another process's."""
         if self._rdict is None:
             raise self._closed()
 

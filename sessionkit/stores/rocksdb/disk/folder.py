@@ -39,11 +39,7 @@ _REFUSALS = tuple(
 
 
 def store_path(name: str, directory: str | os.PathLike[str]) -> Path:
-    """Where the store of this name lies: right inside `directory`, and no link leads away from there.
-
-    Raises:
-        InvalidArgument: a name that breaks Kafka's rule, a link or a file in the place of the folder, or no directory.
-    """
+    """Where the store of this name lies: a folder right inside `directory`; refuses links, files and other names."""
     check_store_name(name)
     try:
         place = Path(directory).resolve()
