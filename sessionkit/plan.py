@@ -252,8 +252,7 @@ class Plan:
                 changelog.
         """
         from sessionkit.deployed import lives as of_lives  # most runs need none of this
-        from sessionkit.deployed.deployment import checked_clock
-        from sessionkit.deployed.restarts import checked_restarts
+        from sessionkit.deployed.deployment import checked_clock, checked_restarts
         from sessionkit.deployed.task_stores import task_store
 
         windows, retention_ms = self.complete_windows, self._deployed_retention_ms(how, store)

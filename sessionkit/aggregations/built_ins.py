@@ -23,12 +23,8 @@ from sessionkit.errors import InvalidArgument, NumberOverflow, problem, shorten
 from sessionkit.records.inputs.plain_columns import can_be_taken
 
 
-def _skip_null(function: Callable[[Any, Any], Any]) -> Aggregator:
-    """An aggregator that leaves the aggregate as it is where the value is null, and starts from the first value."""
-    return lambda key, value, aggregate: _either(aggregate, value, function)
-
-
 def _either(older: Any, newer: Any, function: Callable[[Any, Any], Any]) -> Any:
+    """Both together, or the one that is not null."""
     if older is None or newer is None:
         return newer if older is None else older
     return function(older, newer)
@@ -105,7 +101,7 @@ def min(column: str) -> Aggregation:
         >>> plan.aggregate(cheapest=sk.min("amount")).run(monday).table()["cheapest"].tolist()
         [2.5, 4.0]
     """
-    return _extreme("min", builtins.min, column)
+    return _one_of_the_values("min", column, builtins.min, _is_ordered, "a column of numbers or times")
 
 
 @built_in
@@ -117,11 +113,7 @@ def max(column: str) -> Aggregation:
         >>> plan.aggregate(dearest=sk.max("amount")).run(monday).table()["dearest"].tolist()
         [3.0, 4.0]
     """
-    return _extreme("max", builtins.max, column)
-
-
-def _extreme(name: LoopName, function: Callable[[Any, Any], Any], column: str) -> Aggregation:
-    return _one_of_the_values(name, column, function, _is_ordered, "a column of numbers or times")
+    return _one_of_the_values("max", column, builtins.max, _is_ordered, "a column of numbers or times")
 
 
 def _one_of_the_values(
@@ -136,7 +128,7 @@ def _one_of_the_values(
         code=f"{name}({column!r})",
         columns=(column,),
         initializer=lambda: None,
-        aggregator=_skip_null(function),
+        aggregator=lambda key, value, aggregate: _either(aggregate, value, function),
         merger=lambda key, older, newer: _either(older, newer, function),
         built_in=name,
         parts=(Part(name, name),),
@@ -199,7 +191,7 @@ def first(column: str) -> Aggregation:
         >>> plan.aggregate(page=sk.first("page")).run(monday).table()["page"].tolist()
         ['home', 'cart']
     """
-    return _positional("first", column, lambda older, newer: older)
+    return _one_of_the_values("first", column, lambda older, newer: older, can_be_taken, "a column without unions")
 
 
 @built_in
@@ -211,11 +203,7 @@ def last(column: str) -> Aggregation:
         >>> plan.aggregate(page=sk.last("page")).run(monday).table()["page"].tolist()
         ['shop', 'cart']
     """
-    return _positional("last", column, lambda older, newer: newer)
-
-
-def _positional(name: LoopName, column: str, function: Callable[[Any, Any], Any]) -> Aggregation:
-    return _one_of_the_values(name, column, function, can_be_taken, "a column without unions")
+    return _one_of_the_values("last", column, lambda older, newer: newer, can_be_taken, "a column without unions")
 
 
 @built_in

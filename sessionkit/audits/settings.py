@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sessionkit.deployed.deployment import Deployment
-from sessionkit.deployed.restarts import checked_restarts
+from sessionkit.deployed.deployment import Deployment, checked_restarts
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.plan import Plan
 

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, SupportsIndex, TypeAlias
+from typing import Any, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -16,17 +16,24 @@ from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, duration_code, duration_ms
 from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
 from sessionkit.deployed.properties import properties_of, settings_in
-from sessionkit.deployed.restarts import Restarts, check_guarantee, checked_restarts
 from sessionkit.deployed.setting_words import in_words
-from sessionkit.errors import InvalidArgument, problem, shorten
+from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.stores.cache.named_cache import Room
-from sessionkit.stores.contract import READ_ONLY_KINDS, STORE_KINDS
+from sessionkit.stores.contract import READ_ONLY_KINDS, RESTARTS, STORE_KINDS
 from sessionkit.stores.registry import store_kinds
 from sessionkit.stores.sizes import byte_count, byte_text
 
+Restarts: TypeAlias = Sequence[int | tuple[int, str]]
 Clock: TypeAlias = Sequence[int] | Callable[[], int]
 _PLAIN: dict[str, Any] = {"store": "memory", "caching": False, "commit_interval": None, "emit_interval": None}
 _LENGTHS = ("retention", "commit_interval", "emit_interval")
+
+
+class Restart(NamedTuple):
+    """One restart: the row of the records after which it happens, and one of `RESTARTS`."""
+
+    row: int
+    kind: str = "disk"
 
 
 @answers_calls("deployment")
@@ -268,6 +275,42 @@ class Commits:
 
 
 # ---- settings, checked
+
+
+def checked_restarts(restarts: object, count: int | None = None) -> tuple[Restart, ...]:
+    """The restarts of a run over `count` records, or over any number; a row alone means "disk".
+
+    Raises:
+        InvalidArgument: they are not rows of the records, rising, or of an unknown kind.
+    Example:
+        >>> checked_restarts([17, (40, "changelog")], 100)
+        (Restart(row=17, kind='disk'), Restart(row=40, kind='changelog'))
+    """
+    found: list[Restart] = []
+    for each in restarts if isinstance(restarts, Iterable) else (None,):
+        row, *kind = each if isinstance(each, tuple) and each else (each,)
+        number, first = _number(row), found[-1].row + 1 if found else 0
+        is_row = number is not None and first <= number and (count is None or number < count)
+        if number is None or not is_row or len(kind) > 1:
+            what = "restarts must list the rows after which the task is started again"
+            last = "" if count is None else f" to {count - 1}"
+            rows = "none, as there are no records" if count == 0 else f"increasing numbers from 0{last}"
+            want = f'{rows}, each alone or with its kind: (40, "changelog")'
+            raise InvalidArgument(problem(what, shorten(repr(restarts)), want))
+        found.append(Restart(number, *(one_of("the kind of a restart", str(each), RESTARTS) for each in kind)))
+    return tuple(found)
+
+
+def _number(row: object) -> int | None:
+    """The whole number that it is, also one of NumPy; None if it is none."""
+    return operator.index(row) if isinstance(row, SupportsIndex) and not isinstance(row, bool) else None
+
+
+def check_guarantee(guarantee: str) -> None:
+    """Refuses every processing guarantee but at-least-once: Kafka's other one is not built."""
+    if one_of("guarantee", guarantee, ("at_least_once", "exactly_once_v2")) != "at_least_once":
+        want = 'guarantee="at_least_once", Kafka\'s default'
+        raise NotBuilt(problem("transactions are not modelled", f"guarantee={guarantee!r}", want))
 
 
 def _kind(store: Any) -> str:

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sessionkit.deployed.deployment import Restart
 from sessionkit.deployed.processor_run import Deployed
-from sessionkit.deployed.restarts import Restart
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times

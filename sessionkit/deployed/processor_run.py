@@ -15,9 +15,8 @@ from sessionkit.aggregations.folds import function_failed, record_values, typed_
 from sessionkit.base.decisions import TICK
 from sessionkit.base.durations import check_reach
 from sessionkit.base.process import without_collections
-from sessionkit.deployed.deployment import Commits, Life
+from sessionkit.deployed.deployment import Commits, Life, Restart
 from sessionkit.deployed.recorder import Forwarded, Result, SessionRecorder, WindowRecorder
-from sessionkit.deployed.restarts import Restart
 from sessionkit.deployed.suppressed_results import SuppressedResults
 from sessionkit.engine.memory import check_steps
 from sessionkit.engine.outcome import (

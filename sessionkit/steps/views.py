@@ -37,7 +37,8 @@ class View(Protocol):
         """The rows of one step, None for none."""
 
     def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        """The rows that follow when the partition has no more records."""
+        """The rows that follow when the partition has no more records; usually none."""
+        return None
 
 
 class TableView:
@@ -54,7 +55,7 @@ class TableView:
     finish = step
 
 
-class ChangelogView:
+class ChangelogView(View):
     """What goes downstream, in order."""
 
     needs_trace, needs_values = True, True
@@ -68,11 +69,8 @@ class ChangelogView:
         sent = tables.changelog(outcome, self._strategy)
         return sent if self._stage is None else self._stage.step(sent)
 
-    def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        return None
 
-
-class RecordsView:
+class RecordsView(View):
     """The trace's records."""
 
     needs_trace, needs_values = True, False
@@ -82,9 +80,6 @@ class RecordsView:
 
     def step(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
         return columns_of(trace_of(outcome).records())
-
-    def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        return None
 
 
 class DroppedView(RecordsView):
@@ -134,7 +129,7 @@ class WindowsView:
         return pa.ListArray.from_arrays(pa.array(np.append(0, ends), pa.int32()), pa.array(absorbed[places]))
 
 
-class EventsView:
+class EventsView(View):
     """What goes downstream and what was dropped, together, in order of the records."""
 
     needs_trace, needs_values = True, True
@@ -154,9 +149,6 @@ class EventsView:
         events = pa.concat_tables([sent, self._fitted({**columns_of(dropped), **carried, "what": what})])
         order = np.argsort(events["offset"].to_numpy(), kind="stable")
         return columns_of(events.take(pa.array(order)))
-
-    def finish(self, outcome: Outcome, left: Rows) -> Mapping[str, Any] | None:
-        return None
 
     def _fitted(self, columns: Mapping[str, Any]) -> pa.Table:
         size = len(columns["offset"])

@@ -238,8 +238,8 @@ class TaskStore(Store, Protocol):
     def bind(self, windows: Mapping[str, Any]) -> None:
         """Notes what the windows in it are, and refuses others from then on."""
 
-    def restart_task(self) -> None:
-        """Forgets what Kafka Streams forgets when its task is stopped and started again."""
+    def restart_task(self, kind: str = "disk") -> None:
+        """Forgets what Kafka Streams forgets when its task is started again; `kind` is one of `RESTARTS`."""
 
 
 class PlanStore(BulkStore, TaskStore, Protocol):
@@ -252,9 +252,6 @@ class PlanStore(BulkStore, TaskStore, Protocol):
     @property
     def read_partitions(self) -> list[int]:
         """The numbers of the partitions of which it knows how far they were read, rising."""
-
-    def restart_task(self, kind: str = "disk") -> None:
-        """Forgets what Kafka Streams forgets when its task is started again; `kind` is one of `RESTARTS`."""
 
     def check_names(self, names: Iterable[str]) -> None:
         """Refuses a plan whose results have other names than those in the store."""

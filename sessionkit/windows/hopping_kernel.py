@@ -18,7 +18,7 @@ from sessionkit.base.decisions import ADDED, LATE, OPENED
 from sessionkit.base.process import check_room, hand_each
 from sessionkit.trace.window_trace import TOUCH, Touches
 from sessionkit.windows.cells import EMPTY, SMALLEST, empty_cells, find_cell, set_cell
-from sessionkit.windows.feed import Columns, Decided, Feed
+from sessionkit.windows.feed import Columns, Decided, Feed, Loaded
 from sessionkit.windows.loops import AHEAD, MANY_ROWS
 
 # `index` is the start as a multiple of the advance
@@ -239,9 +239,9 @@ class TimeState:
         """How many times a record came too late for a window."""
         return int(self._counters[MISSED])
 
-    def load(self, slot: npt.NDArray[np.int32], start_ms: npt.NDArray[np.int64], newest_ms: npt.NDArray[np.int64],
-             slots: int, expected: int = 0) -> None:  # fmt: skip
+    def load(self, loaded: Loaded, slots: int, expected: int = 0) -> None:
         """Takes over the windows of a store, sorted by slot and start; about `expected` records follow."""
+        slot = loaded.slot
         self.most = self.most if expected else 1
         room = max(TOUCHES_AT_ONCE, self.most)
         self._rooms = [Room(np.empty(room, np.int64), np.empty(room, np.int32), np.empty(room, np.bool_)) for _ in "ab"]
@@ -250,7 +250,8 @@ class TimeState:
         most = expected * min(self.most, 8)
         self._grow(count + (most if most <= MANY_ROWS else most // 4))
         rows = self._windows[:count]
-        rows["slot"], rows["index"], rows["timestamp"] = slot, start_ms // self._lengths.advance_ms, newest_ms
+        rows["slot"], rows["timestamp"] = slot, loaded.timestamp_ms
+        rows["index"] = loaded.start_ms // self._lengths.advance_ms
         rows["opened_at"] = -1
         first = np.append(True, slot[1:] != slot[:-1])[:count]
         rows["older"] = np.where(first, NO_WINDOW, np.arange(-1, count - 1))
@@ -321,7 +322,7 @@ def _fold(folds: Mapping[str, Any], windows: int, step: Step, lo: int) -> None:
 
 
 def _steps(state: TimeState, feed: Feed) -> Iterator[tuple[int, Step]]:
-    state.load(*feed.loaded[:3], feed.slots.most, expected=len(feed))
+    state.load(feed.loaded, feed.slots.most, expected=len(feed))
     for columns in feed.chunks():
         begin = 0
         while begin < len(columns.slot):

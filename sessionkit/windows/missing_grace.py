@@ -13,6 +13,7 @@ from sessionkit.trace.loops import grouped
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.windows.cells import empty_cells
 from sessionkit.windows.contract import Bounds, Longs, SessionKind
+from sessionkit.windows.feed import Columns, Loaded
 from sessionkit.windows.session_kernel import COUNTERS, NO_SESSION, SESSION, SessionKernel, room_for, run_sessions
 
 
@@ -111,12 +112,13 @@ def _bisect(times: Longs, stair: Longs, gap_ms: int, grace_ms: int, retention_ms
     """How much more grace would have kept the last of these records."""
     slot = np.zeros(len(times), np.int32)
     decision, window = np.empty(len(times), np.uint8), np.empty(len(times), np.int32)
-    slot_of_loaded, closed = np.zeros(len(loaded[0]), np.int32), np.zeros(len(loaded[0]), np.bool_)
+    columns = Columns(0, slot, times, stair, stair[:1], slot[:1], decision)
+    held = Loaded(np.zeros(len(loaded[0]), np.int32), *loaded, np.zeros(len(loaded[0]), np.bool_))
 
     def kept(grace_ms: int) -> bool:
         kernel = SessionKernel(gap_ms, grace_ms, max(retention_ms, gap_ms + grace_ms))  # also beyond 2**62 ms
-        kernel.load(slot_of_loaded, *loaded, closed, 1)
-        kernel.feed(slot, slot[:1], times, stair, stair[:1], decision, window)
+        kernel.load(held, 1)
+        kernel.feed(columns, window)
         return bool(decision[-1] < LATE)
 
     enough = int(stair[-1]) - gap_ms - int(times[-1])  # with this one it is not late even if it stays alone

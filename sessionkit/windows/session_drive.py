@@ -33,10 +33,7 @@ class Step(NamedTuple):
 
 def drive_sessions(kernel: SessionKernel, feed: Feed, folds: Mapping[str, Any]) -> DecidedSessions:
     """Decides every record, folds it into its session, and notes what happened."""
-    loaded = feed.loaded
-    kernel.load(
-        loaded.slot, loaded.start_ms, loaded.timestamp_ms, loaded.is_closed, feed.slots.count, expected=len(feed)
-    )
+    kernel.load(feed.loaded, feed.slots.count, expected=len(feed))
     drive = _Drive(kernel, feed, folds)
     announce_compiling(run_sessions, "session windows")
     hand_each(feed.hand, (partial(drive.note, drive.decide(columns)) for columns in feed.chunks()))
@@ -62,9 +59,7 @@ class _Drive:
         window = self._window[at : at + count]
         if self._feed.batch.rejected is not None:
             window[columns.slot < 0] = NO_SESSION
-        _, slot, times, stair, before, partition, decision = columns
-        events = self._kernel.feed(slot, partition, times, stair, before, decision, window)
-        return Step(columns, window, events, self._kernel.count)
+        return Step(columns, window, self._kernel.feed(columns, window), self._kernel.count)
 
     def note(self, step: Step) -> None:
         """Folds a piece that was decided, which goes on beside the next one, and notes what happened in it."""

@@ -23,6 +23,7 @@ from sessionkit.windows.cells import (
     set_cell,
     survivor,
 )
+from sessionkit.windows.feed import Columns, Loaded
 from sessionkit.windows.loops import AHEAD, MANY_ROWS
 
 SESSION = np.dtype(
@@ -142,21 +143,9 @@ def _note_reopening(sessions, row, i, close, events, counters):  # type: ignore[
 
 @compiled_loop
 def run_sessions(  # type: ignore[no-untyped-def]
-    begin,
-    slot,
-    timestamp_ms,
-    stream_time_ms,
-    gap,
-    grace,
-    retention,
-    head,
-    sessions,
-    cells,
-    decision,
-    window,
-    events,
-    counters,
-):
+    begin, slot, timestamp_ms, stream_time_ms, gap, grace, retention,
+    head, sessions, cells, decision, window, events, counters,
+):  # fmt: skip
     """Decides records from `begin` on; returns where it stopped: the end, or a record that needs more cells first."""
     ready = seen = begin
     for i in range(begin, slot.shape[0]):
@@ -270,40 +259,26 @@ class SessionKernel:
         """The sessions so far, as rows of `SESSION`."""
         return self._sessions[: self.count]
 
-    def load(
-        self,
-        slot: npt.NDArray[np.int32],
-        start_ms: npt.NDArray[np.int64],
-        end_ms: npt.NDArray[np.int64],
-        closed: npt.NDArray[np.bool_],
-        slots: int,
-        expected: int = 0,
-    ) -> None:
+    def load(self, loaded: Loaded, slots: int, expected: int = 0) -> None:
         """Takes over the sessions of a store, which are sorted by slot and then by time; `expected` records follow."""
+        slot = loaded.slot
         self._grow(slots, len(slot) + (expected if expected <= MANY_ROWS else expected // USUAL_RECORDS))
         rows = self._sessions[: len(slot)]
-        rows["slot"], rows["start"], rows["end"], rows["closed"] = slot, start_ms, end_ms, closed
+        rows["slot"], rows["start"] = slot, loaded.start_ms
+        rows["end"], rows["closed"] = loaded.timestamp_ms, loaded.is_closed
         rows["merged_into"] = NO_SESSION
         first = np.append(True, slot[1:] != slot[:-1])[: len(slot)]
         rows["older"] = np.where(first, NO_SESSION, np.arange(-1, len(slot) - 1))
         self._head[slot] = np.arange(len(slot), dtype=np.int32)  # the last of a slot, its newest, stays
         self._counters[SESSIONS] = len(slot)
 
-    def feed(
-        self,
-        slot: npt.NDArray[np.int32],
-        partition: npt.NDArray[np.int32],
-        timestamp_ms: npt.NDArray[np.int64],
-        stream_time_ms: npt.NDArray[np.int64],
-        first_stream_time_ms: npt.NDArray[np.int64],
-        decision: npt.NDArray[np.uint8],
-        window: npt.NDArray[np.int32],
-    ) -> Events:
-        """Decides one chunk into `decision` and `window`; `partition` is that of each slot. Slot -1 is rejected."""
-        self._grow(len(partition), len(slot))
+    def feed(self, columns: Columns, window: npt.NDArray[np.int32]) -> Events:
+        """Decides one chunk into its decisions and `window`."""
+        slot, stair, before_ms = columns.slot, columns.stream_time_ms, columns.first_stream_time_ms
+        self._grow(len(columns.slot_partition), len(slot))
         if self._segment_ms > 1:
-            stream_time_ms = stream_time_ms // self._segment_ms * self._segment_ms
-            first_stream_time_ms = first_stream_time_ms // self._segment_ms * self._segment_ms
+            stair = stair // self._segment_ms * self._segment_ms
+            before_ms = before_ms // self._segment_ms * self._segment_ms
         counters = self._counters
         counters[MERGES] = counters[REOPENINGS] = 0
         if self._events is None or len(self._events[0].merge_at) < len(slot):
@@ -312,26 +287,16 @@ class SessionKernel:
         at = 0
         while True:
             at = run_sessions(
-                at,
-                slot,
-                timestamp_ms,
-                stream_time_ms,
-                *self._limits,
-                self._head,
-                self._sessions,
-                self._cells,
-                decision,
-                window,
-                events,
-                counters,
-            )
+                at, slot, columns.timestamp_ms, stair, *self._limits, self._head, self._sessions, self._cells,
+                columns.decision, window, events, counters,
+            )  # fmt: skip
             if at == len(slot):
                 break
-            self._grow_cells(first_stream_time_ms[partition])
+            self._grow_cells(before_ms[columns.slot_partition])
         merges, reopenings = int(counters[MERGES]), int(counters[REOPENINGS])
         counts = (merges, merges, merges, reopenings, reopenings, reopenings, reopenings)
-        columns: Any = [column[:count] for column, count in zip(tuple[Any, ...](events), counts, strict=True)]
-        return Events(*columns)
+        reported: Any = [column[:count] for column, count in zip(tuple[Any, ...](events), counts, strict=True)]
+        return Events(*reported)
 
     def _grow(self, slots: int, records: int) -> None:
         if slots > len(self._head):

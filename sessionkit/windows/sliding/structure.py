@@ -16,6 +16,7 @@ import numpy.typing as npt
 from sessionkit.base.compiled import compiled, compiled_loop
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import check_reach
+from sessionkit.trace.loops import grouped
 from sessionkit.windows.sliding.places import new_line
 from sessionkit.windows.sliding.steps import MADE, MISSED, PLACES, open_from, run_slots
 
@@ -108,22 +109,6 @@ def sort_records(slot, times, stair, slots, difference, grace, sorted_records, o
     return ends, record
 
 
-@compiled
-def sort_loaded(slot, slots):  # type: ignore[no-untyped-def]
-    """(ends, loaded windows) by slot."""
-    ends = np.zeros(slots + 1, np.int64)
-    for i in range(slot.shape[0]):
-        ends[slot[i] + 1] += 1
-    for s in range(slots):
-        ends[s + 1] += ends[s]
-    filled = ends[:-1].copy()
-    window = np.empty(slot.shape[0], np.int32)
-    for i in range(slot.shape[0]):
-        window[filled[slot[i]]] = i
-        filled[slot[i]] += 1
-    return ends, window
-
-
 @compiled_loop
 def by_arrival(operations, columns, outcome):  # type: ignore[no-untyped-def]
     """Brings what records did into the order of arrival. Loops that go far away do that only, so that it overlaps."""
@@ -205,7 +190,7 @@ def sliding_structure(
     records = SlidingRecords(slot, times, stair, time_difference_ms, grace_ms)
     sorted_records, outcome = np.empty(len(slot), RECORD), np.zeros(len(slot), OUTCOME)
     ends, record = sort_records(slot, times, stair, slots, time_difference_ms, grace_ms, sorted_records, outcome)
-    loaded_ends, loaded = sort_loaded(loaded_slot, slots)
+    loaded_ends, loaded = grouped(loaded_slot, slots)
     most = 2 * (len(record) + len(loaded))  # a distinct time makes at most two windows, a loaded one's too
     columns = _Columns(
         record=sorted_records,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sessionkit.deployed.restarts import Restart, check_guarantee, checked_restarts
+from sessionkit.deployed.deployment import Restart, check_guarantee, checked_restarts
 from sessionkit.errors import InvalidArgument, NotBuilt
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakSet
 
@@ -21,12 +22,12 @@ T = TypeVar("T")
 _MADE_FOR = b"\x04"  # the row that is written when the store is made, and never again: which one it is
 
 
+@dataclass
 class Pending:
     """What waits to be written: rows (None: deleted) by key, and ranges (start: end) that are deleted before them."""
 
-    def __init__(self) -> None:
-        self.rows: SortedDict = SortedDict()
-        self.dropped: dict[bytes, bytes] = {}
+    rows: SortedDict = field(default_factory=SortedDict)
+    dropped: dict[bytes, bytes] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.rows or self.dropped)
@@ -42,9 +43,7 @@ class Pending:
 
     def copy(self) -> Pending:
         """A twin in maps of its own: what is written to one is not in the other."""
-        twin = Pending()
-        twin.rows, twin.dropped = self.rows.copy(), self.dropped.copy()
-        return twin
+        return Pending(self.rows.copy(), self.dropped.copy())
 
 
 NOTHING_PENDING = Pending()
@@ -159,7 +158,7 @@ class Database:
             folder.create(lambda path: self._fill(path, first))
         folder.hold()
         try:
-            self._rdict = self._translated(lambda: open_strictly(str(folder.rows), create=False))
+            self._rdict = self.call(open_strictly, str(folder.rows), create=False)
         except BaseException:
             folder.release()
             raise
@@ -312,9 +311,8 @@ class Database:
         rdict, self._rdict = self._rdict, None
         try:
             if self.pending and not self._depth:
-                rows, dropped = self.pending.rows, self.pending.dropped
-                self._translated(lambda: _write(rdict, self.folder.id, rows, dropped, sync=True))
-            self._translated(rdict.flush_wal)
+                self.call(_write, rdict, self.folder.id, self.pending.rows, self.pending.dropped, sync=True)
+            self.call(rdict.flush_wal)
         finally:
             for cursor in list(self._cursors):  # each would keep the files open
                 cursor.release()
@@ -322,18 +320,15 @@ class Database:
 
     def _finish(self, rdict: Rdict) -> None:
         try:
-            self._translated(rdict.close)
+            self.call(rdict.close)
             self.folder.seal()
         finally:
             self.folder.release()
 
     def call(self, function: Callable[..., T], *arguments: Any, **options: Any) -> T:
         """The function's answer; RocksDB's errors become this library's."""
-        return self._translated(lambda: function(*arguments, **options))
-
-    def _translated(self, function: Callable[[], T]) -> T:
         try:
-            return function()
+            return function(*arguments, **options)
         except Exception as error:
             if type(error) is not Exception:  # rocksdict raises no narrower class
                 raise
