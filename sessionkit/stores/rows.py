@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import moment_ms
+from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.contract import (
     COLUMNS,
     FixedColumns,
@@ -19,6 +20,7 @@ from sessionkit.stores.contract import (
     StoredWindow,
     rows_of,
 )
+from sessionkit.stores.typed_bytes import Place
 
 KEY_TYPES: dict[str, pa.DataType] = {"str": pa.large_string(), "int": pa.int64(), "bytes": pa.large_binary()}
 _FIELDS = {  # as the columns have them
@@ -31,6 +33,25 @@ def check_times(*times_ms: Any, of: str) -> list[int]:
     """The times, of moments as well, in ms; what lies beyond 64 bits becomes the nearest that does not."""
     found = [ms if type(ms) is int else moment_ms(ms, f"a time of a {of}") for ms in times_ms]
     return [min(max(ms, -1 - INT64_MAX), INT64_MAX) for ms in found]
+
+
+def session_place(raw: bytes, window_start_ms: Any, window_end_ms: Any) -> Place:
+    """Where a session of this key belongs; refuses times that none can have."""
+    start_ms, end_ms = check_times(window_start_ms, window_end_ms, of="session")
+    if not 0 <= window_start_ms <= window_end_ms <= INT64_MAX:
+        got = f"[{window_start_ms}, {window_end_ms}]"
+        want = "swap them" if start_ms > end_ms else "times from 0 to 2**63 - 1"
+        raise InvalidArgument(problem("a session starts at 0 or later and does not end before", got, want))
+    return Place(raw, start_ms, end_ms)
+
+
+def window_place(raw: bytes, window: StoredWindow) -> Place:
+    """Where a window of this key belongs; refuses times that none can have."""
+    start_ms, timestamp_ms = check_times(window.window_start_ms, window.timestamp_ms, of="window")
+    if not 0 <= window.window_start_ms <= INT64_MAX or timestamp_ms != window.timestamp_ms:
+        got = f"start {window.window_start_ms}, timestamp {window.timestamp_ms}"
+        raise InvalidArgument(problem("a window starts at 0 or later", got, "times up to 2**63 - 1"))
+    return Place(raw, start_ms, start_ms)
 
 
 def time_of(stored: Stored) -> int:

@@ -16,7 +16,7 @@ from sessionkit.stores.base.calls import Keys, SessionCalls, WindowCalls
 from sessionkit.stores.base.store import BaseStore, Noted
 from sessionkit.stores.binding import check_settings
 from sessionkit.stores.contract import RESTARTS, Snapshot, Stored, StoredSession, StoredWindow
-from sessionkit.stores.rows import check_times, time_of
+from sessionkit.stores.rows import check_times, session_place, time_of, window_place
 from sessionkit.stores.typed_bytes import (
     SESSIONS,
     WINDOWS,
@@ -250,13 +250,8 @@ class SessionRowStore(SessionCalls, RowStore):
     layout = SESSIONS
 
     def write(self, session: StoredSession, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        start_ms, end_ms = check_times(*session[:2], of=self.noun)
-        raw = self._raw(session.key)
-        if not 0 <= session.window_start_ms <= session.window_end_ms <= INT64_MAX:
-            got = f"[{session.window_start_ms}, {session.window_end_ms}]"
-            want = "swap them" if start_ms > end_ms else "times from 0 to 2**63 - 1"
-            raise InvalidArgument(problem("a session starts at 0 or later and does not end before", got, want))
-        return self._write(session, Place(raw, start_ms, end_ms), partition, keep_null=keep_null)
+        place = session_place(self._raw(session.key), session.window_start_ms, session.window_end_ms)
+        return self._write(session, place, partition, keep_null=keep_null)
 
     def remove(self, key: Any, window_start_ms: int, window_end_ms: int, *, partition: int = 0) -> None:
         start_ms, end_ms = check_times(window_start_ms, window_end_ms, of=self.noun)
@@ -301,12 +296,7 @@ class WindowRowStore(WindowCalls, RowStore):
     layout = WINDOWS
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
-        start_ms, timestamp_ms = check_times(window.window_start_ms, window.timestamp_ms, of=self.noun)
-        raw = self._raw(window.key)
-        if not 0 <= window.window_start_ms <= INT64_MAX or timestamp_ms != window.timestamp_ms:
-            got = f"start {window.window_start_ms}, timestamp {window.timestamp_ms}"
-            raise InvalidArgument(problem("a window starts at 0 or later", got, "times up to 2**63 - 1"))
-        return self._write(window, Place(raw, start_ms, start_ms), partition, keep_null=keep_null)
+        return self._write(window, window_place(self._raw(window.key), window), partition, keep_null=keep_null)
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
         return next(self._find((key,), window_start_ms, window_start_ms, partition), None)

@@ -31,6 +31,7 @@ class Entry(NamedTuple):
     size: int = 1  # bytes, where the budget counts them
 
 
+_TAKEN: Any = object()  # in the place of what comes next and was not asked for yet
 # Of each entry beside its key and its value: three references, a flag, and where its record was.
 ENTRY_BYTES = 8 + 8 + 8 + 1 + RECORD_BYTES
 
@@ -177,23 +178,6 @@ class NamedCache:
                 del self._of_key[entry.id.raw]
 
 
-class _Ahead:
-    """An iterator and what it gives next, which is taken only when someone looks."""
-
-    def __init__(self, items: Iterator[Any]) -> None:
-        self._items, self._next = items, None
-
-    def peek(self) -> Any:
-        """The next item; None at the end."""
-        if self._next is None:
-            self._next = next(self._items, None)
-        return self._next
-
-    def drop(self) -> None:
-        """Goes on behind it."""
-        self._next = None
-
-
 def merged(
     cached: Iterator[Entry],
     stored: Iterator[Any],
@@ -210,24 +194,22 @@ def merged(
     Source:
         AbstractMergedSortedCacheStoreIterator.
     """
-    entries, rows = _Ahead(cached), _Ahead(stored)
+    entry: Any = _TAKEN
+    row = _TAKEN
     while True:
-        entry, row = entries.peek(), rows.peek()
+        entry = next(cached, None) if entry is _TAKEN else entry  # only now: a row may be written meanwhile
+        row = next(stored, None) if row is _TAKEN else row
         if entry is None and row is None:
             return
         order = _order(entry, None if row is None else place_of(row), backward=backward)
         if entry is not None and entry.stored is None and (order <= 0 or (overlooks and backward)):
-            entries.drop()
-            if order == 0:
-                rows.drop()
+            entry, row = _TAKEN, _TAKEN if order == 0 else row
         elif order > 0:
-            rows.drop()
             yield row
+            row = _TAKEN
         else:
-            entries.drop()
-            if order == 0:
-                rows.drop()
             yield entry.stored
+            entry, row = _TAKEN, _TAKEN if order == 0 else row
 
 
 def _order(entry: Entry | None, theirs: bytes | None, *, backward: bool) -> int:

@@ -18,7 +18,7 @@ from sessionkit.stores.contract import Snapshot
 from sessionkit.stores.rocksdb import columns as column_codec
 from sessionkit.stores.rocksdb.base import PersistentStore
 from sessionkit.stores.rocksdb.columns import State
-from sessionkit.stores.rocksdb.row_space import Row
+from sessionkit.stores.rocksdb.row_space import Question, Row
 from sessionkit.stores.rows import KEY_TYPES, as_stored
 from sessionkit.stores.typed_bytes import Place
 
@@ -128,9 +128,12 @@ class PersistentBulkStore(PersistentStore):
     def _place(self, key: Any, *times_ms: int) -> Place:
         """Where a window belongs; refuses times that none can have."""
 
-    @abstractmethod
+    def _listed(self, question: Question) -> Iterator[Any]:
+        """The windows asked for, in the order of their rows."""
+        return (self._stored(row.place, self._fields(row.at, row.raw)) for row in self._rows(question))
+
     def _stored(self, place: Place, fields: tuple[Any, ...]) -> Any:
-        """The window that was written so."""
+        return self.layout.stored(place, self._key(place.key), fields)
 
 
 def _by_partition(columns: State) -> Iterator[tuple[int, npt.NDArray[np.bool_]]]:

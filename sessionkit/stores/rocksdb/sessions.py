@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
-from sessionkit.base.durations import INT64_MAX, Duration
+from sessionkit.base.durations import Duration
 from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, NotBuilt, problem
 from sessionkit.stores.base.calls import Keys, SessionCalls
 from sessionkit.stores.contract import StoredSession, store_kind
 from sessionkit.stores.rocksdb.bulk import PersistentBulkStore
 from sessionkit.stores.rocksdb.row_space import Question
-from sessionkit.stores.rows import check_times
+from sessionkit.stores.rows import check_times, session_place
 from sessionkit.stores.typed_bytes import SESSIONS, Place
 
 
@@ -106,7 +106,7 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
         if self.segments.id_of(first_ms) > self.segments.id_of(last_ms):
             got = f"{first_ms} to {last_ms}"
             raise InvalidArgument(problem("a range of times must not go backwards", got, "swap them"))
-        return self._sessions(Question(int(partition), max(first_ms, 0), last_ms, by_time=True))
+        return self._listed(Question(int(partition), max(first_ms, 0), last_ms, by_time=True))
 
     def fetch_session(
         self, key: Any, earliest_session_end_ms: Moment, latest_session_start_ms: Moment, *, partition: int = 0
@@ -118,14 +118,7 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
     # ---- inside
 
     def _place(self, key: Any, *times_ms: int) -> Place:
-        window_start_ms, window_end_ms = times_ms
-        start_ms, end_ms = check_times(window_start_ms, window_end_ms, of=self.noun)
-        raw = self._raw(key)
-        if not 0 <= window_start_ms <= window_end_ms <= INT64_MAX:
-            got = f"[{window_start_ms}, {window_end_ms}]"
-            want = "swap them" if start_ms > end_ms else "times from 0 to 2**63 - 1"
-            raise InvalidArgument(problem("a session starts at 0 or later and does not end before", got, want))
-        return Place(raw, start_ms, end_ms)
+        return session_place(self._raw(key), *times_ms)
 
     def _find(
         self, keys: Keys, earliest_end_ms: Moment, latest_start_ms: Moment, partition: int, *, backward: bool = False
@@ -134,10 +127,4 @@ class RocksDBSessionStore(SessionCalls, PersistentBulkStore):
         low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
         earliest_end_ms, latest_start_ms = check_times(earliest_end_ms, latest_start_ms, of=self.noun)
         question = self._question(partition, earliest_end_ms, backward=backward)
-        return self._sessions(question._replace(low=low, high=high, latest_start_ms=latest_start_ms))
-
-    def _sessions(self, question: Question) -> Iterator[StoredSession]:
-        return (self._stored(row.place, self._fields(row.at, row.raw)) for row in self._rows(question))
-
-    def _stored(self, place: Place, fields: tuple[Any, ...]) -> StoredSession:
-        return cast(StoredSession, self.layout.stored(place, self._key(place.key), fields))
+        return self._listed(question._replace(low=low, high=high, latest_start_ms=latest_start_ms))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
-from sessionkit.base.durations import INT64_MAX, Duration
+from sessionkit.base.durations import Duration
 from sessionkit.base.moments import Moment
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.stores.base.calls import Keys, WindowCalls
 from sessionkit.stores.contract import StoredWindow, store_kind
 from sessionkit.stores.rocksdb.bulk import PersistentBulkStore
-from sessionkit.stores.rocksdb.row_space import Question
-from sessionkit.stores.rows import check_times
+from sessionkit.stores.rows import check_times, window_place
 from sessionkit.stores.typed_bytes import WINDOWS, Place
 
 
@@ -75,15 +74,9 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
 
     def write(self, window: StoredWindow, /, *, partition: int = 0, keep_null: bool = False) -> bool:
         """Writes a window; False if its segment has expired. A null aggregate deletes, unless `keep_null`."""
-        given_ms, aggregate, timestamp_ms, key = window[:4]
-        start_ms, timestamp = check_times(given_ms, timestamp_ms, of=self.noun)
-        raw = self._raw(key)
-        if not 0 <= given_ms <= INT64_MAX or timestamp != timestamp_ms:
-            got = f"start {given_ms}, timestamp {timestamp_ms}"
-            raise InvalidArgument(problem("a window starts at 0 or later", got, "times up to 2**63 - 1"))
-        deletes = aggregate is None and not keep_null
-        fields = None if deletes else self.layout.fields_of(window._replace(timestamp_ms=timestamp))
-        return self._put(key, Place(raw, start_ms, start_ms), fields, partition)
+        place = window_place(self._raw(window.key), window)
+        deletes = window.aggregate is None and not keep_null
+        return self._put(window.key, place, None if deletes else self.layout.fields_of(window), partition)
 
     def fetch_window(self, key: Any, window_start_ms: Moment, *, partition: int = 0) -> StoredWindow | None:
         place = self._place(key, *check_times(window_start_ms, of=self.noun))
@@ -125,17 +118,11 @@ class RocksDBWindowStore(WindowCalls, PersistentBulkStore):
         low, high = (raw := self._raw(keys[0]), raw) if len(keys) == 1 else self._key_range(*keys)
         from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
         question = self._question(partition, from_ms, to_ms, backward=backward)
-        return self._windows(question._replace(low=low, high=high))
+        return self._listed(question._replace(low=low, high=high))
 
     def _find_all(
         self, time_from_ms: Moment, time_to_ms: Moment, partition: int, *, backward: bool = False
     ) -> Iterator[StoredWindow]:
         """By segment, then key and start: not by time within a segment. In a time-ordered store: by start and key."""
         from_ms, to_ms = check_times(time_from_ms, time_to_ms, of=self.noun)
-        return self._windows(self._question(partition, from_ms, to_ms, backward=backward, by_time=True))
-
-    def _windows(self, question: Question) -> Iterator[StoredWindow]:
-        return (self._stored(row.place, self._fields(row.at, row.raw)) for row in self._rows(question))
-
-    def _stored(self, place: Place, fields: tuple[Any, ...]) -> StoredWindow:
-        return cast(StoredWindow, self.layout.stored(place, self._key(place.key), fields))
+        return self._listed(self._question(partition, from_ms, to_ms, backward=backward, by_time=True))
