@@ -233,17 +233,10 @@ class Lists:
         values = links if self._values is None else np.concatenate(self._values)[links]
         return pa.ListArray.from_arrays(arrow_array(ends).cast(pa.int32()), self._pool.take(arrow_array(values)))
 
-    def feed_spans(self, spans: Spans) -> None:
-        raise AssertionError("a list is made of touches, see CompiledFold.takes_spans")
+    def _by_calls(self, *_: Any) -> Any:
+        raise AssertionError("lists of spans, of sliding windows and of a changelog are made by calls: CompiledFold")
 
-    def feed_sliding(self, structure: SlidingStructure) -> None:
-        raise AssertionError("the lists of sliding windows are made by calls, see CompiledFold")
-
-    def running(self, window: Rows, merges: Merges) -> pa.Array:
-        raise AssertionError("the lists of a changelog are made by calls, see CompiledFold")
-
-    def running_touches(self, touches: Touches) -> pa.Array:
-        raise AssertionError("the lists of a changelog are made by calls, see CompiledFold")
+    feed_spans = feed_sliding = running = running_touches = _by_calls
 
 
 def _count(column: pa.Array | None, loaded: pa.Array) -> Total:

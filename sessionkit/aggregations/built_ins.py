@@ -296,7 +296,7 @@ def aggregation(
 
 
 def named_aggregations(given: Mapping[str, Any], taken_names: Collection[str]) -> dict[str, Aggregation]:
-    """What `Plan.aggregate` was given, checked: named aggregations, or the parts of one, then called "aggregate"."""
+    """Aggregations that `Plan.aggregate` was given, checked, by name; one given by its parts is called "aggregate"."""
     if callable(given.get("initializer")):
         parts = list(inspect.signature(aggregation).parameters)
         for name in given:

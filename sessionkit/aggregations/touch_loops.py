@@ -72,7 +72,7 @@ def total_of_spans(spans, values, valid, checks, total):  # type: ignore[no-unty
 
 @compiled_loop
 def best_of_spans(spans, base, values, valid, largest, best):  # type: ignore[no-untyped-def]
-    """As `best_of_touches`, of the windows of each record's span.
+    """Position of the best value, as in `best_of_touches`, of the windows of each record's span.
 
     `spans` rows of `SPAN` (r,), `base` an integer, `values` int64 or float64 (p,), or None; `valid` bool (p,) or (0,),
     `largest` a bool, `best` int64 (w,).

@@ -53,7 +53,7 @@ def properties_of(how: Deployment) -> str:
 
 
 def settings_in(given: str | Path | Mapping[str, Any]) -> dict[str, Any]:
-    """What the configuration says of a deployment, by the names of its settings; refuses values that cannot be."""
+    """Settings of a deployment in Kafka's configuration, by their names; refuses values that cannot be."""
     told = {_OLDER.get(str(name), str(name)): value for name, value in _pairs(given).items()}
     threads = max(1, _number(told.pop(THREADS, 1), THREADS))
     reads: dict[str, tuple[str, Callable[[Any], Any]]] = {

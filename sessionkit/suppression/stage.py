@@ -131,7 +131,7 @@ class Suppressor:
         return max(self.most_in_each.values(), default=0)
 
     def step(self, sent: Mapping[str, Column]) -> dict[str, Column]:
-        """What goes out of the next rows of the changelog on update; BufferFull if more has to wait than may."""
+        """Results that go out of the next rows of the changelog on update; BufferFull if more has to wait than may."""
         carried = 0 if self.waiting is None else len(self.waiting.place_ms)
         columns = dict(sent) if self.waiting is None else joined(self.waiting.columns, sent)
         results = {name: column for name, column in columns.items() if name not in NOT_RESULTS}

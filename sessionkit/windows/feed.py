@@ -53,7 +53,7 @@ class Decided(NamedTuple):
 
     @property
     def merge_count(self) -> int:
-        """None: windows that a store knows by their start never merge."""
+        """Number of absorbed windows: 0, as those that a store knows by their start never merge."""
         return 0
 
 

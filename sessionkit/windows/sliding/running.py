@@ -92,7 +92,7 @@ def _state(touches: Touches, loaded: npt.NDArray[Any], nothing: int) -> tuple[np
 def running_total(
     touches: Touches, values: npt.NDArray[Any] | None, valid: Mask, loaded: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[Any], int]:
-    """What `sliding_total` gives, for each touch and added one by one."""
+    """Totals as of `sliding_total` after each touch, added one by one."""
     total, out = _state(touches, loaded, 0)
     return out, run_totals(touches, values, valid, loaded.dtype.type(0), checks_of(values), total, out)
 
@@ -100,7 +100,7 @@ def running_total(
 def running_best(
     touches: Touches, base: int, values: npt.NDArray[Any] | None, valid: Mask, largest: bool, loaded: Longs
 ) -> Longs:
-    """What `sliding_best` gives, for each touch."""
+    """Positions as of `sliding_best` after each touch."""
     best, out = _state(touches, loaded, NOTHING)
     run_best(touches, base, values, valid, largest, best, out)
     return out
