@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sessionkit.errors import StoreCorrupted
-from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot
+from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot, no_columns
 from sessionkit.stores.state import chunked_state as chunks
 from sessionkit.stores.state.chunked_state import Chunk, ChunkedState
 from tests.interpreted import fewer
@@ -122,7 +122,9 @@ def test_a_large_first_chunk_is_moved_piece_by_piece() -> None:
     """What has to be written at a time is bounded by what is new, not by what is there."""
     state = ChunkedState("sessions", 3)
     rows = [(f"k{place}", place, 1) for place in range(700)]
-    state.commit(state._none(pa.large_string(), ("count", "mean")), columns("sessions", rows, 0, python=False), {})
+    state.commit(
+        no_columns("sessions", pa.large_string(), ("count", "mean")), columns("sessions", rows, 0, python=False), {}
+    )
     assert len(state.seal().written) == 100
     for step in range(50):
         asked = [f"k{place}" for place in range(step * 10, step * 10 + 10)]
@@ -137,7 +139,9 @@ def test_a_large_first_chunk_is_moved_piece_by_piece() -> None:
 def test_a_chunk_that_is_none_is_refused() -> None:
     state = ChunkedState("sessions", 3)
     state.commit(
-        state._none(pa.large_string(), ("count", "mean")), columns("sessions", [("a", 1, 1)], 0, python=False), {}
+        no_columns("sessions", pa.large_string(), ("count", "mean")),
+        columns("sessions", [("a", 1, 1)], 0, python=False),
+        {},
     )
     (chunk,) = state.seal().written
     for wrong in (

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from sessionkit.spark.worker import shared_files
 from sessionkit.spark.worker.shared_files import SharedFiles
-from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot
+from sessionkit.stores.contract import FixedColumns, SessionColumns, Snapshot, no_columns
 from sessionkit.stores.state.chunked_state import ChunkedState
 from tests.reliability.pieces import Outcome
 
@@ -174,7 +174,7 @@ def _state(of: str, dice: random.Random) -> ChunkedState:
     numbers = (start, start + rng.integers(0, 999, count), np.arange(count), np.full(count, -1))
     state = ChunkedState(of, 0)
     columns = kind(keys, np.zeros(count, np.int64), *numbers, aggregates)
-    state.commit(state._none(pa.large_string(), tuple(aggregates)), columns, {0: Snapshot(count, 90, 80)})
+    state.commit(no_columns("sessions", pa.large_string(), tuple(aggregates)), columns, {0: Snapshot(count, 90, 80)})
     state.seal()
     return state
 

@@ -18,7 +18,7 @@ import pytest
 
 from sessionkit.spark.worker import shared_files
 from sessionkit.spark.worker.shared_files import SharedFiles, shared_folder
-from sessionkit.stores.contract import SessionColumns, Snapshot
+from sessionkit.stores.contract import SessionColumns, Snapshot, no_columns
 from sessionkit.stores.state.chunked_state import ChunkedState
 
 RUN, TOKEN, OTHER = uuid.uuid4().hex, uuid.uuid4().hex, uuid.uuid4().hex
@@ -34,7 +34,7 @@ def state_of(*keys: str, partition: int = 0) -> ChunkedState:
         {"count": pa.array(count + 1)},
     )
     state = ChunkedState("sessions", partition)
-    state.commit(state._none(pa.large_string(), ("count",)), columns, {partition: Snapshot(9, 90, 80)})
+    state.commit(no_columns("sessions", pa.large_string(), ("count",)), columns, {partition: Snapshot(9, 90, 80)})
     state.seal()
     return state
 
