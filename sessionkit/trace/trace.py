@@ -291,7 +291,7 @@ class Trace:
         return self.closed_by_of(np.arange(len(self.window_columns.key)))
 
     def closed_by_of(self, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-        """The same of some windows, without a look at the others."""
+        """`closed_by` of the given windows, worked out for them alone."""
         windows = self.window_columns
         by = windows.closed_before[rows]
         standing = np.flatnonzero((windows.merged_into[rows] < 0) & (by < 0))

@@ -61,7 +61,7 @@ class Budget:
         return entry._replace(size=ENTRY_BYTES + len(entry.at) + value_size) if self._in_bytes else entry
 
     def add(self, size: int) -> None:
-        """So much more is there."""
+        """Adds this number of bytes, or of entries, to the budget in use."""
         self.held += size
         self.most_held = max(self.most_held, self.held)
 
