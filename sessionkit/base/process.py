@@ -131,7 +131,7 @@ class Hand(Protocol):
 
 
 def at_once(call: Callable[[], Result]) -> Callable[[], Result]:
-    """Does here and now what is handed over."""
+    """Runs the function in this process."""
     result = call()
     return lambda: result
 
