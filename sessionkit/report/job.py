@@ -72,13 +72,7 @@ class Report:
     ) -> Findings:
         """What its page shows."""
         return Findings(
-            title=self.title,
-            plan=self.plan,
-            counts=counts,
-            local=local,
-            code=self.code,
-            files=files,
-            remarks=remarks,
+            title=self.title, plan=self.plan, counts=counts, local=local, code=self.code, files=files, remarks=remarks
         )
 
     def place_for(self, names: Sequence[str]) -> Results:

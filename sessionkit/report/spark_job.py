@@ -177,5 +177,4 @@ def _warm_up_worker(spark: SparkSession) -> None:
 def zone_of_column(schema: pa.Schema, name: str) -> str | None:
     """The zone of a column of times; None where it has none."""
     place = schema.get_field_index(name)
-    zone: str | None = getattr(schema.field(place).type, "tz", None) if place >= 0 else None
-    return zone
+    return getattr(schema.field(place).type, "tz", None) if place >= 0 else None

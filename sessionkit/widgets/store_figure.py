@@ -67,12 +67,7 @@ def lane_margin(names: Sequence[str]) -> int:
 
 
 def dress_lanes(
-    figure: go.Figure,
-    names: Sequence[str],
-    newest_ms: int,
-    room: int,
-    colours: Palette,
-    timezone: str = "UTC",
+    figure: go.Figure, names: Sequence[str], newest_ms: int, room: int, colours: Palette, timezone: str = "UTC"
 ) -> None:
     """The axes: event time, and the names of the lanes with room for so many."""
     figure.update_yaxes(tickmode="array", tickvals=list(range(len(names))), ticktext=names, range=[-0.6, room - 0.4])

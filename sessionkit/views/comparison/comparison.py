@@ -125,7 +125,7 @@ class Comparison(Pictured):
         c, noun = self.counts(), self.before.plan.windows.noun
         said = [
             f"From {self.before.plan.windows.in_words()} to {self.after.plan.windows.in_words()}: "
-            f"{plural(c['records_gained'], 'record')} gained, {c['records_lost']:,} lost.",
+            f"{plural(c['records_gained'], 'record')} gained, {c['records_lost']:,} lost."
         ]
         told = [
             f"{c['changed']:,} changed",
@@ -241,8 +241,7 @@ def _are_equal_arrays(one: pa.Array, other: pa.Array) -> npt.NDArray[np.bool_]:
     equal = pc.or_(pc.equal(one, other).fill_null(False), pc.and_(one.is_null(), other.is_null()))
     if pa.types.is_floating(one.type):
         equal = pc.or_(equal, pc.and_(pc.is_nan(one), pc.is_nan(other)).fill_null(False))
-    found: npt.NDArray[np.bool_] = equal.to_numpy(zero_copy_only=False)
-    return found
+    return equal.to_numpy(zero_copy_only=False)
 
 
 def are_equal(one: Any, other: Any) -> bool:

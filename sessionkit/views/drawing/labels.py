@@ -206,17 +206,15 @@ class _Room:
 
     def _paths(self, label: Label, offsets: Boxes) -> npt.NDArray[np.float64]:
         """Points along the leader line to each of these offsets."""
-        paths: npt.NDArray[np.float64] = self._point(label) + offsets[:, None, :] * _LEADER_SAMPLES
-        return paths
+        return self._point(label) + offsets[:, None, :] * _LEADER_SAMPLES
 
     def _inside(self, boxes: Boxes) -> npt.NDArray[np.bool_]:
-        fits: npt.NDArray[np.bool_] = (
+        return (
             (boxes[:, 0] >= 2)
             & (boxes[:, 1] >= 0)
             & (boxes[:, 2] <= self._frame.plot_width - 2)
             & (boxes[:, 3] <= self._frame.plot_height - 2)
         )
-        return fits
 
 
 def spread(rows: Sequence[int]) -> list[int]:
@@ -229,8 +227,7 @@ def _hits(paths: npt.NDArray[np.float64], boxes: Boxes) -> npt.NDArray[np.bool_]
     """For each path and each box: does the path enter the box?"""
     x, y = paths[:, :, None, 0], paths[:, :, None, 1]
     inside = (x > boxes[:, 0]) & (x < boxes[:, 2]) & (y > boxes[:, 1]) & (y < boxes[:, 3])
-    hit: npt.NDArray[np.bool_] = np.any(inside, axis=1)
-    return hit
+    return np.any(inside, axis=1)
 
 
 def _near(others: Boxes, boxes: Boxes) -> Boxes:
@@ -244,7 +241,4 @@ def _near(others: Boxes, boxes: Boxes) -> Boxes:
 def _overlap(boxes: Boxes, others: Boxes) -> npt.NDArray[np.bool_]:
     """For each of `boxes` and each of `others`: do they overlap?"""
     a, b = boxes[:, None, :], others[None, :, :]
-    hit: npt.NDArray[np.bool_] = (
-        (a[..., 0] < b[..., 2]) & (b[..., 0] < a[..., 2]) & (a[..., 1] < b[..., 3]) & (b[..., 1] < a[..., 3])
-    )
-    return hit
+    return (a[..., 0] < b[..., 2]) & (b[..., 0] < a[..., 2]) & (a[..., 1] < b[..., 3]) & (b[..., 1] < a[..., 3])

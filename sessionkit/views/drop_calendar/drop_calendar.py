@@ -192,20 +192,15 @@ class DropCalendar:
     @cached_property
     def _is_record(self) -> npt.NDArray[np.bool_]:
         decision = self.trace.decision
-        mask: npt.NDArray[np.bool_] = (decision != REPLAYED) & (decision < TICK)
-        return mask
+        return (decision != REPLAYED) & (decision < TICK)
 
     @cached_property
     def _is_shown(self) -> npt.NDArray[np.bool_]:
-        mask: npt.NDArray[np.bool_] = self._is_record & (self.trace.late_for_some | ~self.trace.accepted)
-        return mask
+        return self._is_record & (self.trace.late_for_some | ~self.trace.accepted)
 
     @cached_property
     def _has_time(self) -> npt.NDArray[np.bool_]:
-        mask: npt.NDArray[np.bool_] = (
-            self._is_record & (self.trace.decision != BAD_TIME) & (self.trace.batch.timestamp_ms >= 0)
-        )
-        return mask
+        return self._is_record & (self.trace.decision != BAD_TIME) & (self.trace.batch.timestamp_ms >= 0)
 
     @cached_property
     def _span_ms(self) -> tuple[int, int] | None:

@@ -27,12 +27,7 @@ _STEPS = (1, 2, 5)
 
 
 def drop_calendar_figure(
-    cells: Calendar | None,
-    counts: tuple[Integers, Integers],
-    words: list[str],
-    verb: str,
-    *,
-    theme: Theme | None,
+    cells: Calendar | None, counts: tuple[Integers, Integers], words: list[str], verb: str, *, theme: Theme | None
 ) -> go.Figure:
     """A cell for each hour or day, coloured by the records of it that were dropped, or did what `verb` says."""
     colours = palette(theme)

@@ -116,8 +116,7 @@ class Emissions(Pictured):
     @cached_property
     def what(self) -> list[str]:
         """What each row of the table is: "update", "tombstone", "final" or "pending"."""
-        found: list[str] = self.columns["what"].to_pylist()
-        return found
+        return self.columns["what"].to_pylist()
 
     @property
     def now_ms(self) -> int:
@@ -254,8 +253,7 @@ def _strategy(plan: Any) -> str:
 
 def _is_key(column: Column, keys: pa.Array, code: int) -> npt.NDArray[np.bool_]:
     found = pc.index_in(column, value_set=keys.cast(column.type)).fill_null(-1)
-    mine: npt.NDArray[np.bool_] = np.asarray(found) == code
-    return mine
+    return np.asarray(found) == code
 
 
 def _pending_columns(
@@ -275,8 +273,7 @@ def _records(trace: Trace, partition: int, offsets: Rows) -> Rows:
     mine = np.flatnonzero(trace.batch.partition == partition)
     if not len(mine):
         return np.full(len(offsets), -1)
-    found: Rows = mine[np.searchsorted(trace.batch.offset[mine], offsets)]
-    return found
+    return mine[np.searchsorted(trace.batch.offset[mine], offsets)]
 
 
 def _lanes(

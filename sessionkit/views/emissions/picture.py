@@ -7,15 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from sessionkit.base.text import escape_label
-from sessionkit.views.drawing.grammar import (
-    Drawn,
-    Outline,
-    empty_figure,
-    lines,
-    marks,
-    shown_names,
-    timed_figure,
-)
+from sessionkit.views.drawing.grammar import Drawn, Outline, empty_figure, lines, marks, shown_names, timed_figure
 from sessionkit.views.drawing.measured_text import text_width
 from sessionkit.views.drawing.palettes import Theme, palette
 from sessionkit.views.emissions.scene import BODY, COLUMN, NAMED, SMALL, EmissionScene, choose

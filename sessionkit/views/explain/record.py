@@ -208,10 +208,7 @@ def _spans(trace: WindowTrace, at: Callable[[int], str], starts: list[int]) -> s
     return f"{spans[0]}, …, {spans[-1]}"
 
 
-EXPLAINED: dict[type[Trace], Callable[..., Explanation]] = {
-    SessionTrace: explain_record,
-    WindowTrace: explain_touches,
-}
+EXPLAINED: dict[type[Trace], Callable[..., Explanation]] = {SessionTrace: explain_record, WindowTrace: explain_touches}
 
 
 def explain_decision(trace: Any, windows: Any, index: int) -> Explanation:

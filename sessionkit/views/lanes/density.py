@@ -95,12 +95,7 @@ class Cells(NamedTuple):
 
 def density(scene: Density, frame: Frame, kinds: Sequence[Kind]) -> list[Drawn]:
     """All that is drawn, from the back to the front; the first kind is of the plain records."""
-    return [
-        *ground(scene, frame),
-        *_strip(scene, frame),
-        *clocks(scene),
-        *_marks(scene, frame, kinds[1:]),
-    ]
+    return [*ground(scene, frame), *_strip(scene, frame), *clocks(scene), *_marks(scene, frame, kinds[1:])]
 
 
 def cells(scene: Lanes, records: Rows, columns: int) -> Cells:

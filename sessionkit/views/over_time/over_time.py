@@ -48,8 +48,7 @@ class Latency(Pictured):
     def delay_ms(self) -> npt.NDArray[np.int64]:
         """Of each final result, from the window's end to the stream time of the record that closed it."""
         closes = self.trace.closes
-        delay: npt.NDArray[np.int64] = self.trace.stream_time_ms[closes.at] - closes.end_ms
-        return delay
+        return self.trace.stream_time_ms[closes.at] - closes.end_ms
 
     @property
     def least_ms(self) -> int:
@@ -173,5 +172,4 @@ def open_windows(trace: Trace) -> npt.NDArray[np.int64]:
     columns, change = trace.window_columns, trace.opened_count
     np.subtract.at(change, trace.closes.at, 1)
     carried = columns.closed_before[: columns.loaded_count] < 0
-    counts: npt.NDArray[np.int64] = int(np.sum(carried)) + np.cumsum(change)
-    return counts
+    return int(np.sum(carried)) + np.cumsum(change)

@@ -84,8 +84,7 @@ class Board(Generic[T]):
 
     def numbers(self, records: Rows) -> Rows:
         """The place of each record's lane among the lanes; -1 where it has none."""
-        found: Rows = self._lane_of[self.trace.slot[records]]
-        return found
+        return self._lane_of[self.trace.slot[records]]
 
     @cached_property
     def records(self) -> Rows:
@@ -107,10 +106,7 @@ class Board(Generic[T]):
         mask = trace.is_standing
         if self.trailing_only:
             mask = mask & columns.are_results(self.trailing_only)
-        found: Rows = rows_in_view(
-            mask, columns.start_ms, columns.end_ms, trace.window_slot, self._lane_of, first_ms, last_ms
-        )
-        return found
+        return rows_in_view(mask, columns.start_ms, columns.end_ms, trace.window_slot, self._lane_of, first_ms, last_ms)
 
     @property
     def late(self) -> Mask:
@@ -139,8 +135,7 @@ class Board(Generic[T]):
     def of(self, mask: Mask) -> Rows:
         """The records on the board for which `mask`, which has a place for each record of the run, holds."""
         times = self.trace.batch.timestamp_ms
-        found: Rows = rows_in_view(mask, times, times, self.trace.slot, self._lane_of, self.first_ms, self.last_ms)
-        return found
+        return rows_in_view(mask, times, times, self.trace.slot, self._lane_of, self.first_ms, self.last_ms)
 
 
 def everything(trace: T, trailing_only: bool = False) -> Board[T]:
@@ -244,8 +239,7 @@ def _ranked(board: Board[T], sort: str) -> list[int]:
     names = trace.keys.to_pylist()
 
     def count(mask: Mask) -> list[int]:
-        per_lane: list[int] = np.bincount(board.numbers(board.of(mask)), minlength=len(board.lanes)).tolist()
-        return per_lane
+        return np.bincount(board.numbers(board.of(mask)), minlength=len(board.lanes)).tolist()
 
     decision = trace.decision
     drops, merges, records = (count(mask) for mask in (board.late, decision == MERGED, decision <= LATE))

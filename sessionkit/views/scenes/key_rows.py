@@ -97,8 +97,7 @@ class KeyRows:
         return self._where(self.own, self.trace.decision[self.own] <= LATE)
 
     def _where(self, rows: Rows, mask: npt.NDArray[np.bool_]) -> Rows:
-        found: Rows = rows[mask]
-        return found
+        return rows[mask]
 
     @cached_property
     def windows(self) -> Rows:
@@ -254,10 +253,7 @@ class KeyRows:
         return [life for life in found if life is not None]
 
     def _life(
-        self,
-        span: tuple[int, int, int, How],
-        steps: dict[int, list[tuple[int, int, int]]],
-        rows: Rows,
+        self, span: tuple[int, int, int, How], steps: dict[int, list[tuple[int, int, int]]], rows: Rows
     ) -> Life | None:
         window, begin, end, how = span
         mine = [step for step in steps[window] if begin <= step[0] < end]
@@ -275,8 +271,7 @@ class KeyRows:
 def _in_each_stretch(places: npt.NDArray[np.intp], length: int) -> npt.NDArray[np.int64]:
     """How many of `places` lie in each stretch of `MOST_ROWS` rows."""
     seen = np.append(0, np.cumsum(np.bincount(places, minlength=length)))
-    count: npt.NDArray[np.int64] = seen[MOST_ROWS : length + 1] - seen[: length - MOST_ROWS + 1]
-    return count
+    return seen[MOST_ROWS : length + 1] - seen[: length - MOST_ROWS + 1]
 
 
 def key_code(trace: Trace, key: object) -> int:

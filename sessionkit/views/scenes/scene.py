@@ -12,14 +12,7 @@ import numpy as np
 
 from sessionkit.base.decisions import LATE
 from sessionkit.trace.trace import Trace
-from sessionkit.views.drawing.grammar import (
-    LEAST_WIDTH,
-    Frame,
-    Legend,
-    Outline,
-    stair,
-    usual_width,
-)
+from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, Outline, stair, usual_width
 from sessionkit.views.drawing.measured_text import Heading, key_label, text_size
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.drawing.time_axis import TimeAxis
@@ -157,8 +150,7 @@ class Lanes:
 
     @property
     def trace(self) -> Trace:
-        trace: Trace = self.board.trace
-        return trace
+        return self.board.trace
 
     @property
     def pitch(self) -> int:
@@ -227,17 +219,14 @@ class Lanes:
 
     @cached_property
     def open_windows(self) -> Rows:
-        found: Rows = self.board.windows[self.trace.closed_by[self.board.windows] < 0]
-        return found
+        return self.board.windows[self.trace.closed_by[self.board.windows] < 0]
 
     @cached_property
     def closed_windows(self) -> Rows:
-        found: Rows = self.board.windows[self.trace.closed_by[self.board.windows] >= 0]
-        return found
+        return self.board.windows[self.trace.closed_by[self.board.windows] >= 0]
 
     def height_of_windows(self, windows: Rows) -> list[int]:
-        heights: list[int] = self.board.heights(windows).tolist()
-        return heights
+        return self.board.heights(windows).tolist()
 
     def height_of(self, records: Rows) -> Rows:
         return len(self.board.lanes) - 1 - self.board.numbers(records)

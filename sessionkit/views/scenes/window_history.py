@@ -139,5 +139,4 @@ def every_nth(starts_ms: npt.NDArray[np.int64], every: int, windows: WindowKind)
     number[order] = np.arange(len(order))
     if windows.advance_ms is not None:
         number = starts_ms // windows.advance_ms
-    found: Rows = np.flatnonzero(number % every == 0)
-    return found
+    return np.flatnonzero(number % every == 0)

@@ -96,8 +96,7 @@ class WindowPlane(Plane):
     def missed(self) -> Rows:
         """Rows of `trace.missed` whose records are shown."""
         mine = self.history.missed
-        shown: Rows = mine[np.isin(self.trace.missed.record[mine], self.rows)]
-        return shown
+        return mine[np.isin(self.trace.missed.record[mine], self.rows)]
 
     def ends_ms(self, missed: Rows) -> Rows:
         """The last instant of each of these windows that a record came too late for."""
@@ -109,8 +108,7 @@ class WindowPlane(Plane):
         order = np.lexsort((self.trace.missed.start_ms[self.missed], self.trace.missed.record[self.missed]))
         mine = self.missed[order]
         _, first = np.unique(self.trace.missed.record[mine], return_index=True)
-        found: Rows = mine[first]
-        return found
+        return mine[first]
 
     @cached_property
     def ticked(self) -> Rows:
@@ -119,8 +117,7 @@ class WindowPlane(Plane):
         room_ms = (self.x_range_ms[1] - self.x_range_ms[0]) * _TICK_ROOM // usual_width(self.width)
         apart = self.ends_ms(mine) - self.trace.batch.timestamp_ms[records] > room_ms
         many = np.bincount(records, minlength=len(self.trace))[records] > _MOST_TICKS
-        found: Rows = mine[apart & (~many | np.isin(mine, self._first_missed))]
-        return found
+        return mine[apart & (~many | np.isin(mine, self._first_missed))]
 
     @cached_property
     def met(self) -> dict[int, Met]:
