@@ -88,7 +88,7 @@ COUNTED = r"sessions|windows|records|flights|keys|rows|partitions|merges|drops|p
 
 def test_counts_in_sentences_are_written_with_plural() -> None:
     """`{len(x)} sessions` says "1 sessions"; what is never 1 stands here."""
-    never_one = """{several} partitions {self._seen:,} partitions {every:,} records {windows:,} windows
+    never_one = """{several} partitions {every:,} records {windows:,} windows
         {MOST_REASONS} drops {len(self.board.windows):,} windows {len(self._all_lives):,} windows {shown} keys
         {len(chosen)} partitions {SHOWN_KEYS} keys {len(found):,} records {rows:,} rows {len(part)} rows
         {SPARKS_OWN} partitions {len(found.contents):,} files {MOST_FILES:,} files {windows.name} windows

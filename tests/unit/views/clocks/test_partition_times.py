@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.views.partition_times import Course, about
 from tests.kinds import EACH_KIND, each_kind, plan_of
 from tests.property.streams import draw
 
@@ -92,75 +91,46 @@ def test_numbers_of_a_run_that_goes_on_from_a_store(windows: Any) -> None:
         done = plan(windows).run(table.slice(half), store=store)
         assert (done.trace.first_stream_time_ms >= 0).any()
         wide = walked(done)
-        course = Course(done.trace)
         lag = (-wide).add(wide.max(axis=1), axis=0)
-        assert course.mean_behind_ms.tolist() == pytest.approx(lag.mean().tolist(), nan_ok=True)
+        means = done.partition_times().table().to_pandas()["mean_behind_ms"]
+        assert means.tolist() == pytest.approx(lag.mean().tolist(), nan_ok=True)
 
 
-def test_words() -> None:
+def test_what_is_said_beside_the_table() -> None:
     assert repr(small([], []).partition_times()) == "There are no records."
     assert repr(small([0, 0], [1, 2]).partition_times()) == (
         "There is one partition: nothing is ahead of it or behind it."
     )
-    assert repr(small([0, 1, 0, 1], [5, 5, 5, 5]).partition_times()) == (
-        "All 2 partitions have the same stream time, at any moment."
+    said = "2 partitions; .table() says how far each is behind the one that is ahead."
+    assert repr(small([0, 1, 0, 1], [5, 5, 5, 5]).partition_times()) == said
+    in_turn = small([0, 0, 0, 1, 1], [0, 5, 10, 4, 8]).partition_times()
+    assert repr(in_turn) == (
+        f"{said} The rows stand partition by partition: how these arrived beside each other is not known."
     )
-    assert repr(small([0, 1, 0, 0], [0, 5, 10, 40]).partition_times()) == (
-        "Partition 0 is ahead after 75% of the arrivals; partition 1 is furthest behind, by 13 ms on average and 35 ms "
-        "at most. Partition 1 stands still at 5 ms while the other moved on by 35 ms: its open session stays open."
-    )
-    assert repr(small([0, 1, 0, 0, 1], [0, 5, 10, 40, 41]).partition_times()).endswith(
-        "Partition 1 stood still at 5 ms while the other moved on by 35 ms, and then went on."
-    )
+
+
+def test_how_long_a_partition_stood_still_is_in_the_table() -> None:
+    table = small([0, 1, 0, 0], [0, 5, 10, 40]).partition_times().table()
+    assert table["behind_ms"].tolist() == table["moved_on_ms"].tolist() == [0, 35]
+    assert table["led_count"].tolist() == [3, 1]
+    assert table["open_count"].tolist() == [1, 1]
+    went_on = small([0, 1, 0, 0, 1], [0, 5, 10, 40, 41]).partition_times().table()
+    assert went_on["stood_still_ms"].tolist() == [5, 35]
+    assert went_on["moved_on_ms"].tolist() == [1, 0]
 
 
 def test_partitions_that_nothing_moved() -> None:
     frame = pd.DataFrame({"key": ["a", "b", None, "a"], "partition": [0, 1, 2, 0], "time": [1, 2, 3, 4]})
-    done = plan_of(EACH_KIND["session"], timestamp="time", partition="partition").run(frame)
-    times = done.partition_times()
-    assert times.words()[-1] == "Partition 2 has no stream time: no record moved it."
-    assert times.table()["behind_ms"].isna().tolist() == [False, False, True]
-    only = plan_of(EACH_KIND["session"], timestamp="time", partition="partition").run(frame.iloc[[0, 2]])
-    assert repr(only.partition_times()) == "Only partition 0 has a stream time: no record moved another one."
-    nothing = plan_of(EACH_KIND["session"], timestamp="time", partition="partition").run(frame.iloc[[2]])
-    assert repr(nothing.partition_times()) == "There is one partition: nothing is ahead of it or behind it."
+    times = plan_of(EACH_KIND["session"], timestamp="time", partition="partition").run(frame).partition_times()
+    for name in ("stream_time_ms", "behind_ms", "most_behind_ms", "stood_still_ms"):
+        assert times.table()[name].isna().tolist() == [False, False, True]
 
 
-def test_a_partition_that_stands_still_is_named_with_its_open_windows() -> None:
+def test_a_partition_that_stands_still_has_its_open_windows() -> None:
     done = steady(3_000, 3, each_kind(60_000)["session"], idle=(2, 0.6, 1.1))
-    last = done.trace.batch.timestamp_ms[done.trace.batch.partition == 2][-1]
-    when = pd.Timestamp(last, unit="ms").strftime("%Y-%m-%d %H:%M:%S")
-    moved_on = about(int(done.trace.batch.timestamp_ms[-1] - last))
-    said = done.partition_times().words()[1]
-    assert (
-        said
-        == f"Partition 2 stands still at {when} while the others moved on by {moved_on}: its open session stays open."
-    )
-    assert repr(done.partition_times()).endswith("Times are in UTC.")
-
-
-def test_rows_that_stand_partition_by_partition_say_nothing_about_arrivals() -> None:
-    done = steady(300, 3, each_kind(60_000)["session"], idle=(1, 0.5, 1.1))
-    frame = pd.DataFrame({"partition": done.trace.batch.partition, "time": done.trace.batch.timestamp_ms, "key": "a"})
-    in_turn = plan_of(each_kind(60_000)["session"], timestamp="time", partition="partition").run(
-        frame.sort_values("partition", kind="stable")
-    )
-    said = in_turn.partition_times().words()
-    assert said[0] == "The rows stand partition by partition: how these arrived beside each other is not known."
-    assert said[1].startswith("At the end partition 1 is furthest behind, by ")
-
-
-@pytest.mark.parametrize("partition", [[0, 1, 0, 0], [0]])
-def test_a_notebook_shows_the_sentences(partition: list[int]) -> None:
-    times = small(partition, [5 * at for at in range(len(partition))]).partition_times()
-    shown = times._repr_html_()
-    assert all(f"<p>{line}</p>" in shown for line in times.words())
-    assert shown.count("<p>") == len(times.words())
-
-
-@pytest.mark.parametrize(
-    ("ms", "said"),
-    [(0, "0 s"), (999, "999 ms"), (1_949, "1 s 900 ms"), (59_700, "1 min"), (93_784_913, "1 d 2 h"), (864e6, "10 d")],
-)
-def test_lengths_without_digits_that_do_not_matter(ms: float, said: str) -> None:
-    assert about(int(ms)) == said
+    times = done.trace.batch.timestamp_ms
+    row = done.partition_times().table().iloc[2]
+    last = times[done.trace.batch.partition == 2][-1]
+    assert row["stream_time_ms"] == last
+    assert row["moved_on_ms"] == row["stood_still_ms"] <= times[-1] - last
+    assert row["open_count"] == 1
