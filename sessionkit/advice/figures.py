@@ -12,7 +12,15 @@ from sessionkit.base.text import escape_label, one_of, percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
 from sessionkit.views.drawing.palettes import PALETTES, Theme, palette
-from sessionkit.views.drawing.simple_frame import add_note, dress_plain, plain_heading, row_of_buttons
+from sessionkit.views.drawing.simple_frame import (
+    SAID,
+    add_note,
+    curve,
+    dots,
+    dress_plain,
+    plain_heading,
+    row_of_buttons,
+)
 from sessionkit.views.drawing.time_axis import lengths_axis
 from sessionkit.views.loops import decades
 
@@ -24,16 +32,8 @@ if TYPE_CHECKING:
 PLOT_HEIGHT, CELL_HEIGHT = 340, 26
 LEAST_SHARE = 3e-5  # where nothing is dropped, on a logarithmic axis
 SHAPES = ("circle", "square", "diamond", "triangle-up", "cross", "star", "hexagon", "pentagon")
-SHARES = {
-    **{1e-6: "0.0001 %", 1e-5: "0.001 %", 1e-4: "0.01 %", 1e-3: "0.1 %"},
-    **{1e-2: "1 %", 1e-1: "10 %", 1: "all"},
-}
-MEASURES = {
-    "dropped_share": "dropped",
-    "windows": "windows",
-    "merges": "merges",
-    "delay_ms": "wait for a final result",
-}
+SHARES = {1e-6: "0.0001 %", 1e-5: "0.001 %", 1e-4: "0.01 %", 1e-3: "0.1 %", 1e-2: "1 %", 1e-1: "10 %", 1: "all"}
+MEASURES = {"dropped_share": "dropped", "windows": "windows", "merges": "merges", "delay_ms": "wait for a final result"}
 LIGHT_SCALE = [[0.0, "#ffffff"], [0.3, "#fbeee0"], [0.65, "#f0b27a"], [1.0, "#B3261E"]]
 DARK_SCALE = [[0.0, "#12161c"], [0.3, "#3a2a1e"], [0.65, "#9c5a20"], [1.0, "#F2542D"]]
 
@@ -44,19 +44,7 @@ def gap_figure(suggestion: GapSuggestion, *, theme: Theme | None) -> go.Figure:
     logs, height = suggestion.curve
     pauses_ms = np.round(10**logs, 6)
     edge = {"width": 2.5, "color": colours.edge}
-    figure = go.Figure(
-        go.Scatter(
-            x=pauses_ms,
-            y=height,
-            mode="lines",
-            line=edge,
-            fill="tozeroy",
-            fillcolor=colours.body,
-            name="pauses",
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    )
+    figure = go.Figure(curve(pauses_ms, height, "pauses", edge, fillcolor=colours.body, showlegend=False))
     title = "No clear gap" if suggestion.gap_ms is None else f"A gap of {show_duration(suggestion.gap_ms)}"
     dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT)
     if len(logs):
@@ -85,18 +73,9 @@ def grace_figure(suggestion: GraceSuggestion, *, theme: Theme | None) -> go.Figu
     """The share that each grace keeps, as it was replayed."""
     colours = palette(theme)
     graces, shares = suggestion.curve
-    figure = go.Figure(
-        go.Scatter(
-            x=graces,
-            y=shares,
-            mode="lines",
-            line={"width": 2.5, "color": colours.edge},
-            customdata=[show_duration(ms) for ms in graces],
-            hovertemplate="grace %{customdata} keeps %{y:.4%}<extra></extra>",
-            showlegend=False,
-            name="kept",
-        )
-    )
+    edge, said = {"width": 2.5, "color": colours.edge}, [show_duration(ms) for ms in graces]
+    hover = "grace %{customdata} keeps %{y:.4%}<extra></extra>"
+    figure = go.Figure(curve(graces, shares, "kept", edge, said, hover, showlegend=False))
     title = f"A grace of {about(suggestion.grace_ms)} keeps {percent(suggestion.kept_share)}"
     dress_plain(figure, colours, title, suggestion.words(), PLOT_HEIGHT, left=100)
     at, least = suggestion.grace_ms, float(shares.min(initial=1))
@@ -141,7 +120,7 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
             ygap=2,
             textfont={"size": 11 if len(across) <= 14 else 9},
             customdata=[[_hover(cells[x, y]) for x in across] for y in up],
-            hovertemplate="%{customdata}<extra></extra>",
+            hovertemplate=SAID,
         )
     )
     height = max(CELL_HEIGHT * len(up), 120)
@@ -190,14 +169,9 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
     statuses = [colours.record, colours.bridge, colours.saved, colours.drop, colours.line]
     best = [cell for cell, is_beaten in zip(sweep.cells, beaten.tolist(), strict=True) if not is_beaten]
     best.sort(key=lambda cell: cell.delay_ms)
-    stair = go.Scatter(
-        x=[cell.delay_ms for cell in best],
-        y=[cell.dropped_share or nothing for cell in best],
-        mode="lines",
-        line={"color": colours.mute, "width": 1.4, "shape": "hv", "dash": "dot"},
-        name="the best for each delay",
-        hoverinfo="skip",
-    )
+    dotted = {"color": colours.mute, "width": 1.4, "shape": "hv", "dash": "dot"}
+    waits, shares = [cell.delay_ms for cell in best], [cell.dropped_share or nothing for cell in best]
+    stair = curve(waits, shares, "the best for each delay", dotted)
     below, above = [], []  # the best lie over what they beat
     for number, value in enumerate(sweep.values[first]):
         mine = [i for i, cell in enumerate(sweep.cells) if next(iter(cell.settings.values())) == value]
@@ -208,7 +182,7 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
         above.append(_settings(sweep, won, name, shape, colour, nothing, showlegend=bool(won)))
     figure = go.Figure([*below, stair, *above])
     said = ["a mark is a setting, an exact run; hollow and grey: another one drops no more records and waits no longer"]
-    shares = {share: said for share, said in SHARES.items() if share > nothing}
+    named = {share: said for share, said in SHARES.items() if share > nothing}
     if not any(cell.dropped for cell in sweep.cells):
         said.append("no setting drops a record, so the shortest wait is the best")
     dress_plain(figure, colours, "Fewer drops or shorter waits", said, PLOT_HEIGHT)
@@ -217,8 +191,8 @@ def pareto(sweep: Sweep, *, theme: Theme | None) -> go.Figure:
     figure.update_yaxes(
         title=axis_title("records dropped", colours),
         type="log",
-        tickvals=[nothing, *shares],
-        ticktext=["none", *shares.values()],
+        tickvals=[nothing, *named],
+        ticktext=["none", *named.values()],
     )
     return figure
 
@@ -227,16 +201,9 @@ def _settings(
     sweep: Sweep, cells: list[int], name: str, shape: str, colour: str, nothing: float, **options: bool
 ) -> go.Scatter:
     marker = {"size": 9, "symbol": shape, "color": colour, "line": {"width": 1.4 if "open" in shape else 0}}
-    return go.Scatter(
-        x=[sweep.cells[i].delay_ms for i in cells],
-        y=[sweep.cells[i].dropped_share or nothing for i in cells],
-        mode="markers",
-        name=name,
-        marker=marker,
-        customdata=[_hover(sweep.cells[i]) for i in cells],
-        hovertemplate="%{customdata}<extra></extra>",
-        **options,
-    )
+    shown = [sweep.cells[i] for i in cells]
+    waits, shares = [cell.delay_ms for cell in shown], [cell.dropped_share or nothing for cell in shown]
+    return dots(waits, shares, name, marker, [_hover(cell) for cell in shown], **options)
 
 
 def _waits_axis(sweep: Sweep) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import axis_title
 from sessionkit.views.drawing.measured_text import key_label, text_width
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import axis_type, dress_plain, event_time_axis, span_bars
+from sessionkit.views.drawing.simple_frame import axis_type, curve, dress_plain, event_time_axis, span_bars
 from sessionkit.views.drawing.time_axis import LAST_DATE_MS
 
 LANE, NAME_LENGTH = 26, 24
@@ -129,6 +129,4 @@ def _marks(lanes: list[Lane], times_ms: Mapping[int, int], name: str, dash: str,
         if times_ms.get(partition, -1) >= 0:
             x += [times_ms[partition], times_ms[partition], None]
             y += [lane - 0.5, lane + 0.5, None]
-    return go.Scatter(
-        x=x, y=y, mode="lines", line={"width": 2, "dash": dash, "color": colour}, hoverinfo="skip", name=name
-    )
+    return curve(x, y, name, {"width": 2, "dash": dash, "color": colour})

@@ -73,6 +73,24 @@ def axis_type(newest_ms: int) -> str:
     return "date" if newest_ms > SHORT_HISTORY_MS else "linear"
 
 
+SAID = "%{customdata}<extra></extra>"  # what a mark says on hover
+
+
+def curve(
+    x: Any, y: Any, name: str, line: dict[str, Any], said: Any = None, hover: str = SAID, **look: Any
+) -> go.Scatter:
+    """A line, silent without words for its points; with `fillcolor` the area below it is filled."""
+    words = {"hoverinfo": "skip"} if said is None else {"customdata": said, "hovertemplate": hover}
+    area = {"fill": "tozeroy"} if "fillcolor" in look else {}
+    return go.Scatter(x=x, y=y, mode="lines", name=name, line=line, **words, **area | look)
+
+
+def dots(x: Any, y: Any, name: str, marker: dict[str, Any], said: Any, **look: Any) -> go.Scatter:
+    """Marks, each with its words (escaped already)."""
+    words = {"customdata": said, "hovertemplate": SAID}
+    return go.Scatter(x=x, y=y, mode="markers", name=name, marker=marker, **words, **look)
+
+
 Bar = tuple[Any, int, int, str]  # its lane, start, end, and what it says on hover, escaped
 
 
@@ -84,7 +102,7 @@ def span_bars(bars: Sequence[Bar], least_ms: int, **options: Any) -> go.Bar:
         base=[start_ms for _, start_ms, *_ in bars],
         x=[max(end_ms - start_ms, least_ms) for _, start_ms, end_ms, _ in bars],
         customdata=[said for *_, said in bars],
-        hovertemplate="%{customdata}<extra></extra>",
+        hovertemplate=SAID,
         **options,
     )
 

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from sessionkit.base.text import escape_label, percent, plural
 from sessionkit.views.drawing.grammar import LEAST_WIDTH, axis_title, empty_figure
 from sessionkit.views.drawing.palettes import PALETTES, Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import dress_plain, plain_heading, row_of_buttons
+from sessionkit.views.drawing.simple_frame import SAID, dots, dress_plain, plain_heading, row_of_buttons
 from sessionkit.views.drawing.time_axis import takes_logarithm
 from sessionkit.views.drop_calendar.cells import Calendar
 from sessionkit.views.loops import decades
@@ -42,7 +42,7 @@ def drop_calendar_figure(
         "xgap": 1 if count < 250 else 0,
         "ygap": 1,
         "customdata": hover,
-        "hovertemplate": "%{customdata}<extra></extra>",
+        "hovertemplate": SAID,
     }
     kept = go.Heatmap(
         z=_grid(cells, np.where((records > 0) & (dropped == 0), 0.0, np.nan), np.nan),
@@ -165,18 +165,8 @@ def _skipped(cells: Calendar, colours: Palette) -> list[go.Scatter]:
     if not cells.skipped:
         return []
     rows, columns, names = zip(*cells.skipped, strict=True)
-    return [
-        go.Scatter(
-            x=columns,
-            y=rows,
-            mode="markers",
-            marker={"symbol": "line-ew", "size": 8, "line": {"width": 1.5, "color": colours.mute}},
-            hovertext=[f"{name}: clocks skip this hour" for name in names],
-            hovertemplate="%{hovertext}<extra></extra>",
-            showlegend=False,
-            name="skipped",
-        )
-    ]
+    marker = {"symbol": "line-ew", "size": 8, "line": {"width": 1.5, "color": colours.mute}}
+    return [dots(columns, rows, "skipped", marker, [f"{name}: clocks skip this hour" for name in names])]
 
 
 def _axes(figure: go.Figure, cells: Calendar, count: int, colours: Palette) -> None:

@@ -10,7 +10,7 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_label, plural
 from sessionkit.views.drawing.grammar import axis_title
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import dress_plain, event_time_axis, span_bars
+from sessionkit.views.drawing.simple_frame import curve, dots, dress_plain, event_time_axis, span_bars
 
 if TYPE_CHECKING:
     from sessionkit.views.lineage.lineage import Lineage
@@ -34,17 +34,8 @@ def lineage_figure(lineage: Lineage, *, theme: Theme | None) -> go.Figure:
             middle = (child.start_ms + child.end_ms) // 2
             joins_x += [middle, middle, None]
             joins_y += [child.depth + HALF, node.depth - HALF, None]
-    figure = go.Figure(
-        go.Scatter(
-            x=joins_x,
-            y=joins_y,
-            mode="lines",
-            line={"width": 1.4, "color": colours.bridge},
-            name="became a part of",
-            hoverinfo="skip",
-            showlegend=bool(joins_x),
-        )
-    )
+    thin = {"width": 1.4, "color": colours.bridge}
+    figure = go.Figure(curve(joins_x, joins_y, "became a part of", thin, showlegend=bool(joins_x)))
     for name, colour, chosen in (
         ("opened by a record", colours.body, [node for node in nodes if node.bridge < 0]),
         ("made by a bridge", colours.reach_edge, [node for node in nodes if node.bridge >= 0]),
@@ -56,18 +47,10 @@ def lineage_figure(lineage: Lineage, *, theme: Theme | None) -> go.Figure:
         marker = {"color": colour, "line": {"width": 1.6, "color": colours.edge}}
         figure.add_trace(span_bars(bars, least, width=2 * HALF, name=name, showlegend=bool(chosen), marker=marker))
     bridged = [node for node in nodes if node.bridge >= 0]
-    figure.add_trace(
-        go.Scatter(
-            x=[node.bridge_ms for node in bridged],
-            y=[node.depth for node in bridged],
-            mode="markers",
-            marker={"symbol": "diamond", "size": 11, "color": colours.bridge},
-            name="the bridge, a record of its own",
-            hovertemplate="%{customdata}<extra></extra>",
-            customdata=[f"the bridge, record {node.bridge}" for node in bridged],
-            showlegend=bool(bridged),
-        )
-    )
+    times, depths = [node.bridge_ms for node in bridged], [node.depth for node in bridged]
+    said = [f"the bridge, record {node.bridge}" for node in bridged]
+    diamond, name = {"symbol": "diamond", "size": 11, "color": colours.bridge}, "the bridge, a record of its own"
+    figure.add_trace(dots(times, depths, name, diamond, said, showlegend=bool(bridged)))
     _name_sizes(figure, nodes, colours)
     _dress_tree(figure, lineage, colours)
     return figure

@@ -14,7 +14,7 @@ from sessionkit.base.text import percent, plural
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.grammar import axis_title, counts_axis
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import add_note, dress_plain, event_time_axis
+from sessionkit.views.drawing.simple_frame import add_note, curve, dress_plain, event_time_axis
 from sessionkit.views.drawing.time_axis import lengths_axis, takes_logarithm
 from sessionkit.views.loops import decades
 
@@ -46,19 +46,9 @@ def latency_figure(latency: Latency, *, theme: Theme | None) -> go.Figure:
         f"{about(round(a))} to {about(round(b))}{more}: {plural(int(n), 'result')}"
         for (a, b), n in zip(pairwise(edges), counts, strict=True)
     ]
-    figure = go.Figure(
-        go.Scatter(
-            x=edges,
-            y=[*counts, counts[-1]],
-            mode="lines",
-            line={"width": 1.2, "color": colours.edge, "shape": "hv"},
-            fill="tozeroy",
-            fillcolor=colours.solid,
-            customdata=[*said, said[-1]],
-            hovertemplate="%{customdata}<extra></extra>",
-            name="results",
-        )
-    )
+    stairs = {"width": 1.2, "color": colours.edge, "shape": "hv"}
+    heights, said = [*counts, counts[-1]], [*said, said[-1]]
+    figure = go.Figure(curve(edges, heights, "results", stairs, said, fillcolor=colours.solid))
     top = HEADROOM * max(int(counts.max(initial=0)), 1)
     marks = [] if is_log else [(least, f"the least: {about(least)}", colours.line, colours.line_words)]
     if len(waits):
@@ -98,7 +88,10 @@ def open_figure(open_windows: OpenWindows, *, theme: Theme | None) -> go.Figure:
     if len(counts) > MOST_POINTS:
         lines, newest = _bands(trace, counts, colours)
     else:
-        lines, newest = [_each(trace, counts, colours)], int(trace.stream_time_ms.max(initial=0))
+        times, stairs = trace.stream_time_ms, {"width": 1.8, "color": colours.edge, "shape": "hv"}
+        hover, look = "after record %{customdata}: %{y:,} open<extra></extra>", {"fillcolor": colours.body}
+        lines = [curve(times, counts, "open", stairs, trace.batch.offset, hover, showlegend=False, **look)]
+        newest = int(times.max(initial=0))
     figure = go.Figure(lines)
     said = open_windows.words()
     if len(trace.batch.partitions) > 1:
@@ -107,21 +100,6 @@ def open_figure(open_windows: OpenWindows, *, theme: Theme | None) -> go.Figure:
     figure.update_yaxes(title=axis_title("open after the record", colours), **counts_axis(int(counts.max(initial=1))))
     event_time_axis(figure, "stream time", newest, trace.batch.timezone, colours)
     return figure
-
-
-def _each(trace: Trace, counts: npt.NDArray[np.int64], colours: Palette) -> go.Scatter:
-    return go.Scatter(
-        x=trace.stream_time_ms,
-        y=counts,
-        mode="lines",
-        line={"width": 1.8, "color": colours.edge, "shape": "hv"},
-        fill="tozeroy",
-        fillcolor=colours.body,
-        customdata=trace.batch.offset,
-        hovertemplate="after record %{customdata}: %{y:,} open<extra></extra>",
-        showlegend=False,
-        name="open",
-    )
 
 
 def _bands(trace: Trace, counts: npt.NDArray[np.int64], colours: Palette) -> tuple[list[go.Scatter], int]:
@@ -136,25 +114,10 @@ def _bands(trace: Trace, counts: npt.NDArray[np.int64], colours: Palette) -> tup
     usual = [float(np.median(part)) for part in np.split(held, starts[1:])]
     x = times[order][starts]
     said = [f"{low:,} to {high:,} open, mostly {mid:,.0f}" for low, high, mid in zip(fewest, most, usual, strict=True)]
-    quiet = {"mode": "lines", "hoverinfo": "skip"}
-    return [
-        go.Scatter(x=x, y=fewest, line={"width": 0, "shape": "hv"}, showlegend=False, name="fewest", **quiet),
-        go.Scatter(
-            x=x,
-            y=most,
-            line={"width": 1.2, "color": colours.solid, "shape": "hv"},
-            fill="tonexty",
-            fillcolor=colours.body,
-            name="from the fewest to the most",
-            **quiet,
-        ),
-        go.Scatter(
-            x=x,
-            y=usual,
-            mode="lines",
-            line={"width": 2, "color": colours.edge, "shape": "hv"},
-            name="mostly",
-            customdata=said,
-            hovertemplate="%{customdata}<extra></extra>",
-        ),
-    ], newest
+    thin, thick = ({"width": 1.2, "color": colours.solid}, {"width": 2, "color": colours.edge})
+    lines = [
+        curve(x, fewest, "fewest", {"width": 0}, showlegend=False),
+        curve(x, most, "from the fewest to the most", thin, fill="tonexty", fillcolor=colours.body),
+        curve(x, usual, "mostly", thick, said),
+    ]
+    return [line.update(line_shape="hv") for line in lines], newest
