@@ -24,6 +24,7 @@ class Control:
     def __init__(self, name: str, label: str, hint: str = "", views: Sequence[str] = ()) -> None:
         self.name, self.label, self.hint, self.views = name, label, hint, tuple(views)
         self.on_change: Callable[[Control], None] = lambda _: None  # its board's
+        self._shown: Any = None
 
     def spec(self) -> dict[str, Any]:
         """What the browser makes it from."""
@@ -32,10 +33,16 @@ class Control:
     @property
     def shown(self) -> Any:
         """What it is set to, as the browser shows it."""
-        return None
+        return self._shown
 
     def take(self, sent: Any) -> None:
         """Sets it to what a browser sent; what it cannot be set to changes nothing."""
+        if self._can_be(sent) and sent != self._shown:
+            self._shown = sent
+            self.on_change(self)
+
+    def _can_be(self, sent: Any) -> bool:
+        return False
 
 
 class Steps(Control):
@@ -45,12 +52,12 @@ class Steps(Control):
 
     def __init__(self, name: str, label: str, words: Sequence[str], place: int, **options: Any) -> None:
         super().__init__(name, label, **options)
-        self.words, self._place = list(words), place
+        self.words, self._shown = list(words), place
 
     @property
     def place(self) -> int:
         """Which step it stands on, from 0; can be set."""
-        return self._place
+        return int(self._shown)
 
     @place.setter
     def place(self, place: int) -> None:
@@ -59,14 +66,8 @@ class Steps(Control):
     def spec(self) -> dict[str, Any]:
         return {**super().spec(), "words": self.words}
 
-    @property
-    def shown(self) -> Any:
-        return self._place
-
-    def take(self, sent: Any) -> None:
-        if isinstance(sent, int) and 0 <= sent < len(self.words) and sent != self._place:
-            self._place = sent
-            self.on_change(self)
+    def _can_be(self, sent: Any) -> bool:
+        return isinstance(sent, int) and 0 <= sent < len(self.words)
 
 
 class Length(Control):
@@ -135,33 +136,32 @@ class Choice(Control):
         self, name: str, label: str, options: Sequence[tuple[str, Any]], value: Any, *, look: str, **more: Any
     ) -> None:
         super().__init__(name, label, **more)
-        self.options, self._value, self.kind = list(options), value, look  # type: ignore[misc]
+        self.kind = look  # type: ignore[misc]
+        self.offer(options, value)
 
     @property
     def value(self) -> Any:
         """What is chosen; can be set."""
-        return self._value
+        return self.options[self._shown][1] if self._shown >= 0 else None
 
     @value.setter
     def value(self, value: Any) -> None:
-        self.take(next((at for at, (_, each) in enumerate(self.options) if each == value), -1))
+        self.take(self._place_of(value))
 
     def offer(self, options: Sequence[tuple[str, Any]], value: Any) -> None:
         """Exchanges the options without a word to the board."""
-        self.options, self._value = list(options), value
+        self.options = list(options)
+        self._shown = self._place_of(value)
+
+    def _place_of(self, value: Any) -> int:
+        return next((at for at, (_, each) in enumerate(self.options) if each == value), -1)
 
     def spec(self) -> dict[str, Any]:
         values = [str(value) for _, value in self.options] if self.kind == "tabs" else []
         return {**super().spec(), "words": [words for words, _ in self.options], "options": values}
 
-    @property
-    def shown(self) -> Any:
-        return next((at for at, (_, each) in enumerate(self.options) if each == self._value), -1)
-
-    def take(self, sent: Any) -> None:
-        if isinstance(sent, int) and 0 <= sent < len(self.options) and sent != self.shown:
-            self._value = self.options[sent][1]
-            self.on_change(self)
+    def _can_be(self, sent: Any) -> bool:
+        return isinstance(sent, int) and 0 <= sent < len(self.options)
 
 
 class Field(Control):
@@ -171,25 +171,19 @@ class Field(Control):
 
     def __init__(self, name: str, label: str, value: str = "", **options: Any) -> None:
         super().__init__(name, label, **options)
-        self._value = value
+        self._shown = value
 
     @property
     def value(self) -> str:
         """The text; can be set."""
-        return self._value
+        return str(self._shown)
 
     @value.setter
     def value(self, value: str) -> None:
         self.take(value)
 
-    @property
-    def shown(self) -> Any:
-        return self._value
-
-    def take(self, sent: Any) -> None:
-        if isinstance(sent, str) and sent != self._value:
-            self._value = sent
-            self.on_change(self)
+    def _can_be(self, sent: Any) -> bool:
+        return isinstance(sent, str)
 
 
 class Button(Control):
@@ -197,28 +191,21 @@ class Button(Control):
 
     kind = "button"
 
-    def press(self) -> None:
-        """Does it."""
-        self.on_change(self)
-
     def take(self, sent: Any) -> None:
-        self.press()
+        self.on_change(self)
 
 
 class Switch(Control):
     """On or off."""
 
     kind = "switch"
-    is_on = False
 
-    @property
-    def shown(self) -> Any:
-        return self.is_on
+    def __init__(self, name: str, label: str, hint: str) -> None:
+        super().__init__(name, label, hint)
+        self._shown = False
 
-    def take(self, sent: Any) -> None:
-        if isinstance(sent, bool) and sent != self.is_on:
-            self.is_on = sent
-            self.on_change(self)
+    def _can_be(self, sent: Any) -> bool:
+        return isinstance(sent, bool)
 
 
 class Play(Control):

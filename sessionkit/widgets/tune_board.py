@@ -254,7 +254,7 @@ class TuneBoard(Board):
             return
         sent = self.run.emissions(self._key.value)
         self.show_pictures(
-            {"sent": Picture(sent.figure(theme=self._look.theme), " ".join([sent.title, *sent.words()]))}
+            {"sent": Picture(sent.figure(theme=self._look.theme), " ".join([sent._title, *sent.words()]))}
         )
         self.say(*sent.words())
 

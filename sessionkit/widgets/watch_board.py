@@ -108,7 +108,7 @@ class WatchBoard(Board):
             self._news.clear()
             if self._closing.is_set():
                 return
-            if not self._pause.is_on:
+            if not self._pause.shown:
                 self._show()
                 self._read()
             if self._progress.ended and not self._news.is_set():

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sessionkit.base.calls import answers_calls, not_offered
+from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import REASONS
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, problem
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 
 @answers_calls("comparison")
-@not_offered("groups", "newest_ms")
 @dataclass(frozen=True, repr=False)
 class Comparison(Pictured):
     """What changes from the run `before` to the run `after`.
@@ -69,7 +68,7 @@ class Comparison(Pictured):
         `regrouped` is several on both sides; `…_before` and `…_after` add up to the windows of each run.
         """
         kept, keeps = self._accepted
-        groups = self.groups
+        groups = self._groups
         found: dict[str, int] = {}
         for end, weights in (("", None), ("_before", groups.before.counts), ("_after", groups.after.counts)):
             counted = np.bincount(groups.what, weights, len(CHANGES)).astype(int).tolist()
@@ -88,7 +87,7 @@ class Comparison(Pictured):
         Columns: what, partition, the key columns, start, end (of all its windows), before_count, after_count, and
         the bounds before and after as lists.
         """
-        groups, keys = self.groups, self.before.outcome.keys
+        groups, keys = self._groups, self.before.outcome.keys
         order = np.lexsort((groups.start_ms, ranks_as_text(keys)[groups.key], groups.partition))
         columns = {
             "what": pa.DictionaryArray.from_arrays(groups.what[order], pa.array(CHANGES)).cast(pa.string()),
@@ -146,7 +145,7 @@ class Comparison(Pictured):
     # ---- how it is found
 
     @cached_property
-    def groups(self) -> Groups:
+    def _groups(self) -> Groups:
         """Every window of both runs in one group."""
         return _GROUPS[type(self.before.trace)](self.before.trace, self.after.trace, self._are_same)
 
@@ -163,11 +162,6 @@ class Comparison(Pictured):
         for name in one.folds.keys() & other.folds.keys():
             same &= equal_results(one.folds[name].results(before), other.folds[name].results(after))
         return same
-
-    @property
-    def newest_ms(self) -> int:
-        """The last event time of all records."""
-        return int(self.before.outcome.batch.timestamp_ms.max(initial=0))
 
 
 _SHOWN = {name: name.removesuffix("_ms") for name in ("start_ms", "end_ms", "before_bounds_ms", "after_bounds_ms")}

@@ -28,14 +28,14 @@ MOST_WINDOWS = 20  # of one lane, on average
 def comparison_figure(comparison: Comparison, *, theme: Theme | None, most: int) -> go.Figure:
     """Two lanes a key, `before` over `after`; a colour and a pattern for what became of a window."""
     colours = palette(theme)
-    windows = _windows(comparison.groups)
+    windows = _windows(comparison._groups)
     span = _stretch(windows, 2 * most)
     codes, more = _keys(comparison, windows, span, most)
     mine = np.isin(windows.key, codes)
     low_ms, high_ms = _whole_windows(windows, mine, span)
     shown = mine & (windows.start_ms <= high_ms) & (windows.end_ms >= low_ms)
     keys = comparison.before.outcome.keys.take(pa.array(codes)).to_pylist()
-    bars = _told(comparison.groups, windows, np.flatnonzero(shown), dict(zip(codes.tolist(), keys, strict=True)))
+    bars = _told(comparison._groups, windows, np.flatnonzero(shown), dict(zip(codes.tolist(), keys, strict=True)))
     lanes = [_lane(key, name) for key in reversed(keys) for name in ("after", "before")]
     least_ms = (high_ms - low_ms) // LEAST_BAR
     figure = go.Figure([_bars(what, bars[what], least_ms, colours) for what in _STYLES if what in bars])
@@ -48,7 +48,8 @@ def comparison_figure(comparison: Comparison, *, theme: Theme | None, most: int)
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=lanes, showgrid=False)
     pad = (high_ms - low_ms) // 50 + 1
     figure.update_xaxes(range=[low_ms - pad, high_ms + pad])
-    event_time_axis(figure, "event time", comparison.newest_ms, comparison.before.timezone, colours)
+    newest_ms = int(comparison.before.outcome.batch.timestamp_ms.max(initial=0))
+    event_time_axis(figure, "event time", newest_ms, comparison.before.timezone, colours)
     return figure
 
 
@@ -129,7 +130,7 @@ def _keys(
     comparison: Comparison, windows: _Windows, span: tuple[int, int], most: int
 ) -> tuple[npt.NDArray[np.int64], bool]:
     """Codes of the keys with the most changes in this span, in that order; whether there are others that change."""
-    groups = comparison.groups
+    groups = comparison._groups
     within = np.zeros(len(groups), np.bool_)
     within[windows.group[windows.changes & (windows.start_ms <= span[1]) & (windows.end_ms >= span[0])]] = True
     counts = np.bincount(groups.key[within], minlength=len(comparison.before.outcome.keys))

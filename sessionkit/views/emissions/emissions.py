@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sessionkit.base.arrays import Column, joined, repeated, taken
-from sessionkit.base.calls import answers_calls, not_offered
+from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import key_name, plural
 from sessionkit.engine.chosen_keys import records_of_keys, rows_of_keys
@@ -53,7 +53,6 @@ class Lane(NamedTuple):
 
 
 @answers_calls("emissions")
-@not_offered("closes_at_ms", "closing", "closes_in_words", "now_ms", "title", "what")
 @dataclass(frozen=True, repr=False)
 class Emissions(Pictured):
     """What went downstream for one key, and which of its windows wait for stream time.
@@ -114,21 +113,17 @@ class Emissions(Pictured):
         return emissions_figure(self, theme=theme, over=over, first=first, last=last, most=most)
 
     @cached_property
-    def what(self) -> list[str]:
+    def _what(self) -> list[str]:
         """What each row of the table is: "update", "tombstone", "final" or "pending"."""
         return self.columns["what"].to_pylist()
 
     @property
-    def now_ms(self) -> int:
+    def _now_ms(self) -> int:
         """Stream time of the partition at the end of the run."""
         return int(self.trace.last_stream_time_ms[self.code[1]])
 
-    def closes_at_ms(self, lane: Lane) -> int:
-        """The stream time that closes the window."""
-        return closing_time_ms(self.windows, lane.end_ms)
-
     @property
-    def title(self) -> str:
+    def _title(self) -> str:
         """What it is about. Not escaped."""
         numbers = self.trace.batch.partitions
         where = f" in partition {numbers[self.code[1]]}" if len(numbers) > 1 else ""
@@ -136,7 +131,7 @@ class Emissions(Pictured):
 
     def words(self, at: Callable[[int], str] | None = None) -> list[str]:
         """What went out and what did not, in sentences; `at` says a time. Not escaped."""
-        counts = Counter(self.what)
+        counts = Counter(self._what)
         sent = [plural(counts[what], noun) for what, noun in WHAT.items() if counts[what]]
         said = [f"{' and '.join(sent) or 'Nothing'} went downstream."]
         silent = sum(lane.is_silent for lane in self.lanes)
@@ -163,33 +158,34 @@ class Emissions(Pictured):
 
     def _pending(self, at: Callable[[int], str]) -> list[str]:
         noun = self.windows.noun
-        waiting = sorted({self.lane[i] for i, what in enumerate(self.what) if what == "pending"})
+        waiting = {int(self.lane[i]) for i, what in enumerate(self._what) if what == "pending"}
         if not waiting:
             return ["Nothing is pending."]
         verb, it = ("is", "it") if len(waiting) == 1 else ("are", "them")
         open_ones = f"{plural(len(waiting), noun)} {verb} pending"
         if not self.windows.is_ever_closed:
             return [f"{open_ones} for ever: none is ever closed; {self.windows.forgets_in_words()}."]
-        closes_at = min(self.closes_at_ms(self.lanes[lane]) for lane in waiting)
+        next_one = min(waiting, key=lambda lane: self.lanes[lane].end_ms)
         first = "it closes" if len(waiting) == 1 else "the next one closes"
         return [
-            f"{open_ones}: nothing has closed {it}. Stream time is {at(self.now_ms)}; {first} "
-            f"{self.closes_in_words(closes_at, at)}, and only records of its partition move stream time."
+            f"{open_ones}: nothing has closed {it}. Stream time is {at(self._now_ms)}; {first} "
+            f"{self._closes(next_one, at)}, and only records of its partition move stream time."
         ]
 
-    def closing(self, closes_at_ms: int) -> tuple[str, int, int]:
-        """("after" or "at", the moment, how far from now it is)."""
-        word, moment = ("after", closes_at_ms - 1) if self.windows.inclusive_end else ("at", closes_at_ms)
-        return word, moment, moment - self.now_ms
+    def _closing(self, lane: int) -> tuple[str, int, int]:
+        """("after" or "at", the moment that closes the window of a lane, how far from now it is)."""
+        closes_ms = closing_time_ms(self.windows, self.lanes[lane].end_ms)
+        word, moment = ("after", closes_ms - 1) if self.windows.inclusive_end else ("at", closes_ms)
+        return word, moment, moment - self._now_ms
 
-    def closes_in_words(self, closes_at_ms: int, at: Callable[[int], str]) -> str:
+    def _closes(self, lane: int, at: Callable[[int], str]) -> str:
         """ "after 10:07, 5 min from now" where the end belongs to the window, else "at 10:07, …"."""
-        word, moment, wait_ms = self.closing(closes_at_ms)
+        word, moment, wait_ms = self._closing(lane)
         return f"{word} {at(moment)}, {f'{show_duration(wait_ms)} from now' if wait_ms else 'which is now'}"
 
     def __repr__(self) -> str:
-        zone = in_zone(self.trace) if "pending" in self.what else []  # nothing else names a time
-        return " ".join([f"{self.title}:", *self.words(), *zone])
+        zone = in_zone(self.trace) if "pending" in self._what else []  # nothing else names a time
+        return " ".join([f"{self._title}:", *self.words(), *zone])
 
 
 def emissions_of(run: Any, key: Any, partition: int | None, *, chosen: bool) -> Emissions:

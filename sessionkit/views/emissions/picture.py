@@ -147,7 +147,7 @@ def _marks(scene: EmissionScene, what: str) -> Drawn:
 def _hover(scene: EmissionScene, row: int, lane: int) -> str:
     """What a mark says of its row, escaped."""
     found, columns = scene.emissions, scene.emissions.columns
-    what = found.what[row]
+    what = found._what[row]
     start, end = (scene.say(int(columns[name][row])) for name in ("window_start_ms", "window_end_ms"))
     said = [f"<b>{KINDS[what].name}</b>", f"{found.windows.noun} {start} to {end}"]
     if what != "tombstone":
@@ -159,8 +159,7 @@ def _hover(scene: EmissionScene, row: int, lane: int) -> str:
     elif not found.windows.is_ever_closed:
         said.append("it never closes")
     else:
-        closes = found.closes_in_words(found.closes_at_ms(found.lanes[lane]), scene.say)
-        said += [f"waits for stream time: it is {now},", f"this closes {closes}"]
+        said += [f"waits for stream time: it is {now},", f"this closes {found._closes(lane, scene.say)}"]
     return "<br>".join(said)
 
 
@@ -170,7 +169,7 @@ def _value_notes(scene: EmissionScene) -> list[dict[str, Any]]:
     for lane in scene.lanes:
         left = np.inf
         for row in reversed(scene.rows[found.lane[scene.rows] == lane].tolist()):
-            what = found.what[row]
+            what = found._what[row]
             if what == "tombstone" or (what == "pending" and found.strategy == "on_window_update"):
                 continue
             so_far = "so far " if what == "pending" else ""
@@ -196,7 +195,7 @@ def _wait_notes(scene: EmissionScene) -> list[dict[str, Any]]:
         _note(scene, scene.now_x, scene.y(lane), text, scene.colours.ink, **side) for lane, text in scene.waits.items()
     ]
     if scene.is_pending and not scene.is_by_arrival:
-        text = f"now: stream time is {scene.say(scene.emissions.now_ms)}"
+        text = f"now: stream time is {scene.say(scene.emissions._now_ms)}"
         top = {"yref": "paper", "yanchor": "bottom", "yshift": 2}
         notes.append(_note(scene, scene.now_x, 1, text, scene.colours.mute, **top))
     return notes
@@ -237,5 +236,5 @@ def _columns(scene: EmissionScene) -> dict[str, Any]:
     newest = len(said) - (every if scene.is_pending else 1)  # beside "now" there must be room
     keep = list(range(newest, -1, -every))[::-1]
     if scene.is_pending:
-        keep, said = [*keep, len(said)], [*said, f"now<br>{scene.say(scene.emissions.now_ms)}"]
+        keep, said = [*keep, len(said)], [*said, f"now<br>{scene.say(scene.emissions._now_ms)}"]
     return {"tickvals": keep, "ticktext": [said[k] for k in keep], "tickfont": {"size": SMALL}, "tickangle": 0}

@@ -18,6 +18,7 @@ from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend
 from sessionkit.views.drawing.measured_text import Heading, text_width
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.drawing.time_axis import TimeAxis, time_axis
+from sessionkit.views.explain.life import closing_time_ms
 from sessionkit.views.words import lower_first
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class EmissionScene:
     def marked(self, what: str) -> list[tuple[int, int]]:
         """(row, lane) of those of one kind."""
         found = self.emissions
-        return [(row, int(found.lane[row])) for row in self.rows.tolist() if found.what[row] == what]
+        return [(row, int(found.lane[row])) for row in self.rows.tolist() if found._what[row] == what]
 
     def x(self, at: Any) -> Any:
         """Where records stand: columns, or stream times."""
@@ -91,7 +92,7 @@ class EmissionScene:
     @property
     def now_x(self) -> int:
         """Where the end of the run stands: a column of its own, or stream time at the end."""
-        return len(self.records) * COLUMN if self.is_by_arrival else self.emissions.now_ms
+        return len(self.records) * COLUMN if self.is_by_arrival else self.emissions._now_ms
 
     def pending_x(self, lane: int) -> int:
         """Where the mark of a pending window stands: at the stream time that closes it, if that is not too far."""
@@ -102,7 +103,7 @@ class EmissionScene:
         return not self.is_by_arrival and self._closes_at_ms(lane) > self._furthest + 1
 
     def _closes_at_ms(self, lane: int) -> int:
-        return self.emissions.closes_at_ms(self.emissions.lanes[lane])
+        return closing_time_ms(self.emissions.windows, self.emissions.lanes[lane].end_ms)
 
     @cached_property
     def _low(self) -> int:
@@ -135,7 +136,7 @@ class EmissionScene:
         found, table = [], self.emissions
         bounds = [np.asarray(table.columns[name]).tolist() for name in ("window_start_ms", "window_end_ms")]
         standing: dict[tuple[int, int, int], int] = {}  # a cache may send the new bounds before the old go
-        for row, what in enumerate(table.what):
+        for row, what in enumerate(table._what):
             at, lane = int(table.at[row]), int(table.lane[row])
             if what not in ("update", "tombstone") or lane not in self.lanes or at > self.last_at:
                 continue
@@ -158,7 +159,7 @@ class EmissionScene:
 
     def mark_x(self, row: int) -> int:
         """Where the mark of a row stands: by arrival a retraction a little before the answer that took its place."""
-        lane, at, what = int(self.emissions.lane[row]), int(self.emissions.at[row]), self.emissions.what[row]
+        lane, at, what = int(self.emissions.lane[row]), int(self.emissions.at[row]), self.emissions._what[row]
         if what == "pending":
             return self.pending_x(lane)
         is_beside = what == "tombstone" and self.is_by_arrival and (lane, at) in self.answered
@@ -170,7 +171,7 @@ class EmissionScene:
         times = {ms for lane in lanes for ms in (lane.start_ms, lane.end_ms)}
         times.update(self.emissions.trace.stream_time_ms[self.records].tolist())
         if self.is_pending:
-            times.add(self.emissions.now_ms)
+            times.add(self.emissions._now_ms)
         show = self.times.show
         if not self.times.is_date or not times:
             return show, ""
@@ -207,7 +208,7 @@ class EmissionScene:
     def _wait(self, lane: int) -> str:
         if not self.emissions.windows.is_ever_closed:
             return "never closes"
-        word, moment_ms, wait_ms = self.emissions.closing(self._closes_at_ms(lane))
+        word, moment_ms, wait_ms = self.emissions._closing(lane)
         arrow = "→ " if self._closes_beyond(lane) else ""
         more = f"{about(wait_ms)} to go" if wait_ms else "any later time closes it"
         return f"{arrow}closes {word} {self.say(moment_ms)}<br>{more}"
@@ -229,7 +230,7 @@ class EmissionScene:
     @cached_property
     def heading(self) -> Heading:
         notes = [escape_label(line, 400) for line in self._said()]
-        return Heading.of(escape_label(self.emissions.title, 160), [], notes, LEAST_WIDTH)
+        return Heading.of(escape_label(self.emissions._title, 160), [], notes, LEAST_WIDTH)
 
     def _said(self) -> list[str]:
         found = self.emissions
@@ -238,7 +239,7 @@ class EmissionScene:
         if len(self.rows):
             named = " · ".join(shorten(name, 30) for name in found.names[:NAMED])
             said.append(f"above a mark: {named}{', the others on hover' if len(found.names) > NAMED else ''}")
-        hidden = len(self.rows) - len({(found.lane[r], found.what[r], self.mark_x(r)) for r in self.rows.tolist()})
+        hidden = len(self.rows) - len({(found.lane[r], found._what[r], self.mark_x(r)) for r in self.rows.tolist()})
         if hidden:
             are = plural(hidden, "mark is", "marks are")
             said.append(f"{are} hidden by others of the same moment: over='arrival' separates them")
@@ -297,7 +298,7 @@ def choose(
         sizes = np.bincount(emissions.lane[rows], minlength=len(emissions.lanes))[kept]
         kept = kept[min(int((np.cumsum(sizes[::-1])[::-1] > MOST_MARKS).sum()), len(kept) - 1) if kept else 0 :]
     rows = rows[np.isin(emissions.lane[rows], kept)]
-    is_sent = np.array([emissions.what[row] != "pending" for row in rows.tolist()], np.bool_)
+    is_sent = np.array([emissions._what[row] != "pending" for row in rows.tolist()], np.bool_)
     records = np.unique([*emissions.at[rows[is_sent]].tolist(), *(at for number, at in closed if number in kept)])
     records = records.astype(np.int64)
     is_cut = over == "arrival" and len(records) > MOST_COLUMNS

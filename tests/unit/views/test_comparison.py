@@ -169,7 +169,7 @@ def test_groups_are_those_of_joining_one_by_one(kind: str) -> None:
             }[kind]
             aggregated = {"s": sk.sum("value"), "x": sk.mean("real"), "l": sk.last("value"), "c": sk.collect("value")}
             pair.append(keyed.windowed_by(windows).aggregate(**aggregated).run(stream.table))
-        groups = pair[0].compare(pair[1]).groups
+        groups = pair[0].compare(pair[1])._groups
         found = (
             [
                 (CHANGES[groups.what[number]], *(set(rows.tolist()) for rows in each))

@@ -76,7 +76,7 @@ def check_lanes(found: Any, *, is_cached: bool) -> None:
             assert is_cached or len([each for each in standing if each[0] == number]) == 1
         elif row["what"] == "pending":
             assert bounds == found.lanes[number][:2]
-            assert row["closes_at_ms"] is None or row["closes_at_ms"] > row["stream_time_ms"] == found.now_ms
+            assert row["closes_at_ms"] is None or row["closes_at_ms"] > row["stream_time_ms"] == found._now_ms
     assert all(found.lanes[number].absorbed_by < 0 for number, _ in standing)
     assert is_cached or len(standing) == len({number for number, _ in standing})
 
@@ -85,7 +85,7 @@ def draw_all(done: sk.Run) -> None:
     """Of each key a picture by arrival and over stream time, with as many marks as rows if all are shown."""
     for key in done.trace.keys.to_pylist():
         found = done.emissions(key, partition=done.outcome.batch.partitions.tolist()[0])
-        counts = {what: found.what.count(what) for what in MARKS}
+        counts = {what: found._what.count(what) for what in MARKS}
         assert marks(found.figure(over="stream_time", most=10_000)) == counts
         part = marks(found.figure(over="arrival", most=10_000))
         assert all(part[what] <= count for what, count in counts.items())
@@ -175,7 +175,7 @@ def test_the_session_that_nothing_will_close(emit: str, theme: Any) -> None:
     (hover,) = next(trace for trace in figure.data if trace.name == MARKS["pending"]).hovertext
     assert hover.endswith("waits for stream time: it is 46 min,<br>this closes after 1 h 1 min, 15 min from now")
     last = run(emit, rows=[*CLICKS, ("bo", 62)]).emissions("cy")
-    assert "pending" not in last.what and last.lanes[0].closed_at == (9,)
+    assert "pending" not in last._what and last.lanes[0].closed_at == (9,)
 
 
 def test_a_window_of_one_length_closes_at_its_end() -> None:
@@ -270,7 +270,7 @@ def test_what_has_no_emissions() -> None:
     plan = plan_of(SESSIONS, partition="p")
     with pytest.raises(UnknownRecord, match=r"several partitions hold this key; got 'ana'; partition= one of \[3, 5\]"):
         plan.run(frame).emissions("ana")
-    assert plan.run(frame).emissions().title.endswith("for key ana in partition 3")
+    assert plan.run(frame).emissions()._title.endswith("for key ana in partition 3")
     assert len(plan.run(frame).emissions("ana", partition=5).table()) == 2
     with pytest.raises(InvalidArgument, match="there is no such partition"):
         plan.run(frame).emissions("ana", partition=4)

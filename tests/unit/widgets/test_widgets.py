@@ -139,7 +139,7 @@ class TestTune:
         board = board_of(data)
         board._view.value = "change"
         assert "snapshot first" in said(board)
-        board._keep.press()
+        board._keep.take(None)
         assert board.snapshot is not None
         board.set(grace="10m")
         assert "compared with the snapshot" in count(board, "dropped")["words"]
@@ -170,7 +170,7 @@ class TestTune:
 
     def test_every_picture_follows_the_page(self, data: Any) -> None:
         board = board_of(data)
-        board._keep.press()
+        board._keep.take(None)
         for theme, ground in (("light", "#ffffff"), ("dark", "#12161c"), ("light", "#ffffff")):
             sends(board, "look", theme=theme, width=900, height=400)
             for view in ("plane", "lanes", "sent", "costs", "change"):
