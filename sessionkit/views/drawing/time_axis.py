@@ -87,7 +87,7 @@ def _longer(lengths_ms: Iterable[int], high_ms: float) -> Iterable[int]:
 
 Coordinates = list[float | int | None]
 
-_WHOLE_MINUTE = re.compile(r"(\d\d:\d\d):00(?=$|[+-])")
+WHOLE_MINUTE = re.compile(r"(\d\d:\d\d):00(?=$|[+-])")
 _MOST_AHEAD_MS = 366 * 86_400_000  # of what a picture shows behind the newest record
 LAST_DATE_MS = 253_402_300_799_999  # the end of the year 9999, where plotly's dates end
 # elapsed times up to this many ms are counted in this unit: two or more ticks, few digits
@@ -154,7 +154,7 @@ def time_axis(trace: Trace, window: Any, clock: str | None) -> TimeAxis:
     if latest_ms >= SHORT_HISTORY_MS:
         zone = trace.batch.timezone
         changes = clock_changes(zone, latest_ms + _MOST_AHEAD_MS)
-        return TimeAxis(1, True, name, lambda ms: _WHOLE_MINUTE.sub(r"\1", show(ms)), changes, zone)
+        return TimeAxis(1, True, name, lambda ms: WHOLE_MINUTE.sub(r"\1", show(ms)), changes, zone)
     longest_ms = min(max(latest_ms, window.reach_ms), SHORT_HISTORY_MS)
     unit_ms, unit = next((unit_ms, unit) for most_ms, unit_ms, unit in _ELAPSED if longest_ms <= most_ms)
     return TimeAxis(unit_ms, False, f"event time, {unit}", show)

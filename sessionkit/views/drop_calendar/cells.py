@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from sessionkit.base.moments import clock_changes, show_time, zone_of
+from sessionkit.base.moments import clock_changes, show_time
+from sessionkit.views.drawing.time_axis import DAY, HOUR, WHOLE_MINUTE
 
-SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 MONTHS = (
     *("January", "February", "March", "April", "May", "June"),
@@ -20,8 +19,6 @@ MONTHS = (
 MOST_DAYS_OF_HOURS = 62  # of more, a cell is a day
 MOST_MS = 50 * 366 * DAY  # a longer span has no calendar
 MOST_TICKS = 11
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
-_MS = dt.timedelta(milliseconds=1)
 
 Ticks = list[tuple[int, str]]  # places of rows or columns, and what is written there
 
@@ -58,28 +55,22 @@ def calendar(low_ms: int, high_ms: int, timezone: str) -> Calendar:
 
 def _days_by_hour(low_ms: int, high_ms: int, timezone: str) -> Calendar:
     """Days by hour: an hour that clocks show twice has a row of its own, and one that they skip is named."""
-    zone = zone_of(timezone)
-    edges = _edges(_hours(_local(low_ms, zone), _local(high_ms, zone)), low_ms, high_ms, zone, again=True)
-    starts = [_local(ms, zone) for ms in edges[:-1].tolist()]
-    first = starts[0].date()
-    hours = [(start.hour, bool(start.fold)) for start in starts]
+    clock = clock_changes(timezone, high_ms + 2 * DAY)
+    around = np.arange(int(clock.local(low_ms)) // HOUR - 3, int(clock.local(high_ms)) // HOUR + 6) * HOUR
+    edges = _edges(np.append(clock.first_at(around), clock.last_at(around)), low_ms, high_ms)
+    local = clock.local(edges[:-1])
+    shown, again = local // HOUR, clock.first_at(local) < edges[:-1]
+    hours = list(zip((shown % 24).tolist(), again.tolist(), strict=True))
     rows = sorted({*((hour, False) for hour in range(24)), *hours})
     place = {each: at for at, each in enumerate(rows)}
-    column = np.array([(start.date() - first).days for start in starts])
-    days = [first + dt.timedelta(day) for day in range(int(column[-1]) + 1)]
-    shown = {(start.date(), start.hour) for start in starts}
-    skipped = [
-        (place[hour, False], day, f"{days[day]} {hour:02}:00")
-        for day in range(len(days))
-        for hour in range(24)
-        if (days[day], hour) not in shown
-        and (days[0], starts[0].hour) < (days[day], hour) < (days[-1], starts[-1].hour)
-    ]
+    column = shown // 24 - shown[0] // 24
+    days = (shown[0] // 24 + np.arange(column[-1] + 1)).astype("datetime64[D]").tolist()
+    skipped = np.setdiff1d(np.arange(shown[0], shown[-1]), shown) - shown[0] // 24 * 24
     return Calendar(
         unit="hour",
         timezone=timezone,
         edges_ms=edges,
-        names=[_clock_name(ms, timezone) for ms in edges[:-1].tolist()],
+        names=[WHOLE_MINUTE.sub(r"\1", show_time(ms, timezone)) for ms in edges[:-1].tolist()],
         row=np.array([place[each] for each in hours]),
         column=column,
         row_ticks=[
@@ -92,16 +83,15 @@ def _days_by_hour(low_ms: int, high_ms: int, timezone: str) -> Calendar:
         column_title="day" if len(days) <= MOST_TICKS else "day, with the date of each Monday",
         row_count=len(rows),
         column_count=len(days),
-        skipped=skipped,
+        skipped=[(place[h % 24, False], h // 24, f"{days[h // 24]} {h % 24:02}:00") for h in skipped.tolist()],
     )
 
 
 def _weeks_by_weekday(low_ms: int, high_ms: int, timezone: str) -> Calendar:
-    zone = zone_of(timezone)
-    low, high = (_local(ms, zone).date() for ms in (low_ms, high_ms))
-    days = [low + dt.timedelta(day) for day in range((high - low).days + 2)]
-    edges = _edges((dt.datetime.combine(day, dt.time()) for day in days), low_ms, high_ms, zone)
-    shown = [_local(ms, zone).date() for ms in edges[:-1].tolist()]
+    clock = clock_changes(timezone, high_ms + 2 * DAY)
+    midnights = np.arange(int(clock.local(low_ms)) // DAY, int(clock.local(high_ms)) // DAY + 2) * DAY
+    edges = _edges(clock.first_at(midnights), low_ms, high_ms)
+    shown: list[dt.date] = (clock.local(edges[:-1]) // DAY).astype("datetime64[D]").tolist()
     monday = shown[0] - dt.timedelta(shown[0].weekday())
     weeks = [monday + dt.timedelta(7 * week) for week in range((shown[-1] - monday).days // 7 + 1)]
     return Calendar(
@@ -121,46 +111,12 @@ def _weeks_by_weekday(low_ms: int, high_ms: int, timezone: str) -> Calendar:
     )
 
 
-# ---- clocks of a zone
-
-
-def _local(ms: int, zone: dt.tzinfo) -> dt.datetime:
-    """What the clock shows, without its zone; `fold` says whether it is the second time."""
-    return (_EPOCH + ms * _MS).astimezone(zone).replace(tzinfo=None)
-
-
-def _hours(low: dt.datetime, high: dt.datetime) -> Iterable[dt.datetime]:
-    """Full hours that clocks show around this span."""
-    start = low.replace(minute=0, second=0, microsecond=0, fold=0) - dt.timedelta(hours=3)
-    count = int((high - start) / dt.timedelta(hours=1)) + 6
-    return (start + dt.timedelta(hours=hour) for hour in range(count))
-
-
-def _edges(
-    clocks: Iterable[dt.datetime], low_ms: int, high_ms: int, zone: dt.tzinfo, *, again: bool = False
-) -> npt.NDArray[np.int64]:
-    """When the clock shows these times: from the last one that is not after the span's start to the first behind it.
-
-    Args:
-        again: also the second time, where clocks show it twice.
-    """
-    found = np.array(sorted({ms for clock in clocks for ms in _instants(clock, zone)[: 2 if again else 1]}), np.int64)
+def _edges(found_ms: npt.NDArray[np.int64], low_ms: int, high_ms: int) -> npt.NDArray[np.int64]:
+    """Of these moments those from the last one that is not after the span's start to the first behind it."""
+    found = np.unique(found_ms)
     first = int(np.searchsorted(found, low_ms, side="right")) - 1
     last = int(np.searchsorted(found, high_ms, side="right"))
     return found[max(first, 0) : last + 1]
-
-
-def _instants(clock: dt.datetime, zone: dt.tzinfo) -> list[int]:
-    """The moments at which clocks show this: one, or two; of a time that they skip, one after it."""
-    first, second = (clock.replace(tzinfo=zone, fold=fold).astimezone(dt.UTC) for fold in (0, 1))
-    is_twice = second.astimezone(zone).replace(tzinfo=None, fold=0) == clock
-    return [(moment - _EPOCH) // _MS for moment in ([first, second] if is_twice else [first])]
-
-
-def _clock_name(ms: int, timezone: str) -> str:
-    """The moment as sentences say it, without seconds where there are none."""
-    shown = show_time(ms, timezone)
-    return f"{shown[:16]}{shown[19:]}" if shown[16:19] == ":00" and "." not in shown else shown
 
 
 def _short(day: dt.date) -> str:
