@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import INT64_MAX, show_duration
-from sessionkit.base.moments import SHORT_HISTORY_MS, show_time
+from sessionkit.base.moments import SHORT_HISTORY_MS, moment_ms, show_time
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, SessionkitError, problem, shorten
 from sessionkit.stores.base.store import BaseStore
@@ -143,11 +142,7 @@ def _time(text: str, name: str, otherwise_ms: int) -> int:
     if not text.strip():
         return otherwise_ms
     try:
-        if text.strip().isdecimal():
-            return int(text)
-        moment = dt.datetime.fromisoformat(text.strip())
-        moment = moment.replace(tzinfo=None) - (moment.utcoffset() or dt.timedelta())
-        return (moment - dt.datetime(1970, 1, 1)) // dt.timedelta(milliseconds=1)
+        return int(text) if text.strip().isdecimal() else moment_ms(text.strip(), name)
     except ValueError as error:
         want = 'a date such as "2013-07-01 05:15", or ms since 1970'
         raise InvalidArgument(problem(f"{name} must be a time", shorten(repr(text)), want)) from error
