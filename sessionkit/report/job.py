@@ -39,22 +39,16 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What a report is to be about, and where it goes.
-
-    Args:
-        data: the records as code: the path of the file, or a call.
-        file_format: of the tables beside the page: "csv" or "parquet".
-        overwrite: writes also into a folder that has other things in it; these stay.
-    """
+    """What a report is to be about, and where it goes."""
 
     plan: Plan
     records: Path | pa.Table
     out: Path
     title: str
-    data: str
+    data: str  # the records as code: the path of the file, or a call
     remarks: Sequence[str] = ()
-    file_format: str = "csv"
-    overwrite: bool = False
+    file_format: str = "csv"  # of the tables beside the page; or "parquet"
+    overwrite: bool = False  # also in a folder that has other things in it; these stay
     progress: Callable[[str], None] = field(default_factory=Progress)
 
     @property
@@ -92,12 +86,7 @@ def of_flights() -> Plan:
 
 
 def make_report(report: Report) -> str:
-    """Writes the page and its tables; what came of it, in words.
-
-    Raises:
-        InvalidArgument: in the folder is what no former report wrote.
-        WriteFailed: the disk is full, read-only or broken; the folder is as it was.
-    """
+    """Writes the page and its tables; what came of it, in words. Where writing fails, the folder is as it was."""
     files = {name: f"{name}.{report.file_format}" for name in report.tables}
     with report.place_for([*files.values(), "report.html"]) as results:
         report.progress("running the plan")

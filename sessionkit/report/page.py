@@ -33,21 +33,15 @@ WEIGHED_DROPS = 2_000  # more are sampled: each costs a replay of its key
 
 @dataclass(frozen=True)
 class Findings:
-    """What the page is about. `local` is the run in this process, None where the records do not fit.
-
-    Args:
-        code: how a person runs the plan on the same records; without it the plan alone.
-        files: the tables beside the page, by name.
-        remarks: what is to be said about how the records were read.
-    """
+    """What the page is about."""
 
     title: str
     plan: Plan
     counts: dict[str, int]
-    local: Run | None
-    code: str | None = None
-    files: Mapping[str, str] = field(default_factory=dict)
-    remarks: Sequence[str] = ()
+    local: Run | None  # the run in this process; None where the records do not fit
+    code: str | None = None  # how a person runs the plan on the same records; without it the plan alone
+    files: Mapping[str, str] = field(default_factory=dict)  # the tables beside the page, by name
+    remarks: Sequence[str] = ()  # about how the records were read
 
     @property
     def run(self) -> Run:

@@ -34,13 +34,7 @@ SMALL_BYTES = 64 * 2**20
 
 
 def make_report_on_spark(report: Report) -> str:
-    """Writes `table`, `changelog` and `trace` as Parquet, the page and its tables; what came of it, in words.
-
-    Raises:
-        InvalidArgument: in the folder is what no former report wrote.
-        WriteFailed: the disk is full, read-only or broken; the folder is as it was.
-        SparkUnavailable: there is no pyspark, or no Java.
-    """
+    """Writes `table`, `changelog` and `trace` as Parquet, the page and its tables; what came of it, in words."""
     plan, records = for_spark(report.plan, report.records)
     schema = parquet_schema(records) if isinstance(records, Path) else records.schema
     if schema is None:

@@ -28,11 +28,7 @@ def write_table(table: pa.Table, path: Path) -> None:
 
 
 def write_csv(table: pa.Table, file: BinaryIO) -> None:
-    """Writes a table as CSV: times with their offset from UTC, lists and structs as JSON, nothing for a missing value.
-
-    Raises:
-        UnsupportedData: a column is of a type that has no text.
-    """
+    """Writes a table as CSV: times with their offset from UTC, lists and structs as JSON, missing values as nothing."""
     from pyarrow import csv
 
     columns = [_as_plain(column, name) for name, column in zip(table.column_names, table.columns, strict=True)]
@@ -56,12 +52,7 @@ def _as_plain(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
 
 
 def write_new_file(path: Path, write: Callable[[Path], object], *, overwrite: bool) -> None:
-    """Has `write` make a file beside `path`, which takes its place once it is whole.
-
-    Raises:
-        InvalidArgument: there is something already, or came there meanwhile, and `overwrite` is not set.
-        WriteFailed: the disk refuses it; nothing is left behind.
-    """
+    """Has `write` make a file beside `path`, which takes its place once it is whole; else nothing is left behind."""
     check_free(path, overwrite=overwrite)
     write_whole(path, write, replaces=overwrite)
 

@@ -119,13 +119,7 @@ def _numbers(trace: Trace, rows: Numbers) -> Numbers:
 
 
 def beside(opened: Opened, added: pa.Table, way: str = "") -> Any:
-    """The user's frame as it is, with these columns behind its own.
-
-    Args:
-        way: the argument that gives them other names, if there is one.
-    Raises:
-        InvalidArgument: it has a column of such a name.
-    """
+    """The user's frame with these columns behind its own; `way` is the argument that gives them other names."""
     data = opened.original
     names = data.column_names if opened.frame == "arrow" else list(data.columns)
     for name in added.column_names:

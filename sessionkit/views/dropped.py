@@ -54,9 +54,7 @@ def dropped_rows(
 ) -> pa.Table:
     """The dropped ones of the trace's records, those of a task's clock left out, as they have no reason.
 
-    Args:
-        late, missing_ms: for each record, whether it was late and the grace that it lacked; None leaves the grace out.
-        grace_ms: the grace that there was.
+    `late` and `missing_ms` say of each record whether it was late and which grace it lacked; None leaves that out.
     """
     rows = records.select(OF_A_RECORD)
     if late is not None and missing_ms is not None:

@@ -50,23 +50,15 @@ class Look(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A figure, and what stands beside it.
-
-    Args:
-        label: for a screen reader.
-        title, notes: above it, where the figure has no title of its own.
-        legend: what the marks mean is told beside it.
-        zoom: how it zooms: "wheel" also by the wheel, "" not at all.
-        hint: what can be done with it.
-    """
+    """A figure, and what stands beside it."""
 
     figure: go.Figure
-    label: str
-    title: str = ""
+    label: str  # for a screen reader
+    title: str = ""  # above it, as the notes are, where the figure has no title of its own
     notes: tuple[str, ...] = ()
-    legend: bool = False
-    zoom: str = "keys"
-    hint: str = ""
+    legend: bool = False  # what the marks mean is told beside it
+    zoom: str = "keys"  # how it zooms: "wheel" also by the wheel, "" not at all
+    hint: str = ""  # what can be done with it
 
 
 @cache
@@ -75,12 +67,7 @@ def _plotly() -> bytes:
 
 
 class Board(anywidget.AnyWidget):
-    """A board, without what is on it.
-
-    Args:
-        title: what it is, for a screen reader.
-        controls: what can be set, in the order in which it is shown.
-    """
+    """A board, without what is on it: its title for a screen reader, and its controls in the order shown."""
 
     _esm = "".join(read_asset(f"widgets/{name}.js") for name in _SCRIPTS)
     _css = read_asset("widgets/widgets.css")

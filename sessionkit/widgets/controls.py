@@ -12,11 +12,7 @@ from sessionkit.errors import InvalidArgument
 class Control:
     """Something on a board that a person or Python sets; its board hears of each change.
 
-    Args:
-        name: by which the browser and the board know it.
-        label: what a person reads, and a screen reader says.
-        hint: what else there is to know of it.
-        views: the views of the board that show it; all of them if none is named.
+    A person reads `label` and `hint`; only the `views` of the board that are named show it, or all of them.
     """
 
     kind: ClassVar[str]
@@ -123,12 +119,7 @@ class Length(Control):
 
 
 class Choice(Control):
-    """One of some values: a row of buttons, or a list to choose from.
-
-    Args:
-        options: (what a person reads, value) of each.
-        look: "buttons", "list", or "tabs" for what the board shows.
-    """
+    """One of some values, each with what a person reads: "buttons", a "list", or "tabs" for what the board shows."""
 
     kind = "choice"
 
@@ -209,12 +200,7 @@ class Switch(Control):
 
 
 class Play(Control):
-    """A button that moves a slider on, step by step: the browser does it.
-
-    Args:
-        slider: the name of the slider.
-        step_ms: from one step to the next.
-    """
+    """A button that moves the slider of this name on, step by step: the browser does it."""
 
     kind = "play"
 

@@ -132,11 +132,7 @@ class LanesView:
         self._kept = {}
 
     def draw(self, run: Run, look: Look, chosen: Chosen, sort: Sort, *, whole_span: bool, most: int | None) -> Picture:
-        """The lanes as they are in `run`, with the key that is chosen marked.
-
-        Args:
-            most: so many keys; by default as many as there is room for.
-        """
+        """The lanes of at most so many keys, or of as many as there is room for, with the one that is chosen marked."""
         if look.height != self._kept_for:
             self._kept, self._kept_for = {}, look.height
         scene = self._scene_of(run, look, sort, whole_span, most)

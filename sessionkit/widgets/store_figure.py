@@ -36,13 +36,9 @@ def held_figure(rows: Rows, noun: str, *, theme: Theme | None) -> go.Figure:
 def watched_figure(
     rows: Rows, clocks: Mapping[int, tuple[int, int]], noun: str, said: str, *, timezone: str, theme: Theme | None
 ) -> go.Figure:
-    """Lanes of keys with their windows so far.
+    """Lanes of keys with their windows so far, and the stream time and close time (`clocks`) of each partition.
 
-    Args:
-        rows: partition, key, window_start_ms, window_end_ms, closed, label.
-        clocks: stream time and close time of each partition, in ms.
-        said: a sentence below the title.
-        timezone: of the axis.
+    `rows` have partition, key, window_start_ms, window_end_ms, closed and label.
     """
     colours, lanes = palette(theme), _lanes(rows)
     clocks = {partition: clocks[partition] for _, partition in lanes if partition in clocks}

@@ -77,11 +77,7 @@ class Tuner:
         return {name.removesuffix("_ms"): ms for name, ms in parameters.items() if name.endswith("_ms")}
 
     def set(self, **changed: Duration | int) -> None:
-        """Changes lengths of the windows, as `Plan.with_windows` does.
-
-        Raises:
-            InvalidArgument: the windows cannot have these lengths.
-        """
+        """Changes lengths of the windows, as `Plan.with_windows` does."""
         self.plan = self.plan.with_windows(**changed)
 
     def emit(self, strategy: str) -> None:

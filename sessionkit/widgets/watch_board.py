@@ -46,10 +46,7 @@ class Drawn(NamedTuple):
 class WatchBoard(Board):
     """The progress of a query: what it does now, numbers, its partitions, and the windows of chosen keys.
 
-    Args:
-        plans: the plans of this process's runs, by the names that queries give them.
-        keys: the keys to begin with; others can be typed.
-        query: is asked what it does in the middle of a micro-batch.
+    `plans` are those of this process's runs, by the names that queries give them; other keys can be typed.
     """
 
     def __init__(self, progress: QueryProgress, plans: Mapping[str, Plan], keys: Iterable[object], query: Any) -> None:

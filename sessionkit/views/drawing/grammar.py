@@ -43,11 +43,7 @@ _WRAPPER = textwrap.TextWrapper(_HOVER_LETTERS)
 
 
 def checked_width(width: int | None) -> int:
-    """The width of a picture, in pixels; without one, it is laid out for the least.
-
-    Raises:
-        InvalidArgument: words would not fit into it.
-    """
+    """The width of a picture, in pixels, if words fit into it; without one, it is laid out for the least."""
     width = LEAST_WIDTH if width is None else width
     if width < LEAST_WIDTH:
         raise InvalidArgument(problem("a chart needs room for its labels", width, f"{LEAST_WIDTH} pixels or more"))
@@ -249,12 +245,8 @@ class Timed(Protocol):
 def timed_figure(
     scene: Timed, drawn: list[Drawn], frame: Frame, heading: Heading, *, is_bare: bool, **layout: Any
 ) -> go.Figure:
-    """The figure of traces over event time, with a line where clocks are changed.
-
-    Args:
-        is_bare: title and legend stand beside it.
-        layout: what is added to it; `yaxis` is added to that of all pictures.
-    """
+    """The figure of traces over event time, with a line where clocks are changed; title and legend of a bare one stand
+    beside it."""
     axis, colours, span = scene.axis, scene.colours, frame.x_range_ms
     look = dressed(colours, frame, heading, shown_names(drawn))
     look["xaxis"] |= {"title": axis_title(axis.title, colours), **axis.options(*span)}
@@ -356,10 +348,9 @@ def reasons(
     missing_ms: Mapping[int, int],
     most: int = MOST_REASONS,
 ) -> list[str]:
-    """What each record did, in the words of `explain`, for a hover; for a drop also what would have kept it.
+    """What each record did, for a hover: `most` in the words of `explain`, the others by offset and time.
 
-    Args:
-        most: so many are told in full, the others by offset and time.
+    Of a drop it also says what would have kept it.
     """
     offset, times = trace.batch.offset, trace.batch.timestamp_ms
     words = [f"offset {offset[row]:,} · {show(int(times[row]))}" for row in rows]

@@ -33,18 +33,14 @@ _MOST_TRIED = 24  # records of a kind
 
 @dataclass(frozen=True)
 class Label:
-    """A text (escaped) and the point that it speaks of.
-
-    Args:
-        places: offsets (across, down) of its middle in pixels, best first.
-    """
+    """A text (escaped) and the point that it speaks of."""
 
     kind: str
     x_ms: int
     y: float
     text: str
     colour: str
-    places: npt.NDArray[np.float64]
+    places: npt.NDArray[np.float64]  # offsets (across, down) of its middle in pixels, best first
     size: int = SIZE
 
 

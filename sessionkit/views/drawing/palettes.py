@@ -124,11 +124,7 @@ PALETTES: dict[str, Palette] = {
 
 
 def palette(theme: str | None) -> Palette:
-    """The colours of `theme`, without one those of `sk.options.theme`.
-
-    Raises:
-        InvalidArgument: there is no such theme.
-    """
+    """The colours of `theme`, without one those of `sk.options.theme`."""
     chosen = options.theme if theme is None else theme
     return PALETTES[one_of("theme", chosen, tuple(PALETTES))]
 

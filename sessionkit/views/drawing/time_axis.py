@@ -44,11 +44,7 @@ def takes_logarithm(lengths_ms: npt.NDArray[np.int64]) -> bool:
 
 
 def lengths_axis(low_ms: float, high_ms: float, *, logarithmic: bool = False) -> dict[str, Any]:
-    """Settings of an axis from one length to another, whose places are in milliseconds.
-
-    Args:
-        low_ms: above 0 where the axis is logarithmic.
-    """
+    """Settings of an axis from one length (above 0 where it is logarithmic) to another, with places in milliseconds."""
     ticks = _far_apart(low_ms, high_ms) if logarithmic else _evenly(low_ms, high_ms)
     ends = [math.log10(low_ms), math.log10(high_ms)] if logarithmic else [low_ms, high_ms]
     return {

@@ -189,13 +189,9 @@ class Emissions(Pictured):
 
 
 def emissions_of(run: Any, key: Any, partition: int | None, *, chosen: bool) -> Emissions:
-    """What went downstream for `key`; without a partition that of a key which is in one only.
+    """What went downstream for `key` in a partition, which has to be named where several hold the key.
 
     `chosen` says that nobody asked for this key: then the partition with most of its records will do.
-
-    Raises:
-        UnknownRecord: the run holds no such key, or several partitions do and none is named.
-        InvalidArgument: no such partition.
     """
     trace = run.trace
     code = key_code(trace, key)

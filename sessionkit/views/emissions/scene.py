@@ -270,12 +270,7 @@ def _short(value: Any, length: int) -> str:
 def choose(
     emissions: Emissions, colours: Palette, over: str | None, first: int | None, last: int | None, most: int | None
 ) -> EmissionScene:
-    """The rows between two offsets; of these the windows that end last, and by arrival the last records.
-
-    Raises:
-        UnknownRecord: nothing went out between these offsets.
-        InvalidArgument: no such axis, or not one window is to be shown.
-    """
+    """The rows between two offsets; of these the windows that end last, and by arrival the last records."""
     over = over or ("stream_time" if emissions.strategy == "on_window_close" else "arrival")
     if over not in ("arrival", "stream_time"):
         raise InvalidArgument(problem("over must be a known axis", repr(over), '"arrival" or "stream_time"'))

@@ -24,11 +24,7 @@ NAMED_RECORDS = 3
 
 
 def explain_life(trace: Trace, windows: WindowKind, key: Any, start_ms: int, partition: int | None) -> Explanation:
-    """Where the window came from, what it holds, and when it closed or will close.
-
-    Raises:
-        UnknownRecord: the run has no such window.
-    """
+    """Where the window came from, what it holds, and when it closed or will close."""
     row = find_window(trace, key, start_ms, partition)
     at, columns = clock(trace), trace.window_columns
     bounds = int(columns.start_ms[row]), int(columns.end_ms[row])
@@ -44,11 +40,7 @@ def explain_life(trace: Trace, windows: WindowKind, key: Any, start_ms: int, par
 
 
 def find_window(trace: Trace, key: Any, start_ms: int, partition: int | None) -> int:
-    """The row of the window of `key` that starts then and was not absorbed.
-
-    Raises:
-        UnknownRecord: there is none, or one in several partitions.
-    """
+    """The row of the window of `key` that starts then and was not absorbed, if there is exactly one."""
     columns, numbers = trace.window_columns, trace.batch.partitions
     mine = (columns.key == code_of_key(trace.keys, key)) & (columns.start_ms == start_ms) & (columns.merged_into < 0)
     if partition is not None:

@@ -36,12 +36,7 @@ _LIFTS = {"x": 0.38, "diamond": -0.14, "triangle-up": -0.36}
 
 
 def has_too_many(board: Board[Any], window_records: int, most: int | None = None) -> bool:
-    """True if records and windows are too many to draw each of them.
-
-    Args:
-        window_records: how many records take as much of a figure as one window.
-        most: so many records can be drawn, if it is given.
-    """
+    """True if records, and windows that take as much of a figure as so many, are more than `most` or can be drawn."""
     if most is None:
         most = MOST_DRAWN * (_CHOSEN if board.was_chosen else 1)
     return len(board.records) + window_records * len(board.windows) > most

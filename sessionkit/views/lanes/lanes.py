@@ -241,24 +241,12 @@ def lane_scene(
     whole: Board[Trace] | None = None,
     most_drawn: int | None = None,
 ) -> Lanes:
-    """What the lanes show, before they are drawn: windows, filled once closed, outlined while open.
+    """What the lanes show, before they are drawn, as `Run.lanes` describes it.
 
     Args:
-        window: the windows that the trace is of.
-        keys: which; all of them (at most `most`, those with most to see) if it is not given.
-        sort: order of the lanes, top first: by "drops", "merges", "activity" (records) or "key". Keys that were asked
-            for stay in the order given unless this is too; otherwise "drops".
-        start, end: the span of event time, in ms; without them all, or the part with the most to see. What lies beyond
-            the data is cut off, so that `start=0` shows all of it. A span of more records than can be drawn one by
-            one is shown as density; drops, merges and rescues keep their marks.
-        clock: name of the clock that the times were read from, for the axis.
-        width: of the picture, in pixels, 600 or more; without it the picture is as wide as the room that it is given.
         height: of a picture whose title and legend stand beside it, in pixels; more if the lanes need more.
         whole: all lanes of the trace, if they were looked up before.
         most_drawn: more records than this are shown as density.
-    Raises:
-        InvalidArgument: an unknown theme or order, or a span that ends before it starts.
-        UnknownRecord: the run holds no such key.
     """
     whole = everything(trace, window.trailing_only) if whole is None else whole
     board, form = choose(whole, keys, most, sort, start, end), FORMS[type(trace)]

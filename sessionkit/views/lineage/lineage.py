@@ -107,23 +107,14 @@ class Lineage(Pictured):
 
 
 def lineage_of(trace: Trace, key: Any, start_ms: int, partition: int | None) -> Lineage:
-    """The tree of the session of `key` that starts then.
-
-    Raises:
-        UnknownRecord: the run has no such session.
-        InvalidArgument: its windows do not merge.
-    """
+    """The tree of the session of `key` that starts then."""
     sessions = as_sessions(trace)
     row = find_window(sessions, key, start_ms, partition)
     return Lineage(sessions, row, tuple(_nodes(sessions, row)))
 
 
 def as_sessions(trace: Trace) -> SessionTrace:
-    """The trace of windows that merge.
-
-    Raises:
-        InvalidArgument: these do not.
-    """
+    """The trace, if its windows merge."""
     if not isinstance(trace, SessionTrace):
         raise InvalidArgument(problem("only sessions merge", "time or sliding windows", "a plan with SessionWindows"))
     return trace

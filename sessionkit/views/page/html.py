@@ -23,11 +23,7 @@ from sessionkit.windows.contract import WindowKind
 
 
 def lengths_of(windows: WindowKind, retention_ms: int) -> dict[str, Any]:
-    """The lengths of the windows as the page's engine takes them.
-
-    Args:
-        retention_ms: how long a session can be found; it counts where it is longer than the least, gap + grace.
-    """
+    """The lengths of the windows as the page's engine takes them; a retention counts where it exceeds gap + grace."""
     parameters = windows.arguments()[1]
     if "inactivity_gap_ms" in parameters:
         gap, grace = parameters["inactivity_gap_ms"], parameters["grace_ms"]
@@ -69,14 +65,7 @@ _AHEAD_MS = 2 * 366 * 86_400_000  # of what a clock shows behind the newest reco
 
 
 class Page:
-    """A run as a page: which records it carries, and its parts.
-
-    Args:
-        call: what the user called, for errors.
-    Raises:
-        NotBuilt, InvalidData: the page's engine cannot make the run's decisions again.
-        InvalidArgument, UnknownRecord: as `sample` does.
-    """
+    """A run as a page: which records it carries, and its parts. `call` is what the user called, for errors."""
 
     def __init__(
         self, run: Any, keys: Iterable[object] | None, most_records: int, hide_keys: bool, call: str = "write_html"

@@ -58,9 +58,6 @@ def sample(
     Args:
         by_name: the keys are in the order of their names; else in that of the data, which does not tell of them.
         reach_ms: records of a key that are further apart have no window in common.
-    Raises:
-        InvalidArgument: less than one record, or those of `keys` are more than `most_records`.
-        UnknownRecord: the run holds no such key.
     """
     if most_records < 1:
         raise InvalidArgument(problem("most_records is a number of records", most_records, "1 or more"))

@@ -278,19 +278,8 @@ def plane_scene(
     width: int | None = None,
     height: int | None = None,
 ) -> Plane:
-    """What a plane shows, before it is drawn: the windows as bodies, the close line, merges, drops and rescues.
-
-    Args:
-        window: the windows that the trace is of.
-        partition: where to look; the partition with most of the key's records if it is not given.
-        first, last: offsets to show only a part; without them all, or the stretch with most to see.
-        clock: name of the clock that the times were read from, for the axis.
-        width: of the picture, in pixels, 600 or more; without it the picture is as wide as the room that it is given.
-        height: of a picture whose title and legend stand beside it, in pixels.
-    Raises:
-        UnknownRecord: the run holds no such key, or no record between these offsets.
-        InvalidArgument: no such partition or theme.
-    """
+    """What a plane shows, before it is drawn, as `Run.plane` describes it; with a height, in pixels, its title and
+    legend stand beside it."""
     colours, code = palette(theme), key_code(trace, key)
     axis, form = time_axis(trace, window, clock), FORMS[type(trace)]
     history = form.history(trace, code, partition_code(trace, code, partition), window.trailing_only)

@@ -151,12 +151,7 @@ def choose(
     first_ms: int | None,
     last_ms: int | None,
 ) -> Board[T]:
-    """The lanes to show and the span: what was asked for, or the part with the most to see.
-
-    Raises:
-        InvalidArgument: an unknown sort, less than one lane, a span that ends before it starts.
-        UnknownRecord: the run holds no such key.
-    """
+    """The lanes to show and the span: what was asked for, or the part with the most to see."""
     order = one_of("sort", "drops" if sort is None else sort, tuple(SORTS))
     if most < 1:
         raise InvalidArgument(problem("most is a number of lanes", most, "1 or more"))

@@ -275,20 +275,12 @@ def _in_each_stretch(places: npt.NDArray[np.intp], length: int) -> npt.NDArray[n
 
 
 def key_code(trace: Trace, key: object) -> int:
-    """The key's code.
-
-    Raises:
-        UnknownRecord: the run holds no such key.
-    """
+    """The key's code, if the run holds it."""
     return code_of_key(trace.keys, key)
 
 
 def partition_code(trace: Trace, key: int, partition: int | None) -> int:
-    """The code of `partition`, or of the one in which the key has most records.
-
-    Raises:
-        InvalidArgument: there is no such partition.
-    """
+    """The code of `partition`, or of the one in which the key has most records."""
     numbers = trace.batch.partitions
     if partition is not None:
         found = np.flatnonzero(numbers == partition)
