@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from sessionkit.base.arrays import arrow_array, arrow_table, repeated, texts
+from sessionkit.base.arrays import arrow_array, arrow_table, joined, repeated, taken, texts
 from sessionkit.base.decisions import ADDED, LATE, MERGED, NULL_VALUE, REASONS, REPLAYED
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.process import in_threads
@@ -188,13 +188,12 @@ def session_updates(outcome: Outcome, trace: SessionTrace, *, old_values: bool =
         trace.window, trace.decision, times, trace.merges, start_after, end_after, start, end, trace.sent_on_update
     )
     what = pa.DictionaryArray.from_arrays(arrow_array(tombstone.astype(np.int8)), texts(["update", "tombstone"]))
-    running = {name: _running(fold, trace) for name, fold in outcome.folds.items()}
-    old: dict[str, Column] = {}
+    running, old = _running(outcome, trace), {}
     if old_values:
         touch = np.full(len(at), NO_VALUE)
         touch[tombstone] = last_touches(trace.window, at[tombstone], row[tombstone])
         old = _replaced(outcome, running, touch, row)
-    results = {name: _blanked(column, at, tombstone) for name, column in running.items()}
+    results = _with_nulls(running, at, tombstone)
     key = _keys(outcome, trace.batch.key[at])
     return _sent(outcome, at, what.cast(pa.string()), key, start_ms, end_ms, results, end_ms, old)
 
@@ -206,24 +205,27 @@ def _replaced(
 
     Null where there is none: the window is new, or `touch` is NO_VALUE.
     """
-    found, loaded = {}, outcome.window_columns.loaded_count
-    place = np.where(touch >= 0, touch + loaded, np.where((touch == NO_VALUE) | (row >= loaded), NO_VALUE, row))
-    for name, column in running.items():
-        first: Any = outcome.folds[name].loaded_results()
-        if isinstance(column, pa.Array):
-            pool = pa.concat_arrays([first.cast(column.type), column])
-            found[name] = pool.take(arrow_array(place, place == NO_VALUE))
-        else:
-            objects = np.concatenate([first, column, np.full(1, None)])
-            found[name] = objects[np.where(place == NO_VALUE, len(objects) - 1, place)]
-    return found
+    count, loaded = len(next(iter(running.values()), ())), outcome.window_columns.loaded_count
+    place = np.where(touch >= 0, touch, np.where((touch == NO_VALUE) | (row >= loaded), NO_VALUE, count + row))
+    first = {name: fold.loaded_results() for name, fold in outcome.folds.items()}
+    return _with_nulls(joined(running, first), place, place == NO_VALUE)
+
+
+def _with_nulls(
+    columns: Mapping[str, Column], rows: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_]
+) -> dict[str, Column]:
+    """The columns with these rows, and null where a row is missing."""
+    return {
+        name: np.where(missing, np.array(None, object), column[rows])
+        if isinstance(column, np.ndarray)
+        else column.take(arrow_array(rows, missing))
+        for name, column in columns.items()
+    }
 
 
 def _nothing_replaced(results: Mapping[str, Column]) -> dict[str, Column]:
-    return {
-        name: pa.nulls(len(column), column.type) if isinstance(column, pa.Array) else np.full(len(column), None)
-        for name, column in results.items()
-    }
+    nowhere = np.zeros(len(next(iter(results.values()), ())), np.int64)
+    return _with_nulls(results, nowhere, nowhere == 0)
 
 
 def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = False) -> dict[str, Column]:
@@ -236,7 +238,7 @@ def window_updates(outcome: Outcome, trace: WindowTrace, *, old_values: bool = F
     if old_values:
         before = np.where(touches.effect == ADDED, _touch_before(touches.window), NO_VALUE)
         old = _replaced(outcome, running, before[live], touches.window[live])
-    results = {n: c.take(arrow_array(live)) if isinstance(c, pa.Array) else c[live] for n, c in running.items()}
+    results = taken(running, live)
     what, key, end_ms = repeated("update", len(at)), _keys(outcome, trace.batch.key[at]), trace.ends_ms(start_ms)
     return _sent(outcome, at, what, key, start_ms, end_ms, results, trace.newest_ms[live], old)
 
@@ -265,44 +267,21 @@ def session_finals(outcome: Outcome, trace: SessionTrace, *, old_values: bool = 
     """Sessions that go downstream on close: each once it is final, by the record that closed it, end and key bytes."""
     closes, results = trace.closes, {name: fold.results(trace.closes.window) for name, fold in outcome.folds.items()}
     reopened = np.flatnonzero(closes.until != INT64_MAX)
-    if len(reopened):
-        results = {name: _as_they_were(values, outcome, trace, name, reopened) for name, values in results.items()}
+    if len(reopened):  # what they were when they closed for the first time
+        order = reopened[np.argsort(closes.until[reopened], kind="stable")]
+        touch = last_touches(trace.window, closes.until[order], closes.window[order])
+        place = np.arange(len(closes.at))
+        place[order] = len(place) + np.arange(len(order))
+        were = _replaced(outcome, _running(outcome, trace), touch, closes.window[order])
+        results = taken(joined(results, were), place)
     what, key = repeated("final", len(closes.at)), _keys(outcome, trace.window_columns.key[closes.window])
     old = _nothing_replaced(results) if old_values else {}
     return _sent(outcome, closes.at, what, key, closes.start_ms, closes.end_ms, results, closes.end_ms, old)
 
 
-def _as_they_were(
-    values: pa.Array | npt.NDArray[np.object_],
-    outcome: Outcome,
-    trace: SessionTrace,
-    name: str,
-    reopened: npt.NDArray[np.intp],
-) -> pa.Array | npt.NDArray[np.object_]:
-    """`values` with those of re-opened windows replaced by what they were when the window closed for the first time."""
-    closes, fold = trace.closes, outcome.folds[name]
-    order = reopened[np.argsort(closes.until[reopened], kind="stable")]
-    touch = last_touches(trace.window, closes.until[order], closes.window[order])
-    running, first = _running(fold, trace), fold.loaded_results()
-    out = values.to_pylist() if isinstance(values, pa.Array) else values.copy()
-    for place, at, row in zip(order.tolist(), touch.tolist(), closes.window[order].tolist(), strict=True):
-        source, index = (running, at) if at >= 0 else (first, row)
-        out[place] = source[index].as_py() if isinstance(source, pa.Array) else source[index]
-    return pa.array(out, values.type) if isinstance(values, pa.Array) else out
-
-
-def _running(fold: Any, trace: SessionTrace) -> pa.Array | npt.NDArray[np.object_]:
-    return fold.running(trace.window, trace.merges)
-
-
-def _blanked(
-    values: pa.Array | npt.NDArray[np.object_], at: npt.NDArray[np.int64], tombstone: npt.NDArray[np.bool_]
-) -> pa.Array | npt.NDArray[np.object_]:
-    if isinstance(values, pa.Array):
-        return values.take(arrow_array(at, tombstone))
-    out = values[at]
-    out[tombstone] = None
-    return out
+def _running(outcome: Outcome, trace: SessionTrace) -> dict[str, Column]:
+    """The result of its window after each record."""
+    return {name: fold.running(trace.window, trace.merges) for name, fold in outcome.folds.items()}
 
 
 # What goes downstream on update, and on close.
