@@ -61,14 +61,6 @@ class Report:
         """How a person runs the same plan on the same records."""
         return f"import sessionkit as sk\n\nplan = {self.plan!r}\nrun = plan.run({self.data})\nrun.table()"
 
-    def findings(
-        self, counts: dict[str, int], local: Run | None, files: Mapping[str, str], remarks: Sequence[str]
-    ) -> Findings:
-        """What its page shows."""
-        return Findings(
-            title=self.title, plan=self.plan, counts=counts, local=local, code=self.code, files=files, remarks=remarks
-        )
-
     def place_for(self, names: Sequence[str]) -> Results:
         """The folder of results, into which these may be written."""
         return Results(self.out, names, alone=not self.overwrite)
@@ -93,7 +85,7 @@ def make_report(report: Report) -> str:
         run: Run = report.plan.run(report.records, frame="arrow")
         counts = run.metrics()
         remarks = list(dict.fromkeys([*report.remarks, *run.remarks()]))
-        findings = report.findings(counts, run, files, remarks)
+        findings = Findings(report.title, report.plan, counts, run, report.code, files, remarks)
         report.progress("writing the tables")
         for name, table in findings.tables().items():
             write_into(results, files[name], table)

@@ -17,8 +17,7 @@ from sessionkit.base.durations import grace_with, lacked, show_duration
 from sessionkit.base.text import counted, escape_html, percent, plural
 from sessionkit.errors import InvalidData, NotBuilt, shorten
 from sessionkit.plan import Plan
-from sessionkit.report.parts import Bar, Cell, Number, link, numbers, section, table, tiles
-from sessionkit.report.session_parts import session_sections
+from sessionkit.report.parts import Bar, Cell, Number, link, numbers, section, session_sections, table, tiles
 from sessionkit.report.sessions import Sessions, are_sessions
 from sessionkit.report.written import as_arrow
 from sessionkit.run import Run

@@ -18,6 +18,7 @@ from sessionkit.records.files.tables import parquet_schema
 from sessionkit.records.inputs.pandas_columns import check_columns
 from sessionkit.records.times import to_milliseconds
 from sessionkit.report.job import Report, counted, write_into, write_page
+from sessionkit.report.page import Findings
 from sessionkit.report.sessions import free_name
 from sessionkit.run import Run
 from sessionkit.spark.session import QUICK_START, start_spark
@@ -140,7 +141,8 @@ def _draw(report: Report, run: SparkRun, results: Results) -> dict[str, int]:
     except InvalidData:
         local = None
     files = _files(report)
-    findings = report.findings(counts, local, files if local is not None else {}, report.remarks)
+    beside = files if local is not None else {}
+    findings = Findings(report.title, report.plan, counts, local, report.code, beside, report.remarks)
     if local is not None:
         tables = findings.tables()
         for name, file in files.items():

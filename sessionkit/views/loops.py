@@ -80,35 +80,19 @@ def last_touches(window, at, row):  # type: ignore[no-untyped-def]
     return out
 
 
-def shown_places(
-    rank: npt.NDArray[np.int64],
-    keys: int,
-    key: npt.NDArray[np.int32],
-    partition: npt.NDArray[np.int32],
-    merged_into: npt.NDArray[np.int32],
-    closed_before: npt.NDArray[np.int64],
-    is_result: npt.NDArray[np.bool_],
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+@compiled
+def shown_places(rank, keys, key, partition, merged_into, closed_before, is_result):  # type: ignore[no-untyped-def]
     """(rows, place of each): the windows that a table shows, and where they belong among `keys` a partition.
 
     A window is shown if it is a result that no other absorbed, and was not closed before the run.
     """
-    rows, place = np.empty(len(key), np.int64), np.empty(len(key), np.int64)
-    count = _find_shown(rank, keys, key, partition, merged_into, closed_before, is_result, rows, place)
-    return rows[:count], place[:count]
-
-
-@compiled_loop
-def _find_shown(  # type: ignore[no-untyped-def]
-    rank, keys, key, partition, merged_into, closed_before, is_result, rows, place
-):
-    n = 0
+    rows, place, n = np.empty(key.shape[0], np.int64), np.empty(key.shape[0], np.int64), 0
     for i in range(key.shape[0]):
         if merged_into[i] < 0 and closed_before[i] < 0 and is_result[i]:
             rows[n] = i
             place[n] = rank[key[i]] + keys * partition[i]
             n += 1
-    return n
+    return rows[:n], place[:n]
 
 
 # ---- rows of each window, for assignments

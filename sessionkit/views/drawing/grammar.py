@@ -8,7 +8,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -122,11 +122,6 @@ class Legend:
         return 66 + _LEGEND_ROW * -(-len(self.names) // columns)
 
 
-def legend_of(figure: go.Figure) -> Legend:
-    """The legend of a figure's traces."""
-    return Legend([trace.name for trace in figure.data if trace.showlegend is not False])
-
-
 def shown_names(drawn: Iterable[Drawn]) -> Legend:
     """The legend of these traces."""
     return Legend([each["name"] for each in drawn if each["showlegend"]])
@@ -230,25 +225,19 @@ def legend_top(frame: Frame) -> float:
     return (frame.bottom - 58) / frame.height
 
 
-class Timed(Protocol):
-    """What is to be drawn over event time."""
-
-    @property
-    def colours(self) -> Palette:
-        """Those of its theme."""
-
-    @property
-    def axis(self) -> TimeAxis:
-        """How its times become places and words."""
-
-
 def timed_figure(
-    scene: Timed, drawn: list[Drawn], frame: Frame, heading: Heading, *, is_bare: bool, **layout: Any
+    axis: TimeAxis,
+    colours: Palette,
+    drawn: list[Drawn],
+    frame: Frame,
+    heading: Heading,
+    *,
+    is_bare: bool,
+    **layout: Any,
 ) -> go.Figure:
     """The figure of traces over event time, with a line where clocks are changed; title and legend of a bare one stand
     beside it."""
-    axis, colours, span = scene.axis, scene.colours, frame.x_range_ms
-    look = dressed(colours, frame, heading, shown_names(drawn))
+    span, look = frame.x_range_ms, dressed(colours, frame, heading, shown_names(drawn))
     look["xaxis"] |= {"title": axis_title(axis.title, colours), **axis.options(*span)}
     look["yaxis"] |= layout.pop("yaxis")
     if is_bare:

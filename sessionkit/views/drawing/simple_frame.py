@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 
 from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
 from sessionkit.base.text import escape_label
-from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, axis_title, dress, legend_of
+from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, axis_title, dress
 from sessionkit.views.drawing.measured_text import Heading
 from sessionkit.views.drawing.palettes import Palette
 from sessionkit.views.drawing.time_axis import TimeAxis, change_of_clocks
@@ -27,7 +27,8 @@ def dress_plain(
     left: int = 84,
 ) -> None:
     """Title (escaped already), sentences below it (not yet), a plot of this height, a legend, and room `below` it."""
-    legend = legend_of(figure) if len(figure.data) > 1 else Legend()
+    names = [trace.name for trace in figure.data if trace.showlegend is not False]
+    legend = Legend(names if len(figure.data) > 1 else ())
     bottom = (legend.height(LEAST_WIDTH - left - 26) if legend.names else 64) + below
     heading = plain_heading(title, said)
     frame = Frame(LEAST_WIDTH, plot_height + heading.height + bottom, left, 26, heading.height, bottom, (0, 1), (0, 1))

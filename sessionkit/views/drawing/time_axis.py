@@ -66,19 +66,10 @@ def _evenly(low_ms: float, high_ms: float) -> list[int]:
 def _far_apart(low_ms: float, high_ms: float) -> list[int]:
     least = (math.log10(high_ms) - math.log10(low_ms)) / MOST_TICKS
     found: list[int] = []
-    for ms in _longer(ROUND_MS, high_ms):
+    for ms in (*ROUND_MS, *(10**power * ROUND_MS[-1] for power in range(1, 8))):
         if low_ms <= ms <= high_ms and (not found or math.log10(ms / found[-1]) >= least):
             found.append(ms)
     return found
-
-
-def _longer(lengths_ms: Iterable[int], high_ms: float) -> Iterable[int]:
-    """The lengths, and multiples of ten years beyond them."""
-    last = 1
-    for last in lengths_ms:
-        yield last
-    while (last := 10 * last) <= high_ms:
-        yield last
 
 
 Coordinates = list[float | int | None]

@@ -63,7 +63,7 @@ def emissions_figure(
     }
     notes, shapes = [*_value_notes(scene), *_wait_notes(scene)], [_now(scene)] if scene.is_pending else []
     beside = {"yaxis": yaxis, "annotations": notes, "shapes": shapes}
-    figure = timed_figure(scene, drawn, frame, scene.heading, is_bare=False, **beside)
+    figure = timed_figure(scene.axis, colours, drawn, frame, scene.heading, is_bare=False, **beside)
     return figure.update_xaxes(_columns(scene)) if scene.is_by_arrival else figure
 
 

@@ -94,7 +94,7 @@ def _bars(scene: WindowLanes, rows: Rows, spans: list[tuple[float, float]]) -> l
 def window_kinds(scene: WindowLanes) -> tuple[Kind, ...]:
     """Records by what they did; the plain ones first. Those that count are below the bars, dropped ones above."""
     trace, colours, low = scene.trace, scene.colours, -scene.above
-    late, some = trace.late_but_kept & ~scene.board.late, scene.board.late & trace.accepted
+    late, some = trace.late_but_kept & ~trace.late_for_some, trace.late_for_some & trace.accepted
     saved = {"symbol": "triangle-up", "color": colours.saved, "size": 8}
     partly = {"symbol": "diamond", "color": colours.bridge, "size": 8}
     drop = {"symbol": "x", "color": colours.drop, "size": 8}
@@ -268,7 +268,8 @@ def draw_lanes(scene: Lanes) -> go.Figure:
     names = [f"<b>{scene.name(lane)}</b>" for lane in scene.board.lanes]
     ticks = {"tickmode": "array", "tickvals": list(range(len(names)))[::-1], "ticktext": names}
     yaxis = {"range": [low, high], "minallowed": low, "maxallowed": high, "showgrid": True, **ticks}
-    return timed_figure(scene, drawn, frame, heading, is_bare=scene.height is not None, yaxis=yaxis)
+    is_bare = scene.height is not None
+    return timed_figure(scene.axis, colours, drawn, frame, heading, is_bare=is_bare, yaxis=yaxis)
 
 
 def _drawn(scene: Lanes, frame: Frame) -> list[Drawn]:

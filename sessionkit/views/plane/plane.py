@@ -315,6 +315,6 @@ def compose(scene: Plane) -> Composed:
     frame = scene.frame(shown_names(drawn), heading)
     placement, is_bare = form.labels(scene, frame), scene.height is not None
     yaxis = {"title": axis_title("arrival order, by offset →", colours), **offsets(scene, frame)}
-    notes = placement.annotations
-    figure = timed_figure(scene, drawn, frame, heading, is_bare=is_bare, yaxis=yaxis, annotations=notes)
+    look = {"yaxis": yaxis, "annotations": placement.annotations}
+    figure = timed_figure(scene.axis, colours, drawn, frame, heading, is_bare=is_bare, **look)
     return Composed(figure, frame, placement)

@@ -108,11 +108,6 @@ class Board(Generic[T]):
             mask = mask & columns.are_results(self.trailing_only)
         return rows_in_view(mask, columns.start_ms, columns.end_ms, trace.window_slot, self._lane_of, first_ms, last_ms)
 
-    @property
-    def late(self) -> Mask:
-        """True for each record that was dropped as late, or came too late for some of its windows."""
-        return self.trace.late_for_some
-
     @cached_property
     def most_eventful(self) -> tuple[int, int]:
         """The whole extent where it can be read, else the part of it with most to see."""
@@ -210,7 +205,7 @@ def _most_eventful(board: Board[T]) -> tuple[int, int]:
     seen = np.append(cells[board.records], clock.local(first) // span)
     base = int(seen.min())
     score = np.zeros(int(seen.max()) - base + 1)
-    for mask, worth in ((board.late, 2.0), (trace.decision == MERGED, 6.0), (trace.late_but_kept, 1.0)):
+    for mask, worth in ((trace.late_for_some, 2.0), (trace.decision == MERGED, 6.0), (trace.late_but_kept, 1.0)):
         place, count = np.unique(cells[board.of(mask)] - base, return_counts=True)
         score[place] += worth * np.sqrt(count)  # some of each is better than many of one
     if not score.any():
@@ -237,7 +232,7 @@ def _ranked(board: Board[T], sort: str) -> list[int]:
         return np.bincount(board.numbers(board.of(mask)), minlength=len(board.lanes)).tolist()
 
     decision = trace.decision
-    drops, merges, records = (count(mask) for mask in (board.late, decision == MERGED, decision <= LATE))
+    drops, merges, records = (count(mask) for mask in (trace.late_for_some, decision == MERGED, decision <= LATE))
     columns = {"drops": (drops, merges, records), "merges": (merges, drops, records), "activity": (records,), "key": ()}
 
     def rank(number: int) -> tuple[object, ...]:

@@ -273,7 +273,7 @@ class WindowLanes(Lanes):
 
     def counted(self, board: Board[WindowTrace]) -> list[str]:
         """What the lanes of `board` hold, in words."""
-        late, accepted = board.late, self.trace.accepted
+        late, accepted = self.trace.late_for_some, self.trace.accepted
         partly = len(board.of(late & accepted))
         words = [plural(len(board.windows), "window")]
         words.append(f"{len(board.of(late & ~accepted)):,} dropped")
