@@ -108,21 +108,12 @@ def heat_map(sweep: Sweep, measure: str, *, theme: Theme | None) -> go.Figure:
     cells = {tuple(cell.settings.values()): cell for cell in sweep.cells}
     told = [_in_words(name) for name in names]
     views = {each: _view([[cells[x, y] for x in across] for y in up], each, told) for each in MEASURES}
-    figure = go.Figure(
-        go.Heatmap(
-            **views[measure]["cells"],
-            x=[show_duration(ms) for ms in across],
-            y=[show_duration(ms) for ms in up],
-            texttemplate="%{text}",
-            colorscale=LIGHT_SCALE if colours is PALETTES["light"] else DARK_SCALE,
-            showscale=False,
-            xgap=2,
-            ygap=2,
-            textfont={"size": 11 if len(across) <= 14 else 9},
-            customdata=[[_hover(cells[x, y]) for x in across] for y in up],
-            hovertemplate=SAID,
-        )
-    )
+    place = {"x": [show_duration(ms) for ms in across], "y": [show_duration(ms) for ms in up], "xgap": 2, "ygap": 2}
+    hover = {"customdata": [[_hover(cells[x, y]) for x in across] for y in up], "hovertemplate": SAID}
+    words = {"texttemplate": "%{text}", "textfont": {"size": 11 if len(across) <= 14 else 9}}
+    scale = LIGHT_SCALE if colours is PALETTES["light"] else DARK_SCALE
+    grid = {**views[measure]["cells"], **place, **hover, **words}
+    figure = go.Figure(go.Heatmap(colorscale=scale, showscale=False, **grid))
     height = max(CELL_HEIGHT * len(up), 120)
     dress_plain(figure, colours, views[measure]["title"], views[measure]["said"], height, below=48, left=110)
     figure.update_xaxes(title=axis_title(told[0], colours), type="category", showgrid=False)

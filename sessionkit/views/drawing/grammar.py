@@ -166,14 +166,13 @@ def dress(figure: go.Figure, colours: Palette, frame: Frame, heading: Heading, l
 
 def dressed(colours: Palette, frame: Frame, heading: Heading, legend: Legend) -> dict[str, Any]:
     """A layout with size, fonts, title, legend and grid."""
-    quiet = {
-        "gridcolor": colours.grid,
-        "zeroline": False,
-        "linecolor": colours.grid,
-        "tickcolor": colours.grid,
-        "ticks": "",
-        "automargin": False,
-    }
+    grid = {"gridcolor": colours.grid, "linecolor": colours.grid, "tickcolor": colours.grid}
+    quiet = {**grid, "ticks": "", "zeroline": False, "automargin": False}
+    at_top = {"x": 0, "xref": "container", "xanchor": "left", "yref": "container", "yanchor": "top", "pad": {"l": 16}}
+    title = {"text": heading.text(colours), "font": {"size": HEADING_SIZE, "color": colours.ink}}
+    hover = {"font": {"color": colours.ink, "family": FONT, "size": 13}, "align": "left"}
+    below = {"xref": "container", "x": 0.01, "xanchor": "left", "y": legend_top(frame), "yanchor": "top"}
+    names = {"entrywidth": legend.entry_width, "entrywidthmode": "pixels", "itemsizing": "trace", "orientation": "h"}
     return {
         "template": {"data": {"scatter": [{"type": "scatter"}]}},  # plotly's "none"
         **({"autosize": True} if frame.is_fluid else {"autosize": False, "width": frame.width}),
@@ -181,39 +180,14 @@ def dressed(colours: Palette, frame: Frame, heading: Heading, legend: Legend) ->
         "paper_bgcolor": colours.background,
         "plot_bgcolor": colours.background,
         "font": {"family": FONT, "size": 13, "color": colours.ink},
-        "title": {
-            "text": heading.text(colours),
-            "x": 0,
-            "pad": {"l": 16},
-            "xref": "container",
-            "y": 1 - 22 / frame.height,
-            "yref": "container",
-            "xanchor": "left",
-            "yanchor": "top",
-            "font": {"size": HEADING_SIZE, "color": colours.ink},
-        },
+        "title": {**title, **at_top, "y": 1 - 22 / frame.height},
         "margin": {"l": frame.left, "r": frame.right, "t": frame.top, "b": frame.bottom, "autoexpand": False},
         "modebar": {"remove": ["sendChartToCloud"]},  # it uploads the picture, with keys and times
         "hovermode": "closest",
-        "hoverlabel": {
-            "bgcolor": colours.background,
-            "font": {"color": colours.ink, "family": FONT, "size": 13},
-            "bordercolor": colours.mute,
-            "align": "left",
-        },
+        "hoverlabel": {"bgcolor": colours.background, "bordercolor": colours.mute, **hover},
         "legend": {
-            "orientation": "h",
-            "xref": "container",
-            "x": 0.01,
-            "yref": "container",  # of the plot, its titles would keep away from it
-            "y": legend_top(frame),
-            "xanchor": "left",
-            "yanchor": "top",
-            "font": {"size": _LEGEND_SIZE, "color": colours.ink},
-            "bgcolor": "rgba(0,0,0,0)",
-            "entrywidth": legend.entry_width,
-            "entrywidthmode": "pixels",
-            "itemsizing": "trace",
+            **{**below, "yref": "container"},  # of the plot, its titles would keep away from it
+            **{**names, "font": {"size": _LEGEND_SIZE, "color": colours.ink}, "bgcolor": "rgba(0,0,0,0)"},
         },
         "xaxis": dict(quiet),
         "yaxis": {**quiet, "ticklabeloverflow": "allow"},  # its margin is made for them: measuring them takes long
@@ -316,17 +290,9 @@ def marks(
 ) -> Drawn:
     """A trace of points; `words` are shown on hover and must be escaped already."""
     shown = options.pop("showlegend", True) and len(x_ms) > 0
-    return {
-        "type": "scattergl" if gl else "scatter",
-        "x": axis.at(np.asarray(x_ms, np.int64).tolist()),
-        "y": list(y),
-        "mode": "markers",
-        "name": name,
-        "hovertext": list(words),
-        "hovertemplate": "%{hovertext}<extra></extra>",
-        "showlegend": shown,
-        **options,
-    }
+    place = {"x": axis.at(np.asarray(x_ms, np.int64).tolist()), "y": list(y), "mode": "markers"}
+    said = {"hovertext": list(words), "hovertemplate": "%{hovertext}<extra></extra>"}
+    return {"type": "scattergl" if gl else "scatter", "name": name, "showlegend": shown, **place, **said, **options}
 
 
 def reasons(

@@ -115,24 +115,11 @@ class Placement:
     def _annotation(self, label: Label, offset: Boxes, leader: bool) -> dict[str, Any]:
         dx, dy = round(float(offset[0]), 1), round(float(offset[1]), 1)
         moved = {"ax": dx, "ay": dy} if leader else {"xshift": dx, "yshift": -dy}
-        return {
-            "x": self._axis.at([label.x_ms])[0],
-            "y": label.y,
-            "text": label.text,
-            "name": label.kind,
-            "showarrow": leader,
-            "arrowhead": 0,
-            "arrowwidth": 1,
-            "arrowcolor": label.colour,
-            "font": {"color": label.colour, "size": label.size},
-            "bgcolor": self._colours.background,
-            "borderpad": PAD - 1,
-            "opacity": 0.95,
-            "align": "left",
-            "xanchor": "center",
-            "yanchor": "middle",
-            **moved,
-        }
+        place = {"x": self._axis.at([label.x_ms])[0], "y": label.y, "xanchor": "center", "yanchor": "middle", **moved}
+        arrow = {"showarrow": leader, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": label.colour}
+        box = {"bgcolor": self._colours.background, "borderpad": PAD - 1, "opacity": 0.95, "align": "left"}
+        font = {"color": label.colour, "size": label.size}
+        return {"text": label.text, "name": label.kind, "font": font, **place, **arrow, **box}
 
 
 class _Room:

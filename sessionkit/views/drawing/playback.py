@@ -49,17 +49,8 @@ def add_playback(
 def curtain(row: int, is_last: bool, colours: Palette, frame: Frame, placement: Placement) -> dict[str, Any]:
     """The curtain and the labels once the record of this row has arrived."""
     top = frame.y_range[1]
-    curtain = {
-        "type": "rect",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "y0": top if is_last else row + _VEIL_FROM,
-        "y1": top,
-        "fillcolor": colours.background,
-        "line": {"width": 0},
-        "layer": "above",
-    }
+    place = {"type": "rect", "xref": "paper", "x0": 0, "x1": 1, "y0": top if is_last else row + _VEIL_FROM, "y1": top}
+    curtain = {**place, "fillcolor": colours.background, "line": {"width": 0}, "layer": "above"}
     seen = [is_last or row + _VEIL_FROM >= y for y in placement.rows]
     notes = [{**note, "visible": now} for note, now in zip(placement.annotations, seen, strict=True)]
     return {"shapes": [curtain], "annotations": notes}
@@ -69,38 +60,20 @@ def _buttons(colours: Palette, frame: Frame) -> dict[str, Any]:
     steady = {"transition": {"duration": 0}, "mode": "immediate"}
     play = {**steady, "frame": {"duration": _STEP_MS, "redraw": True}, "fromcurrent": True}
     stop = {**steady, "frame": {"duration": 0, "redraw": True}}
-    return {
-        "type": "buttons",
-        "direction": "left",
-        "showactive": False,
-        "x": 1,
-        "y": 1 + 26 / frame.plot_height,
-        "xanchor": "right",
-        "yanchor": "middle",
-        "bgcolor": colours.background,
-        "bordercolor": colours.mute,
-        "font": {"color": colours.ink, "size": 12},
-        "buttons": [
-            {"label": "▶ play", "method": "animate", "args": [None, play]},
-            {"label": "❚❚ pause", "method": "animate", "args": [[None], stop]},
-        ],
-    }
+    buttons = [
+        {"label": "▶ play", "method": "animate", "args": [None, play]},
+        {"label": "❚❚ pause", "method": "animate", "args": [[None], stop]},
+    ]
+    place = {"x": 1, "xanchor": "right", "y": 1 + 26 / frame.plot_height, "yanchor": "middle", "direction": "left"}
+    look = {"bgcolor": colours.background, "bordercolor": colours.mute, "font": {"color": colours.ink, "size": 12}}
+    return {"type": "buttons", "showactive": False, "buttons": buttons, **place, **look}
 
 
 def _slider(colours: Palette, frame: Frame, stops: list[int], offsets: npt.NDArray[np.int64]) -> dict[str, Any]:
     at_once = {"mode": "immediate", "frame": {"duration": 0, "redraw": True}, "transition": {"duration": 0}}
-    return {
-        "active": len(stops) - 1,
-        "x": 0,
-        "len": 1,
-        "y": -(frame.bottom - 6) / frame.plot_height,
-        "yanchor": "top",
-        "pad": {"t": 0, "b": 0},
-        "bgcolor": colours.grid,
-        "activebgcolor": colours.line,
-        "bordercolor": colours.mute,
-        "tickcolor": colours.mute,
-        "font": {"color": colours.mute, "size": 10},
-        "currentvalue": {"prefix": "arrived up to offset ", "font": {"size": 12, "color": colours.ink}},
-        "steps": [{"label": f"{offsets[row]:,}", "method": "animate", "args": [[str(row)], at_once]} for row in stops],
-    }
+    steps = [{"label": f"{offsets[row]:,}", "method": "animate", "args": [[str(row)], at_once]} for row in stops]
+    place = {"x": 0, "len": 1, "y": -(frame.bottom - 6) / frame.plot_height, "yanchor": "top", "pad": {"t": 0, "b": 0}}
+    lines = {"bgcolor": colours.grid, "activebgcolor": colours.line, "bordercolor": colours.mute}
+    words = {"tickcolor": colours.mute, "font": {"color": colours.mute, "size": 10}}
+    now = {"prefix": "arrived up to offset ", "font": {"size": 12, "color": colours.ink}}
+    return {"active": len(stops) - 1, "currentvalue": now, "steps": steps, **place, **lines, **words}

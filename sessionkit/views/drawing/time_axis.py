@@ -210,16 +210,10 @@ def change_of_clocks(axis: TimeAxis, low_ms: int, high_ms: int, colours: Palette
         how = f"clocks {'back' if after < before else 'forward'} {show_duration(abs(after - before))}"
         names += [f" {how} " if len(pieces) <= _MOST_NAMES else "", "", ""]
         sides += [f"top {'left' if at - low_ms > 0.75 * (high_ms - low_ms) else 'right'}"] * 3
-    line = {
-        **{"type": "scatter", "x": x, "y": y, "xaxis": "x2", "yaxis": "y2", "mode": "lines+text", "text": names},
-        **{"textposition": sides, "textfont": {"size": 11, "color": colours.mute}, "hoverinfo": "skip"},
-        **{
-            "line": {"width": 1, "color": colours.mute},
-            "name": "change of clocks",
-            "showlegend": False,
-            "cliponaxis": False,
-        },
-    }
+    place = {"type": "scatter", "x": x, "y": y, "xaxis": "x2", "yaxis": "y2", "mode": "lines+text", "text": names}
+    words = {"textposition": sides, "textfont": {"size": 11, "color": colours.mute}, "hoverinfo": "skip"}
+    look = {"line": {"width": 1, "color": colours.mute}, "showlegend": False, "cliponaxis": False}
+    line = {"name": "change of clocks", **place, **words, **look}
     ticks = _named(clock_ticks(axis.clock, axis.timezone, low_ms, high_ms, _MOST_TICKS), least, axis.timezone)
     ahead = f"UTC{'-' if shift < 0 else '+'}{abs(shift) // HOUR:02}:{abs(shift) % HOUR // MINUTE:02}"
     stops = [{"dtickrange": [least / 2, None], "value": " "}]

@@ -36,14 +36,8 @@ def drop_calendar_figure(
     records, dropped = counts
     count, said = cells.column_count, [*words, *_legend(cells, records, dropped, verb)]
     hover = _grid(cells, np.array(_hovers(cells, records, dropped, verb), object), None)
-    look = {
-        "x": np.arange(count),
-        "y": np.arange(cells.row_count),
-        "xgap": 1 if count < 250 else 0,
-        "ygap": 1,
-        "customdata": hover,
-        "hovertemplate": SAID,
-    }
+    place = {"x": np.arange(count), "y": np.arange(cells.row_count), "xgap": 1 if count < 250 else 0, "ygap": 1}
+    look: dict[str, Any] = {**place, "customdata": hover, "hovertemplate": SAID}
     kept = go.Heatmap(
         z=_grid(cells, np.where((records > 0) & (dropped == 0), 0.0, np.nan), np.nan),
         colorscale=[[0, colours.grid], [1, colours.grid]],
@@ -129,23 +123,18 @@ def _by_share(cells: Calendar, records: Integers, dropped: Integers, verb: str) 
 def _scale(view: dict[str, Any], height: int, colours: Palette) -> dict[str, Any]:
     """The scale of colours, below the plot."""
     words = {"size": 12, "color": colours.mute}
-    return {
+    place = {
         "orientation": "h",
         "x": 0,
         "xanchor": "left",
         "y": SCALE_AT / height,
         "yanchor": "top",
-        "len": 0.42,
-        "thickness": 10,
         "xpad": 0,
         "ypad": 0,
-        "outlinewidth": 0,
-        "title": {"text": view["colorbar.title.text"], "side": "top", "font": words},
-        "tickfont": words,
-        "tickmode": "array",
-        "tickvals": view["colorbar.tickvals"],
-        "ticktext": view["colorbar.ticktext"],
     }
+    ticks = {"tickmode": "array", "tickvals": view["colorbar.tickvals"], "ticktext": view["colorbar.ticktext"]}
+    title = {"text": view["colorbar.title.text"], "side": "top", "font": words}
+    return {**place, "len": 0.42, "thickness": 10, "outlinewidth": 0, "title": title, "tickfont": words, **ticks}
 
 
 def _legend(cells: Calendar, records: Integers, dropped: Integers, verb: str) -> list[str]:

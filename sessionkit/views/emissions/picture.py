@@ -54,13 +54,9 @@ def emissions_figure(
         return empty_figure(colours, scene.heading, scene.frame.width)
     drawn = [*_lines(scene), _caps(scene), *(_marks(scene, what) for what in KINDS)]
     frame = scene.frame_with(scene.heading, shown_names(drawn))
-    yaxis = {
-        "range": list(frame.y_range),
-        "tickvals": [scene.y(lane) for lane in scene.lanes],
-        "ticktext": [_lane_label(scene, lane) for lane in scene.lanes],
-        "tickfont": {"size": 12},
-        "fixedrange": True,
-    }
+    labels = [_lane_label(scene, lane) for lane in scene.lanes]
+    ticks = {"tickvals": [scene.y(lane) for lane in scene.lanes], "ticktext": labels, "tickfont": {"size": 12}}
+    yaxis = {"range": list(frame.y_range), "fixedrange": True, **ticks}
     notes, shapes = [*_value_notes(scene), *_wait_notes(scene)], [_now(scene)] if scene.is_pending else []
     beside = {"yaxis": yaxis, "annotations": notes, "shapes": shapes}
     figure = timed_figure(scene.axis, colours, drawn, frame, scene.heading, is_bare=False, **beside)
@@ -89,13 +85,8 @@ def _lines(scene: EmissionScene) -> list[Drawn]:
         if is_retracted and into in scene.lanes and (into, end) in scene.answered:
             merged.add((int(scene.x(end)),) * 2, (scene.y(lane), scene.y(into)))
     for lane in scene.waits:
-        since = low if scene.is_by_arrival else found.lanes[lane].end_ms
-        stretch(
-            waits,
-            lane,
-            scene.now_x if lane in answered else since,
-            high if scene.is_by_arrival else scene.pending_x(lane),
-        )
+        since = scene.now_x if lane in answered else low if scene.is_by_arrival else found.lanes[lane].end_ms
+        stretch(waits, lane, since, high if scene.is_by_arrival else scene.pending_x(lane))
     for lane in () if scene.is_by_arrival else scene.lanes:
         start_ms, end_ms = found.lanes[lane][:2]  # one that is a moment is a line
         least = round(scene.frame.usual.ms_per_pixel)
@@ -217,7 +208,8 @@ def _now(scene: EmissionScene) -> dict[str, Any]:
             "x1": high,
             "fillcolor": scene.colours.territory,
             "line": {"width": 0},
-        } | tall
+            **tall,
+        }
     line = {"width": 1.6, "color": scene.colours.stream, "dash": "dash"}
     return {"type": "line", "x0": x, "x1": x, "line": line, **tall}
 

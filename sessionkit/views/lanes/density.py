@@ -121,33 +121,15 @@ def _strip(scene: Lanes, frame: Frame) -> list[Drawn]:
     step_ms = (high - low) / columns
     most = int(count.max())
     shades = _shades(scene.colours)
+    unit_ms, rows = scene.axis.unit_ms, [row for strip in strips for row in (strip, *empty)][: 1 - _STRIP_ROWS]
+    place = {"x0": (low + step_ms / 2) / unit_ms, "dx": step_ms / unit_ms, "y0": _STRIP_MIDDLE, "dy": 1 / _STRIP_ROWS}
+    scale = {"zmin": 1, "zmax": max(most, 2), "colorscale": _by_digits(shades, max(most, 2)), "showscale": False}
+    hover = {"hoverongaps": False, "hovertemplate": "records here: %{z:,}<extra></extra>", "showlegend": False}
+    name = f"records: 1 to {most:,} in a place" if most > 1 else "record"
     look = {"mode": "markers", "marker": {"symbol": "square", "size": 11, "color": shades[-3]}}
     return [
-        {
-            "type": "heatmap",
-            "name": "density",
-            "z": [row for strip in strips for row in (strip, *empty)][: 1 - _STRIP_ROWS],
-            "x0": (low + step_ms / 2) / scene.axis.unit_ms,
-            "dx": step_ms / scene.axis.unit_ms,
-            "y0": _STRIP_MIDDLE,
-            "dy": 1 / _STRIP_ROWS,
-            "zmin": 1,
-            "zmax": max(most, 2),
-            "colorscale": _by_digits(shades, max(most, 2)),
-            "showscale": False,
-            "showlegend": False,
-            "hoverongaps": False,
-            "hovertemplate": "records here: %{z:,}<extra></extra>",
-        },
-        {
-            "type": "scatter",
-            "name": f"records: 1 to {most:,} in a place" if most > 1 else "record",
-            "x": [None],
-            "y": [None],
-            "showlegend": True,
-            "legendrank": 1,
-            **look,
-        },
+        {"type": "heatmap", "name": "density", "z": rows, **place, **scale, **hover},
+        {"type": "scatter", "name": name, "x": [None], "y": [None], "showlegend": True, "legendrank": 1, **look},
     ]
 
 

@@ -233,15 +233,8 @@ def graces(scene: Lanes, frame: Frame) -> Drawn:
 def lane_text(scene: Lanes, frame: Frame, name: str, found: Sequence[LaneText], colour: str) -> Drawn:
     """A trace of words at these places."""
     places = [round(frame.x_range_ms[0] + each.x * frame.ms_per_pixel) for each in found]
-    return {
-        "type": "scatter",
-        "x": scene.axis.at(places),
-        "y": [each.y for each in found],
-        "text": [each.text for each in found],
-        "mode": "text",
-        "name": name,
-        "textposition": [f"middle {each.side}" for each in found],
-        "textfont": {"size": SMALL if scene.is_roomy else SMALL - 1, "color": colour},
-        "hoverinfo": "skip",
-        "showlegend": False,
-    }
+    place = {"x": scene.axis.at(places), "y": [each.y for each in found]}
+    place["textposition"] = [f"middle {each.side}" for each in found]
+    look = {"mode": "text", "textfont": {"size": SMALL if scene.is_roomy else SMALL - 1, "color": colour}}
+    text = [each.text for each in found]
+    return {"type": "scatter", "name": name, "text": text, "hoverinfo": "skip", "showlegend": False, **place, **look}

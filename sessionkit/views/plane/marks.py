@@ -40,14 +40,8 @@ def offsets(scene: Plane, frame: Frame) -> dict[str, Any]:
     offset = scene.trace.batch.offset[scene.rows]
     places, words = _ticks(offset, frame)
     low, high = frame.y_range
-    return {
-        "range": [low, high],
-        "minallowed": low,
-        "maxallowed": high,
-        "tickmode": "array",
-        "tickvals": places,
-        "ticktext": [f"{word:,}" for word in words],
-    }
+    ticks = {"tickmode": "array", "tickvals": places, "ticktext": [f"{word:,}" for word in words]}
+    return {"range": [low, high], "minallowed": low, "maxallowed": high, **ticks}
 
 
 def _ticks(offset: npt.NDArray[np.int64], frame: Frame) -> tuple[list[float], list[int]]:
