@@ -84,12 +84,10 @@ class PlaneView:
         label = f"The plane of key {key_name(key)}: {run.summary()}"
         return Picture(figure, label, plain_title(scene, key), plane_notes(scene), legend=True, hint=PLANE_HINT)
 
-    def next(self, run: Run, chosen: Chosen, step: int) -> Chosen:
+    def next(self, chosen: Chosen, step: int) -> Chosen:
         """The key's record after the one that is chosen, or before it."""
         scene = self.scene
-        if scene is None or not len(scene.rows):
-            return chosen
-        own = scene.shown(scene.history.timed)
+        own = () if scene is None or not len(scene.rows) else scene.shown(scene.history.timed)
         if not len(own):
             return chosen
         at = -1 if step > 0 else 0
@@ -109,9 +107,7 @@ class PlaneView:
         row, partition = int(scene.rows[round(min(max(y, 0), len(scene.rows) - 1))]), self._stretch["partition"]
         caps: list[Cap] = scene.caps if name == "closure" else []
         closed = [cap for cap in caps if cap.at == row and cap.start_ms <= at_ms <= cap.end_ms]
-        if closed:
-            return Chosen(self._key, partition, row, closed[0].start_ms)
-        return Chosen(self._key, partition, row)
+        return Chosen(self._key, partition, row, closed[0].start_ms if closed else None)
 
 
 class LanesView:
@@ -172,7 +168,7 @@ class LanesView:
         """The keys of the lanes, top first."""
         return list(dict.fromkeys(scene.trace.keys[lane.key].as_py() for lane in scene.board.lanes))
 
-    def next(self, run: Run, chosen: Chosen, step: int) -> Chosen:
+    def next(self, chosen: Chosen, step: int) -> Chosen:
         """The key of the lane below the one that is chosen, or above it."""
         keys = self.keys(self.scene) if self.scene is not None else []
         if not keys:

@@ -180,10 +180,10 @@ class TuneBoard(Board):
         elif picture == "lanes" and key == "enter":
             self._view.value = "plane"
         elif picture == "lanes" and step:
-            self._select(self._lanes.next(self.run, self._chosen, step))
+            self._select(self._lanes.next(self._chosen, step))
             self.draw()
         elif picture == "plane" and step:  # arrivals go upward
-            self._select(self._plane.next(self.run, self._chosen, -step))
+            self._select(self._plane.next(self._chosen, -step))
             self.draw()
 
     def zoomed(self, picture: str, x: Any, y: Any) -> None:
@@ -228,12 +228,12 @@ class TuneBoard(Board):
         """Draws the view that is shown; the others are drawn when they are."""
         self.show_table()
         self.code = {}
-        getattr(self, f"_draw_{self._view.value}")()
+        if self._key.value is None and self._view.value in ("plane", "sent"):
+            self._show_nothing(_NO_KEYS)
+        else:
+            getattr(self, f"_draw_{self._view.value}")()
 
     def _draw_plane(self) -> None:
-        if self._key.value is None:
-            self._show_nothing(_NO_KEYS)
-            return
         picture = self._plane.draw(self.run, self._key.value, self._look, self._chosen)
         self._show_picture("plane", picture)
 
@@ -249,13 +249,9 @@ class TuneBoard(Board):
         self.say(*told, *([] if is_one else [picture.hint]))
 
     def _draw_sent(self) -> None:
-        if self._key.value is None:
-            self._show_nothing(_NO_KEYS)
-            return
         sent = self.run.emissions(self._key.value)
-        self.show_pictures(
-            {"sent": Picture(sent.figure(theme=self._look.theme), " ".join([sent._title, *sent.words()]))}
-        )
+        label = " ".join([sent._title, *sent.words()])
+        self.show_pictures({"sent": Picture(sent.figure(theme=self._look.theme), label)})
         self.say(*sent.words())
 
     def _draw_costs(self) -> None:

@@ -22,6 +22,7 @@ from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import UnknownRecord, problem, shorten
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace, WindowColumns
+from sessionkit.views.drawing.palettes import Theme, palette
 from sessionkit.views.explain.life import closing_time_ms
 from sessionkit.views.html import Pictured
 from sessionkit.views.scenes.key_rows import key_code, partition_code, partition_counts
@@ -31,8 +32,6 @@ from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from sessionkit.views.drawing.palettes import Theme
 
 Rows = npt.NDArray[np.int64]
 Over = Literal["arrival", "stream_time"]
@@ -108,9 +107,10 @@ class Emissions(Pictured):
             UnknownRecord: nothing went out between these offsets.
             InvalidArgument: no such theme or axis, or `most` is below 1.
         """
-        from sessionkit.views.emissions.picture import emissions_figure
+        from sessionkit.views.emissions.picture import draw_emissions
+        from sessionkit.views.emissions.scene import choose
 
-        return emissions_figure(self, theme=theme, over=over, first=first, last=last, most=most)
+        return draw_emissions(choose(self, palette(theme), over, first, last, most))
 
     @cached_property
     def _what(self) -> list[str]:

@@ -9,14 +9,11 @@ import numpy as np
 from sessionkit.base.text import escape_label
 from sessionkit.views.drawing.grammar import Drawn, Outline, empty_figure, lines, marks, shown_names, timed_figure
 from sessionkit.views.drawing.measured_text import text_width
-from sessionkit.views.drawing.palettes import Theme, palette
-from sessionkit.views.emissions.scene import BODY, COLUMN, NAMED, SMALL, EmissionScene, choose
+from sessionkit.views.emissions.scene import BODY, COLUMN, NAMED, SMALL, EmissionScene
 from sessionkit.views.words import closer_words
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from sessionkit.views.emissions.emissions import Emissions
 
 MOST_LETTERS = 14  # of a value beside its mark
 
@@ -38,18 +35,9 @@ KINDS = {
 }
 
 
-def emissions_figure(
-    emissions: Emissions,
-    *,
-    theme: Theme | None,
-    over: str | None,
-    first: int | None,
-    last: int | None,
-    most: int | None,
-) -> go.Figure:
+def draw_emissions(scene: EmissionScene) -> go.Figure:
     """Marks for what was sent and what is pending; lines for how long an answer stood, or is awaited."""
-    colours = palette(theme)
-    scene = choose(emissions, colours, over, first, last, most)
+    colours = scene.colours
     if not scene.lanes:
         return empty_figure(colours, scene.heading, scene.frame.width)
     drawn = [*_lines(scene), _caps(scene), *(_marks(scene, what) for what in KINDS)]

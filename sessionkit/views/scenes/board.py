@@ -27,16 +27,11 @@ SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 _ROOMY = 8  # windows a lane that can be told apart, with their numbers
 _LENGTHS = 24  # windows that cannot grow, side by side: hours of a day
 # spans that a part is chosen from: a day is a better part than 25 hours
-_SPANS = tuple(
-    count * unit
-    for unit, counts in (
-        (1, (1, 10, 100)),
-        (SECOND, (1, 5, 15)),
-        (MINUTE, (1, 5, 15)),
-        (HOUR, (1, 3, 6, 12)),
-        (DAY, (1, 2, 7, 14, 28, 91, 364)),
-    )
-    for count in counts
+_SPANS = (
+    *(1, 10, 100),
+    *(count * unit for unit in (SECOND, MINUTE) for count in (1, 5, 15)),
+    *(count * HOUR for count in (1, 3, 6, 12)),
+    *(count * DAY for count in (1, 2, 7, 14, 28, 91, 364)),
 )
 
 

@@ -116,7 +116,7 @@ class TableView:
         return np.logical_and.reduce(masks) if masks else None
 
 
-VIEWS = ("table", "changelog", "dropped")
+VIEWS = {"table": ("Windows", ""), "changelog": ("What went downstream", "result"), "dropped": ("Drops", "drop")}
 MOST_WITH_GRACE = 100_000  # drops: the grace that a late record lacked costs a replay of its key
 STATIC_ROWS = 10  # where no script runs
 _SHOWN_TITLE = 60  # letters
@@ -141,11 +141,11 @@ class TableBrowser(anywidget.AnyWidget):
     label = traitlets.Unicode().tag(sync=True)  # for a screen reader
 
     def __init__(self, run: Run, what: str) -> None:
-        self._what = one_of("what", what, VIEWS)
-        self._run, self._view = run, _VIEWS[what](run)
+        one_of("what", what, tuple(VIEWS))
+        self._run, self._view = run, _view(run, what)
         form = run.outcome.batch.form
         self.table = TableView(table_columns(self._view.columns, form, run.timezone))
-        super().__init__(label=f"{_TITLES[what]}: {run.summary()}")
+        super().__init__(label=f"{VIEWS[what][0]}: {run.summary()}")
         self.observe(lambda _: self._answer(), "state")
         self.on_msg(self._heard)
         self._answer()
@@ -255,38 +255,25 @@ def _number(value: Any, otherwise: int) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
 
 
-def _of_windows(run: Run) -> _View:
-    columns = run.table_columns
+def _view(run: Run, what: str) -> _View:
+    """A view by its name: its columns, and a row explained as the window or the record that it is of."""
+    columns: Mapping[str, Any] = run.table_columns if what == "table" else {}
+    if what == "changelog":
+        columns = run.changelog_columns
+    elif what == "dropped":
+        with_grace = len(run.trace.dropped_at) <= MOST_WITH_GRACE
+        table = dropped_table(run.trace, run.plan.windows, missing_grace=with_grace)
+        columns = dict(zip(table.column_names, table.columns, strict=True))
+
+    def cell(name: str, row: int) -> Any:
+        value = columns[name][row]
+        return value.as_py() if hasattr(value, "as_py") else value.item()
 
     def explain(row: int) -> str:
-        partition = int(columns["partition"][row])
-        start_ms = int(columns["window_start_ms"][row])
-        return str(run.explain(key=columns["key"][row].as_py(), window_start=start_ms, partition=partition))
+        partition = cell("partition", row)
+        if what == "table":
+            start_ms = cell("window_start_ms", row)
+            return str(run.explain(key=cell("key", row), window_start=start_ms, partition=partition))
+        return str(run.explain(offset=cell("offset", row), partition=partition))
 
-    return _View(columns, run.plan.windows.noun, explain)
-
-
-def _of_records(run: Run, columns: Mapping[str, Any], noun: str) -> _View:
-    def explain(row: int) -> str:
-        offset, partition = (int(_plain(columns[name][row])) for name in ("offset", "partition"))
-        return str(run.explain(offset=offset, partition=partition))
-
-    return _View(columns, noun, explain)
-
-
-def _of_dropped(run: Run) -> _View:
-    with_grace = len(run.trace.dropped_at) <= MOST_WITH_GRACE
-    table = dropped_table(run.trace, run.plan.windows, missing_grace=with_grace)
-    return _of_records(run, dict(zip(table.column_names, table.columns, strict=True)), "drop")
-
-
-def _plain(value: Any) -> Any:
-    return value.as_py() if hasattr(value, "as_py") else value
-
-
-_VIEWS: dict[str, Callable[[Run], _View]] = {
-    "table": _of_windows,
-    "changelog": lambda run: _of_records(run, run.changelog_columns, "result"),
-    "dropped": _of_dropped,
-}
-_TITLES = {"table": "Windows", "changelog": "What went downstream", "dropped": "Drops"}
+    return _View(columns, VIEWS[what][1] or run.plan.windows.noun, explain)
