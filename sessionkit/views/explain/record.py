@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -39,15 +38,21 @@ class Explanation(str):
         return html_block(f"<p>{escape_html(self)}</p>")
 
 
-def explain_record(trace: SessionTrace, windows: SessionKind, index: int) -> Explanation:
-    """Why record `index` opened, joined, bridged or was dropped, who had moved stream time, what would keep it."""
-    batch, at = trace.batch, clock(trace)
-    code, time = int(trace.decision[index]), int(batch.timestamp_ms[index])
-    name = record_name(trace, index)
+def explain_decision(trace: Trace, windows: WindowKind, index: int) -> Explanation:
+    """What became of record `index` and why, who had moved stream time, and what would keep it."""
+    name, code, at = record_name(trace, index), int(trace.decision[index]), clock(trace)
     if code in PLAIN:
         return Explanation(f"{name} {PLAIN[code]}.")
+    became, *more = EXPLAINED[type(trace)](trace, windows, index, at)
+    said = f"{name}, event time {at(int(trace.batch.timestamp_ms[index]))}, {became}."
+    return Explanation(" ".join([said, *more, who_moved(trace, index), *in_zone(trace)]))
+
+
+def _of_sessions(trace: SessionTrace, windows: SessionKind, index: int, at: Callable[[int], str]) -> list[str]:
+    """That a record opened, joined, bridged or was dropped; then sentences with the reason."""
+    code, time = int(trace.decision[index]), int(trace.batch.timestamp_ms[index])
     stream, close = int(trace.stream_time_ms[index]), int(trace.close_time_ms[index])
-    words = [f"{name}, event time {at(time)}, {decision_in_words(trace, windows, index)}."]
+    words = [decision_in_words(trace, windows, index)]
     line = f"sessions that ended before {at(close)} were closed ({at(stream)}{lag_words(windows, '−')})"
     if code == LATE:
         words.append(f"It arrived when stream time was {at(stream)}, so {line}.")
@@ -65,8 +70,7 @@ def explain_record(trace: SessionTrace, windows: SessionKind, index: int) -> Exp
             f"It was late, {behind} behind the close line: {line}. But it was kept, as it touches a session that was "
             "still open."
         )
-    words += [who_moved(trace, index), *in_zone(trace)]
-    return Explanation(" ".join(words))
+    return words
 
 
 def _closed_near(trace: SessionTrace, windows: SessionKind, index: int) -> list[str]:
@@ -140,19 +144,14 @@ EFFECTS = (OPENED, ADDED, COPIED, COPIED_ADDED, LATE)
 NAMED_WINDOWS = 3  # so many are named one by one; of more, the first and the last
 
 
-def explain_touches(trace: WindowTrace, windows: WindowKind, index: int) -> Explanation:
-    """Which windows record `index` is in, made, or missed, who had moved stream time, and what would keep it."""
-    at, name = clock(trace), record_name(trace, index)
-    code, time = int(trace.decision[index]), int(trace.batch.timestamp_ms[index])
-    if code in PLAIN:
-        return Explanation(f"{name} {PLAIN[code]}.")
-    touches = trace.touches
+def _of_windows(trace: WindowTrace, windows: WindowKind, index: int, at: Callable[[int], str]) -> list[str]:
+    """How many windows a record counts in; then sentences on those that it made, brought along or missed."""
+    touches, time = trace.touches, int(trace.batch.timestamp_ms[index])
     mine = np.flatnonzero(touches.record == index)
     effect, start_ms = touches.effect[mine], touches.start_ms[mine]
     starts = {each: sorted(set(start_ms[effect == each].tolist())) for each in EFFECTS}
     counted = sorted({*starts[OPENED], *starts[ADDED], *starts[COPIED_ADDED]})
-    said = f"counts in {plural(len(counted), 'window')}: {_spans(trace, at, counted)}" if counted else "was dropped"
-    words = [f"{name}, event time {at(time)}, {said}."]
+    words = [f"counts in {plural(len(counted), 'window')}: {_spans(trace, at, counted)}" if counted else "was dropped"]
     made = sorted({*starts[OPENED], *starts[COPIED_ADDED]})
     if made and len(made) < len(counted):
         words.append(f"It opened {_spans(trace, at, made)}.")
@@ -169,8 +168,7 @@ def explain_touches(trace: WindowTrace, windows: WindowKind, index: int) -> Expl
         line = f"the close line ({at(int(trace.stream_time_ms[index]))} − grace {grace})"
         kept = "its window was still open" if len(counted) == 1 else "its windows were still open"
         words.append(f"It was late, {behind} behind {line}, but {kept}.")
-    words += [who_moved(trace, index), *in_zone(trace)]
-    return Explanation(" ".join(words))
+    return words
 
 
 def _taken_along(trace: WindowTrace, index: int, counted: list[int], at: Callable[[int], str]) -> list[str]:
@@ -208,9 +206,4 @@ def _spans(trace: WindowTrace, at: Callable[[int], str], starts: list[int]) -> s
     return f"{spans[0]}, …, {spans[-1]}"
 
 
-EXPLAINED: dict[type[Trace], Callable[..., Explanation]] = {SessionTrace: explain_record, WindowTrace: explain_touches}
-
-
-def explain_decision(trace: Any, windows: Any, index: int) -> Explanation:
-    """Why record `index` opened, joined, bridged or was dropped."""
-    return EXPLAINED[type(trace)](trace, windows, index)
+EXPLAINED: dict[type[Trace], Callable[..., list[str]]] = {SessionTrace: _of_sessions, WindowTrace: _of_windows}
