@@ -152,18 +152,13 @@ def suggest_gap(plan: Plan, data: Any) -> GapSuggestion:
     plan, data = plan_and_data(plan, data, "suggest_gap")
     pauses = pauses_of(Replay.of(plan, data).batch)
     keys = ", ".join(plan.source.keys)
-    nothing = (np.empty(0), np.empty(0))
-    if len(pauses) < FEWEST_PAUSES:
-        return GapSuggestion(
-            gap_ms=None, depth=1.0, burst_ms=None, valleys=(), pauses=len(pauses), curve=nothing, keys=keys
-        )
-    curve = _curve(pauses)
-    tick = int(np.gcd.reduce(pauses))
-    empty = _empty_valleys(pauses)
-    dents = [valley for valley in _valleys(*curve) if valley.gap_ms >= RESOLUTIONS * tick]
-    stretches = [valley.empty_ms for valley in empty if valley.empty_ms is not None]
-    dents = [dent for dent in dents if not any(first <= dent.gap_ms <= last for first, last in stretches)]
-    valleys = tuple(sorted([*dents, *empty], key=lambda valley: valley.gap_ms))
+    curve, valleys = (np.empty(0), np.empty(0)), tuple[Valley, ...]()
+    if len(pauses) >= FEWEST_PAUSES:
+        curve, tick, empty = _curve(pauses), int(np.gcd.reduce(pauses)), _empty_valleys(pauses)
+        dents = [valley for valley in _valleys(*curve) if valley.gap_ms >= RESOLUTIONS * tick]
+        stretches = [valley.empty_ms for valley in empty if valley.empty_ms is not None]
+        dents = [dent for dent in dents if not any(first <= dent.gap_ms <= last for first, last in stretches)]
+        valleys = tuple(sorted([*dents, *empty], key=lambda valley: valley.gap_ms))
     clear = [valley for valley in valleys if valley.depth >= CLEAR_DEPTH]
     visits = [valley for valley in clear if valley.parts_visits]
     best = max(visits, key=lambda valley: valley.clearness, default=None)

@@ -127,12 +127,11 @@ class Sessions:
     @cached_property
     def by_period(self) -> tuple[str, list[str], Group]:
         """("day", "month" or "year"; their names; what is in each): the finest that makes a table to be read."""
-        periods = {"day": "D", "month": "M", "year": "Y"}
-        for word, unit in periods.items():
-            names, group = self.by_day if unit == "D" else self._by_time(unit)
-            if len(names) <= MOST_DAYS or word == "year":
-                return word, names, group
-        raise AssertionError("a year is the last")
+        word, (names, group) = "day", self.by_day
+        for longer, unit in (("month", "M"), ("year", "Y")):
+            if len(names) > MOST_DAYS:
+                word, (names, group) = longer, self._by_time(unit)
+        return word, names, group
 
     def _by_time(self, unit: str) -> tuple[list[str], Group]:
         batch, lost = self.trace.batch, ~self.trace.accepted

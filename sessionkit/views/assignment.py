@@ -67,7 +67,10 @@ def assigned(trace: Trace, windows: WindowKind, timezone: str | None, earlier_ro
     Raises:
         InvalidArgument: windows of this kind overlap, so that a record can be in several.
     """
-    window, columns = _window_of_records(trace, windows), trace.window_columns
+    if do_overlap(windows):
+        want = 'sessions, or windows that do not overlap: sk.TimeWindows(size="1h", grace="5m")'
+        raise InvalidArgument(problem("a record can be in several of these windows", windows.code(), want))
+    window, columns = trace.last_window, trace.window_columns
     size, count = len(columns.key), len(trace)
     found, position = np.empty(count, np.int32), np.empty(count, np.int64)
     before, newest = np.empty(count, np.int32), np.full(size, -1, np.int64)
@@ -94,14 +97,6 @@ def assigned(trace: Trace, windows: WindowKind, timezone: str | None, earlier_ro
             timestamps(each, name, timezone) for each, name in zip((start_ms, end_ms), names[1:3], strict=True)
         )
     return pa.table([number, start_ms, end_ms, count_of, place, pa.array(trace.decision == LATE)], names=names)
-
-
-def _window_of_records(trace: Trace, windows: WindowKind) -> npt.NDArray[np.int32]:
-    """The window that each record came to, -1 for none."""
-    if do_overlap(windows):
-        want = 'sessions, or windows that do not overlap: sk.TimeWindows(size="1h", grace="5m")'
-        raise InvalidArgument(problem("a record can be in several of these windows", windows.code(), want))
-    return trace.last_window
 
 
 def _numbers(trace: Trace, rows: Numbers) -> Numbers:

@@ -21,7 +21,7 @@ from sessionkit.engine.chosen_keys import records_of_keys, rows_of_keys
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import UnknownRecord, problem, shorten
 from sessionkit.trace.session_trace import SessionTrace
-from sessionkit.trace.trace import Trace, WindowColumns
+from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.palettes import Theme, palette
 from sessionkit.views.explain.life import closing_time_ms
 from sessionkit.views.html import Pictured
@@ -146,15 +146,11 @@ class Emissions(Pictured):
         if self.strategy == "on_window_update":
             count = sum(len(lane.closed_at) for lane in self.lanes)
             return [f"With on_window_close it would have been {plural(count, 'final result') if count else 'nothing'}."]
-        count = self._update_count
-        between = " with retractions between them" if isinstance(self.trace, SessionTrace) and count > 1 else ""
-        return [f"With on_window_update it would have been {plural(count, 'update')}{between}."]
-
-    @property
-    def _update_count(self) -> int:
         trace, (key, partition) = self.trace, self.code
         mine = (trace.batch.key == key) & (trace.batch.partition == partition)
-        return int(mine[trace.updated_at].sum())
+        count = int(mine[trace.updated_at].sum())
+        between = " with retractions between them" if isinstance(trace, SessionTrace) and count > 1 else ""
+        return [f"With on_window_update it would have been {plural(count, 'update')}{between}."]
 
     def _pending(self, at: Callable[[int], str]) -> list[str]:
         noun = self.windows.noun
@@ -218,15 +214,23 @@ def _of_key_alone(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
 def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     trace, outcome, windows, changelog = run.trace, run.outcome, run.plan.windows, run.changelog_columns
     code, number = codes[0], trace.batch.partitions[codes[1]]
-    sent = np.flatnonzero(_is_key(changelog["key"], trace.keys, code) & (np.asarray(changelog["partition"]) == number))
+    keys = pc.index_in(changelog["key"], value_set=trace.keys.cast(changelog["key"].type)).fill_null(-1)
+    sent = np.flatnonzero((np.asarray(keys) == code) & (np.asarray(changelog["partition"]) == number))
     rows = table_rows(outcome)
     place = outcome.window_columns
     rows = rows[(place.key[rows] == code) & (place.partition[rows] == codes[1]) & ~outcome.closed[rows]]
-    pending = {**window_table(outcome, rows), **_pending_columns(trace, codes[1], place, rows)}
+    newest = trace.batch.offset[trace.batch.partition == codes[1]][-1:]
+    pending = {  # as of the newest record of the partition
+        **window_table(outcome, rows),
+        "offset": np.repeat(newest if len(newest) else np.array([-1]), len(rows)),
+        "timestamp_ms": place.timestamp_ms[rows],
+        "what": repeated("pending", len(rows)),
+    }
     columns = joined(taken(changelog, sent), pending)
     at = _records(trace, codes[1], np.asarray(columns["offset"]))
     lane, lanes = _lanes(outcome, trace, codes, columns, at, rows)
-    strategy = _strategy(run.plan)
+    is_final = run.plan.suppression is not None and run.plan.suppression.is_final  # of updates it makes final results
+    strategy = "on_window_close" if is_final else str(run.plan.strategy)
     if strategy == "on_window_close":
         lanes = tuple(each._replace(is_silent=not (lane == i).any()) for i, each in enumerate(lanes))
     lasts = np.array([min(closing_time_ms(windows, int(end)), INT64_MAX) for end in columns["window_end_ms"]], np.int64)
@@ -235,29 +239,6 @@ def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     columns["closes_at_ms"] = lasts if windows.is_ever_closed else pa.nulls(len(lasts), pa.int64())
     names, was_processed = tuple(outcome.folds), run.deployed is not None
     return Emissions(trace, windows, strategy, key, codes, columns, names, at, lane, lanes, was_processed)
-
-
-def _strategy(plan: Any) -> str:
-    """The emit strategy as it looks from downstream: suppress makes final results of updates."""
-    is_final = plan.suppression is not None and plan.suppression.is_final
-    return "on_window_close" if is_final else str(plan.strategy)
-
-
-def _is_key(column: Column, keys: pa.Array, code: int) -> npt.NDArray[np.bool_]:
-    found = pc.index_in(column, value_set=keys.cast(column.type)).fill_null(-1)
-    return np.asarray(found) == code
-
-
-def _pending_columns(
-    trace: Trace, partition: int, place: WindowColumns, rows: npt.NDArray[np.intp]
-) -> dict[str, Column]:
-    """What the changelog says of a row, for windows that are pending as of the newest record of their partition."""
-    newest = trace.batch.offset[trace.batch.partition == partition][-1:]
-    return {
-        "offset": np.repeat(newest if len(newest) else np.array([-1]), len(rows)),
-        "timestamp_ms": place.timestamp_ms[rows],
-        "what": repeated("pending", len(rows)),
-    }
 
 
 def _records(trace: Trace, partition: int, offsets: Rows) -> Rows:

@@ -121,7 +121,10 @@ class OpenWindows(Pictured):
     @cached_property
     def counts(self) -> npt.NDArray[np.int64]:
         """The number after each record."""
-        return open_windows(self.trace)
+        columns, change = self.trace.window_columns, self.trace.opened_count
+        np.subtract.at(change, self.trace.closes.at, 1)
+        carried = columns.closed_before[: columns.loaded_count] < 0
+        return int(np.sum(carried)) + np.cumsum(change)
 
     @property
     def most(self) -> int:
@@ -165,11 +168,3 @@ class OpenWindows(Pictured):
 
     def __repr__(self) -> str:
         return " ".join([*self.words(), *(in_zone(self.trace) if self.most else [])])
-
-
-def open_windows(trace: Trace) -> npt.NDArray[np.int64]:
-    """How many windows are open after each record."""
-    columns, change = trace.window_columns, trace.opened_count
-    np.subtract.at(change, trace.closes.at, 1)
-    carried = columns.closed_before[: columns.loaded_count] < 0
-    return int(np.sum(carried)) + np.cumsum(change)

@@ -89,15 +89,12 @@ class KeyRows:
     @cached_property
     def own(self) -> Rows:
         """The key's records in the partition."""
-        return self._where(self.of_partition, self.trace.batch.key[self.of_partition] == self.key)
+        return self.of_partition[self.trace.batch.key[self.of_partition] == self.key]
 
     @cached_property
     def timed(self) -> Rows:
         """The key's records that have a place on the plane: those that the windows were asked about."""
-        return self._where(self.own, self.trace.decision[self.own] <= LATE)
-
-    def _where(self, rows: Rows, mask: npt.NDArray[np.bool_]) -> Rows:
-        return rows[mask]
+        return self.own[self.trace.decision[self.own] <= LATE]
 
     @cached_property
     def windows(self) -> Rows:
@@ -139,12 +136,12 @@ class KeyRows:
     @cached_property
     def drops(self) -> Rows:
         """Records dropped as late."""
-        return self._where(self.own, self.trace.decision[self.own] == LATE)
+        return self.own[self.trace.decision[self.own] == LATE]
 
     @cached_property
     def late_but_kept(self) -> Rows:
         """Records left of the close line that were kept, without those that joined sessions."""
-        return self._where(self.own, self.trace.late_but_kept[self.own] & (self.trace.decision[self.own] != MERGED))
+        return self.own[self.trace.late_but_kept[self.own] & (self.trace.decision[self.own] != MERGED)]
 
     @cached_property
     def closes(self) -> Rows:
@@ -155,9 +152,7 @@ class KeyRows:
     def _movers(self) -> Rows:
         """The records of the partition that moved stream time."""
         times = self.trace.stream_time_ms[self.of_partition]
-        return self._where(
-            self.of_partition, np.diff(times, prepend=self.trace.first_stream_time_ms[self.partition]) > 0
-        )
+        return self.of_partition[np.diff(times, prepend=self.trace.first_stream_time_ms[self.partition]) > 0]
 
     @cached_property
     def _telling(self) -> npt.NDArray[np.bool_]:
@@ -174,7 +169,7 @@ class KeyRows:
 
     def telling(self, rows: Rows) -> Rows:
         """`rows` without the records of other keys that moved little or nothing."""
-        return self._where(rows, self._telling[rows])
+        return rows[self._telling[rows]]
 
     def choose(self, first: int | None, last: int | None) -> Rows:
         """The records to show: those between two offsets, or all that fit, or the stretch with most to see."""

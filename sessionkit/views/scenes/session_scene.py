@@ -42,14 +42,14 @@ class SessionHistory(KeyRows):
     @cached_property
     def merges(self) -> Rows:
         """Records that joined two sessions."""
-        return self._where(self.own, self.trace.decision[self.own] == MERGED)
+        return self.own[self.trace.decision[self.own] == MERGED]
 
     @cached_property
     def plain(self) -> Rows:
         """Records that opened or joined a session in time."""
         decision = self.trace.decision[self.own]
         kept = (decision == OPENED) | (decision == ADDED)
-        return self._where(self.own, kept & ~self.trace.late_but_kept[self.own])
+        return self.own[kept & ~self.trace.late_but_kept[self.own]]
 
     @cached_property
     def reopened(self) -> Rows:

@@ -37,7 +37,7 @@ class WindowHistory(KeyRows):
     def events(self) -> dict[str, Rows]:
         """The records that make a stretch worth showing, by what they did."""
         late = {"drops": self.drops, "partly_late": self.partly_late, "late_but_kept": self.late_but_kept}
-        return {**late, "kept": self._where(self.own, self.trace.accepted[self.own])}
+        return {**late, "kept": self.own[self.trace.accepted[self.own]]}
 
     @cached_property
     def missed(self) -> Rows:
@@ -48,25 +48,25 @@ class WindowHistory(KeyRows):
             return mine
         start_ms, made = missed.start_ms[mine], columns.start_ms[self.windows]
         would_be = self.trace.ends_ms(start_ms) == self.trace.batch.timestamp_ms[missed.record[mine]]
-        return self._where(mine, would_be | np.isin(start_ms, made))
+        return mine[would_be | np.isin(start_ms, made)]
 
     @cached_property
     def partly_late(self) -> Rows:
         """Records that came too late for some of their windows, and still count in others."""
         rows = np.unique(self.trace.missed.record[self.missed])
-        return self._where(rows, self.trace.accepted[rows])
+        return rows[self.trace.accepted[rows]]
 
     @cached_property
     def late_but_kept(self) -> Rows:
         """Records left of the close line that count in all their windows."""
-        late = self._where(self.own, self.trace.late_but_kept[self.own])
-        return self._where(late, ~np.isin(late, self.partly_late))
+        late = self.own[self.trace.late_but_kept[self.own]]
+        return late[~np.isin(late, self.partly_late)]
 
     @cached_property
     def plain(self) -> Rows:
         """Records that came in time."""
-        kept = self._where(self.own, self.trace.accepted[self.own])
-        return self._where(kept, ~np.isin(kept, np.union1d(self.partly_late, self.late_but_kept)))
+        kept = self.own[self.trace.accepted[self.own]]
+        return kept[~np.isin(kept, np.union1d(self.partly_late, self.late_but_kept))]
 
     @cached_property
     def caps(self) -> list[Cap]:

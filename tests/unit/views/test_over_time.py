@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import sessionkit as sk
-from sessionkit.views.over_time.over_time import open_windows
 from tests.headings import heading
 from tests.interpreted import ALL
 from tests.kinds import EACH_KIND, plan_of
@@ -27,7 +26,7 @@ def plan(windows: Any) -> sk.Plan:
 @pytest.mark.parametrize("seed", range(12 if ALL else 4))
 def test_open_windows_are_those_of_the_run_so_far(windows: Any, seed: int) -> None:
     table = draw(seed, most=40).table
-    counts = open_windows(plan(windows).run(table).trace)
+    counts = plan(windows).run(table).open_windows().counts
     so_far = [plan(windows).run(table.slice(0, i + 1)).metrics()["windows-open"] for i in range(len(table))]
     assert counts.tolist() == so_far
 
@@ -38,8 +37,8 @@ def test_open_windows_that_a_store_brought(windows: Any) -> None:
     half = len(table) // 2
     with sk.open_store("memory", "s", of=windows.holds) as store:
         plan(windows).run(table.slice(0, half), store=store)
-        counts = open_windows(plan(windows).run(table.slice(half), store=store).trace)
-    assert counts.tolist() == open_windows(plan(windows).run(table).trace)[half:].tolist()
+        counts = plan(windows).run(table.slice(half), store=store).open_windows().counts
+    assert counts.tolist() == plan(windows).run(table).open_windows().counts[half:].tolist()
 
 
 @pytest.mark.slow
@@ -101,7 +100,7 @@ def test_pictures(size: int, theme: Any) -> None:
         (bars,) = done.latency().figure(theme=theme).data
         assert sum(bars.y[:-1]) == len(done.latency().delay_ms)
         drawn = {trace.name: trace.y for trace in done.open_windows().figure(theme=theme).data}
-        counts = open_windows(done.trace)
+        counts = done.open_windows().counts
         if size <= 4_000:
             assert drawn["open"].tolist() == counts.tolist()
         else:  # a band, in which no peak is lost
