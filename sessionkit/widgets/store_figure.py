@@ -8,11 +8,9 @@ from typing import Any
 import plotly.graph_objects as go
 
 from sessionkit.base.text import escape_label, plural
-from sessionkit.views.drawing.grammar import axis_title
 from sessionkit.views.drawing.measured_text import key_label, text_width
 from sessionkit.views.drawing.palettes import Palette, Theme, palette
-from sessionkit.views.drawing.simple_frame import axis_type, curve, dress_plain, event_time_axis, span_bars
-from sessionkit.views.drawing.time_axis import LAST_DATE_MS
+from sessionkit.views.drawing.simple_frame import curve, dress_plain, event_time_axis, span_bars
 
 HELD_LANE, WATCHED_LANE, NAME_LENGTH = 26, 28, 24
 LEAST_BAR = 200  # a bar is at least such a part of the picture, to be seen
@@ -95,10 +93,7 @@ def _dress(
     dress_plain(figure, colours, title, [said], height, left=left)
     room = [-0.6, max(len(lanes), 1) - 0.4]
     figure.update_yaxes(tickmode="array", tickvals=list(range(len(names))), ticktext=names, range=room)
-    if newest_ms <= LAST_DATE_MS and axis_type(newest_ms) == "date":
-        event_time_axis(figure, "event time", newest_ms, timezone, colours)
-    else:
-        figure.update_xaxes(type="linear", title=axis_title("event time, ms", colours))
+    event_time_axis(figure, "event time", newest_ms, timezone, colours)
 
 
 def _marks(lanes: list[Lane], times_ms: Mapping[int, int], name: str, dash: str, colour: str) -> go.Scatter:

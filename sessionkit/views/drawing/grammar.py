@@ -157,13 +157,6 @@ def empty_figure(colours: Palette, heading: Heading, width: int) -> go.Figure:
     return figure_of([], layout)
 
 
-def dress(figure: go.Figure, colours: Palette, frame: Frame, heading: Heading, legend: Legend) -> None:
-    """Sets size, fonts, title, legend and grid."""
-    look = dressed(colours, frame, heading, legend)
-    figure.layout.template = look.pop("template")  # an update would leave plotly's own in it, 7 kB a picture
-    figure.update_layout(look)
-
-
 def dressed(colours: Palette, frame: Frame, heading: Heading, legend: Legend) -> dict[str, Any]:
     """A layout with size, fonts, title, legend and grid."""
     grid = {"gridcolor": colours.grid, "linecolor": colours.grid, "tickcolor": colours.grid}

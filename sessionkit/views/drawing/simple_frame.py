@@ -10,10 +10,10 @@ import plotly.graph_objects as go
 
 from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
 from sessionkit.base.text import escape_label
-from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, axis_title, dress
+from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend, axis_title, dressed
 from sessionkit.views.drawing.measured_text import Heading
 from sessionkit.views.drawing.palettes import Palette
-from sessionkit.views.drawing.time_axis import TimeAxis, change_of_clocks
+from sessionkit.views.drawing.time_axis import LAST_DATE_MS, TimeAxis, change_of_clocks
 
 
 def dress_plain(
@@ -32,8 +32,9 @@ def dress_plain(
     bottom = (legend.height(LEAST_WIDTH - left - 26) if legend.names else 64) + below
     heading = plain_heading(title, said)
     frame = Frame(LEAST_WIDTH, plot_height + heading.height + bottom, left, 26, heading.height, bottom, (0, 1), (0, 1))
-    dress(figure, colours, frame, heading, legend)
-    figure.update_layout(showlegend=bool(legend.names))
+    look = dressed(colours, frame, heading, legend)
+    figure.layout.template = look.pop("template")  # an update would leave plotly's own in it, 7 kB a picture
+    figure.update_layout(look, showlegend=bool(legend.names))
 
 
 def plain_heading(title: str, said: Sequence[str]) -> Heading:
@@ -42,18 +43,19 @@ def plain_heading(title: str, said: Sequence[str]) -> Heading:
 
 
 def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str, colours: Palette) -> None:
-    """Makes the x axis one of event time, whose places are given in ms: dates in this zone, or numbers for toy data.
+    """Makes the x axis one of event time, whose places are given in ms: dates in this zone, or ms for toy data, which
+    counts from the epoch, and for what is beyond all dates.
 
     Comes last: it moves what the figure holds to where the zone's clock has it.
     """
-    kind = axis_type(newest_ms)
-    zone = f", {escape_label(timezone)}" if kind == "date" else ""
-    figure.update_xaxes(title=axis_title(f"{title}{zone}", colours), type=kind)
+    is_date = SHORT_HISTORY_MS < newest_ms <= LAST_DATE_MS
+    unit = escape_label(timezone) if is_date else "ms"
+    figure.update_xaxes(title=axis_title(f"{title}, {unit}", colours), type="date" if is_date else "linear")
     names = ["base" if trace.orientation == "h" else "x" for trace in figure.data]  # bars have lengths as x
     places = [np.asarray(trace[name], np.float64) for trace, name in zip(figure.data, names, strict=True)]
     lengths = [place + trace.x for trace, place in zip(figure.data, places, strict=True) if trace.orientation == "h"]
     found = np.concatenate([*places, *lengths, figure.layout.xaxis.range or ()])
-    if kind != "date" or not len(found):
+    if not is_date or not len(found):
         return
     low, high = int(np.nanmin(found)), int(np.nanmax(found))
     axis = TimeAxis(1, True, title, str, clock_changes(timezone, high), timezone).over(low)
@@ -67,11 +69,6 @@ def event_time_axis(figure: go.Figure, title: str, newest_ms: int, timezone: str
     changes = change_of_clocks(axis, low, high, colours)
     figure.add_traces(changes.lines)
     figure.update_layout(changes.layout)
-
-
-def axis_type(newest_ms: int) -> str:
-    """The type of an axis of event time: dates, but numbers for toy data, which counts from the epoch."""
-    return "date" if newest_ms > SHORT_HISTORY_MS else "linear"
 
 
 SAID = "%{customdata}<extra></extra>"  # what a mark says on hover

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sessionkit.base.durations import about
 from sessionkit.base.moments import cut_time
-from sessionkit.base.text import escape_label, plural
+from sessionkit.base.text import escape_label, one_of, plural
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem, shorten
 from sessionkit.views.drawing.grammar import LEAST_WIDTH, Frame, Legend
 from sessionkit.views.drawing.measured_text import Heading, text_width
@@ -46,13 +46,9 @@ RIGHT = 26
 NAMED = 2  # aggregations whose values stand beside a mark; the others are shown on hover
 
 
-class Answer(NamedTuple):
-    """A value that went downstream, from the record that sent it to the one that took it back or replaced it."""
-
-    lane: int
-    begin: int  # row of the trace
-    end: int  # row of the trace; -1: it stands at the end of what is shown
-    is_retracted: bool
+# A value that went downstream: its lane, the record that sent it, the one that took it back or replaced it (-1 if it
+# stands at the end of what is shown), and whether it was taken back. Records are rows of the trace.
+Answer = tuple[int, int, int, bool]
 
 
 @dataclass(frozen=True)
@@ -143,10 +139,10 @@ class EmissionScene:
             name = lane, bounds[0][row], bounds[1][row]
             begin = standing.pop(name, None)
             if begin is not None and at >= self.first_at:
-                found.append(Answer(lane, begin, at, what == "tombstone"))
+                found.append((lane, begin, at, what == "tombstone"))
             if what == "update":
                 standing[name] = at
-        return [*found, *(Answer(lane, at, -1, False) for (lane, _, _), at in standing.items())]
+        return [*found, *((lane, at, -1, False) for (lane, _, _), at in standing.items())]
 
     @cached_property
     def answered(self) -> set[tuple[int, int]]:
@@ -272,8 +268,7 @@ def choose(
 ) -> EmissionScene:
     """The rows between two offsets; of these the windows that end last, and by arrival the last records."""
     over = over or ("stream_time" if emissions.strategy == "on_window_close" else "arrival")
-    if over not in ("arrival", "stream_time"):
-        raise InvalidArgument(problem("over must be a known axis", repr(over), '"arrival" or "stream_time"'))
+    one_of("over", over, ("arrival", "stream_time"))
     if most is not None and most < 1:
         raise InvalidArgument(problem("most must be 1 or more windows", most, "leave it out for the default"))
     first_at, last_at = _between(emissions, first, last)

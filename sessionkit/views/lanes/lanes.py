@@ -154,7 +154,8 @@ def _areas(scene: SessionLanes, frame: Frame) -> list[Drawn]:
     """Closed territory, reach, closed and open bars, brackets of former sessions."""
     colours, axis, columns = scene.colours, scene.axis, scene.trace.window_columns
     reach, closed, opened, former = (Outline() for _ in range(4))
-    for outline, windows in (reach, scene.open_windows), (closed, scene.closed_windows), (opened, scene.open_windows):
+    final = np.setdiff1d(scene.board.windows, scene.open_windows)
+    for outline, windows in (reach, scene.open_windows), (closed, final), (opened, scene.open_windows):
         windows = windows[np.argsort(columns.start_ms[windows] - columns.end_ms[windows], kind="stable")]
         starts, ends = columns.start_ms[windows].tolist(), columns.end_ms[windows].tolist()
         for start_ms, end_ms, y in zip(starts, ends, scene.height_of_windows(windows), strict=True):

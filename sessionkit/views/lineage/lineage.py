@@ -91,19 +91,15 @@ class Lineage(Pictured):
 
     def __repr__(self) -> str:
         lines = [f"{self.title}: {plural(self.nodes[-1].total, 'record')}"]
-        self._tell(len(self.nodes) - 1, "", lines)
-        left = len(self.nodes) + 1 - len(lines)
-        return "\n".join([*lines, *([f"… and {left:,} more"] if left > 0 else []), *in_zone(self.trace)])
-
-    def _tell(self, place: int, indent: str, lines: list[str]) -> None:
-        """A line for each session in the tree; the nearest first. A loop: trees can be deep."""
-        at, waiting = clock(self.trace), [(place, indent)]
-        while waiting and len(lines) <= MOST_NAMED:
+        at, waiting = clock(self.trace), [(len(self.nodes) - 1, "")]
+        while waiting and len(lines) <= MOST_NAMED:  # a loop: trees can be deep
             place, indent = waiting.pop()
             node = self.nodes[place]
             how = f"bridged by record {node.bridge}" if node.bridge >= 0 else "opened"
             lines.append(f"{indent}{span_words(at, node.start_ms, node.end_ms)}  {plural(node.total, 'record')}  {how}")
             waiting += [(child, indent + "  ") for child in reversed(node.children)]
+        left = len(self.nodes) + 1 - len(lines)
+        return "\n".join([*lines, *([f"… and {left:,} more"] if left > 0 else []), *in_zone(self.trace)])
 
 
 def lineage_of(trace: Trace, key: Any, start_ms: int, partition: int | None) -> Lineage:

@@ -63,28 +63,29 @@ def sample(
         raise InvalidArgument(problem("most_records is a number of records", most_records, "1 or more"))
     key, count = trace.batch.key, len(trace.keys)
     ordered = partial(_by_name, trace) if by_name else np.sort
+    cut = None
     if keys is not None:
-        asked = np.unique(np.array([key_code(trace, each) for each in keys], np.intp))
-        found = _of_keys(key, asked, count)
-        if len(found) > most_records:
-            want = f"fewer keys, or most_records={len(found)}"
-            got = f"{len(found):,} records with most_records={most_records:,}"
+        chosen = np.unique(np.array([key_code(trace, each) for each in keys], np.intp))
+        rows = _of_keys(key, chosen, count)
+        if len(rows) > most_records:
+            want = f"fewer keys, or most_records={len(rows)}"
+            got = f"{len(rows):,} records with most_records={most_records:,}"
             raise InvalidArgument(problem("the records of these keys are too many for a page", got, want))
-        return Sample(found, ordered(asked), count, trace.record_count, was_asked=True)
-    if trace.record_count <= most_records:
-        rows = np.flatnonzero(trace.is_record)
-        return Sample(rows, ordered(np.arange(count)), count, len(rows), was_asked=False)
-    if not count:
-        return Sample(np.array([], np.intp), np.array([], np.intp), 0, trace.record_count, was_asked=False)
-    records, first = np.bincount(key[key >= 0], minlength=count), key_code(trace, most_eventful)
-    if records[first] <= most_records:
-        drawn = _drawn(records, [first], most_records)
-        return Sample(_of_keys(key, drawn, count), ordered(drawn), count, trace.record_count, was_asked=False)
-    drawn = _drawn(np.where(np.arange(count) == first, most_records, records), [], most_records // 2)
-    own = np.flatnonzero(key == first)
-    stretch = own[_stretch(trace, own, most_records - int(records[drawn].sum()), reach_ms)]
-    rows = np.sort(np.append(_of_keys(key, drawn, count), stretch))
-    return Sample(rows, ordered(np.append(drawn, first)), count, trace.record_count, was_asked=False, cut=first)
+    elif trace.record_count <= most_records:
+        rows, chosen = np.flatnonzero(trace.is_record), np.arange(count)
+    elif not count:
+        rows = chosen = np.array([], np.intp)
+    else:
+        records, first = np.bincount(key[key >= 0], minlength=count), key_code(trace, most_eventful)
+        if records[first] <= most_records:
+            chosen = _drawn(records, [first], most_records)
+            rows = _of_keys(key, chosen, count)
+        else:
+            drawn = _drawn(np.where(np.arange(count) == first, most_records, records), [], most_records // 2)
+            own, chosen, cut = np.flatnonzero(key == first), np.append(drawn, first), first
+            stretch = own[_stretch(trace, own, most_records - int(records[drawn].sum()), reach_ms)]
+            rows = np.sort(np.append(_of_keys(key, drawn, count), stretch))
+    return Sample(rows, ordered(chosen), count, trace.record_count, keys is not None, cut)
 
 
 def _by_name(trace: Trace, codes: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:

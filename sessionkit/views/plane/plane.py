@@ -169,37 +169,24 @@ def window_labels(scene: WindowPlane, frame: Frame) -> Placement:
 
 def session_marks(scene: SessionPlane) -> list[Drawn]:
     """All that is drawn, from the back to the front."""
-    return [*_areas(scene), *_lines(scene), *_session_points(scene)]
-
-
-def _areas(scene: SessionPlane) -> list[Drawn]:
-    """Closed territory, reach and bodies: one trace of polygons each."""
-    colours, axis, none = scene.colours, scene.axis, {"width": 0}
-    reach = Outline()
+    colours, axis, reach, retained = scene.colours, scene.axis, Outline(), Outline()
     for life in scene.lives:
         steps = [(row, *scene.window.reach_of_ms(*bounds)) for row, *bounds in life.steps]
         reach.add(*growing(steps, life.end))
-    edge = {"width": 1.6, "color": colours.edge}
+    for cap in scene.history.caps:
+        _add_retained(scene, cap, retained)
+    none, edge = {"width": 0}, {"width": 1.6, "color": colours.edge}
+    dotted, plum = {"width": 1.4, "dash": "dot", "color": colours.stream}, {"width": 3, "color": colours.bridge}
     return [
         territory(scene),
         lines(axis, reach, reach_name(scene.window), none, fillcolor=colours.reach, legendrank=30),
         lines(axis, scene.bodies, "session, as it grows", edge, fillcolor=colours.body, legendrank=20),
-    ]
-
-
-def _lines(scene: SessionPlane) -> list[Drawn]:
-    """Stream time, close line, caps, merge bars, tethers."""
-    colours, axis = scene.colours, scene.axis
-    retained = Outline()
-    for cap in scene.history.caps:
-        _add_retained(scene, cap, retained)
-    mute = {"width": 1.4, "dash": "dash", "color": colours.stream}
-    return [
-        lines(axis, retained, "closed but still retained", {**mute, "dash": "dot"}, legendrank=26),
+        lines(axis, retained, "closed but still retained", dotted, legendrank=26),
         *clocks(scene, " \N{MINUS SIGN} ".join(["close line: stream", *scene.window.close_lag_parts])),
         caps(scene),
-        lines(axis, scene.bars, "merge", {"width": 3, "color": colours.bridge}, showlegend=False),
+        lines(axis, scene.bars, "merge", plum, showlegend=False),
         *tether_lines(scene, scene.tethers),
+        *_session_points(scene),
     ]
 
 

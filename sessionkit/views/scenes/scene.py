@@ -206,24 +206,15 @@ class Lanes:
         """What a window holds."""
 
     @cached_property
-    def clock(self) -> int | None:
-        """The partition whose stream time is shown: the only one of these lanes, if it is one."""
-        partitions = {lane.partition for lane in self.board.lanes}
-        return partitions.pop() if len(partitions) == 1 else None
-
-    @cached_property
     def stream_time_ms(self) -> int | None:
-        if self.clock is None or self.trace.last_stream_time_ms[self.clock] < 0:
-            return None
-        return int(self.trace.last_stream_time_ms[self.clock])
+        """That of the partition of all lanes, if it is one and has any."""
+        partitions = {lane.partition for lane in self.board.lanes}
+        now = int(self.trace.last_stream_time_ms[partitions.pop()]) if len(partitions) == 1 else -1
+        return now if now >= 0 else None
 
     @cached_property
     def open_windows(self) -> Rows:
         return self.board.windows[self.trace.closed_by[self.board.windows] < 0]
-
-    @cached_property
-    def closed_windows(self) -> Rows:
-        return self.board.windows[self.trace.closed_by[self.board.windows] >= 0]
 
     def height_of_windows(self, windows: Rows) -> list[int]:
         return self.board.heights(windows).tolist()

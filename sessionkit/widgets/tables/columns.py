@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sessionkit.base.arrays import as_arrow
 from sessionkit.base.durations import INT64_MAX, duration_ms, show_duration
 from sessionkit.base.moments import SHORT_HISTORY_MS, moment_ms, show_time
 from sessionkit.base.result_columns import TIMES, ResultForm
@@ -130,7 +131,7 @@ class TableColumn:
 
 def table_columns(columns: Mapping[str, Any], form: ResultForm | None, timezone: str) -> list[TableColumn]:
     """The columns of a view of a run as a person looks at them: keys apart, times by the clock of the zone."""
-    newest = max((pc.max(_arrow(each)).as_py() or 0 for name, each in columns.items() if name in TIMES), default=0)
+    newest = max((pc.max(as_arrow(each)).as_py() or 0 for name, each in columns.items() if name in TIMES), default=0)
     has_dates = newest >= SHORT_HISTORY_MS
     found = []
     for name, values in columns.items():
@@ -143,7 +144,7 @@ def table_columns(columns: Mapping[str, Any], form: ResultForm | None, timezone:
 
 
 def _column(name: str, values: Any, has_dates: bool, timezone: str, *, is_key: bool = False) -> TableColumn:
-    values = values if _is_objects(values) else _arrow(values)
+    values = values if _is_objects(values) else as_arrow(values)
     if name in TIMES and not is_key:
         read = _time_reader(timezone) if has_dates else _length_reader
         show = (lambda each: show_time(each.as_py(), timezone)) if has_dates else _said_length
@@ -246,10 +247,6 @@ def _plain(each: pa.Scalar) -> Any:
 
 def _is_objects(values: Any) -> bool:
     return isinstance(values, np.ndarray) and values.dtype == object
-
-
-def _arrow(values: Any) -> Any:
-    return values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
 
 
 def _whole(values: Any) -> pa.Array:

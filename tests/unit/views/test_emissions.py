@@ -229,7 +229,7 @@ def test_a_part_is_chosen_and_said() -> None:
     assert marks(found.figure(over="stream_time", most=100))["update"] == 50
     with pytest.raises(UnknownRecord, match="nothing went downstream between these offsets; got 60 to None"):
         found.figure(first=60)
-    with pytest.raises(InvalidArgument, match="over must be a known axis"):
+    with pytest.raises(InvalidArgument, match="over must be a known choice"):
         found.figure(over="time")
     with pytest.raises(InvalidArgument, match="most must be 1 or more windows; got 0"):
         found.figure(most=0)
