@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from sessionkit.base.durations import show_duration
 from sessionkit.base.text import escape_html, percent, plural
 from sessionkit.errors import shorten
@@ -173,7 +175,7 @@ def _first_ones(sessions: Sessions, files: Mapping[str, str]) -> str:
                 *([Number(show_length(int(sessions.length_ms[place])))] if has_length else []),
                 *numbers(int(sessions.records[place])),
             ]
-            for place in sessions.largest(by, SHOWN_SESSIONS)
+            for place in np.argsort(-by, kind="stable")[:SHOWN_SESSIONS].tolist()
         ]
         return table(names, rows)
 

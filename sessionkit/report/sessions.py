@@ -105,10 +105,6 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def largest(self, by: Numbers, most: int) -> list[int]:
-        """The places of the sessions with the most of something, of equal ones the first."""
-        return np.argsort(-by, kind="stable")[:most].tolist()
-
     @cached_property
     def by_key(self) -> Group:
         """The keys, those with most sessions first; of equal ones those with most records."""

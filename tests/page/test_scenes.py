@@ -89,10 +89,10 @@ def assert_same_lanes(scene: Any, ours: dict[str, Any], order: dict[int, int]) -
 
     def bars(windows: Any) -> list[list[int]]:
         bounds = (columns.start_ms[windows].tolist(), columns.end_ms[windows].tolist())
-        return [list(each) for each in zip(*bounds, scene.height_of_windows(windows), strict=True)]
+        return [list(each) for each in zip(*bounds, board.heights(windows), strict=True)]
 
     assert ours["open"] == bars(scene.open_windows)
-    assert ours["closed"] == bars(scene.closed_windows)
+    assert ours["closed"] == bars(board.windows[trace.closed_by[board.windows] >= 0])
     assert ours["drops"] == scene.drops.tolist()
     assert dict(zip(ours["drops"], ours["lacked"], strict=False)) == dict(list(scene.missing_ms.items())[:300])
     assert ours["shown"] == board.records.tolist()

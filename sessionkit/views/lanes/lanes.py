@@ -63,7 +63,7 @@ _LEAST_BAR = 12  # pixels of a bar with words in it
 def window_bars(scene: WindowLanes, frame: Frame) -> list[Drawn]:
     """All that is drawn, from the back to the front."""
     rows = np.array(sorted(scene.sublane), np.int64)
-    lanes = scene.height_of_windows(rows)
+    lanes = scene.board.heights(rows)
     spans = [scene.bar(row, y) for row, y in zip(rows.tolist(), lanes, strict=True)]
     heights = [(low + high) / 2 for low, high in spans]
     return [
@@ -158,12 +158,12 @@ def _areas(scene: SessionLanes, frame: Frame) -> list[Drawn]:
     for outline, windows in (reach, scene.open_windows), (closed, final), (opened, scene.open_windows):
         windows = windows[np.argsort(columns.start_ms[windows] - columns.end_ms[windows], kind="stable")]
         starts, ends = columns.start_ms[windows].tolist(), columns.end_ms[windows].tolist()
-        for start_ms, end_ms, y in zip(starts, ends, scene.height_of_windows(windows), strict=True):
+        for start_ms, end_ms, y in zip(starts, ends, scene.board.heights(windows), strict=True):
             edges = scene.window.reach_of_ms(start_ms, end_ms) if outline is reach else _bar(start_ms, end_ms, frame)
             outline.box(*edges, y - scene.half, y + scene.half)
     parts, before_ms, after_ms = scene.former
     down, tick = scene.half + 0.075, 0.055
-    for y, start_ms, end_ms in zip(scene.height_of_windows(parts), before_ms.tolist(), after_ms.tolist(), strict=True):
+    for y, start_ms, end_ms in zip(scene.board.heights(parts), before_ms.tolist(), after_ms.tolist(), strict=True):
         left, right = _bar(start_ms, end_ms, frame)
         former.add((left, left, right, right), (y - down + tick, y - down, y - down, y - down + tick))
     rim = {"width": 1, "color": colours.background}  # keeps a session apart from one that was closed below it
@@ -204,7 +204,7 @@ def _points(scene: SessionLanes) -> list[Drawn]:
 
     windows = scene.board.windows
     own = points(scene, session_kinds(scene), words, 1.3 if scene.is_roomy else 0.8)
-    return [middles(scene, windows, scene.height_of_windows(windows)), *own]
+    return [middles(scene, windows, scene.board.heights(windows)), *own]
 
 
 Sort = Literal["drops", "merges", "activity", "key"]

@@ -172,7 +172,7 @@ def sizes(scene: SessionLanes, frame: Frame) -> Drawn:
     """Below each bar its size, or (in low lanes) beside it the number of its records: where there is room."""
     columns, windows = scene.trace.window_columns, scene.board.windows
     drop = scene.half + (0.2 if len(scene.former[0]) else 0.15) if scene.is_roomy else 0.0
-    heights = np.array(scene.height_of_windows(windows), np.int64)
+    heights = np.array(scene.board.heights(windows), np.int64)
     found = []
     for y in range(len(scene.board.lanes)):
         mine = windows[heights == y]

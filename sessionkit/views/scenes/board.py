@@ -72,10 +72,10 @@ class Board(Generic[T]):
         number = np.append(order, -1)[at]
         return np.append(np.where(np.append(lane, -1)[number] == pair, number, -1), -1)
 
-    def heights(self, windows: Rows) -> Rows:
+    def heights(self, windows: Rows) -> list[int]:
         """The height of each window's lane on the chart: the first lane is on top; -1 where there is none."""
         number = self._lane_of[self.trace.window_slot[windows]]
-        return np.where(number < 0, -1, len(self.lanes) - 1 - number)
+        return np.where(number < 0, -1, len(self.lanes) - 1 - number).tolist()
 
     def numbers(self, records: Rows) -> Rows:
         """The place of each record's lane among the lanes; -1 where it has none."""

@@ -216,9 +216,6 @@ class Lanes:
     def open_windows(self) -> Rows:
         return self.board.windows[self.trace.closed_by[self.board.windows] < 0]
 
-    def height_of_windows(self, windows: Rows) -> list[int]:
-        return self.board.heights(windows).tolist()
-
     def height_of(self, records: Rows) -> Rows:
         return len(self.board.lanes) - 1 - self.board.numbers(records)
 

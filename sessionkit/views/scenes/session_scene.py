@@ -35,7 +35,6 @@ class SessionHistory(KeyRows):
 
     @property
     def events(self) -> dict[str, Rows]:
-        """The records that make a stretch worth showing, by what they did."""
         late_but_kept = self.late_but_kept
         return {"drops": self.drops, "merges": self.merges, "reopened": self.reopened, "late_but_kept": late_but_kept}
 
@@ -59,7 +58,6 @@ class SessionHistory(KeyRows):
 
     @cached_property
     def caps(self) -> list[Cap]:
-        """Each closure, oldest first."""
         trace, sizes = self.trace, sizes_of(self.trace, self.windows)
         found = []
         for row in self.closes.tolist():
@@ -71,7 +69,6 @@ class SessionHistory(KeyRows):
 
     @cached_property
     def spans(self) -> dict[int, list[Span]]:
-        """The lives of each session."""
         trace, mine = self.trace, self.windows
         columns, never = trace.window_columns, len(trace)
         born = dict.fromkeys(mine.tolist(), -1)
@@ -154,7 +151,6 @@ class SessionPlane(Plane):
 
     @property
     def remarks(self) -> list[str]:
-        """What is to be said of these sessions beside the choices."""
         notes = [] if self.window.is_ever_closed else [f"none is ever closed; {self.window.forgets_in_words()}"]
         if len(self.drops) > MOST_REASONS:
             notes.append(f"missing grace is worked out for the first {MOST_REASONS} drops")
@@ -245,13 +241,11 @@ class SessionLanes(Lanes):
         return low - room, high + room
 
     def counted(self, board: Board[SessionTrace]) -> list[str]:
-        """What the lanes of `board` hold, in words."""
         merges, drops = len(board.of(self.trace.decision == MERGED)), len(board.of(self.trace.decision == LATE))
         return [plural(len(board.windows), "session"), plural(merges, "merge"), f"{drops:,} dropped"]
 
     @property
     def remarks(self) -> list[str]:
-        """What is to be said of these sessions beside the choices."""
         return [] if self.is_roomy or not len(self.board.windows) else ["beside a bar: how many records it holds"]
 
     def size_words(self, row: int) -> str:

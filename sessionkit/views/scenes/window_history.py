@@ -30,12 +30,10 @@ class WindowHistory(KeyRows):
 
     @cached_property
     def overlap(self) -> int:
-        """How many windows of the key lie over one another at most."""
         return depth(self.trace.window_columns.start_ms[self.windows], self.trace.ends_ms)
 
     @property
     def events(self) -> dict[str, Rows]:
-        """The records that make a stretch worth showing, by what they did."""
         late = {"drops": self.drops, "partly_late": self.partly_late, "late_but_kept": self.late_but_kept}
         return {**late, "kept": self.own[self.trace.accepted[self.own]]}
 
@@ -70,7 +68,6 @@ class WindowHistory(KeyRows):
 
     @cached_property
     def caps(self) -> list[Cap]:
-        """Each closure, oldest first."""
         trace, closes, mine = self.trace, self.trace.closes, self.closes
         windows = closes.window[mine]
         had_more = (windows < trace.window_columns.loaded_count).tolist()
@@ -88,7 +85,6 @@ class WindowHistory(KeyRows):
 
     @cached_property
     def spans(self) -> dict[int, list[Span]]:
-        """The life of each window."""
         closes = self.trace.closes
         at = dict(zip(closes.window[self.closes].tolist(), closes.at[self.closes].tolist(), strict=True))
         return {

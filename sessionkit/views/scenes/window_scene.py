@@ -81,7 +81,6 @@ class WindowPlane(Plane):
 
     @property
     def remarks(self) -> list[str]:
-        """What is to be said of these windows beside the choices."""
         notes, every = result_notes(self.window), self._chosen[1]
         if every > 1:
             notes.append(
@@ -197,7 +196,7 @@ class WindowLanes(Lanes):
         """The windows in view of each lane, from the bottom, by start; of too many over one another every n-th."""
         columns, rows = self.trace.window_columns, self.board.windows
         rows = rows[np.argsort(columns.start_ms[rows], kind="stable")]
-        height = np.array(self.height_of_windows(rows), np.int64)
+        height = np.array(self.board.heights(rows), np.int64)
         lanes = [rows[height == y] for y in range(len(self.board.lanes))]
         every = [-(-depth(columns.start_ms[mine], self.trace.ends_ms) // _MOST_SUBLANES) for mine in lanes]
         return [mine[every_nth(columns.start_ms[mine], n, self.window)] for n, mine in zip(every, lanes, strict=True)]
@@ -272,7 +271,6 @@ class WindowLanes(Lanes):
         return low - room, high + room
 
     def counted(self, board: Board[WindowTrace]) -> list[str]:
-        """What the lanes of `board` hold, in words."""
         late, accepted = self.trace.late_for_some, self.trace.accepted
         partly = len(board.of(late & accepted))
         words = [plural(len(board.windows), "window")]
@@ -281,7 +279,6 @@ class WindowLanes(Lanes):
 
     @property
     def remarks(self) -> list[str]:
-        """What is to be said of these windows beside the choices."""
         notes = result_notes(self.window)
         if max(self.sublane_counts, default=1) > 1:
             notes.append("windows that lie over one another are stacked")
@@ -291,5 +288,4 @@ class WindowLanes(Lanes):
         return [*notes, "below the bars: the records"]
 
     def size_words(self, row: int) -> str:
-        """What a window holds."""
         return size_of(self.trace, row).words

@@ -288,9 +288,9 @@ class TestExplaining:
         board = board_of(data)
         board._view.value = "lanes"
         scene = board._lanes.scene
-        window = int(scene.closed_windows[0])
+        window = scene.board.windows[board.run.trace.closed_by[scene.board.windows] >= 0][0]
         at = scene.axis.at([int(board.run.trace.window_columns.start_ms[window])])[0]
-        sends(board, "click", picture="lanes", x=at, y=scene.height_of_windows(scene.closed_windows[:1])[0], name="")
+        sends(board, "click", picture="lanes", x=at, y=scene.board.heights([window])[0], name="")
         assert said(board).startswith("Session of key")
 
     def test_a_click_on_a_drop_in_the_lanes(self, data: Any) -> None:
