@@ -17,13 +17,12 @@ from sessionkit.base.text import percent, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import RecordBatch
+from sessionkit.views.drawing.palettes import Theme
 from sessionkit.views.html import Pictured
 from sessionkit.views.loops import decades
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from sessionkit.views.drawing.palettes import Theme
 
 STEP, SPREAD = 0.01, 0.12  # decades of a pause's logarithm: a point of the curve, and how far a pause reaches
 LEAST_PEAK = 0.05  # of the highest: smaller ones are noise

@@ -20,12 +20,11 @@ from sessionkit.errors import InvalidArgument, problem
 from sessionkit.plan import Plan, plan_and_data
 from sessionkit.records.batch import is_spark_frame
 from sessionkit.records.frames import FrameKind, to_frame
+from sessionkit.views.drawing.palettes import Theme
 from sessionkit.views.html import picture_bundle
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from sessionkit.views.drawing.palettes import Theme
 
 MOST_CELLS = 10_000
 

@@ -27,13 +27,12 @@ from sessionkit.views.drawing.grammar import (
     plotly_script,
     still_pictures,
 )
+from sessionkit.views.drawing.palettes import Theme
 from sessionkit.widgets.controls import Control
 from sessionkit.widgets.tuner import Count
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from sessionkit.views.drawing.palettes import Theme
 
 _SCRIPTS = ("keys", "theme", "plotly", "picture", "legend", "controls", "slider", "words", "code", "board")
 HEIGHT, LOWEST, HIGHEST = 380, 280, 900  # pixels of a picture

@@ -12,6 +12,7 @@ from sessionkit.base.durations import show_duration
 from sessionkit.base.text import key_name, plural
 from sessionkit.run import Run
 from sessionkit.trace.session_trace import SessionTrace
+from sessionkit.views.drawing.palettes import Theme
 from sessionkit.views.drawing.playback import curtain
 from sessionkit.views.plane.plane import Composed, compose, plane_scene
 from sessionkit.views.scenes.scene import Plane
@@ -22,8 +23,6 @@ from sessionkit.widgets.tuner import Count
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from sessionkit.views.drawing.palettes import Theme
 
 STEP_MS = 700  # of the play button: time to read what happened
 

@@ -13,14 +13,13 @@ from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, SessionkitError, problem, shorten
 from sessionkit.stores.base.store import BaseStore
 from sessionkit.stores.read_only import ReadOnlyStore, result_names
+from sessionkit.views.drawing.palettes import Theme
 from sessionkit.widgets.board import Board, Picture, Place
 from sessionkit.widgets.controls import Button, Control, Field
 from sessionkit.widgets.store_figure import held_figure
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from sessionkit.views.drawing.palettes import Theme
 
 SHOWN = 50  # windows that are listed and drawn
 LOOKED_AT = 100_000  # windows that are read to find those of some letters or times

@@ -16,7 +16,7 @@ from sessionkit.exports.export import Export
 from sessionkit.plan import Plan
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES
-from sessionkit.views.drawing.palettes import palette
+from sessionkit.views.drawing.palettes import Theme, palette
 from sessionkit.views.tables import losses
 from sessionkit.widgets.board import Board, Picture, Place
 from sessionkit.widgets.controls import Button, Choice, Control, Field, Length
@@ -25,8 +25,6 @@ from sessionkit.widgets.tuner import Tuner, ladder, plan_code
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from sessionkit.views.drawing.palettes import Theme
 
 MOST_KEYS = 300  # in the list; the rest are found by their letters
 LOSERS = 12

@@ -16,6 +16,7 @@ from sessionkit.records.keys import list_of_keys
 from sessionkit.spark.checkpoint import newest_windows
 from sessionkit.spark.query.progress import QueryProgress
 from sessionkit.spark.query.running import running_now
+from sessionkit.views.drawing.palettes import Theme
 from sessionkit.widgets import watched_query as watching
 from sessionkit.widgets.board import Board, Picture
 from sessionkit.widgets.controls import Control, Field, Switch
@@ -23,8 +24,6 @@ from sessionkit.widgets.store_figure import watched_figure
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from sessionkit.views.drawing.palettes import Theme
 
 SHOWN_KEYS = 12  # lanes, of those that were asked for or else of the newest windows
 _PLACED = ("partition", "key", "window_start_ms", "window_end_ms", "last_ms", "closed", "label")

@@ -13,6 +13,7 @@ from sessionkit.base.calls import answers_calls
 from sessionkit.base.decisions import BAD_TIME, REPLAYED, TICK
 from sessionkit.base.text import escape_html, html_block, percent, plural
 from sessionkit.trace.trace import Trace
+from sessionkit.views.drawing.palettes import Theme
 from sessionkit.views.drop_calendar.cells import MOST_MS, Calendar, calendar, usual_time, whole_percents
 from sessionkit.views.html import picture_bundle
 from sessionkit.views.tables import frame_of
@@ -20,8 +21,6 @@ from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from sessionkit.views.drawing.palettes import Theme
 
 Counts = tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]
 

@@ -16,6 +16,7 @@ from sessionkit.base.text import key_name, plural
 from sessionkit.errors import InvalidArgument, problem
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
+from sessionkit.views.drawing.palettes import Theme
 from sessionkit.views.explain.life import find_window
 from sessionkit.views.html import Pictured
 from sessionkit.views.loops import last_touches
@@ -24,8 +25,6 @@ from sessionkit.views.words import clock, in_zone, span_words
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from sessionkit.views.drawing.palettes import Theme
 
 
 MOST_NAMED = 40  # of a tree in words

@@ -14,6 +14,7 @@ from sessionkit.base.calls import answers_calls
 from sessionkit.base.durations import INT64_MAX, show_duration
 from sessionkit.base.text import plural
 from sessionkit.trace.trace import Trace
+from sessionkit.views.drawing.palettes import Theme
 from sessionkit.views.html import Pictured
 from sessionkit.views.tables import frame_of
 from sessionkit.views.words import clock, in_zone
@@ -21,8 +22,6 @@ from sessionkit.windows.contract import WindowKind
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
-
-    from sessionkit.views.drawing.palettes import Theme
 
 
 @answers_calls("latency")
