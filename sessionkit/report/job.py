@@ -94,7 +94,8 @@ def make_report(report: Report) -> str:
         results.place()
     report.progress("done")
     said = [remark for remark in remarks if remark not in report.remarks]
-    return "\n".join([*said, counted(report.plan, counts), *_places(report.out, list(files.values()))])
+    tables, opened = ", ".join(str(report.out / name) for name in files.values()), report.out / "report.html"
+    return "\n".join([*said, counted(report.plan, counts), tables, f"{opened}: open it in a browser"])
 
 
 def write_into(results: Results, name: str, table: pa.Table) -> None:
@@ -117,7 +118,3 @@ def counted(plan: Plan, counts: Mapping[str, int]) -> str:
     if not are_sessions(plan):
         return f"{windows}, {said}, {plural(counts['dropped-records-total'], 'drop')}: {DROPS_OF_WINDOWS}"
     return f"{windows}, {plural(counts['windows-merged'], 'merge')}, {said}"
-
-
-def _places(out: Path, names: Sequence[str]) -> list[str]:
-    return [f"{', '.join(str(out / name) for name in names)}", f"{out / 'report.html'}: open it in a browser"]

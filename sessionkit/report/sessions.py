@@ -134,7 +134,8 @@ class Sessions:
         lost &= batch.usable  # what has no usable time lies on no day
         own = self.trace.accepted & (not self.have_lengths)  # a record of several windows counts on a day of its own
         times = np.concatenate([self.start_ms, batch.timestamp_ms[lost], batch.timestamp_ms[own]])
-        days = _local_days(times, batch.timezone).astype(f"datetime64[{unit}]")
+        local = pc.local_timestamp(pa.array(times, pa.timestamp("ms", batch.timezone)))
+        days = (np.asarray(local.cast(pa.int64())) // DAY_MS).astype("datetime64[D]").astype(f"datetime64[{unit}]")
         named, code = np.unique(days, return_inverse=True)
         code, of_lost, of_own = np.split(code, [len(self), len(self) + int(lost.sum())])
         dropped, records = (np.bincount(each, minlength=len(named)) for each in (of_lost, of_own))
@@ -212,10 +213,3 @@ def free_name(name: str, taken: Sequence[str]) -> str:
     while name in taken:
         name += "_"
     return name
-
-
-def _local_days(times_ms: Numbers, timezone: str) -> npt.NDArray[np.datetime64]:
-    """The day that the clocks of a zone show at each moment."""
-    moments = pa.array(times_ms, pa.timestamp("ms", timezone))
-    local = np.asarray(pc.local_timestamp(moments).cast(pa.int64()))
-    return (local // DAY_MS).astype("datetime64[D]")

@@ -74,8 +74,10 @@ def for_spark(plan: Plan, records: Path | pa.Table) -> tuple[Plan, Path | pa.Tab
         records = records.append_column(offset, pa.array(np.arange(len(records))))
         plan = _with_source(plan, partition=partition, offset=offset, sort=False)
     if plan.source.timezone is None:
-        schema = records.schema if isinstance(records, pa.Table) else parquet_schema(records)
-        plan = _with_source(plan, timezone=zone_of_column(schema, plan.source.timestamp) or "UTC")
+        schema: Any = records.schema if isinstance(records, pa.Table) else parquet_schema(records)
+        place = schema.get_field_index(plan.source.timestamp)
+        zone = getattr(schema.field(place).type, "tz", None) if place >= 0 else None
+        plan = _with_source(plan, timezone=zone or "UTC")
     return _with_source(plan, sort=False), records  # Spark goes by the offsets
 
 
@@ -168,9 +170,3 @@ def _warm_up_worker(spark: SparkSession) -> None:
         yield from batches
 
     spark.range(1).mapInArrow(load, "id long").collect()
-
-
-def zone_of_column(schema: pa.Schema, name: str) -> str | None:
-    """The zone of a column of times; None where it has none."""
-    place = schema.get_field_index(name)
-    return getattr(schema.field(place).type, "tz", None) if place >= 0 else None

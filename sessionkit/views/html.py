@@ -33,14 +33,10 @@ def run_html(
     top = top if form is None else form.shown(top, times={})
     said = "".join(f"<p>{escape_html(remark)}</p>" for remark in remarks)
     table = table_html({name: _values(column) for name, column in top.items()}, timezone)
-    below = f"<p>{_more(total)}Times are in {escape_html(timezone)}.</p>" if total else ""
+    more = f"{SHOWN_ROWS} of {escape_html(plural(total, 'window'))}; <code>.table()</code> has all. "
+    more *= total > SHOWN_ROWS
+    below = f"<p>{more}Times are in {escape_html(timezone)}.</p>" if total else ""
     return html_block(f"<p><b>{escape_html(summary)}</b></p>{said}{table}{below}")
-
-
-def _more(total: int) -> str:
-    if total <= SHOWN_ROWS:
-        return ""
-    return f"{SHOWN_ROWS} of {escape_html(plural(total, 'window'))}; <code>.table()</code> has all. "
 
 
 def table_html(columns: Mapping[str, list[Any]], timezone: str = "UTC") -> str:

@@ -42,7 +42,9 @@ def draw_emissions(scene: EmissionScene) -> go.Figure:
         return empty_figure(colours, scene.heading, scene.frame.width)
     drawn = [*_lines(scene), _caps(scene), *(_marks(scene, what) for what in KINDS)]
     frame = scene.frame_with(scene.heading, shown_names(drawn))
-    labels = [_lane_label(scene, lane) for lane in scene.lanes]
+    inks = [colours.mute if scene.emissions.lanes[lane].absorbed_by >= 0 else colours.ink for lane in scene.lanes]
+    named = zip(inks, scene.lanes, strict=True)
+    labels = [f"<span style='color:{ink}'>{scene.labels[lane]}</span>" for ink, lane in named]
     ticks = {"tickvals": [scene.y(lane) for lane in scene.lanes], "ticktext": labels, "tickfont": {"size": 12}}
     yaxis = {"range": list(frame.y_range), "fixedrange": True, **ticks}
     notes, shapes = [*_value_notes(scene), *_wait_notes(scene)], [_now(scene)] if scene.is_pending else []
@@ -200,11 +202,6 @@ def _now(scene: EmissionScene) -> dict[str, Any]:
         }
     line = {"width": 1.6, "color": scene.colours.stream, "dash": "dash"}
     return {"type": "line", "x0": x, "x1": x, "line": line, **tall}
-
-
-def _lane_label(scene: EmissionScene, lane: int) -> str:
-    is_gone = scene.emissions.lanes[lane].absorbed_by >= 0
-    return f"<span style='color:{scene.colours.mute if is_gone else scene.colours.ink}'>{scene.labels[lane]}</span>"
 
 
 def _columns(scene: EmissionScene) -> dict[str, Any]:

@@ -263,7 +263,11 @@ def draw_lanes(scene: Lanes) -> go.Figure:
     heading = lanes_heading(scene)
     if not scene.board.lanes:
         return empty_figure(colours, heading, scene.width)
-    drawn = _drawn(scene, scene.frame(Legend(), heading))
+    form, plot = FORMS[type(scene.trace)], scene.frame(Legend(), heading)
+    if isinstance(scene, Density):
+        drawn = density(scene, plot, form.kinds(scene))
+    else:
+        drawn = [*form.bars(scene, plot), graces(scene, plot)]
     frame = scene.frame(shown_names(drawn), heading)
     low, high = frame.y_range
     names = [f"<b>{scene.name(lane)}</b>" for lane in scene.board.lanes]
@@ -271,10 +275,3 @@ def draw_lanes(scene: Lanes) -> go.Figure:
     yaxis = {"range": [low, high], "minallowed": low, "maxallowed": high, "showgrid": True, **ticks}
     is_bare = scene.height is not None
     return timed_figure(scene.axis, colours, drawn, frame, heading, is_bare=is_bare, yaxis=yaxis)
-
-
-def _drawn(scene: Lanes, frame: Frame) -> list[Drawn]:
-    form = FORMS[type(scene.trace)]
-    if isinstance(scene, Density):
-        return density(scene, frame, form.kinds(scene))
-    return [*form.bars(scene, frame), graces(scene, frame)]

@@ -143,11 +143,9 @@ def _left_out(scene: Lanes) -> list[str]:
     notes = []
     if board.is_part:
         why = ", the part with the most to see" if board.was_chosen else ""
-        notes.append(
-            f"shown: {scene.axis.show(board.first_ms)} to {scene.axis.show(_round_end(board.last_ms))}{why}"
-            f" ({', '.join(scene.counted(board))})"
-        )
-        notes.append("start=, end= show others")
+        end_ms = board.last_ms + ((board.last_ms + 1) % 60_000 == 0)  # a whole minute is said as such
+        span = f"{scene.axis.show(board.first_ms)} to {scene.axis.show(end_ms)}"
+        notes += [f"shown: {span}{why} ({', '.join(scene.counted(board))})", "start=, end= show others"]
     if board.sort is not None and len(board.lanes) > 1:
         notes.append(_ORDERS[board.sort] + (" in what is shown" if board.is_part and board.sort != "key" else ""))
     left_out = len(trace.keys) - len({lane.key for lane in board.lanes})
@@ -161,11 +159,6 @@ def _left_out(scene: Lanes) -> list[str]:
     elif scene.stream_time_ms is not None and scene.stream_time_ms - trace.close_lag_ms > scene.x_range_ms[1]:
         notes.append("the close line has passed all of it")
     return [*notes, *scene.remarks]
-
-
-def _round_end(last_ms: int) -> int:
-    """The end of a span whose last millisecond this is: a whole minute is said as such."""
-    return last_ms + 1 if (last_ms + 1) % 60_000 == 0 else last_ms
 
 
 def sizes(scene: SessionLanes, frame: Frame) -> Drawn:

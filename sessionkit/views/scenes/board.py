@@ -173,15 +173,12 @@ def _all_lanes(trace: Trace, asked: list[int] | None) -> tuple[Lane, ...]:
     seen[trace.slot] = seen[trace.window_slot[trace.window_columns.closed_before < 0]] = True
     order = np.lexsort((slots.partition, slots.key))
     pairs = order[seen[order]]  # the last one in `seen` is of records without a key
-    if asked is None:
-        return tuple(
-            Lane(*pair) for pair in zip(slots.key[pairs].tolist(), slots.partition[pairs].tolist(), strict=True)
-        )
-    by_key: dict[int, list[Lane]] = {key: [] for key in asked}
-    pairs = pairs[np.isin(slots.key[pairs], asked)]
-    for key, partition in zip(slots.key[pairs].tolist(), slots.partition[pairs].tolist(), strict=True):
-        by_key[key].append(Lane(key, partition))
-    return tuple(lane for mine in by_key.values() for lane in mine)
+    if asked is not None:
+        place = np.full(len(trace.keys), -1)
+        place[asked] = np.arange(len(asked))
+        rank = place[slots.key[pairs]]
+        pairs = pairs[np.argsort(rank, kind="stable")][(rank < 0).sum() :]
+    return tuple(Lane(*pair) for pair in zip(slots.key[pairs].tolist(), slots.partition[pairs].tolist(), strict=True))
 
 
 def _most_eventful(board: Board[T]) -> tuple[int, int]:
