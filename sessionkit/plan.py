@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -19,20 +19,45 @@ from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records, without_null_values
-from sessionkit.records.frames import FrameKind, checked_frame
+from sessionkit.records.frames import ArrowData, FrameKind, PandasData, PolarsFrame, SparkFrame, checked_frame
 from sessionkit.records.keys import code_of_key
-from sessionkit.records.source import Source, check_not_idle, idle_code, pairs
+from sessionkit.records.source import (
+    Ambiguous,
+    Nonexistent,
+    OnBadTime,
+    Source,
+    TimeUnit,
+    check_not_idle,
+    idle_code,
+    pairs,
+)
 from sessionkit.run import Run
-from sessionkit.stores.contract import EMIT_STRATEGIES, PlanStore, TaskStore
+from sessionkit.stores.contract import EMIT_STRATEGIES, EmitStrategy, PlanStore, TaskStore
 from sessionkit.stores.locking import alone_with
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.registry import kind_of, such_as
-from sessionkit.suppression.settings import Suppression, suppression
+from sessionkit.suppression.settings import Suppression, Until, WhenFull, suppression
 from sessionkit.windows.contract import WINDOW_KINDS, WindowKind, changed_windows
 
 if TYPE_CHECKING:
+    import datetime as dt
+    from typing import TypedDict, Unpack
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
     from sessionkit.deployed.deployment import Clock, Deployment, Life
     from sessionkit.exports.export import Export
+    from sessionkit.exports.request import KeyType, TimestampIn
+    from sessionkit.spark.batch_run import SparkRun
+
+    class _Options(TypedDict, total=False):  # of `Plan.run`, but `frame`
+        store: PlanStore | None
+        retention: Duration | None
+        trace: bool
+        keys: Iterable[Any] | None
+        deployment: Deployment | None
 
 
 @answers_calls("plan")
@@ -57,7 +82,7 @@ class Plan:
 
     source: Source
     windows: WindowKind | None = None
-    strategy: str = "on_window_update"
+    strategy: EmitStrategy = "on_window_update"
     aggregations: tuple[tuple[str, Aggregation], ...] = ()
     suppression: Suppression | None = None
 
@@ -80,7 +105,7 @@ class Plan:
         return self.windowed_by(changed_windows(self.complete_windows, changed))
 
     @called_as('plan.emit("on_window_close")')
-    def emit(self, strategy: str) -> Plan:
+    def emit(self, strategy: EmitStrategy) -> Plan:
         """The plan with results "on_window_update" (each change, Kafka's default) or "on_window_close" (finals only).
 
         Source:
@@ -91,12 +116,12 @@ class Plan:
     @called_as('plan.suppress("until_window_closes"), plan.suppress("until_time_limit", "10s")')
     def suppress(
         self,
-        until: str,
+        until: Until,
         wait: Duration | None = None,
         *,
         max_records: int | None = None,
         max_bytes: int | None = None,
-        when_full: str | None = None,
+        when_full: WhenFull | None = None,
     ) -> Plan:
         """The plan with updates that wait in a buffer, where a later one takes the place of an earlier one.
 
@@ -136,6 +161,23 @@ class Plan:
         """The plan with values combined one after another, in column "reduce"."""
         return self.aggregate(reduce=agg.reduce(function, value))
 
+    @overload
+    def run(self, data: SparkFrame, *, frame: None = None, **options: Unpack[_Options]) -> SparkRun: ...
+    @overload
+    def run(self, data: Any, *, frame: Literal["pandas"], **options: Unpack[_Options]) -> Run[pd.DataFrame]: ...
+    @overload
+    def run(self, data: Any, *, frame: Literal["polars"], **options: Unpack[_Options]) -> Run[pl.DataFrame]: ...
+    @overload
+    def run(self, data: Any, *, frame: Literal["arrow"], **options: Unpack[_Options]) -> Run[pa.Table]: ...
+    @overload
+    def run(self, data: PandasData, *, frame: None = None, **options: Unpack[_Options]) -> Run[pd.DataFrame]: ...
+    @overload
+    def run(self, data: PolarsFrame, *, frame: None = None, **options: Unpack[_Options]) -> Run[pl.DataFrame]: ...
+    @overload
+    def run(self, data: ArrowData, *, frame: None = None, **options: Unpack[_Options]) -> Run[pa.Table]: ...
+    @overload
+    def run(self, data: Any, *, frame: FrameKind | None, **options: Unpack[_Options]) -> Run: ...
+
     @called_as("plan.run(data)")
     def run(
         self,
@@ -148,7 +190,7 @@ class Plan:
         deployment: Deployment | None = None,
         parallelism: Literal["partition", "key"] = "partition",
         frame: FrameKind | None = None,
-    ) -> Any:
+    ) -> Run | SparkRun:
         """Runs the plan over a frame, a file, or a Spark DataFrame.
 
         Args:
@@ -438,11 +480,11 @@ class Plan:
         self,
         *,
         class_name: str = "WindowedAggregation",
-        store: str = "rocksdb",
+        store: Literal["rocksdb", "memory"] = "rocksdb",
         retention: Duration | None = None,
         types: Mapping[str, str] | None = None,
-        key_type: str = "string",
-        timestamp: str = "column",
+        key_type: KeyType = "string",
+        timestamp: TimestampIn = "column",
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
@@ -467,8 +509,8 @@ class Plan:
         *,
         retention: Duration | None = None,
         types: Mapping[str, str] | None = None,
-        key_type: str = "string",
-        timestamp: str = "column",
+        key_type: KeyType = "string",
+        timestamp: TimestampIn = "column",
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
@@ -489,8 +531,8 @@ class Plan:
         self,
         *,
         types: Mapping[str, str] | None = None,
-        key_type: str = "string",
-        timestamp: str = "column",
+        key_type: KeyType = "string",
+        timestamp: TimestampIn = "column",
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
@@ -509,8 +551,8 @@ class Plan:
         self,
         *,
         types: Mapping[str, str] | None = None,
-        key_type: str = "string",
-        timestamp: str = "column",
+        key_type: KeyType = "string",
+        timestamp: TimestampIn = "column",
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
@@ -541,17 +583,17 @@ def group_by_key(
     *keys: str,
     timestamp: str,
     sep: str | None = None,
-    unit: str | None = None,
-    timezone: str | None = None,
-    ambiguous: str = "raise",
-    nonexistent: str = "raise",
+    unit: TimeUnit | None = None,
+    timezone: str | dt.tzinfo | None = None,
+    ambiguous: Ambiguous = "raise",
+    nonexistent: Nonexistent = "raise",
     partition: str | None = None,
     offset: str | None = None,
     partitions: int | None = None,
-    on_bad_time: str = "refuse",
+    on_bad_time: OnBadTime = "refuse",
     sort: bool | Literal["timestamp"] = False,
     types: Mapping[str, str] | None = None,
-    times: str = "timestamp",
+    times: Literal["timestamp", "ms"] = "timestamp",
     arrival: str | None = None,
     idle_after: Duration | None = None,
     format: str | None = None,

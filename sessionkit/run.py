@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from sessionkit.base.moments import Moment, Timezone, moment_ms
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import InvalidArgument, NotBuilt, NotKept, UnknownRecord, problem, shorten
+from sessionkit.records.frames import ArrowData, Frame, PandasData, PolarsFrame
 from sessionkit.records.keys import list_of_keys
 from sessionkit.records.order import order_remarks
 from sessionkit.stores.contract import Store
@@ -27,25 +28,33 @@ from sessionkit.windows.contract import WindowKind, do_overlap
 
 # each view is loaded when it is first asked for: most runs are asked for their table alone
 if TYPE_CHECKING:
+    import pandas as pd
     import plotly.graph_objects as go
+    import polars as pl
+    import pyarrow as pa
 
     from sessionkit.deployed.processor_run import Deployed
+    from sessionkit.plan import Plan
+    from sessionkit.trace.trace import Trace
     from sessionkit.views.comparison.comparison import Comparison
     from sessionkit.views.drawing.palettes import Theme
     from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
     from sessionkit.views.emissions.emissions import Emissions
     from sessionkit.views.explain.record import Explanation
-    from sessionkit.views.kafka_metrics import Held
+    from sessionkit.views.kafka_metrics import Held, Level
     from sessionkit.views.lanes.lanes import Sort
     from sessionkit.views.lineage.lineage import Lineage
     from sessionkit.views.over_time.over_time import Latency, OpenWindows
     from sessionkit.views.partition_times import PartitionTimes
 
+    class Figure(go.Figure):
+        """A figure of plotly, whose package has no types."""
+
 
 @answers_calls("run")
 @not_offered("all_lanes", "changelog_columns", "late_remarks", "outcome", "store", "table_columns")
 @dataclass(frozen=True, repr=False)
-class Run:
+class Run(Generic[Frame]):
     """What happened: every view of one run of a plan, as frames of the kind that was given.
 
     With a deployment `run.deployed` has what it sent, refused and looked for. Where that starts the application again,
@@ -59,7 +68,7 @@ class Run:
         ('UTC', [], True)
     """
 
-    plan: Any  # the Plan that it is a run of
+    plan: Plan
     outcome: Outcome
     deployed: Deployed | None = None  # with a deployment: what it sent on, refused and looked for
     store: Store | None = None  # what a query would have asked at the end: the store, with the cache in front of it
@@ -79,7 +88,7 @@ class Run:
         self._check_one_life()
         return tables.whole_table(self.outcome)
 
-    def table(self) -> Any:
+    def table(self) -> Frame:
         """One row per window: the key columns, window_start, window_end, the aggregations, status, partition.
 
         Ordered by partition, key bytes and start. A window that no record has closed has status "open". Times are
@@ -97,7 +106,7 @@ class Run:
         """The columns of `table()`, as Arrow or NumPy arrays, whatever the kind of frame."""
         return self._table
 
-    def changelog(self, *, old_values: bool = False) -> Any:
+    def changelog(self, *, old_values: bool = False) -> Frame:
         """What goes downstream, in order: updates and tombstones, or finals, as the plan's emit strategy says.
 
         `offset` is that of the record that caused it; a tombstone's values are null. Where a deployment was started
@@ -208,7 +217,7 @@ class Run:
         return emissions_of(self, chosen, partition, chosen=key is None)
 
     @property
-    def trace(self) -> Any:
+    def trace(self) -> Trace:
         """Every decision.
 
         Raises:
@@ -225,7 +234,7 @@ class Run:
         if self.outcome.kept_trace is None:
             raise NotKept(problem("this run kept no trace", "trace=False", "run it again without trace=False"))
 
-    def dropped(self, *, missing_grace: bool = True) -> Any:
+    def dropped(self, *, missing_grace: bool = True) -> Frame:
         """What was dropped, with the reason; late records with the grace that would have kept them.
 
         For sessions a row is a record. For time and sliding windows a row is a window that was closed when its record
@@ -244,7 +253,7 @@ class Run:
         return tables.frame_of(table, self.outcome.batch)
 
     @called_as("run.losses(10)")
-    def losses(self, most: int | None = None) -> Any:
+    def losses(self, most: int | None = None) -> Frame:
         """Which keys lose the most records: with key, records, late, share (of late records) and merges of each.
 
         With time and sliding windows a record is late if it missed one, even if it counts in others.
@@ -257,8 +266,15 @@ class Run:
         """
         return tables.frame_of(tables.losses(self.trace, most), self.outcome.batch)
 
+    @overload
+    def assign(self, data: PandasData) -> pd.DataFrame: ...
+    @overload
+    def assign(self, data: PolarsFrame) -> pl.DataFrame: ...
+    @overload
+    def assign(self, data: ArrowData) -> pa.Table: ...
+
     @called_as("run.assign(data)")
-    def assign(self, data: Any) -> Any:
+    def assign(self, data: Any) -> pd.DataFrame | pl.DataFrame | pa.Table:
         """The rows of `data`, which the run was made of, with the session or tumbling window that each is in.
 
         The columns of `sk.sessionize` come behind its own; those of tumbling windows have "window" in their names. All
@@ -275,7 +291,7 @@ class Run:
 
         return assign(data, self.trace, self._windows, self.plan.source, self.outcome.earlier_rows)
 
-    def merges(self) -> Any:
+    def merges(self) -> Frame:
         """Which records joined two sessions: a row for each merge, in order of arrival.
 
         With the record (partition, offset, the key columns, timestamp), the bounds of the two sessions before it
@@ -315,7 +331,7 @@ class Run:
         refused = 0 if self.deployed is None else len(self.deployed.refused)
         return tables.metrics(self.outcome, finals, refused, null_values=drops_null)
 
-    def kafka_metrics(self, *, level: str = "info") -> Any:
+    def kafka_metrics(self, *, level: Level = "info") -> Frame:
         """What Kafka Streams would count of this run: a row for each metric of each task (here: each partition).
 
         Columns: name, group, level, thread_id, task_id, processor_node_id, value. At level "debug" also what the node
@@ -450,8 +466,7 @@ class Run:
 
     @property
     def _windows(self) -> WindowKind:
-        windows: WindowKind = self.plan.windows
-        return windows
+        return self.plan.complete_windows
 
     def summary(self) -> str:
         """The run in one line of numbers."""
@@ -485,7 +500,7 @@ class Run:
         theme: Theme | None = None,
         clock: str | None = None,
         width: int | None = None,
-    ) -> go.Figure:
+    ) -> Figure:
         """The history of one key: event time across, arrival upward. Without `key`, of the key with most events.
 
         Args:
@@ -520,7 +535,7 @@ class Run:
         theme: Theme | None = None,
         clock: str | None = None,
         width: int | None = None,
-    ) -> go.Figure:
+    ) -> Figure:
         """The windows of many keys, a lane each.
 
         Args:

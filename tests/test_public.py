@@ -128,7 +128,7 @@ def test_every_public_name_says_what_it_gives_and_shows_it(name: str) -> None:
 def _without_docstring(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            if not ast.get_docstring(node):
+            if not ast.get_docstring(node) and "overload" not in map(ast.unparse, node.decorator_list):
                 yield prefix + node.name
             if isinstance(node, ast.ClassDef) and "Protocol" in map(ast.unparse, node.bases):
                 yield from _without_docstring(node.body, f"{prefix}{node.name}.")

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from sessionkit.views.drawing.palettes import Theme
 
+Measure = Literal["dropped_share", "windows", "merges", "delay_ms"]
 MOST_CELLS = 10_000
 
 
@@ -103,7 +104,7 @@ class Sweep:
             out[i] = bool((no_worse & ((dropped < dropped[i]) | (delay < delay[i]))).any())
         return out
 
-    def heat_map(self, measure: str = "dropped_share", *, theme: Theme | None = None) -> go.Figure:
+    def heat_map(self, measure: Measure = "dropped_share", *, theme: Theme | None = None) -> go.Figure:
         """The cells as a grid of two settings, coloured by a measure, with its number in each."""
         from sessionkit.advice.figures import heat_map
 

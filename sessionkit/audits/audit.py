@@ -40,7 +40,7 @@ from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.keys import key_bytes
 from sessionkit.run import Run
 from sessionkit.stores.contract import Store
-from sessionkit.trace.window_trace import WindowTrace
+from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views import tables
 from sessionkit.views.html import picture_bundle
 
@@ -185,7 +185,7 @@ class Audit:
         plan = self.expected.plan
         safe = None if self.loses_nothing and not self._safe_by_luck else self._safe
         cured = None if safe is None or self.loses_nothing or self.cure is None else self.cure.counts()
-        return audit_words(self.settings, self.counts(), plan.windows, plan.strategy, safe, cured)
+        return audit_words(self.settings, self.counts(), plan.complete_windows, plan.strategy, safe, cured)
 
     def __repr__(self) -> str:
         return "\n".join(self.words())
@@ -219,7 +219,7 @@ class Audit:
     def _sent_again(self) -> set[WindowId]:
         """Sessions that a record re-opened after they had been sent as final: the larger one is sent as well."""
         trace = self.expected.trace
-        if isinstance(trace, WindowTrace) or self.expected.plan.strategy == "on_window_update":
+        if not isinstance(trace, SessionTrace) or self.expected.plan.strategy == "on_window_update":
             return set()
         return ids_of(self.expected, trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
 
@@ -236,7 +236,7 @@ class Audit:
     @cached_property
     def _held_final_count(self) -> int:
         """How many windows are final and still in Kafka's store."""
-        windows, count = self.expected.plan.windows, 0
+        windows, count = self.expected.plan.complete_windows, 0
         for partition, snapshot in self.expected.outcome.snapshots.items():
             close_ms = snapshot.stream_time_ms - windows.close_lag_ms
             with without_collections():

@@ -49,7 +49,7 @@ def waiting_at_end(expected: Run, done: Deployed, store: Store) -> frozenset[Win
 
     Whether it has them depends on the retention, which it notices as of any other look.
     """
-    windows, trace = expected.plan.windows, expected.trace
+    windows, trace = expected.plan.complete_windows, expected.trace
     last = np.full(len(trace.batch.partitions), -1, np.int64)  # the last look of each partition
     for look in done.looks:
         last[look.partition] = look.at
@@ -73,7 +73,7 @@ def notice_ours(
 
     They find what Kafka's store in memory shows; so that store plays them, null as a value like any other.
     """
-    if not len(plan.run_batch(batch, retention_ms=FOREVER_MS).trace.reopenings.at):
+    if not len(plan.run_batch(batch, retention_ms=FOREVER_MS).outcome.kept_trace.reopenings.at):
         return  # no record meets a closed session, however long they are kept
     windows, told = plan.complete_windows, {"lowest_ms": plan.complete_windows.retention_ms(None) + 1}
     store = forgetting_store(windows, plan.strategy, retention_ms, on_disk=False, part_of=part_of, **told)

@@ -70,7 +70,7 @@ class SuppressAudit:
         """The findings as sentences."""
         if self.full is not None:
             return [f"With suppress instead of emit-on-close the application stops: {self.full}."]
-        noun, counts = self._finals.plan.windows.noun, self.counts()
+        noun, counts = self._finals.plan.complete_windows.noun, self.counts()
         wrong = sum(counts.values()) - counts[SAME]
         if not wrong:
             results = plural(counts[SAME], "result")

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from sessionkit.plan import Plan
 
 TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
-KEY_TYPES = ("string", "bigint", "bytes")
-TIMESTAMPS = ("column", "record")
+KeyType = Literal["string", "bigint", "bytes"]
+TimestampIn = Literal["column", "record"]
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _READ_AS = {
     "bigint": "integers of 64 bits",
@@ -158,8 +158,8 @@ def request_of(
         what = f"{target.system} does not give the time of a partition to records that have none"
         want = 'on_bad_time="drop" or "refuse", or plan.to_java()'
         raise NotBuilt(problem(what, 'on_bad_time="partition_time"', want))
-    one_of("key_type", key_type, KEY_TYPES)
-    one_of("timestamp", timestamp, TIMESTAMPS)
+    one_of("key_type", key_type, get_args(KeyType))
+    one_of("timestamp", timestamp, get_args(TimestampIn))
     if len(plan.source.keys) > 1 and key_type != "string":
         raise InvalidArgument(problem("several key columns are joined as text", f"key_type={key_type!r}", '"string"'))
     topics: dict[str, object] = {"input_topic": input_topic, "output_topic": output_topic}

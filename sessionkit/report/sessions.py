@@ -61,7 +61,7 @@ class Sessions:
     @property
     def trace(self) -> SessionTrace | WindowTrace:
         """Every decision of the run."""
-        trace: SessionTrace | WindowTrace = self.run.trace
+        trace: SessionTrace | WindowTrace = self.run.outcome.kept_trace
         return trace
 
     @property

@@ -30,13 +30,14 @@ from sessionkit.spark.worker.by_key import PLACE, add_missing_grace, choose, row
 from sessionkit.spark.worker.task_wrapper import worker_task
 from sessionkit.steps.declared_types import type_of
 from sessionkit.views.explain.record import Explanation
-from sessionkit.views.kafka_metrics import kafka_metrics_of_counts
+from sessionkit.views.kafka_metrics import Level, kafka_metrics_of_counts
 from sessionkit.views.tables import table_rows
 from sessionkit.windows.contract import SessionKind
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
     from pyspark.sql import Column, DataFrame
+
+    from sessionkit.run import Figure
 
 __all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start"]
 LOCAL_RECORDS = 5_000_000  # what one process is asked to hold, to explain and to draw
@@ -165,7 +166,7 @@ class SparkRun(SparkReading):
         """Counters by Kafka's names and of our own. Starts a job."""
         return self._totals("metrics", list(self.empty.metrics()))
 
-    def kafka_metrics(self, *, level: str = "info") -> DataFrame:
+    def kafka_metrics(self, *, level: Level = "info") -> DataFrame:
         """What Kafka Streams would count of this run, by partition, in the columns of `Run.kafka_metrics`.
 
         Rates and latencies are null: a run on Spark has no clock; how late records are is left out. Starts a job.
@@ -179,7 +180,7 @@ class SparkRun(SparkReading):
 
     # ---- one partition, in this process
 
-    def local(self, partition: int | None = None) -> Run:
+    def local(self, partition: int | None = None) -> Run[pa.Table]:
         """The run over one partition (without `partition`: over all of them) in this process, to explain and to draw.
 
         Raises:
@@ -204,7 +205,7 @@ class SparkRun(SparkReading):
         return self._locals[partition]
 
     @called_as('run.of("ada")')
-    def of(self, *keys: Any, partition: int | None = None) -> Run:
+    def of(self, *keys: Any, partition: int | None = None) -> Run[pa.Table]:
         """The run over the records of some keys in this process, with all that they have among the others.
 
         One job picks these records where they lie, and the few of other keys that moved stream time for them, so that
@@ -262,14 +263,14 @@ class SparkRun(SparkReading):
         return self.local(number).explain(offset=offset, partition=number)
 
     @called_as('run.plane("ada", partition=0)', hands_on_to=Run.plane)
-    def plane(self, key: Any = None, *, partition: int | None = None, **options: Any) -> go.Figure:
+    def plane(self, key: Any = None, *, partition: int | None = None, **options: Any) -> Figure:
         """The history of one key of one partition; without a key the whole partition is collected for it."""
         number = self._only_partition(partition, "a key")
         run = self.local(number) if key is None else self.of(key, partition=number)
         return run.plane(key, **options)
 
     @called_as("run.lanes(partition=0)", hands_on_to=Run.lanes)
-    def lanes(self, *, partition: int | None = None, **options: Any) -> go.Figure:
+    def lanes(self, *, partition: int | None = None, **options: Any) -> Figure:
         """The sessions of many keys of one partition, which is collected for it."""
         return self.local(self._only_partition(partition, "a picture")).lanes(**options)
 
@@ -297,7 +298,7 @@ class SparkRun(SparkReading):
     # ---- inside
 
     @cached_property
-    def _locals(self) -> dict[int | None, Run]:
+    def _locals(self) -> dict[int | None, Run[pa.Table]]:
         return {}
 
     def _view(self, view: str, schema: pa.Schema, *order: Column | str, sort: bool = False) -> DataFrame:
@@ -324,7 +325,7 @@ class SparkRun(SparkReading):
             found.setdefault(int(partition), {})[name] = int(count)
         return found
 
-    def _run_here(self, plan: Plan, records: pa.Table) -> Run:
+    def _run_here(self, plan: Plan, records: pa.Table) -> Run[pa.Table]:
         """The run over records that came to this process."""
         return plan.run_batch(self._read_here(plan, records), retention_ms=self.retention_ms)
 
@@ -381,9 +382,6 @@ class SparkTrace:
         Raises:
             NotBuilt: the plan has session windows, where each record is in one.
         """
-        if not hasattr(self._run.empty.trace, "touched"):
-            want = ".records(): a record is in one session"
-            raise NotBuilt(problem("a trace of sessions has no touches", "touched()", want))
         return self._run._view("touched", self.schema("touched"), "offset")
 
     def where(self, decision: str | None = None, reason: str | None = None) -> DataFrame:

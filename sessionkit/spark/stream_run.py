@@ -28,7 +28,7 @@ from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack
 from sessionkit.spark.worker.task_wrapper import Task, worker_task
 from sessionkit.steps.job import RECORD
 from sessionkit.steps.views import ADDED_LATER
-from sessionkit.views.kafka_metrics import kafka_metrics_of_counts
+from sessionkit.views.kafka_metrics import Level, kafka_metrics_of_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -242,7 +242,7 @@ class StreamRun(SparkInput):
         names = [name for name in self.empty.metrics() if name in counts or name not in ADDED_LATER]
         return {**{name: counts[name] for name in names}, "windows-in-state": progress.windows}
 
-    def kafka_metrics(self, query: StreamingQuery | None = None, *, level: str = "info") -> pa.Table:
+    def kafka_metrics(self, query: StreamingQuery | None = None, *, level: Level = "info") -> pa.Table:
         """What Kafka Streams would count of this query, by partition, in the columns of `Run.kafka_metrics`.
 
         From the first record on, as `metrics()`; rates and latencies are null: a micro-batch has no such clock. How

@@ -13,6 +13,7 @@ from sessionkit.base.durations import Duration, duration_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.run import Run
+from sessionkit.stores.contract import EmitStrategy
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.tables import sent_count
 
@@ -84,7 +85,7 @@ class Tuner:
         """
         self.plan = self.plan.with_windows(**changed)
 
-    def emit(self, strategy: str) -> None:
+    def emit(self, strategy: EmitStrategy) -> None:
         """Changes when results go out."""
         plan = self.plan.emit(strategy)
         plan.check()

@@ -122,9 +122,9 @@ class Comparison(Pictured):
 
     def words(self) -> list[str]:
         """The change as sentences."""
-        c, noun = self.counts(), self.before.plan.windows.noun
+        c, noun = self.counts(), self.before.plan.complete_windows.noun
         said = [
-            f"From {self.before.plan.windows.in_words()} to {self.after.plan.windows.in_words()}: "
+            f"From {self.before.plan.complete_windows.in_words()} to {self.after.plan.complete_windows.in_words()}: "
             f"{plural(c['records_gained'], 'record')} gained, {c['records_lost']:,} lost.",
         ]
         told = [

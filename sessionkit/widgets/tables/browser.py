@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import anywidget
 import numpy as np
@@ -116,7 +116,8 @@ class TableView:
         return np.logical_and.reduce(masks) if masks else None
 
 
-VIEWS = ("table", "changelog", "dropped")
+View = Literal["table", "changelog", "dropped"]
+VIEWS = get_args(View)
 MOST_WITH_GRACE = 100_000  # drops: the grace that a late record lacked costs a replay of its key
 STATIC_ROWS = 10  # where no script runs
 _SHOWN_TITLE = 60  # letters
@@ -263,7 +264,7 @@ def _of_windows(run: Run) -> _View:
         start_ms = int(columns["window_start_ms"][row])
         return str(run.explain(key=columns["key"][row].as_py(), window_start=start_ms, partition=partition))
 
-    return _View(columns, run.plan.windows.noun, explain)
+    return _View(columns, run.plan.complete_windows.noun, explain)
 
 
 def _of_records(run: Run, columns: Mapping[str, Any], noun: str) -> _View:
@@ -276,7 +277,7 @@ def _of_records(run: Run, columns: Mapping[str, Any], noun: str) -> _View:
 
 def _of_dropped(run: Run) -> _View:
     with_grace = len(run.trace.dropped_at) <= MOST_WITH_GRACE
-    table = dropped_table(run.trace, run.plan.windows, missing_grace=with_grace)
+    table = dropped_table(run.trace, run.plan.complete_windows, missing_grace=with_grace)
     return _of_records(run, dict(zip(table.column_names, table.columns, strict=True)), "drop")
 
 
