@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 import numpy as np
 
 from sessionkit.aggregations.contract import decimal_remarks
-from sessionkit.base.calls import answers_calls, called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import Moment, Timezone, moment_ms
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 
 
 @answers_calls("run")
-@not_offered("all_lanes", "changelog_columns", "late_remarks", "outcome", "store", "table_columns")
 @dataclass(frozen=True, repr=False)
 class Run(Generic[Frame]):
     """What happened: every view of one run of a plan, as frames of the kind that was given.
@@ -69,9 +68,9 @@ class Run(Generic[Frame]):
     """
 
     plan: Plan
-    outcome: Outcome
+    _outcome: Outcome
     deployed: Deployed | None = None  # with a deployment: what it sent on, refused and looked for
-    store: Store | None = None  # what a query would have asked at the end: the store, with the cache in front of it
+    _store: Store | None = None  # what a query would have asked at the end: the store, with the cache in front of it
 
     @property
     def _lives(self) -> Sequence[Run]:
@@ -86,7 +85,7 @@ class Run(Generic[Frame]):
     @cached_property
     def _table(self) -> Mapping[str, tables.Column]:
         self._check_one_life()
-        return tables.whole_table(self.outcome)
+        return tables.whole_table(self._outcome)
 
     def table(self) -> Frame:
         """One row per window: the key columns, window_start, window_end, the aggregations, status, partition.
@@ -99,12 +98,7 @@ class Run(Generic[Frame]):
             >>> list(plan.run(monday).table().columns)
             ['key', 'window_start_ms', 'window_end_ms', 'count', 'status', 'partition']
         """
-        return tables.frame_of(self._table, self.outcome.batch)
-
-    @property
-    def table_columns(self) -> Mapping[str, tables.Column]:
-        """The columns of `table()`, as Arrow or NumPy arrays, whatever the kind of frame."""
-        return self._table
+        return tables.frame_of(self._table, self._outcome.batch)
 
     def changelog(self, *, old_values: bool = False) -> Frame:
         """What goes downstream, in order: updates and tombstones, or finals, as the plan's emit strategy says.
@@ -121,20 +115,15 @@ class Run(Generic[Frame]):
             >>> plan.run(monday).changelog()["what"].tolist()
             ['update', 'tombstone', 'update', 'update']
         """
-        results = self.outcome.folds
-        if old_values and self.plan.suppression is not None:
+        results = self._outcome.folds
+        if old_values and self.plan._suppression is not None:
             want = "leave it out; the values that suppress sends replace those that it sent before"
             raise InvalidArgument(problem("with suppress no old values are sent", "old_values=True", want))
         if old_values and (clash := [name for name in results if f"old_{name}" in results]):
             got, want = f"{clash[0]!r} and {f'old_{clash[0]}'!r}", "another name for the second"
             raise InvalidArgument(problem("a column would appear twice beside the replaced values", got, want))
         columns = self._changelog_with(old_values=True) if old_values else self._changelog
-        return tables.frame_of(columns, self.outcome.batch)
-
-    @property
-    def changelog_columns(self) -> Mapping[str, tables.Column]:
-        """The columns of `changelog()`, as Arrow or NumPy arrays, whatever the kind of frame."""
-        return self._changelog
+        return tables.frame_of(columns, self._outcome.batch)
 
     @cached_property
     def _changelog(self) -> Mapping[str, tables.Column]:
@@ -147,11 +136,11 @@ class Run(Generic[Frame]):
             parts = [life._changelog_with(old_values=old_values) for life in self._lives]
             return one_after_another(parts, self.plan.source.keys)
         if self.deployed is not None:
-            return tables.forwarded_table(self.outcome, self.deployed.forwarded, old_values=old_values)
-        if self.plan.suppression is not None:
+            return tables.forwarded_table(self._outcome, self.deployed.forwarded, old_values=old_values)
+        if self.plan._suppression is not None:
             return self._suppressed.sent
         self._check_trace()
-        return tables.changelog(self.outcome, self.plan.strategy, old_values=old_values)
+        return tables.changelog(self._outcome, self.plan._strategy, old_values=old_values)
 
     @cached_property
     def _suppressed(self) -> Suppressed:
@@ -159,8 +148,8 @@ class Run(Generic[Frame]):
 
         self._check_trace()
         plan: Any = self.plan
-        stage = Suppressor(plan.suppression, plan.complete_windows, dict(plan.aggregations))
-        return Suppressed(stage.step(tables.changelog(self.outcome, plan.strategy)), stage)
+        stage = Suppressor(plan._suppression, plan._complete_windows, dict(plan._aggregations))
+        return Suppressed(stage.step(tables.changelog(self._outcome, plan._strategy)), stage)
 
     def suppress_buffer(self) -> SuppressBuffer:
         """What waits in the buffers of suppress at the end of the run, and the most that did.
@@ -172,7 +161,7 @@ class Run(Generic[Frame]):
             >>> run.suppress_buffer()
             buffer of suppress: 14 results wait; no partition held more than 90 at once
         """
-        if self.plan.suppression is None:
+        if self.plan._suppression is None:
             want = 'plan.suppress("until_window_closes"), or plan.suppress("until_time_limit", "10s")'
             raise InvalidArgument(problem("this plan holds no results back", "no suppress", want))
         if self.deployed is None:
@@ -182,13 +171,13 @@ class Run(Generic[Frame]):
         buffers = self.deployed.buffers
         held = [result for buffer in buffers for result in buffer.held()]
         most_records = max((buffer.most_records for buffer in buffers), default=0)
-        columns = tables.forwarded_table(self.outcome, held, old_values=False)
+        columns = tables.forwarded_table(self._outcome, held, old_values=False)
         return SuppressBuffer(most_records, columns, self)
 
     def _held_by_suppress(self) -> Held:
         from sessionkit.views.kafka_metrics import Held
 
-        sent, numbers = np.asarray(self._changelog["partition"]), self.outcome.batch.partitions.tolist()
+        sent, numbers = np.asarray(self._changelog["partition"]), self._outcome.batch.partitions.tolist()
         if self.deployed is None:
             return Held(sent, {number: (most, None) for number, most in self._suppressed.stage.most_in_each.items()})
         buffers = zip(numbers, self.deployed.buffers, strict=True)
@@ -227,11 +216,11 @@ class Run(Generic[Frame]):
             ['partition', 'offset', 'key', 'timestamp_ms']
         """
         self._check_trace()
-        return self.outcome.kept_trace
+        return self._outcome.kept_trace
 
     def _check_trace(self) -> None:
         self._check_one_life()
-        if self.outcome.kept_trace is None:
+        if self._outcome.kept_trace is None:
             raise NotKept(problem("this run kept no trace", "trace=False", "run it again without trace=False"))
 
     def dropped(self, *, missing_grace: bool = True) -> Frame:
@@ -250,7 +239,7 @@ class Run(Generic[Frame]):
         from sessionkit.views.dropped import dropped_table
 
         table = dropped_table(self.trace, self._windows, missing_grace=missing_grace)
-        return tables.frame_of(table, self.outcome.batch)
+        return tables.frame_of(table, self._outcome.batch)
 
     @called_as("run.losses(10)")
     def losses(self, most: int | None = None) -> Frame:
@@ -264,7 +253,7 @@ class Run(Generic[Frame]):
             >>> waves.run(flights).losses(1)[["key", "records", "late"]].values.tolist()
             [['EV@EWR', 3556, 140]]
         """
-        return tables.frame_of(tables.losses(self.trace, most), self.outcome.batch)
+        return tables.frame_of(tables.losses(self.trace, most), self._outcome.batch)
 
     @overload
     def assign(self, data: PandasData) -> pd.DataFrame: ...
@@ -289,7 +278,7 @@ class Run(Generic[Frame]):
         """
         from sessionkit.views.assignment import assign
 
-        return assign(data, self.trace, self._windows, self.plan.source, self.outcome.earlier_rows)
+        return assign(data, self.trace, self._windows, self.plan.source, self._outcome.earlier_rows)
 
     def merges(self) -> Frame:
         """Which records joined two sessions: a row for each merge, in order of arrival.
@@ -307,7 +296,7 @@ class Run(Generic[Frame]):
         """
         from sessionkit.views.lineage.lineage import TIMES_OF_MERGES, merges_table
 
-        return tables.frame_of(merges_table(self.trace), self.outcome.batch, TIMES_OF_MERGES)
+        return tables.frame_of(merges_table(self.trace), self._outcome.batch, TIMES_OF_MERGES)
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names (`dropped-records-total`, `window-aggregate-final-emit-total`, …) and our own.
@@ -324,12 +313,12 @@ class Run(Generic[Frame]):
             each = [life.metrics() for life in self._lives]
             return {name: sum(one[name] for one in each) for name in each[0] if not name.startswith("windows")}
         finals = 0
-        if self.plan.strategy == "on_window_close":
-            kept = self.outcome.kept_trace is not None
-            finals = len(self._changelog["offset"]) if kept else self.outcome.closed_count
+        if self.plan._strategy == "on_window_close":
+            kept = self._outcome.kept_trace is not None
+            finals = len(self._changelog["offset"]) if kept else self._outcome.closed_count
         drops_null = not self._windows.takes_null_values
         refused = 0 if self.deployed is None else len(self.deployed.refused)
-        return tables.metrics(self.outcome, finals, refused, null_values=drops_null)
+        return tables.metrics(self._outcome, finals, refused, null_values=drops_null)
 
     def kafka_metrics(self, *, level: Level = "info") -> Frame:
         """What Kafka Streams would count of this run: a row for each metric of each task (here: each partition).
@@ -349,14 +338,14 @@ class Run(Generic[Frame]):
         """
         from sessionkit.views.kafka_metrics import kafka_metrics
 
-        finals = np.asarray(self._changelog["partition"] if self.plan.strategy == "on_window_close" else [])
-        held = None if self.plan.suppression is None else self._held_by_suppress()
-        return tables.frame_of(kafka_metrics(self.trace, finals, self.deployed, level, held), self.outcome.batch)
+        finals = np.asarray(self._changelog["partition"] if self.plan._strategy == "on_window_close" else [])
+        held = None if self.plan._suppression is None else self._held_by_suppress()
+        return tables.frame_of(kafka_metrics(self.trace, finals, self.deployed, level, held), self._outcome.batch)
 
     @property
     def timezone(self) -> Timezone:
         """The zone of the records' times: the plan's, else the column's, else "UTC". Moments without a zone use it."""
-        return Timezone(self.outcome.batch.timezone)
+        return Timezone(self._outcome.batch.timezone)
 
     def _key(self, given: Any) -> Any:
         return self.plan.source.key_of(given)
@@ -466,7 +455,7 @@ class Run(Generic[Frame]):
 
     @property
     def _windows(self) -> WindowKind:
-        return self.plan.complete_windows
+        return self.plan._complete_windows
 
     def summary(self) -> str:
         """The run in one line of numbers."""
@@ -484,7 +473,7 @@ class Run(Generic[Frame]):
             drops_in_words(m),
             *([f"{m['replayed-records']:,} replayed"] if m["replayed-records"] else []),
         ]
-        rule = self.outcome.batch.idle
+        rule = self._outcome.batch.idle
         idle = "" if rule is None else f" · partitions idle after {show_duration(rule.after_ms)} (not Kafka's)"
         return f"{' · '.join(parts)} · {windows.in_words()}{idle}"
 
@@ -554,7 +543,7 @@ class Run(Generic[Frame]):
 
         named = None if keys is None else [self._key(key) for key in list_of_keys(keys)]
         span: Any = {"start": self._moment_ms("start", start), "end": self._moment_ms("end", end)}
-        look: Any = {"theme": theme, "clock": clock, "width": width, "whole": self.all_lanes}
+        look: Any = {"theme": theme, "clock": clock, "width": width, "whole": self._all_lanes}
         scene = lane_scene(self.trace, self._windows, keys=named, most=most, sort=sort, **span, **look)
         return draw_lanes(scene)
 
@@ -637,7 +626,7 @@ class Run(Generic[Frame]):
         return place
 
     @cached_property
-    def all_lanes(self) -> Any:
+    def _all_lanes(self) -> Any:
         """What every picture of lanes of this run starts from."""
         from sessionkit.views.scenes.board import everything
 
@@ -671,19 +660,19 @@ class Run(Generic[Frame]):
 
         if self._lives:
             return list(dict.fromkeys(said for life in self._lives for said in life.remarks()))
-        batch = self.outcome.batch
+        batch = self._outcome.batch
         types = {name: column.type for name, column in batch.values.items()}
-        floats = decimal_remarks(self.plan.aggregations, types)
-        said = [*batch.remarks, *floats, *self.late_remarks, *idle_remarks(batch), *day_remarks(self._windows, batch)]
-        if unknown := int((self.outcome.earlier_rows < 0).sum()) if not do_overlap(self._windows) else 0:
+        floats = decimal_remarks(self.plan._aggregations, types)
+        said = [*batch.remarks, *floats, *self._late_remarks, *idle_remarks(batch), *day_remarks(self._windows, batch)]
+        if unknown := int((self._outcome.earlier_rows < 0).sum()) if not do_overlap(self._windows) else 0:
             windows = plural(unknown, self._windows.noun)
             said.append(f"The store does not say how many records {windows} had before: `assign` leaves that empty.")
         return said
 
     @cached_property
-    def late_remarks(self) -> list[str]:
+    def _late_remarks(self) -> list[str]:
         """Why many of the records came too late, where a cause is found."""
-        outcome, late = self.outcome, self.outcome.dropped.get(LATE, 0)
+        outcome, late = self._outcome, self._outcome.dropped.get(LATE, 0)
         before_ms = None if outcome.kept_trace is None else outcome.kept_trace.first_stream_time_ms
         return order_remarks(outcome.batch, self.plan.source, self._windows.close_lag_ms, late, before_ms)
 
@@ -695,4 +684,4 @@ class Run(Generic[Frame]):
 
         if self._lives:
             return html_block("".join(f"<p>{escape_html(each)}</p>" for each in [*repr(self).splitlines()]))
-        return run_html(self.summary(), self._table, self.remarks(), self.outcome.batch.form, self.timezone)
+        return run_html(self.summary(), self._table, self.remarks(), self._outcome.batch.form, self.timezone)

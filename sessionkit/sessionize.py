@@ -140,10 +140,10 @@ def sessionize(
 def _beside_rows(plan: Plan, data: Any, prefix: str) -> Any:
     opened = open_whole(data, plan.source)
     batch = batch_of(opened, plan.source)
-    run = plan.run_batch(batch)
-    for remark in [*batch.remarks[len(opened.remarks) :], *map(_of_rows, run.late_remarks)]:
+    run = plan._run_batch(batch)
+    for remark in [*batch.remarks[len(opened.remarks) :], *map(_of_rows, run._late_remarks)]:
         warnings.warn(remark, stacklevel=level_of_user())
-    added = assigned(run.trace, plan.complete_windows, str(run.timezone))
+    added = assigned(run.trace, plan._complete_windows, str(run.timezone))
     return beside(opened, added.rename_columns([prefix + name for name in added.column_names]), "prefix=")
 
 

@@ -25,7 +25,7 @@ def run_deployed(plan: sk.Plan, data: Any, *, store: Any = None, wall_clock: Any
     if wall_clock is None:
         run: sk.Run = plan.run(data, store=store, deployment=how, **more)
         return run
-    return plan.run_deployed(read_records(data, plan.source, plan.value_columns()), how, store, clock=wall_clock)
+    return plan._run_deployed(read_records(data, plan.source, plan._value_columns()), how, store, clock=wall_clock)
 
 
 def run_by(plan: sk.Plan, data: Any, *, rules: str = "sessionkit", **told: Any) -> sk.Run:

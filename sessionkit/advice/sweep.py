@@ -168,7 +168,7 @@ def _several(name: str, values: Any) -> list[Any]:
 def sweep_replay(plan: Plan, replay: Replay, values: Mapping[str, Sequence[Duration | int]]) -> Sweep:
     """What `sweep` gives, of records that were read already."""
     plans = _plans(plan, values)
-    return _sweep(plans, [*values], [replay.counts(each.complete_windows) for each in plans], replay.batch.frame)
+    return _sweep(plans, [*values], [replay.counts(each._complete_windows) for each in plans], replay.batch.frame)
 
 
 def lengths_ms(given: Mapping[str, Any]) -> dict[str, int]:
@@ -196,7 +196,7 @@ def _sweep(plans: list[Plan], names: list[str], counted: list[Counts], frame: Fr
 
 
 def _cell(plan: Plan, names: list[str], counts: Counts) -> Cell:
-    windows = plan.complete_windows
+    windows = plan._complete_windows
     said = windows.arguments()[1]
     parameters = [f"{name}_ms" if hasattr(windows, f"{name}_ms") else name for name in names]
     return Cell(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from sessionkit.base.calls import answers_calls, called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.chosen_keys import chosen_records, named_keys
@@ -64,25 +64,24 @@ def start(
     check_built(df, deployment, store)
     check_not_idle(plan.source, "on Spark each partition is a task that does not see the others")
     settle_worker_python(df.sparkSession)
-    if plan.suppression is not None and df.isStreaming:
+    if plan._suppression is not None and df.isStreaming:
         want = '.emit("on_window_close") in its place; or a DataFrame that is no stream'
-        raise NotBuilt(problem("a stream does not keep what suppress holds back yet", plan.suppression.code(), want))
-    if plan.suppression is not None and plan.suppression.most_bytes is not None:
+        raise NotBuilt(problem("a stream does not keep what suppress holds back yet", plan._suppression.code(), want))
+    if plan._suppression is not None and plan._suppression.most_bytes is not None:
         want = "max_records=, or run.local(partition), which counts them"
-        raise NotBuilt(problem("a run on Spark does not count the bytes of suppress", plan.suppression.code(), want))
-    if plan.suppression is not None and parallelism == "key":
+        raise NotBuilt(problem("a run on Spark does not count the bytes of suppress", plan._suppression.code(), want))
+    if plan._suppression is not None and parallelism == "key":
         want = 'parallelism="partition": the results of all keys of a partition move its clock'
         raise InvalidArgument(problem("suppress does not run by key", repr(parallelism), want))
     if not df.isStreaming:
-        return dataclasses.replace(SparkRun.over(plan, df, retention), parallelism=parallelism)
+        return dataclasses.replace(SparkRun._over(plan, df, retention), _parallelism=parallelism)
     if parallelism != "partition":
         want = 'parallelism="partition": a stream keeps its state by source partition'
         raise InvalidArgument(problem("a stream does not run by key", repr(parallelism), want))
-    return StreamRun.over(plan, df, retention)
+    return StreamRun._over(plan, df, retention)
 
 
 @answers_calls("run", elsewhere=(Run, 'run.of("ada")'))
-@not_offered("by_partition", "dropped_records", "how", "over_partitions", "parallelism", "rows")
 class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 
@@ -104,14 +103,14 @@ class SparkRun(SparkReading):
 
     def table(self) -> DataFrame:
         """One row per window, ordered by partition, key bytes and start; a window that nothing has closed is "open"."""
-        schema = self.empty.table().schema
-        return self.shown(self._view("table", schema, *self._key_order(), "window_start_ms", sort=True))
+        schema = self._empty.table().schema
+        return self._shown(self._view("table", schema, *self._key_order(), "window_start_ms", sort=True))
 
     def changelog(self) -> DataFrame:
         """What goes downstream, in order of the records that caused it, partition after partition."""
-        final = self.plan.strategy == "on_window_close"
+        final = self.plan._strategy == "on_window_close"
         order = ["offset", "window_end_ms", *self._key_order()] if final else ["offset"]
-        return self.shown(self._view("changelog", self.empty.changelog().schema, *order))
+        return self._shown(self._view("changelog", self._empty.changelog().schema, *order))
 
     @cached_property
     def trace(self) -> SparkTrace:
@@ -133,46 +132,46 @@ class SparkRun(SparkReading):
             >>> run.dropped(records=True).where("reason = 'late'").write.parquet("late")  # doctest: +SKIP
         """
         if records:
-            return shown_output(self.dropped_records(missing_grace=missing_grace), self.form)
-        return self.shown(self._dropped(missing_grace=missing_grace))
+            return shown_output(self._dropped_records(missing_grace=missing_grace), self._form)
+        return self._shown(self._dropped(missing_grace=missing_grace))
 
-    def dropped_records(self, *, missing_grace: bool = True) -> DataFrame:
+    def _dropped_records(self, *, missing_grace: bool = True) -> DataFrame:
         """`dropped(records=True)` as it is inside."""
         rows = self._dropped(missing_grace=missing_grace)
         if "missing_grace_ms" in rows.columns:
             rows = with_closed_by(rows, self.trace.records())
-        rows = as_output(with_records(rows, self.given, self.plan.source), self.plan.complete_windows.close_lag_ms)
-        return self.by_partition(rows, "offset", shuffle=True)
+        rows = as_output(with_records(rows, self._given, self.plan.source), self.plan._complete_windows.close_lag_ms)
+        return self._by_partition(rows, "offset", shuffle=True)
 
     def _dropped(self, *, missing_grace: bool) -> DataFrame:
-        if not missing_grace or self.plan.complete_windows.holds != "sessions":  # of others it costs nothing
-            return self._view("dropped", self.empty.dropped(missing_grace=False).schema, "offset")
-        source, windows, retention_ms = self.plan.source, cast(SessionKind, self.plan.windows), self.retention_ms
-        records = self.rows(self.job("records", self.trace.schema("records")))
+        if not missing_grace or self.plan._complete_windows.holds != "sessions":  # of others it costs nothing
+            return self._view("dropped", self._empty.dropped(missing_grace=False).schema, "offset")
+        source, windows, retention_ms = self.plan.source, cast(SessionKind, self.plan.windows), self._retention_ms
+        records = self._rows(self._job("records", self.trace.schema("records")))
         history = records.drop("decision", "window_id", "merged_count", "row")
         history = history.repartition(self._task_count, "partition", "key").sortWithinPartitions(
             "partition", "key", "offset"
         )
-        schema = self.empty.dropped().schema
+        schema = self._empty.dropped().schema
         assert source.offset is not None
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return add_missing_grace(batches, windows, retention_ms, schema)
 
         rows = history.mapInArrow(worker_task(task), spark_schema(schema))
-        return self.by_partition(rows, "offset", shuffle=True)
+        return self._by_partition(rows, "offset", shuffle=True)
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names and of our own. Starts a job."""
-        return self._totals("metrics", list(self.empty.metrics()))
+        return self._totals("metrics", list(self._empty.metrics()))
 
     def kafka_metrics(self, *, level: Level = "info") -> DataFrame:
         """What Kafka Streams would count of this run, by partition, in the columns of `Run.kafka_metrics`.
 
         Rates and latencies are null: a run on Spark has no clock; how late records are is left out. Starts a job.
         """
-        table = kafka_metrics_of_counts(self._by_partition("metrics"), level)
-        return self.frame.sparkSession.createDataFrame(table, spark_schema(table.schema))
+        table = kafka_metrics_of_counts(self._counts_by_partition("metrics"), level)
+        return self._frame.sparkSession.createDataFrame(table, spark_schema(table.schema))
 
     def counts(self) -> dict[str, int]:
         """What `sk.sweep` reports of a setting: records, late, windows, merges. Starts a job, without aggregations."""
@@ -189,7 +188,7 @@ class SparkRun(SparkReading):
         if partition not in self._locals:
             source = self.plan.source
             assert source.partition is not None and source.offset is not None
-            frame = self.frame if partition is None else self.frame.where(self.input(source.partition) == partition)
+            frame = self._frame if partition is None else self._frame.where(self._input(source.partition) == partition)
             with readable_errors():
                 count = self._extent.records if partition is None else frame.count()
                 if count > LOCAL_RECORDS:
@@ -198,10 +197,10 @@ class SparkRun(SparkReading):
                         f"at most {LOCAL_RECORDS:,} come to this process: filter the DataFrame first, or use the views"
                     )
                     raise InvalidData(problem(f"{where} cannot be held here", plural(count, "record"), want))
-                records = frame.toArrow().rename_columns(list(self.columns))
+                records = frame.toArrow().rename_columns(list(self._columns))
             order = [(source.partition, "ascending"), (source.offset, "ascending")]
             self._locals.clear()  # one at a time is held
-            self._locals[partition] = self._run_here(self.zoned_plan, records.sort_by(order))
+            self._locals[partition] = self._run_here(self._zoned_plan, records.sort_by(order))
         return self._locals[partition]
 
     @called_as('run.of("ada")')
@@ -224,29 +223,29 @@ class SparkRun(SparkReading):
             >>> run.of("ada").table(), run.of("ada", "bob", partition=3).lanes()  # doctest: +SKIP
         """
         named = named_keys(self.plan.source, keys)
-        if self.plan.suppression is not None:
+        if self.plan._suppression is not None:
             want = "run.local(partition), which has all keys of a partition"
-            raise InvalidArgument(problem("the buffer of suppress holds all keys", self.plan.suppression.code(), want))
+            raise InvalidArgument(problem("the buffer of suppress holds all keys", self.plan._suppression.code(), want))
         rows = self._chosen(named, partition)
         place = rows[PLACE].to_numpy()
-        records = rows.drop_columns(PLACE).rename_columns(list(self.columns))
-        batch = self._read_here(self.zoned_plan, records)
+        records = rows.drop_columns(PLACE).rename_columns(list(self._columns))
+        batch = self._read_here(self._zoned_plan, records)
         codes = [place_among(batch.keys, key) for key in named]
         for key, code in zip(named, codes, strict=True):
             if code < 0:
                 where = f"partition {partition}" if partition is not None else "this DataFrame"
                 raise UnknownRecord(problem(f"{where} has no record of this key", shorten(repr(key)), "another key"))
         ticks = pa.nulls(len(batch), batch.keys.type)
-        chosen = chosen_records(batch.replace(chosen_from=ChosenFrom(place, ticks)), codes, self.plan.complete_windows)
-        return self.zoned_plan.run_batch(chosen, retention_ms=self.retention_ms)
+        chosen = chosen_records(batch.replace(chosen_from=ChosenFrom(place, ticks)), codes, self.plan._complete_windows)
+        return self._zoned_plan._run_batch(chosen, retention_ms=self._retention_ms)
 
     def _chosen(self, keys: list[Any], partition: int | None) -> pa.Table:
         """The rows of these keys and their ticks, in order of partition and offset."""
-        names = [f"c{place}" for place in range(len(self.columns))]
-        schema = arrow_schema(self.frame, names).append(pa.field(PLACE, pa.int64()))
-        task = partial(choose, self.job("records", self.trace.schema("records")), keys, partition, schema)
+        names = [f"c{place}" for place in range(len(self._columns))]
+        schema = arrow_schema(self._frame, names).append(pa.field(PLACE, pa.int64()))
+        task = partial(choose, self._job("records", self.trace.schema("records")), keys, partition, schema)
         with readable_errors():
-            rows = self.over_partitions(task, schema).limit(LOCAL_RECORDS + 1).toArrow()
+            rows = self._over_partitions(task, schema).limit(LOCAL_RECORDS + 1).toArrow()
         if len(rows) > LOCAL_RECORDS:
             want = f"at most {LOCAL_RECORDS:,} come to this process: name fewer keys, or use the views"
             raise InvalidData(problem("these keys cannot be held here", "more records", want))
@@ -282,8 +281,8 @@ class SparkRun(SparkReading):
 
     def summary(self) -> str:
         """What will run and how, in a line; no job is started for it."""
-        windows = self.plan.complete_windows
-        return f"{windows.noun}s on Spark · {windows.in_words()} · {self.how()}"
+        windows = self.plan._complete_windows
+        return f"{windows.noun}s on Spark · {windows.in_words()} · {self._how()}"
 
     def __repr__(self) -> str:
         return f"SparkRun: {self.summary()}"
@@ -303,23 +302,23 @@ class SparkRun(SparkReading):
 
     def _view(self, view: str, schema: pa.Schema, *order: Column | str, sort: bool = False) -> DataFrame:
         """The rows of a view, by partition and `order`; `sort` where the engine does not give them so."""
-        job = self.job(view, schema)
-        rows = self.rows(job)
-        if self.parallelism == "key":
+        job = self._job(view, schema)
+        rows = self._rows(job)
+        if self._parallelism == "key":
             number = row_number_name(job.schema)
-            return self.by_partition(rows, *order, number, shuffle=True).drop(number)
-        return self.by_partition(rows, *order) if sort else rows
+            return self._by_partition(rows, *order, number, shuffle=True).drop(number)
+        return self._by_partition(rows, *order) if sort else rows
 
     def _totals(self, view: str, names: list[str]) -> dict[str, int]:
         """The numbers that a view gives of each partition, added up."""
-        counted = self._by_partition(view).values()
+        counted = self._counts_by_partition(view).values()
         return {name: sum(each.get(name, 0) for each in counted) for name in names}
 
-    def _by_partition(self, view: str) -> dict[int, dict[str, int]]:
+    def _counts_by_partition(self, view: str) -> dict[int, dict[str, int]]:
         """The numbers that a view gives, by partition and name."""
         schema = pa.schema([("partition", pa.int64()), ("name", pa.string()), ("count", pa.int64())])
         with readable_errors():
-            rows = self.rows(self.job(view, schema)).groupBy("partition", "name").agg({"count": "sum"}).collect()
+            rows = self._rows(self._job(view, schema)).groupBy("partition", "name").agg({"count": "sum"}).collect()
         found: dict[int, dict[str, int]] = {}
         for partition, name, count in rows:
             found.setdefault(int(partition), {})[name] = int(count)
@@ -327,24 +326,24 @@ class SparkRun(SparkReading):
 
     def _run_here(self, plan: Plan, records: pa.Table) -> Run[pa.Table]:
         """The run over records that came to this process."""
-        return plan.run_batch(self._read_here(plan, records), retention_ms=self.retention_ms)
+        return plan._run_batch(self._read_here(plan, records), retention_ms=self._retention_ms)
 
     def _read_here(self, plan: Plan, records: pa.Table) -> RecordBatch:
         with rows_by_place(records, plan.source, plan.source.offset):
-            return read_records(records, plan.source, plan.value_columns())
+            return read_records(records, plan.source, plan._value_columns())
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         source = self.plan.source
         with readable_errors():
-            sample = self.frame.limit(SAMPLE_RECORDS).toArrow().rename_columns(list(self.columns))
+            sample = self._frame.limit(SAMPLE_RECORDS).toArrow().rename_columns(list(self._columns))
         sample = sample.sort_by([(source.partition, "ascending"), (source.offset, "ascending")])
-        outcome = self._run_here(self.plan, sample).outcome
+        outcome = self._run_here(self.plan, sample)._outcome
         rows = table_rows(outcome)
         return {name: type_of(name, list(outcome.folds[name].results(rows))) for name in names}
 
     def _key_order(self) -> list[Column | str]:
         """Order of key bytes: negative integers come last, as in Kafka's stores."""
-        whole = pa.types.is_integer(self.empty.table().schema.field("key").type)
+        whole = pa.types.is_integer(self._empty.table().schema.field("key").type)
         return [column("key") < 0, "key"] if whole else ["key"]
 
     def _only_partition(self, partition: int | None, what: str) -> int:
@@ -363,7 +362,7 @@ class SparkTrace:
 
     def schema(self, view: str) -> pa.Schema:
         """The columns of "records", "windows" or "touched"."""
-        schema: pa.Schema = getattr(self._run.empty.trace, view)().schema
+        schema: pa.Schema = getattr(self._run._empty.trace, view)().schema
         return schema
 
     def records(self) -> DataFrame:

@@ -46,7 +46,7 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     check_options(source, df.columns, wanted, takes_format=True)
     check_columns(df.columns, list(dict.fromkeys([*wanted, *df.columns])))
     _check_first_row(df, source)
-    windows = plan.complete_windows
+    windows = plan._complete_windows
     names, inner_names = assigned_names(windows), assigned_names(windows, times="ms")
     if clash := [prefix + name for name in names if prefix + name in df.columns]:
         raise taken(clash[0], "prefix=")

@@ -367,7 +367,7 @@ def test_types_of_functions(spark: SparkSession) -> None:
     )
     with readable_errors():
         counted = plan.run(df).with_types(tally="map<string, int>").table().toArrow()["tally"].to_pylist()
-    assert [dict(entries) for entries in counted] == plan.run(records(1)).outcome.folds["tally"].results(
+    assert [dict(entries) for entries in counted] == plan.run(records(1))._outcome.folds["tally"].results(
         _rows(plan.run(records(1)))
     ).tolist()
     with pytest.raises(UnsupportedData, match="does not fit into struct<w1: int32>"), readable_errors():
@@ -387,4 +387,4 @@ def test_types_of_functions(spark: SparkSession) -> None:
 def _rows(run: sk.Run) -> Any:
     from sessionkit.views.tables import table_rows
 
-    return table_rows(run.outcome)
+    return table_rows(run._outcome)

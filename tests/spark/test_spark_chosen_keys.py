@@ -53,7 +53,7 @@ def test_it_is_the_local_run_of_these_keys(spark: SparkSession, kind: str, strat
 def test_files_that_tasks_read_themselves(spark: SparkSession, tmp_path: Path) -> None:
     table = records(3)
     run = BASE.count().run(spark.read.parquet(kept_apart(tmp_path / "apart", table)))
-    assert STRAIGHT in run.how()
+    assert STRAIGHT in run._how()
     local = table.sort_by([("partition", "ascending"), ("offset", "ascending")])
     assert_same_run(run.of("bob"), BASE.count().run(local, keys=["bob"]))
 

@@ -146,7 +146,7 @@ def test_by_key(spark: SparkSession, tmp_path: Path, kind: str, strategy: str) -
         run = plan.run(shuffled(spark, table), parallelism="key")
         assert "shuffled" in repr(run)
         assert_all_views(run, plan.run(table))
-        assert run.rows(run.job("table", run.empty.table().schema)).rdd.getNumPartitions() == 8
+        assert run._rows(run._job("table", run._empty.table().schema)).rdd.getNumPartitions() == 8
     else:
         plan = plan_of(WINDOWS[kind], strategy)
         run = plan.run(spark.read.parquet(kept_apart(tmp_path / "apart", table)), parallelism="key")

@@ -34,7 +34,7 @@ def comparison_figure(comparison: Comparison, *, theme: Theme | None, most: int)
     mine = np.isin(windows.key, codes)
     low_ms, high_ms = _whole_windows(windows, mine, span)
     shown = mine & (windows.start_ms <= high_ms) & (windows.end_ms >= low_ms)
-    keys = comparison.before.outcome.keys.take(pa.array(codes)).to_pylist()
+    keys = comparison.before._outcome.keys.take(pa.array(codes)).to_pylist()
     bars = _told(comparison.groups, windows, np.flatnonzero(shown), dict(zip(codes.tolist(), keys, strict=True)))
     lanes = [_lane(key, name) for key in reversed(keys) for name in ("after", "before")]
     least_ms = (high_ms - low_ms) // LEAST_BAR
@@ -132,9 +132,9 @@ def _keys(
     groups = comparison.groups
     within = np.zeros(len(groups), np.bool_)
     within[windows.group[windows.changes & (windows.start_ms <= span[1]) & (windows.end_ms >= span[0])]] = True
-    counts = np.bincount(groups.key[within], minlength=len(comparison.before.outcome.keys))
+    counts = np.bincount(groups.key[within], minlength=len(comparison.before._outcome.keys))
     chosen = np.flatnonzero(counts)
-    by_count = chosen[np.lexsort((ranks_as_text(comparison.before.outcome.keys)[chosen], -counts[chosen]))]
+    by_count = chosen[np.lexsort((ranks_as_text(comparison.before._outcome.keys)[chosen], -counts[chosen]))]
     changing = int(np.count_nonzero(groups.what != SAME))
     return by_count[:most], bool(changing > np.count_nonzero(within)) or len(chosen) > most
 

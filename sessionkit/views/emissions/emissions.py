@@ -210,22 +210,22 @@ def emissions_of(run: Any, key: Any, partition: int | None, *, chosen: bool) -> 
         raise UnknownRecord(problem("several partitions hold this key", shorten(repr(key)), want))
     codes = (code, partition_code(trace, code, partition))
     # the clock of suppress is moved by the results of all keys
-    is_whole = run.deployed is not None or run.plan.suppression is not None or (trace.first_stream_time_ms >= 0).any()
+    is_whole = run.deployed is not None or run.plan._suppression is not None or (trace.first_stream_time_ms >= 0).any()
     return _of_run(run, key, codes) if is_whole else _of_key_alone(run, key, codes)
 
 
 def _of_key_alone(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     """The same from a run of the key's records alone: the others are ticks in it."""
     trace, only = run.trace, np.array(codes[:1])
-    rows = rows_of_keys(trace.batch, only, run.plan.complete_windows)
+    rows = rows_of_keys(trace.batch, only, run.plan._complete_windows)
     batch = records_of_keys(trace.batch, only, rows)
-    found = _of_run(run.plan.run_batch(batch, retention_ms=run.outcome.retention_ms), key, (0, codes[1]))
+    found = _of_run(run.plan._run_batch(batch, retention_ms=run._outcome.retention_ms), key, (0, codes[1]))
     lanes = tuple(lane._replace(closed_at=tuple(rows.at[[*lane.closed_at]].tolist())) for lane in found.lanes)
     return replace(found, trace=trace, code=codes, at=rows.at[found.at], lanes=lanes)
 
 
 def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
-    trace, outcome, windows, changelog = run.trace, run.outcome, run.plan.windows, run.changelog_columns
+    trace, outcome, windows, changelog = run.trace, run._outcome, run.plan.windows, run._changelog
     code, number = codes[0], trace.batch.partitions[codes[1]]
     sent = np.flatnonzero(_is_key(changelog["key"], trace.keys, code) & (np.asarray(changelog["partition"]) == number))
     rows = table_rows(outcome)
@@ -248,8 +248,8 @@ def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
 
 def _strategy(plan: Any) -> str:
     """The emit strategy as it looks from downstream: suppress makes final results of updates."""
-    is_final = plan.suppression is not None and plan.suppression.is_final
-    return "on_window_close" if is_final else str(plan.strategy)
+    is_final = plan._suppression is not None and plan._suppression.is_final
+    return "on_window_close" if is_final else str(plan._strategy)
 
 
 def _is_key(column: Column, keys: pa.Array, code: int) -> npt.NDArray[np.bool_]:

@@ -144,7 +144,7 @@ class TableBrowser(anywidget.AnyWidget):
     def __init__(self, run: Run, what: str) -> None:
         self._what = one_of("what", what, VIEWS)
         self._run, self._view = run, _VIEWS[what](run)
-        form = run.outcome.batch.form
+        form = run._outcome.batch.form
         self.table = TableView(table_columns(self._view.columns, form, run.timezone))
         super().__init__(label=f"{_TITLES[what]}: {run.summary()}")
         self.observe(lambda _: self._answer(), "state")
@@ -257,14 +257,14 @@ def _number(value: Any, otherwise: int) -> int:
 
 
 def _of_windows(run: Run) -> _View:
-    columns = run.table_columns
+    columns = run._table
 
     def explain(row: int) -> str:
         partition = int(columns["partition"][row])
         start_ms = int(columns["window_start_ms"][row])
         return str(run.explain(key=columns["key"][row].as_py(), window_start=start_ms, partition=partition))
 
-    return _View(columns, run.plan.complete_windows.noun, explain)
+    return _View(columns, run.plan._complete_windows.noun, explain)
 
 
 def _of_records(run: Run, columns: Mapping[str, Any], noun: str) -> _View:
@@ -277,7 +277,7 @@ def _of_records(run: Run, columns: Mapping[str, Any], noun: str) -> _View:
 
 def _of_dropped(run: Run) -> _View:
     with_grace = len(run.trace.dropped_at) <= MOST_WITH_GRACE
-    table = dropped_table(run.trace, run.plan.complete_windows, missing_grace=with_grace)
+    table = dropped_table(run.trace, run.plan._complete_windows, missing_grace=with_grace)
     return _of_records(run, dict(zip(table.column_names, table.columns, strict=True)), "drop")
 
 
@@ -287,7 +287,7 @@ def _plain(value: Any) -> Any:
 
 _VIEWS: dict[str, Callable[[Run], _View]] = {
     "table": _of_windows,
-    "changelog": lambda run: _of_records(run, run.changelog_columns, "result"),
+    "changelog": lambda run: _of_records(run, run._changelog, "result"),
     "dropped": _of_dropped,
 }
 _TITLES = {"table": "Windows", "changelog": "What went downstream", "dropped": "Drops"}
