@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from sessionkit.deployed.deployment import Clock, Deployment, Life
     from sessionkit.exports.export import Export
     from sessionkit.exports.request import KeyType, TimestampIn
-    from sessionkit.spark.batch_run import SparkRun
+    from sessionkit.spark.batch_run import SparkRun, StreamRun
 
     class _Options(TypedDict, total=False):  # of `Plan.run`, but `frame`
         store: PlanStore | None
@@ -184,7 +184,6 @@ class Plan:
         trace: bool = True,
         keys: Iterable[Any] | None = None,
         deployment: Deployment | None = None,
-        parallelism: Literal["partition", "key"] = "partition",
         frame: FrameKind | None = None,
     ) -> Run | SparkRun:
         """Runs the plan over a frame, a file, or a Spark DataFrame.
@@ -200,32 +199,48 @@ class Plan:
                 they have among all others. Not with a store, suppress or a deployment; on Spark: `run.of`.
             deployment: does what Kafka Streams 4.3.1 does when it is so configured, also where its store forgets;
                 without one nothing is lost. Its retention counts; a store must be of its kind, and have the same one.
-            parallelism: for a Spark DataFrame that is not a stream: a task for each source partition, or, for the same
-                results, "key": the records are distributed by key over spark.sql.shuffle.partitions tasks, which helps
-                when Python functions aggregate and there are more cores than partitions.
             frame: the kind of the results, "pandas", "polars" or "arrow"; by default that of the data, or pandas.
         Returns:
-            A `Run`; for a Spark DataFrame a `SparkRun`, for a streaming one a `StreamRun` (views: docs/spark.md).
+            A `Run`; for a Spark DataFrame a `SparkRun`, whose views are DataFrames. A stream takes `plan.stream`.
         Example:
             >>> waves.run(flights, keys=["AA@LGA"])
             Run: 1,317 records in 52 sessions (52 closed, 0 open) · 7 merges · 18 dropped · gap 1 h, grace 30 min
         """
-        self._check_run(data, parallelism, store, deployment, retention)
+        self._check_run(store, deployment, retention)
         named = None if keys is None else self._checked_keys(keys, data, store, deployment)
         frame = checked_frame(frame, on_spark=is_spark_frame(data))
         if is_spark_frame(data):
-            options: Any = {"deployment": deployment, "store": store, "retention": retention}
-            return self._on_spark(data, **options, parallelism=parallelism)
+            from sessionkit.spark.batch_run import start
+
+            return start(self, data, deployment, store, retention)
         if deployment is not None:
             self._deployed_retention_ms(deployment, store)  # said before the records are read
             return self._run_deployed(self._read(data, frame, None, deployment.clock), deployment, store)
         retention_ms = self._complete_windows.retention_ms(retention)
         return self._run_batch(self._read(data, frame, named), store=store, retention_ms=retention_ms, trace=trace)
 
-    def _on_spark(self, df: Any, **options: Any) -> Any:
-        from sessionkit.spark.batch_run import start
+    @called_as("plan.stream(df)")
+    def stream(self, df: SparkFrame, *, retention: Duration | None = None) -> StreamRun:
+        """Runs the plan over a streaming DataFrame of Spark, micro-batch after micro-batch, with exact results.
 
-        return start(self, df, **options)
+        Args:
+            df: what `spark.readStream` gives, also through `sk.from_kafka`.
+            retention: how long a window can be found again; the smallest allowed if not given.
+        Returns:
+            A `StreamRun`: its views are streaming DataFrames, and its `write` starts a query (docs/spark.md).
+        Raises:
+            InvalidArgument: the DataFrame is no stream, or the plan does not name a partition and an offset column.
+            NotBuilt: suppress, or idle partitions.
+        Example:
+            >>> run = plan.stream(spark.readStream.schema(schema).parquet("clicks"))  # doctest: +SKIP
+        """
+        if not is_spark_frame(df):
+            what, want = "a stream is a DataFrame of Spark", "spark.readStream.…; or plan.run(data), for other records"
+            raise InvalidArgument(problem(what, type(df).__name__, want))
+        from sessionkit.spark.batch_run import start_stream
+
+        self._check()
+        return start_stream(self, df, retention)
 
     def _checked_keys(self, keys: Iterable[Any], data: Any, store: object, deployment: object) -> list[Any]:
         from sessionkit.engine.chosen_keys import checked_keys
@@ -334,10 +349,7 @@ class Plan:
             done = run_processor(windows, named, batch, state, how, self._bound(), self._suppression)
         return Run(self, done.outcome, deployed=done.deployed, _store=done.store)
 
-    def _check_run(
-        self, data: Any, parallelism: str, store: PlanStore | None, how: object, retention: Duration | None
-    ) -> None:
-        _check_parallelism(parallelism, data)
+    def _check_run(self, store: PlanStore | None, how: object, retention: Duration | None) -> None:
         self._check()
         if self._suppression is not None and store is not None:
             want = "a run without store=; a store does not keep what suppress holds back"
@@ -562,13 +574,6 @@ class Plan:
         from sessionkit.exports.spark_code import SPARK, to_spark
 
         return to_spark(request_of(SPARK, self, types, key_type, timestamp, input_topic, output_topic))
-
-
-def _check_parallelism(parallelism: str, data: Any) -> None:
-    one_of("parallelism", parallelism, ("partition", "key"))
-    if parallelism != "partition" and not is_spark_frame(data):
-        want = "a Spark DataFrame; in this process a run is one task"
-        raise InvalidArgument(problem('parallelism="key" spreads a run over Spark', type(data).__name__, want))
 
 
 # ---- the start of a plan, and what takes a plan and its records

@@ -20,7 +20,7 @@ A_SESSION = AN_ENTRY + (8 + 1 + 8 + 8) + 8  # key: segment, "a", end, start; val
 
 def run_deployed(plan: sk.Plan, data: Any, *, store: Any = None, wall_clock: Any = None, **told: Any) -> sk.Run:
     """The plan in a plain deployment but for what is told, by a clock of times or a function if one is given."""
-    more = {name: told.pop(name) for name in ("keys", "trace", "frame", "parallelism") if name in told}
+    more = {name: told.pop(name) for name in ("keys", "trace", "frame") if name in told}
     how = sk.Deployment.plain(store="memory" if store is None else kind_of(store), **told)
     if wall_clock is None:
         run: sk.Run = plan.run(data, store=store, deployment=how, **more)

@@ -18,12 +18,10 @@ from sessionkit.plan import Plan
 from sessionkit.records.batch import ChosenFrom, RecordBatch, read_records
 from sessionkit.records.keys import place_among
 from sessionkit.records.row_names import rows_by_place
-from sessionkit.records.source import check_not_idle
 from sessionkit.run import Run
 from sessionkit.spark.dropped import as_output, shown_output, with_closed_by, with_records
-from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.input import check_built
-from sessionkit.spark.reading.tasks import Parallelism, SparkReading
+from sessionkit.spark.reading.tasks import SparkReading
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
 from sessionkit.spark.worker.by_key import PLACE, add_missing_grace, choose, row_number_name
@@ -39,7 +37,7 @@ if TYPE_CHECKING:
 
     from sessionkit.run import Figure
 
-__all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start"]
+__all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start", "start_stream"]
 LOCAL_RECORDS = 5_000_000  # what one process is asked to hold, to explain and to draw
 # How Spark hands rows to Python. It weighs its batch after every row, in Spark 4.2, unless bytes have no limit: without
 # it a run takes about 60 % of the time, and a batch is limited by its number of rows.
@@ -50,34 +48,39 @@ BATCH_SETTINGS = {
 SAMPLE_RECORDS = 1_000  # to tell what a Python function returns
 
 
-def start(
-    plan: Plan, df: Any, *, deployment: object, store: object, retention: Duration | None, parallelism: Parallelism
-) -> SparkRun | StreamRun:
-    """The run of a plan over a DataFrame, streaming or not; nothing runs yet.
+def start(plan: Plan, df: Any, deployment: object, store: object, retention: Duration | None) -> SparkRun:
+    """The run of a plan over a DataFrame that is no stream; nothing runs yet.
 
     Raises:
-        InvalidArgument: the plan does not name a partition and an offset column, or a stream is to run by key, or a
-            plan with suppress, whose buffer holds all keys of a partition.
-        NotBuilt: a deployment, a store, a stream with suppress, a suppress that counts bytes, or idle partitions.
+        InvalidArgument: the plan does not name a partition and an offset column, or the DataFrame is a stream.
+        NotBuilt: a deployment, a store, a suppress that counts bytes, or idle partitions.
         SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
-    check_built(df, deployment, store)
-    check_not_idle(plan.source, "on Spark each partition is a task that does not see the others")
-    settle_worker_python(df.sparkSession)
-    if plan._suppression is not None and df.isStreaming:
-        want = '.emit("on_window_close") in its place; or a DataFrame that is no stream'
-        raise NotBuilt(problem("a stream does not keep what suppress holds back yet", plan._suppression.code(), want))
+    check_built(plan, df, deployment, store)
+    if df.isStreaming:
+        got = "a streaming DataFrame"
+        raise InvalidArgument(problem("run takes records that are all there", got, "plan.stream(df)"))
     if plan._suppression is not None and plan._suppression.most_bytes is not None:
         want = "max_records=, or run.local(partition), which counts them"
         raise NotBuilt(problem("a run on Spark does not count the bytes of suppress", plan._suppression.code(), want))
-    if plan._suppression is not None and parallelism == "key":
-        want = 'parallelism="partition": the results of all keys of a partition move its clock'
-        raise InvalidArgument(problem("suppress does not run by key", repr(parallelism), want))
+    return SparkRun._over(plan, df, retention)
+
+
+def start_stream(plan: Plan, df: Any, retention: Duration | None) -> StreamRun:
+    """The run of a plan over a streaming DataFrame; nothing runs yet.
+
+    Raises:
+        InvalidArgument: the plan does not name a partition and an offset column, or the DataFrame is no stream.
+        NotBuilt: suppress, or idle partitions.
+        SparkUnavailable: the workers would run a Python that cannot run sessionkit.
+    """
+    check_built(plan, df)
     if not df.isStreaming:
-        return dataclasses.replace(SparkRun._over(plan, df, retention), _parallelism=parallelism)
-    if parallelism != "partition":
-        want = 'parallelism="partition": a stream keeps its state by source partition'
-        raise InvalidArgument(problem("a stream does not run by key", repr(parallelism), want))
+        got = "one whose rows are all there"
+        raise InvalidArgument(problem("stream takes a streaming DataFrame", got, "plan.run(df)"))
+    if plan._suppression is not None:
+        want = '.emit("on_window_close") in its place; or a DataFrame that is no stream'
+        raise NotBuilt(problem("a stream does not keep what suppress holds back yet", plan._suppression.code(), want))
     return StreamRun._over(plan, df, retention)
 
 
@@ -86,7 +89,7 @@ class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 
     The records of a source partition go through one task in offset order, as its stream time is shared by all its keys;
-    with `parallelism="key"` that task only distributes them. Where the input is Parquet files whose row groups hold one
+    in a run `by_key()` that task only distributes them. Where the input is Parquet files whose row groups hold one
     partition each, tasks read them straight from the files. Otherwise the first view asks Spark for the smallest and
     largest partition number, one job over one column. `summary()` says which way is taken.
 
@@ -98,6 +101,22 @@ class SparkRun(SparkReading):
         >>> run.plane("ada"), run.lanes(), run.most_eventful_key(), run.summary()  # doctest: +SKIP
         >>> run.local(), run.of("ada"), run.of("ada", partition=0)  # doctest: +SKIP
     """
+
+    def by_key(self) -> SparkRun:
+        """The run with the records of a partition distributed by key over several tasks; its results are the same.
+
+        It has spark.sql.shuffle.partitions tasks, which helps when Python functions aggregate and there are more cores
+        than partitions.
+
+        Raises:
+            InvalidArgument: the plan has suppress, whose buffer holds all keys of a partition.
+        Example:
+            >>> plan.run(spark.read.parquet("clicks")).by_key().table()  # doctest: +SKIP
+        """
+        if self.plan._suppression is not None:
+            want = "the run as it is: the results of all keys of a partition move its clock"
+            raise InvalidArgument(problem("suppress does not run by key", self.plan._suppression.code(), want))
+        return dataclasses.replace(self, _is_by_key=True)
 
     # ---- views
 
@@ -304,7 +323,7 @@ class SparkRun(SparkReading):
         """The rows of a view, by partition and `order`; `sort` where the engine does not give them so."""
         job = self._job(view, schema)
         rows = self._rows(job)
-        if self._parallelism == "key":
+        if self._is_by_key:
             number = row_number_name(job.schema)
             return self._by_partition(rows, *order, number, shuffle=True).drop(number)
         return self._by_partition(rows, *order) if sort else rows

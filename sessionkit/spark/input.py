@@ -18,8 +18,9 @@ from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, proble
 from sessionkit.plan import Plan
 from sessionkit.records.inputs.nested import root_of
 from sessionkit.records.inputs.pandas_columns import check_columns
-from sessionkit.records.source import Source
+from sessionkit.records.source import Source, check_not_idle
 from sessionkit.run import Run
+from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.types import SparkForm, arrow_schema, column, declared_types
 from sessionkit.steps import job
 
@@ -196,12 +197,13 @@ def check_options(source: Source, names: Sequence[str], wanted: Sequence[str], *
             raise NotBuilt(problem("on Spark a field of a column must be a column of its own", repr(name), want))
 
 
-def check_built(df: Any, deployment: object, store: object) -> None:
-    """Refuses what does not run on Spark.
+def check_built(plan: Plan, df: Any, deployment: object = None, store: object = None) -> None:
+    """Refuses what does not run on Spark, batch or stream.
 
     Raises:
         UnsupportedData: not a DataFrame of `pyspark.sql`.
-        NotBuilt: a deployment, or a store.
+        NotBuilt: a deployment, a store, or idle partitions.
+        SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
     from pyspark.sql import DataFrame
 
@@ -213,3 +215,5 @@ def check_built(df: Any, deployment: object, store: object) -> None:
         raise NotBuilt(problem("a deployment goes record by record and does not run on Spark yet", deployment, want))
     if store is not None:
         raise NotBuilt(problem("a run on Spark keeps its own state", repr(store), "leave out store="))
+    check_not_idle(plan.source, "on Spark each partition is a task that does not see the others")
+    settle_worker_python(df.sparkSession)

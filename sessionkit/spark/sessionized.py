@@ -34,7 +34,7 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     """
     source = plan.source
     if df.isStreaming:
-        want = "plan.run(stream): a session of a stream is only known in the end"
+        want = "plan.stream(df): a session of a stream is only known in the end"
         raise NotBuilt(problem("sessionize takes rows that are all there", "a streaming DataFrame", want))
     if in_order and (source.partition is None or offset is None):
         want = 'partition="partition", offset="offset", or leave out grace='

@@ -62,7 +62,7 @@ class StreamRun(SparkInput):
     each partition.
 
     Example:
-        >>> run = plan.run(spark.readStream.schema(schema).parquet("clicks"))  # doctest: +SKIP
+        >>> run = plan.stream(spark.readStream.schema(schema).parquet("clicks"))  # doctest: +SKIP
         >>> run.events(), run.changelog(), run.finals(), run.dropped(), run.timezone  # doctest: +SKIP
         >>> query = run.write(checkpoint="checkpoint", changelog="sessions")  # doctest: +SKIP
         >>> run.progress(), run.metrics(), run.kafka_metrics(), run.summary()  # doctest: +SKIP

@@ -33,7 +33,7 @@ ASKED = (
     "__repr__",
 )
 # Of a run or a plan, but not here: what these tests do anyway, and Spark's.
-LEFT_OUT = {"Plan": {"aggregate", "reduce"}, "Run": set[str]()}
+LEFT_OUT = {"Plan": {"aggregate", "reduce", "stream"}, "Run": set[str]()}
 
 
 def calls_of_run(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
@@ -91,7 +91,6 @@ def calls_of_plan(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
             return plan.run(table[100:], store=store)
 
     return {
-        "run by key": lambda: plan.run(table, parallelism="key"),
         "run without its trace": lambda: plan.run(table, trace=False),
         "run of some keys": lambda: plan.run(table, keys=["ada"]),
         "run in a deployment": lambda: plan.run(table, deployment=sk.Deployment()).deployed.lives,
@@ -137,8 +136,8 @@ KAFKAS = {"run in a deployment", "audit", "audit in memory", "audit_suppress"}
 EXPORTS = {"to_java", "to_ksql", "to_flink_sql", "to_spark"}
 # What is refused over the examples: what is Kafka's, what is written as code of others, and the page's own engine.
 REFUSED = {
-    "shifts": {*KAFKAS, *EXPORTS, "write_html", "run by key"},
-    "days": {*KAFKAS, *EXPORTS, "write_html", "run by key", "assign", "merges", "lineage"},
+    "shifts": {*KAFKAS, *EXPORTS, "write_html"},
+    "days": {*KAFKAS, *EXPORTS, "write_html", "assign", "merges", "lineage"},
 }
 NAMED = {"opened": OPENED, "added": ADDED, "merged": MERGED, "late": LATE}
 

@@ -1,4 +1,4 @@
-"""A run on Spark gives what the local run gives: every view, whatever the parallelism, the batches and the steps."""
+"""A run on Spark gives what the local run gives: every view, by partition or key, whatever the batches and steps."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def test_errors_of_workers_are_one_line(spark: SparkSession) -> None:
         "plane": lambda: run.plane(table["key"][0].as_py(), partition=number),
         "of": lambda: run.of(table["key"][0].as_py()),
         "local": run.local,
-        "by key": BASE.count().run(shuffled(spark, missing), parallelism="key").metrics,
+        "by key": BASE.count().run(shuffled(spark, missing)).by_key().metrics,
     }
     for name, action in actions.items():
         with pytest.raises(InvalidData, match=told):

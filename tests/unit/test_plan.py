@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import Any
 
 import numpy as np
@@ -253,6 +254,12 @@ def test_windows_that_are_refused(gap: Any, grace: Any, telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         sk.SessionWindows(inactivity_gap=gap, grace=grace)
     assert telling in str(caught.value)
+
+
+def test_calls_have_few_parameters() -> None:
+    names = ["data", "store", "retention", "trace", "keys", "deployment", "frame"]
+    assert [*inspect.signature(sk.Plan.run).parameters] == ["self", *names]
+    assert len(inspect.signature(sk.audit).parameters) <= 5
 
 
 def test_a_choice_with_consequences_has_no_default() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -22,8 +22,6 @@ from sessionkit.steps.partition_run import run_job
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-Parallelism: TypeAlias = Literal["partition", "key"]
 
 
 class Extent(NamedTuple):
@@ -43,7 +41,7 @@ class SparkReading(SparkInput):
     By key: either is then dealt out by key, so that several tasks share a partition.
     """
 
-    _parallelism: Parallelism = "partition"
+    _is_by_key: bool = False
 
     def _how(self) -> str:
         """How the records are read and why, in words; no job is started for it."""
@@ -56,7 +54,7 @@ class SparkReading(SparkInput):
             way += (
                 f"it reads its row groups ({len(layout):,} in all, one partition each) straight from the Parquet files"
             )
-        if self._parallelism == "key":
+        if self._is_by_key:
             way += "; it finds stream time and deals the records out by key to the tasks that run the windows"
         return way
 
@@ -67,7 +65,7 @@ class SparkReading(SparkInput):
 
         By key they are in no order, and have a running number as their last column.
         """
-        if self._parallelism == "partition":
+        if not self._is_by_key:
             return self._over_partitions(partial(run_job, job), job.schema)
         from pyspark.sql import functions as F
 

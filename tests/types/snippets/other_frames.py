@@ -8,6 +8,7 @@ from pyspark.sql import DataFrame
 import sessionkit as sk
 from sessionkit.run import Run
 from sessionkit.spark.batch_run import SparkRun
+from sessionkit.spark.stream_run import StreamRun
 from sessionkit.views.explain.record import Explanation
 
 sessions = sk.SessionWindows(inactivity_gap="30m", grace="10m")
@@ -33,6 +34,19 @@ def of_spark(clicks: DataFrame) -> None:
     assert_type(run.table(), DataFrame)
     assert_type(run.explain(offset=3, partition=0), Explanation)
     assert_type(sk.sessionize(clicks, by="user", at="at", gap="30m"), DataFrame)
+    assert_type(run.by_key().table(), DataFrame)
     run.of("ada").plane("ada").show()
     run.emissions("ada")  # type: ignore
     plan.run(clicks, strore=None)  # type: ignore
+    plan.run(clicks, parallelism="key")  # type: ignore
+
+
+def of_a_stream(clicks: DataFrame) -> None:
+    """A stream has a verb of its own, as its type is that of a batch."""
+    run = plan.stream(clicks)
+    assert_type(run, StreamRun)
+    assert_type(run.events(), DataFrame)
+    run.write(checkpoint="checkpoint", changelog="sessions", every="10s").awaitTermination()
+    run.by_key()  # type: ignore
+    run.write(changelog="sessions")  # type: ignore
+    plan.stream(clicks, keys=["ada"])  # type: ignore
