@@ -21,16 +21,7 @@ from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records, without_null_values
 from sessionkit.records.frames import ArrowData, FrameKind, PandasData, PolarsFrame, SparkFrame, checked_frame
 from sessionkit.records.keys import code_of_key
-from sessionkit.records.source import (
-    Ambiguous,
-    Nonexistent,
-    OnBadTime,
-    Source,
-    TimeUnit,
-    check_not_idle,
-    idle_code,
-    pairs,
-)
+from sessionkit.records.source import Source, check_not_idle, idle_code, pairs
 from sessionkit.run import Run
 from sessionkit.stores.contract import EMIT_STRATEGIES, EmitStrategy, PlanStore, TaskStore
 from sessionkit.stores.locking import alone_with
@@ -50,9 +41,10 @@ if TYPE_CHECKING:
     from sessionkit.deployed.deployment import Clock, Deployment, Life
     from sessionkit.exports.export import Export
     from sessionkit.exports.request import KeyType, TimestampIn
+    from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, TimeUnit
     from sessionkit.spark.batch_run import SparkRun, StreamRun
 
-    class _Options(TypedDict, total=False):  # of `Plan.run`, but `frame`
+    class _More(TypedDict, total=False):  # of `Plan.run`, but `frame`
         store: PlanStore | None
         retention: Duration | None
         trace: bool
@@ -158,21 +150,21 @@ class Plan:
         return self.aggregate(reduce=agg.reduce(function, value))
 
     @overload
-    def run(self, data: SparkFrame, *, frame: None = None, **options: Unpack[_Options]) -> SparkRun: ...
+    def run(self, data: SparkFrame, *, frame: None = None, **more: Unpack[_More]) -> SparkRun: ...
     @overload
-    def run(self, data: Any, *, frame: Literal["pandas"], **options: Unpack[_Options]) -> Run[pd.DataFrame]: ...
+    def run(self, data: Any, *, frame: Literal["pandas"], **more: Unpack[_More]) -> Run[pd.DataFrame]: ...
     @overload
-    def run(self, data: Any, *, frame: Literal["polars"], **options: Unpack[_Options]) -> Run[pl.DataFrame]: ...
+    def run(self, data: Any, *, frame: Literal["polars"], **more: Unpack[_More]) -> Run[pl.DataFrame]: ...
     @overload
-    def run(self, data: Any, *, frame: Literal["arrow"], **options: Unpack[_Options]) -> Run[pa.Table]: ...
+    def run(self, data: Any, *, frame: Literal["arrow"], **more: Unpack[_More]) -> Run[pa.Table]: ...
     @overload
-    def run(self, data: PandasData, *, frame: None = None, **options: Unpack[_Options]) -> Run[pd.DataFrame]: ...
+    def run(self, data: PandasData, *, frame: None = None, **more: Unpack[_More]) -> Run[pd.DataFrame]: ...
     @overload
-    def run(self, data: PolarsFrame, *, frame: None = None, **options: Unpack[_Options]) -> Run[pl.DataFrame]: ...
+    def run(self, data: PolarsFrame, *, frame: None = None, **more: Unpack[_More]) -> Run[pl.DataFrame]: ...
     @overload
-    def run(self, data: ArrowData, *, frame: None = None, **options: Unpack[_Options]) -> Run[pa.Table]: ...
+    def run(self, data: ArrowData, *, frame: None = None, **more: Unpack[_More]) -> Run[pa.Table]: ...
     @overload
-    def run(self, data: Any, *, frame: FrameKind | None, **options: Unpack[_Options]) -> Run: ...
+    def run(self, data: Any, *, frame: FrameKind | None, **more: Unpack[_More]) -> Run: ...
 
     @called_as("plan.run(data)")
     def run(
@@ -230,7 +222,7 @@ class Plan:
             A `StreamRun`: its views are streaming DataFrames, and its `write` starts a query (docs/spark.md).
         Raises:
             InvalidArgument: the DataFrame is no stream, or the plan does not name a partition and an offset column.
-            NotBuilt: suppress, or idle partitions.
+            NotBuilt: suppress, or idle partitions. SparkUnavailable: the workers' Python cannot run sessionkit.
         Example:
             >>> run = plan.stream(spark.readStream.schema(schema).parquet("clicks"))  # doctest: +SKIP
         """

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-    class _Options(TypedDict, total=False):
+    class _More(TypedDict, total=False):
         timezone: str | dt.tzinfo | None
         unit: TimeUnit | None
         partition: str | None
@@ -49,29 +49,19 @@ _OPTIONS = ("partition", "timezone", "unit", "on_bad_time", "ambiguous", "nonexi
 
 @overload
 def sessionize(
-    data: PandasData, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **options: Unpack[_Options]
+    data: PandasData, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **more: Unpack[_More]
 ) -> pd.DataFrame: ...
 @overload
 def sessionize(
-    data: SparkFrame, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **options: Unpack[_Options]
+    data: SparkFrame, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **more: Unpack[_More]
 ) -> DataFrame: ...
 @overload
 def sessionize(
-    data: PolarsFrame,
-    by: Columns,
-    at: str,
-    gap: Duration,
-    grace: Duration | None = None,
-    **options: Unpack[_Options],
+    data: PolarsFrame, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **more: Unpack[_More]
 ) -> pl.DataFrame: ...
 @overload
 def sessionize(
-    data: ArrowData,
-    by: Columns,
-    at: str,
-    gap: Duration,
-    grace: Duration | None = None,
-    **options: Unpack[_Options],
+    data: ArrowData, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **more: Unpack[_More]
 ) -> pa.Table: ...
 
 

@@ -48,22 +48,15 @@ class ArrowStream(Protocol):
         """Its rows."""
 
 
-class ArrowDataset(Protocol):
-    """A dataset of Arrow."""
-
-    def scanner(self, *args: Any, **options: Any) -> Any:
-        """What reads its rows."""
-
-
-class ArrowFile(Protocol):
-    """A Parquet file of Arrow."""
+class ArrowScan(Protocol):
+    """A dataset or a Parquet file of Arrow."""
 
     @property
-    def schema_arrow(self) -> Any:
+    def schema(self) -> Any:
         """Its columns."""
 
 
-ArrowData: TypeAlias = ArrowStream | ArrowDataset | ArrowFile
+ArrowData: TypeAlias = ArrowStream | ArrowScan
 
 
 class SparkFrame(Protocol):

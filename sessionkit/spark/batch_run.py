@@ -67,13 +67,7 @@ def start(plan: Plan, df: Any, deployment: object, store: object, retention: Dur
 
 
 def start_stream(plan: Plan, df: Any, retention: Duration | None) -> StreamRun:
-    """The run of a plan over a streaming DataFrame; nothing runs yet.
-
-    Raises:
-        InvalidArgument: the plan does not name a partition and an offset column, or the DataFrame is no stream.
-        NotBuilt: suppress, or idle partitions.
-        SparkUnavailable: the workers would run a Python that cannot run sessionkit.
-    """
+    """The run of a plan over a streaming DataFrame, with the errors of `Plan.stream`; nothing runs yet."""
     check_built(plan, df)
     if not df.isStreaming:
         got = "one whose rows are all there"
