@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 from sessionkit.aggregations import built_ins as agg
 from sessionkit.aggregations.contract import Aggregation, columns_read
-from sessionkit.base.calls import answers_calls, called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, as_duration, show_duration
 from sessionkit.base.text import escape_html, html_block, keyword_arguments, literal, one_of
 from sessionkit.engine.commit import commit
@@ -19,27 +19,40 @@ from sessionkit.engine.idle_partitions import with_idle_ticks
 from sessionkit.engine.kernel_run import run_kernel
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.records.batch import RecordBatch, is_spark_frame, read_records, without_null_values
-from sessionkit.records.frames import FrameKind, checked_frame
+from sessionkit.records.frames import ArrowData, FrameKind, PandasData, PolarsFrame, SparkFrame, checked_frame
 from sessionkit.records.keys import code_of_key
 from sessionkit.records.source import Source, check_not_idle, idle_code, pairs
 from sessionkit.run import Run
-from sessionkit.stores.contract import EMIT_STRATEGIES, PlanStore, TaskStore
+from sessionkit.stores.contract import EMIT_STRATEGIES, EmitStrategy, PlanStore, TaskStore
 from sessionkit.stores.locking import alone_with
 from sessionkit.stores.read_only import ReadOnlyStore
 from sessionkit.stores.registry import kind_of, such_as
-from sessionkit.suppression.settings import Suppression, suppression
+from sessionkit.suppression.settings import Suppression, Until, WhenFull, suppression
 from sessionkit.windows.contract import WINDOW_KINDS, WindowKind, changed_windows
 
 if TYPE_CHECKING:
+    import datetime as dt
+    from typing import TypedDict, Unpack
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+
     from sessionkit.deployed.deployment import Clock, Deployment, Life
     from sessionkit.exports.export import Export
+    from sessionkit.exports.request import KeyType, TimestampIn
+    from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, TimeUnit
+    from sessionkit.spark.batch_run import SparkRun, StreamRun
+
+    class _More(TypedDict, total=False):  # of `Plan.run`, but `frame`
+        store: PlanStore | None
+        retention: Duration | None
+        trace: bool
+        keys: Iterable[Any] | None
+        deployment: Deployment | None
 
 
 @answers_calls("plan")
-@not_offered(
-    *("aggregations", "bound", "check", "check_deployed", "complete_windows", "run_batch", "run_deployed", "run_life"),
-    *("strategy", "suppression", "value_columns"),
-)
 @dataclass(frozen=True, repr=False)
 class Plan:
     """What to compute, as an immutable value; `repr(plan)` is the code that builds it.
@@ -57,9 +70,9 @@ class Plan:
 
     source: Source
     windows: WindowKind | None = None
-    strategy: str = "on_window_update"
-    aggregations: tuple[tuple[str, Aggregation], ...] = ()
-    suppression: Suppression | None = None
+    _strategy: EmitStrategy = "on_window_update"
+    _aggregations: tuple[tuple[str, Aggregation], ...] = ()
+    _suppression: Suppression | None = None
 
     @called_as('plan.windowed_by(sk.SessionWindows(inactivity_gap="30m", grace="5m"))')
     def windowed_by(self, windows: WindowKind) -> Plan:
@@ -77,26 +90,26 @@ class Plan:
             >>> plan.with_windows(grace="1h").windows
             SessionWindows(inactivity_gap="30s", grace="1h")
         """
-        return self.windowed_by(changed_windows(self.complete_windows, changed))
+        return self.windowed_by(changed_windows(self._complete_windows, changed))
 
     @called_as('plan.emit("on_window_close")')
-    def emit(self, strategy: str) -> Plan:
+    def emit(self, strategy: EmitStrategy) -> Plan:
         """The plan with results "on_window_update" (each change, Kafka's default) or "on_window_close" (finals only).
 
         Source:
             KIP-825; EmitStrategy.
         """
-        return dataclasses.replace(self, strategy=one_of("emit", strategy, EMIT_STRATEGIES))
+        return dataclasses.replace(self, _strategy=one_of("emit", strategy, EMIT_STRATEGIES))
 
     @called_as('plan.suppress("until_window_closes"), plan.suppress("until_time_limit", "10s")')
     def suppress(
         self,
-        until: str,
+        until: Until,
         wait: Duration | None = None,
         *,
         max_records: int | None = None,
         max_bytes: int | None = None,
-        when_full: str | None = None,
+        when_full: WhenFull | None = None,
     ) -> Plan:
         """The plan with updates that wait in a buffer, where a later one takes the place of an earlier one.
 
@@ -114,7 +127,7 @@ class Plan:
             >>> waits.run(monday).changelog()["what"].tolist(), waits.run(monday).suppress_buffer()
             ([], buffer of suppress: 3 results wait; no partition held more than 3 at once)
         """
-        return dataclasses.replace(self, suppression=suppression(until, wait, max_records, max_bytes, when_full))
+        return dataclasses.replace(self, _suppression=suppression(until, wait, max_records, max_bytes, when_full))
 
     @called_as('plan.aggregate(visits=sk.count(), spent=sk.sum("amount"))')
     def aggregate(self, /, **named: Any) -> Plan:
@@ -124,7 +137,7 @@ class Plan:
         in Kafka; its column is called "aggregate".
         """
         checked = agg.named_aggregations(named, self.source.taken_names)
-        return dataclasses.replace(self, aggregations=tuple(checked.items()))
+        return dataclasses.replace(self, _aggregations=tuple(checked.items()))
 
     @called_as('plan.count(); of a column: plan.aggregate(amounts=sk.collect("amount"))')
     def count(self) -> Plan:
@@ -136,6 +149,23 @@ class Plan:
         """The plan with values combined one after another, in column "reduce"."""
         return self.aggregate(reduce=agg.reduce(function, value))
 
+    @overload
+    def run(self, data: SparkFrame, *, frame: None = None, **more: Unpack[_More]) -> SparkRun: ...
+    @overload
+    def run(self, data: Any, *, frame: Literal["pandas"], **more: Unpack[_More]) -> Run[pd.DataFrame]: ...
+    @overload
+    def run(self, data: Any, *, frame: Literal["polars"], **more: Unpack[_More]) -> Run[pl.DataFrame]: ...
+    @overload
+    def run(self, data: Any, *, frame: Literal["arrow"], **more: Unpack[_More]) -> Run[pa.Table]: ...
+    @overload
+    def run(self, data: PandasData, *, frame: None = None, **more: Unpack[_More]) -> Run[pd.DataFrame]: ...
+    @overload
+    def run(self, data: PolarsFrame, *, frame: None = None, **more: Unpack[_More]) -> Run[pl.DataFrame]: ...
+    @overload
+    def run(self, data: ArrowData, *, frame: None = None, **more: Unpack[_More]) -> Run[pa.Table]: ...
+    @overload
+    def run(self, data: Any, *, frame: FrameKind | None, **more: Unpack[_More]) -> Run: ...
+
     @called_as("plan.run(data)")
     def run(
         self,
@@ -146,9 +176,8 @@ class Plan:
         trace: bool = True,
         keys: Iterable[Any] | None = None,
         deployment: Deployment | None = None,
-        parallelism: Literal["partition", "key"] = "partition",
         frame: FrameKind | None = None,
-    ) -> Any:
+    ) -> Run | SparkRun:
         """Runs the plan over a frame, a file, or a Spark DataFrame.
 
         Args:
@@ -162,32 +191,48 @@ class Plan:
                 they have among all others. Not with a store, suppress or a deployment; on Spark: `run.of`.
             deployment: does what Kafka Streams 4.3.1 does when it is so configured, also where its store forgets;
                 without one nothing is lost. Its retention counts; a store must be of its kind, and have the same one.
-            parallelism: for a Spark DataFrame that is not a stream: a task for each source partition, or, for the same
-                results, "key": the records are distributed by key over spark.sql.shuffle.partitions tasks, which helps
-                when Python functions aggregate and there are more cores than partitions.
             frame: the kind of the results, "pandas", "polars" or "arrow"; by default that of the data, or pandas.
         Returns:
-            A `Run`; for a Spark DataFrame a `SparkRun`, for a streaming one a `StreamRun` (views: docs/spark.md).
+            A `Run`; for a Spark DataFrame a `SparkRun`, whose views are DataFrames. A stream takes `plan.stream`.
         Example:
             >>> waves.run(flights, keys=["AA@LGA"])
             Run: 1,317 records in 52 sessions (52 closed, 0 open) · 7 merges · 18 dropped · gap 1 h, grace 30 min
         """
-        self._check_run(data, parallelism, store, deployment, retention)
+        self._check_run(store, deployment, retention)
         named = None if keys is None else self._checked_keys(keys, data, store, deployment)
         frame = checked_frame(frame, on_spark=is_spark_frame(data))
         if is_spark_frame(data):
-            options: Any = {"deployment": deployment, "store": store, "retention": retention}
-            return self._on_spark(data, **options, parallelism=parallelism)
+            from sessionkit.spark.batch_run import start
+
+            return start(self, data, deployment, store, retention)
         if deployment is not None:
             self._deployed_retention_ms(deployment, store)  # said before the records are read
-            return self.run_deployed(self._read(data, frame, None, deployment.clock), deployment, store)
-        retention_ms = self.complete_windows.retention_ms(retention)
-        return self.run_batch(self._read(data, frame, named), store=store, retention_ms=retention_ms, trace=trace)
+            return self._run_deployed(self._read(data, frame, None, deployment.clock), deployment, store)
+        retention_ms = self._complete_windows.retention_ms(retention)
+        return self._run_batch(self._read(data, frame, named), store=store, retention_ms=retention_ms, trace=trace)
 
-    def _on_spark(self, df: Any, **options: Any) -> Any:
-        from sessionkit.spark.batch_run import start
+    @called_as("plan.stream(df)")
+    def stream(self, df: SparkFrame, *, retention: Duration | None = None) -> StreamRun:
+        """Runs the plan over a streaming DataFrame of Spark, micro-batch after micro-batch, with exact results.
 
-        return start(self, df, **options)
+        Args:
+            df: what `spark.readStream` gives, also through `sk.from_kafka`.
+            retention: how long a window can be found again; the smallest allowed if not given.
+        Returns:
+            A `StreamRun`: its views are streaming DataFrames, and its `write` starts a query (docs/spark.md).
+        Raises:
+            InvalidArgument: the DataFrame is no stream, or the plan does not name a partition and an offset column.
+            NotBuilt: suppress, or idle partitions. SparkUnavailable: the workers' Python cannot run sessionkit.
+        Example:
+            >>> run = plan.stream(spark.readStream.schema(schema).parquet("clicks"))  # doctest: +SKIP
+        """
+        if not is_spark_frame(df):
+            what, want = "a stream is a DataFrame of Spark", "spark.readStream.…; or plan.run(data), for other records"
+            raise InvalidArgument(problem(what, type(df).__name__, want))
+        from sessionkit.spark.batch_run import start_stream
+
+        self._check()
+        return start_stream(self, df, retention)
 
     def _checked_keys(self, keys: Iterable[Any], data: Any, store: object, deployment: object) -> list[Any]:
         from sessionkit.engine.chosen_keys import checked_keys
@@ -195,22 +240,22 @@ class Plan:
         asked = {
             "store=": store is not None,
             "deployment=": deployment is not None,
-            "suppress": self.suppression is not None,
+            "suppress": self._suppression is not None,
         }
         return checked_keys(self.source, keys, data, [name for name, is_given in asked.items() if is_given])
 
     def _read(
         self, data: Any, frame: FrameKind | None, keys: list[Any] | None, clock: str | None = None
     ) -> RecordBatch:
-        batch = read_records(data, self.source, self.value_columns(clock), frame=frame)
+        batch = read_records(data, self.source, self._value_columns(clock), frame=frame)
         if keys is None:
             return batch
         from sessionkit.engine.chosen_keys import chosen_records
 
         codes = [code_of_key(batch.keys, key) for key in keys]
-        return chosen_records(batch, codes, self.complete_windows)
+        return chosen_records(batch, codes, self._complete_windows)
 
-    def run_batch(
+    def _run_batch(
         self,
         batch: RecordBatch,
         *,
@@ -219,26 +264,26 @@ class Plan:
         trace: bool = True,
     ) -> Run:
         """What `run` does with records that have already been read, under sessionkit's rules."""
-        windows = self.complete_windows
+        windows = self._complete_windows
         retention_ms = windows.retention_ms(None) if retention_ms is None else retention_ms
-        if self.suppression is not None and self.suppression.most_bytes is not None:  # bytes count result by result
+        if self._suppression is not None and self._suppression.most_bytes is not None:  # bytes count result by result
             from sessionkit.deployed.deployment import Life
 
-            return self.run_life(batch, None, Life(retention_ms=retention_ms, emit=self.strategy, kafka=False))
+            return self._run_life(batch, None, Life(retention_ms=retention_ms, emit=self._strategy, kafka=False))
         batch = batch if windows.takes_null_values else without_null_values(batch)
         limits: Any = {"retention_ms": retention_ms, "keep_trace": trace or store is not None}
         with alone_with(store):
             batch = with_idle_ticks(batch, store)
-            outcome = run_kernel(windows, dict(self.aggregations), batch, store=store, **limits)
+            outcome = run_kernel(windows, dict(self._aggregations), batch, store=store, **limits)
             if store is not None:
-                store.bind(self.bound())
+                store.bind(self._bound())
                 commit(outcome, store, windows, retention_ms)
-        run = Run(self, outcome, store=store)
-        if self.suppression is not None and self.suppression.can_fail:
+        run = Run(self, outcome, _store=store)
+        if self._suppression is not None and self._suppression.can_fail:
             run.suppress_buffer()  # which finds out whether it does
         return run
 
-    def run_deployed(
+    def _run_deployed(
         self, batch: RecordBatch, how: Deployment, store: Any = None, *, clock: Clock | None = None
     ) -> Run:
         """What `run` does with a deployment and records that have been read; what a life has committed stays.
@@ -255,13 +300,13 @@ class Plan:
         from sessionkit.deployed.deployment import checked_clock, checked_restarts
         from sessionkit.deployed.task_stores import task_store
 
-        windows, retention_ms = self.complete_windows, self._deployed_retention_ms(how, store)
+        windows, retention_ms = self._complete_windows, self._deployed_retention_ms(how, store)
         restarts = checked_restarts(how.restarts, len(batch))
         if store is not None and len(store) and any(each.kind == "changelog" for each in restarts):
             want = 'an empty store, or restarts of the kind "disk"'
             got = shorten(store)
             raise InvalidArgument(problem("what a changelog holds is known from its beginning only", got, want))
-        state = task_store(str(how.store), windows, self.strategy, retention_ms) if store is None else store
+        state = task_store(str(how.store), windows, self._strategy, retention_ms) if store is None else store
         batch = batch if windows.takes_null_values else without_null_values(batch)
         lives: list[Run] = []
         first, buffers = 0, ()
@@ -271,46 +316,43 @@ class Plan:
                 first_ms = np.array([state.snapshot(p).stream_time_ms for p in batch.partitions.tolist()], np.int64)
                 times = of_lives.clock_of(batch, how.clock, self.source, first_ms)
             is_stream_time = clock is None and how.clock is None
-            whole = how._life(self.strategy, retention_ms, times, len(batch), is_stream_time=is_stream_time)
+            whole = how._life(self._strategy, retention_ms, times, len(batch), is_stream_time=is_stream_time)
             for restart in [*restarts, None]:
                 stop = len(batch) if restart is None else restart.row + 1
                 kind = None if restart is None else restart.kind
                 part = whole.part(first, stop, kind, buffers)
-                lives.append(self.run_life(batch.slice(first, stop), state, part))
+                lives.append(self._run_life(batch.slice(first, stop), state, part))
                 done: Any = lives[-1].deployed
                 first, buffers = first + done.committed_count, done.buffers_left
                 if kind is not None:
                     state.restart_task(kind)
         last = lives[-1]
-        return Run(self, last.outcome, deployed=of_lives.together(lives, restarts), store=last.store)
+        return Run(self, last._outcome, deployed=of_lives.together(lives, restarts), _store=last._store)
 
-    def run_life(self, batch: RecordBatch, store: TaskStore | None, how: Life) -> Run:
+    def _run_life(self, batch: RecordBatch, store: TaskStore | None, how: Life) -> Run:
         """One life of a deployed plan, over records that have already been read."""
         from sessionkit.deployed.processor_run import run_processor
         from sessionkit.deployed.task_stores import memory_store
 
-        windows, named = self.complete_windows, dict(self.aggregations)
+        windows, named = self._complete_windows, dict(self._aggregations)
         batch = with_idle_ticks(batch if windows.takes_null_values else without_null_values(batch))
         state = memory_store(windows, how.retention_ms if how.kafka else None) if store is None else store
         with alone_with(store):
-            done = run_processor(windows, named, batch, state, how, self.bound(), self.suppression)
-        return Run(self, done.outcome, deployed=done.deployed, store=done.store)
+            done = run_processor(windows, named, batch, state, how, self._bound(), self._suppression)
+        return Run(self, done.outcome, deployed=done.deployed, _store=done.store)
 
-    def _check_run(
-        self, data: Any, parallelism: str, store: PlanStore | None, how: object, retention: Duration | None
-    ) -> None:
-        _check_parallelism(parallelism, data)
-        self.check()
-        if self.suppression is not None and store is not None:
+    def _check_run(self, store: PlanStore | None, how: object, retention: Duration | None) -> None:
+        self._check()
+        if self._suppression is not None and store is not None:
             want = "a run without store=; a store does not keep what suppress holds back"
-            raise NotBuilt(problem("results that wait end with the run", self.suppression.code(), want))
+            raise NotBuilt(problem("results that wait end with the run", self._suppression.code(), want))
         if self.source.on_bad_time == "partition_time" and store is not None:
             want = 'a run without store=, or on_bad_time="drop"'
             got = 'on_bad_time="partition_time"'
             raise NotBuilt(problem("a store does not keep the time of a partition", got, want))
         self._check_store(store)
         if how is not None:
-            self.check_deployed(how)
+            self._check_deployed(how)
             if retention is not None:
                 got, want = f"retention={retention!r}", "sk.Deployment(retention=…), and leave it out here"
                 raise InvalidArgument(problem("with a deployment its retention counts", got, want))
@@ -319,14 +361,14 @@ class Plan:
                 want = f"a deployment with store={kind!r}" if kind else "a store of the deployment's kind"
                 raise InvalidArgument(problem("a store must be of the deployment's kind", got, want))
 
-    def check_deployed(self, how: object) -> None:
+    def _check_deployed(self, how: object) -> None:
         """Refuses what is no deployment, and windows and rules that Kafka Streams does not have."""
         from sessionkit.deployed.deployment import Deployment
 
         if not isinstance(how, Deployment):
             want = "sk.Deployment(), with Kafka's own defaults, or sk.Deployment.plain()"
             raise InvalidArgument(problem("deployment takes a deployment", shorten(repr(how)), want))
-        if (lacking := self.complete_windows.not_in_kafka) is not None:
+        if (lacking := self._complete_windows.not_in_kafka) is not None:
             what, want = lacking
             raise InvalidArgument(problem(what, repr(self.windows), want))
         check_not_idle(self.source, "Kafka Streams moves stream time by records alone")
@@ -337,21 +379,21 @@ class Plan:
         if isinstance(store, ReadOnlyStore):
             want = "the store itself, not its read-only view"
             raise InvalidArgument(problem("a plan cannot write to this store", shorten(repr(store)), want))
-        holds = self.complete_windows.holds
+        holds = self._complete_windows.holds
         if getattr(store, "holds", None) != holds:
             raise InvalidArgument(problem(f"store must be a store of {holds}", shorten(repr(store)), such_as(holds)))
-        store.check_names(dict(self.aggregations))
-        store.check_windows(self.bound())
+        store.check_names(dict(self._aggregations))
+        store.check_windows(self._bound())
 
-    def bound(self) -> dict[str, str]:
+    def _bound(self) -> dict[str, str]:
         """What a store records about the plan that keeps its windows there; none of it may change between runs."""
-        results = {f"result {name}": aggregation.code for name, aggregation in self.aggregations}
+        results = {f"result {name}": aggregation.code for name, aggregation in self._aggregations}
         idle = {} if self.source.idle_after is None else {"idle_after": self.source.idle_after}
-        return {"windows": repr(self.complete_windows), "keys": ", ".join(self.source.keys), **idle, **results}
+        return {"windows": repr(self._complete_windows), "keys": ", ".join(self.source.keys), **idle, **results}
 
     def _deployed_retention_ms(self, how: Deployment, store: Any) -> int:
         """How long windows are kept in Kafka, where a store expires them by itself."""
-        windows, wanted = self.complete_windows, how.retention
+        windows, wanted = self._complete_windows, how.retention
         if store is None:
             return windows.retention_ms(wanted)
         kept_ms = store.retention_ms
@@ -362,38 +404,38 @@ class Plan:
             raise InvalidArgument(problem("a deployed store brings its own retention", got, want))
         return windows.retention_ms(as_duration(kept_ms))
 
-    def value_columns(self, *more: str | None) -> tuple[str, ...]:
+    def _value_columns(self, *more: str | None) -> tuple[str, ...]:
         """The columns that the aggregations read, and more of them, but None."""
-        return tuple(dict.fromkeys((*columns_read(self.aggregations), *(name for name in more if name is not None))))
+        return tuple(dict.fromkeys((*columns_read(self._aggregations), *(name for name in more if name is not None))))
 
-    def check(self) -> None:
+    def _check(self) -> None:
         """Refuses a plan that is not complete.
 
         Raises:
             InvalidArgument: it has no windows or no aggregation.
         """
-        windows = self.complete_windows
-        if windows.trailing_only and self.strategy != "on_window_close":
+        windows = self._complete_windows
+        if windows.trailing_only and self._strategy != "on_window_close":
             want = '.emit("on_window_close"); leave out trailing_only for updates'
-            raise InvalidArgument(problem("trailing_only has final results only", f'.emit("{self.strategy}")', want))
-        if not windows.is_ever_closed and self.strategy == "on_window_close":
+            raise InvalidArgument(problem("trailing_only has final results only", f'.emit("{self._strategy}")', want))
+        if not windows.is_ever_closed and self._strategy == "on_window_close":
             want = '.emit("on_window_update"), or windows with a grace'
             raise InvalidArgument(problem("these windows have no final results", repr(self.windows), want))
-        if self.suppression is not None and self.strategy == "on_window_close":
+        if self._suppression is not None and self._strategy == "on_window_close":
             want = "one of the two: leave out suppress, or emit; Kafka would take both, and only delay the finals"
-            raise InvalidArgument(problem("final results need no suppress", self.suppression.code(), want))
-        if self.suppression is not None and self.suppression.is_final and not windows.is_ever_closed:
+            raise InvalidArgument(problem("final results need no suppress", self._suppression.code(), want))
+        if self._suppression is not None and self._suppression.is_final and not windows.is_ever_closed:
             raise InvalidArgument(problem("these windows never close", repr(self.windows), "windows with a grace"))
-        if not self.aggregations:
+        if not self._aggregations:
             raise InvalidArgument(problem("the plan has no aggregation", repr(self), ".count() or .aggregate(…)"))
-        read = list(dict.fromkeys([*self.source.columns(), *self.value_columns()]))
+        read = list(dict.fromkeys([*self.source.columns(), *self._value_columns()]))
         for name, _ in self.source.types:
             if name not in read:
                 want = f"one of {shorten(read, 200)}"
                 raise InvalidArgument(problem("types names a column that the plan does not read", repr(name), want))
 
     @property
-    def complete_windows(self) -> WindowKind:
+    def _complete_windows(self) -> WindowKind:
         """The windows of the plan.
 
         Raises:
@@ -416,15 +458,15 @@ class Plan:
         lines = [f"sk.group_by_key({', '.join(arguments)})"]
         if self.windows is not None:
             lines.append(f".windowed_by({self.windows.code()})")
-        if self.strategy != "on_window_update":
-            lines.append(f'.emit("{self.strategy}")')
-        if self.aggregations:
+        if self._strategy != "on_window_update":
+            lines.append(f'.emit("{self._strategy}")')
+        if self._aggregations:
             named = keyword_arguments(
-                {name: f"{aggregation.module}.{aggregation!r}" for name, aggregation in self.aggregations}
+                {name: f"{aggregation.module}.{aggregation!r}" for name, aggregation in self._aggregations}
             )
             lines.append(f".aggregate({', '.join(named)})")
-        if self.suppression is not None:
-            lines.append(self.suppression.code())
+        if self._suppression is not None:
+            lines.append(self._suppression.code())
         return lines
 
     def __repr__(self) -> str:
@@ -438,11 +480,11 @@ class Plan:
         self,
         *,
         class_name: str = "WindowedAggregation",
-        store: str = "rocksdb",
+        store: Literal["rocksdb", "memory"] = "rocksdb",
         retention: Duration | None = None,
         types: Mapping[str, str] | None = None,
-        key_type: str = "string",
-        timestamp: str = "column",
+        key_type: KeyType = "string",
+        timestamp: TimestampIn = "column",
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
@@ -467,8 +509,8 @@ class Plan:
         *,
         retention: Duration | None = None,
         types: Mapping[str, str] | None = None,
-        key_type: str = "string",
-        timestamp: str = "column",
+        key_type: KeyType = "string",
+        timestamp: TimestampIn = "column",
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
@@ -489,8 +531,8 @@ class Plan:
         self,
         *,
         types: Mapping[str, str] | None = None,
-        key_type: str = "string",
-        timestamp: str = "column",
+        key_type: KeyType = "string",
+        timestamp: TimestampIn = "column",
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
@@ -509,8 +551,8 @@ class Plan:
         self,
         *,
         types: Mapping[str, str] | None = None,
-        key_type: str = "string",
-        timestamp: str = "column",
+        key_type: KeyType = "string",
+        timestamp: TimestampIn = "column",
         input_topic: str = "input",
         output_topic: str = "output",
     ) -> Export:
@@ -526,13 +568,6 @@ class Plan:
         return to_spark(request_of(SPARK, self, types, key_type, timestamp, input_topic, output_topic))
 
 
-def _check_parallelism(parallelism: str, data: Any) -> None:
-    one_of("parallelism", parallelism, ("partition", "key"))
-    if parallelism != "partition" and not is_spark_frame(data):
-        want = "a Spark DataFrame; in this process a run is one task"
-        raise InvalidArgument(problem('parallelism="key" spreads a run over Spark', type(data).__name__, want))
-
-
 # ---- the start of a plan, and what takes a plan and its records
 
 
@@ -541,17 +576,17 @@ def group_by_key(
     *keys: str,
     timestamp: str,
     sep: str | None = None,
-    unit: str | None = None,
-    timezone: str | None = None,
-    ambiguous: str = "raise",
-    nonexistent: str = "raise",
+    unit: TimeUnit | None = None,
+    timezone: str | dt.tzinfo | None = None,
+    ambiguous: Ambiguous = "raise",
+    nonexistent: Nonexistent = "raise",
     partition: str | None = None,
     offset: str | None = None,
     partitions: int | None = None,
-    on_bad_time: str = "refuse",
+    on_bad_time: OnBadTime = "refuse",
     sort: bool | Literal["timestamp"] = False,
     types: Mapping[str, str] | None = None,
-    times: str = "timestamp",
+    times: Literal["timestamp", "ms"] = "timestamp",
     arrival: str | None = None,
     idle_after: Duration | None = None,
     format: str | None = None,

@@ -6,18 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, overload
 
 import numpy as np
 
 from sessionkit.aggregations.contract import decimal_remarks
-from sessionkit.base.calls import answers_calls, called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.decisions import LATE
 from sessionkit.base.durations import show_duration
 from sessionkit.base.moments import Moment, Timezone, moment_ms
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import InvalidArgument, NotBuilt, NotKept, UnknownRecord, problem, shorten
+from sessionkit.records.frames import ArrowData, Frame, PandasData, PolarsFrame
 from sessionkit.records.keys import list_of_keys
 from sessionkit.records.order import order_remarks
 from sessionkit.stores.contract import Store
@@ -27,25 +28,32 @@ from sessionkit.windows.contract import WindowKind, do_overlap
 
 # each view is loaded when it is first asked for: most runs are asked for their table alone
 if TYPE_CHECKING:
+    import pandas as pd
     import plotly.graph_objects as go
+    import polars as pl
+    import pyarrow as pa
 
     from sessionkit.deployed.processor_run import Deployed
+    from sessionkit.plan import Plan
+    from sessionkit.trace.trace import Trace
     from sessionkit.views.comparison.comparison import Comparison
     from sessionkit.views.drawing.palettes import Theme
     from sessionkit.views.drop_calendar.drop_calendar import DropCalendar
     from sessionkit.views.emissions.emissions import Emissions
     from sessionkit.views.explain.record import Explanation
-    from sessionkit.views.kafka_metrics import Held
+    from sessionkit.views.kafka_metrics import Held, Level
     from sessionkit.views.lanes.lanes import Sort
     from sessionkit.views.lineage.lineage import Lineage
     from sessionkit.views.over_time.over_time import Latency, OpenWindows
     from sessionkit.views.partition_times import PartitionTimes
 
+    class Figure(go.Figure):
+        """A figure of plotly, whose package has no types."""
+
 
 @answers_calls("run")
-@not_offered("all_lanes", "changelog_columns", "late_remarks", "outcome", "store", "table_columns")
 @dataclass(frozen=True, repr=False)
-class Run:
+class Run(Generic[Frame]):
     """What happened: every view of one run of a plan, as frames of the kind that was given.
 
     With a deployment `run.deployed` has what it sent, refused and looked for. Where that starts the application again,
@@ -59,10 +67,10 @@ class Run:
         ('UTC', [], True)
     """
 
-    plan: Any  # the Plan that it is a run of
-    outcome: Outcome
+    plan: Plan
+    _outcome: Outcome
     deployed: Deployed | None = None  # with a deployment: what it sent on, refused and looked for
-    store: Store | None = None  # what a query would have asked at the end: the store, with the cache in front of it
+    _store: Store | None = None  # what a query would have asked at the end: the store, with the cache in front of it
 
     @property
     def _lives(self) -> Sequence[Run]:
@@ -77,9 +85,9 @@ class Run:
     @cached_property
     def _table(self) -> Mapping[str, tables.Column]:
         self._check_one_life()
-        return tables.whole_table(self.outcome)
+        return tables.whole_table(self._outcome)
 
-    def table(self) -> Any:
+    def table(self) -> Frame:
         """One row per window: the key columns, window_start, window_end, the aggregations, status, partition.
 
         Ordered by partition, key bytes and start. A window that no record has closed has status "open". Times are
@@ -90,14 +98,9 @@ class Run:
             >>> list(plan.run(monday).table().columns)
             ['key', 'window_start_ms', 'window_end_ms', 'count', 'status', 'partition']
         """
-        return tables.frame_of(self._table, self.outcome.batch)
+        return tables.frame_of(self._table, self._outcome.batch)
 
-    @property
-    def table_columns(self) -> Mapping[str, tables.Column]:
-        """The columns of `table()`, as Arrow or NumPy arrays, whatever the kind of frame."""
-        return self._table
-
-    def changelog(self, *, old_values: bool = False) -> Any:
+    def changelog(self, *, old_values: bool = False) -> Frame:
         """What goes downstream, in order: updates and tombstones, or finals, as the plan's emit strategy says.
 
         `offset` is that of the record that caused it; a tombstone's values are null. Where a deployment was started
@@ -112,20 +115,15 @@ class Run:
             >>> plan.run(monday).changelog()["what"].tolist()
             ['update', 'tombstone', 'update', 'update']
         """
-        results = self.outcome.folds
-        if old_values and self.plan.suppression is not None:
+        results = self._outcome.folds
+        if old_values and self.plan._suppression is not None:
             want = "leave it out; the values that suppress sends replace those that it sent before"
             raise InvalidArgument(problem("with suppress no old values are sent", "old_values=True", want))
         if old_values and (clash := [name for name in results if f"old_{name}" in results]):
             got, want = f"{clash[0]!r} and {f'old_{clash[0]}'!r}", "another name for the second"
             raise InvalidArgument(problem("a column would appear twice beside the replaced values", got, want))
         columns = self._changelog_with(old_values=True) if old_values else self._changelog
-        return tables.frame_of(columns, self.outcome.batch)
-
-    @property
-    def changelog_columns(self) -> Mapping[str, tables.Column]:
-        """The columns of `changelog()`, as Arrow or NumPy arrays, whatever the kind of frame."""
-        return self._changelog
+        return tables.frame_of(columns, self._outcome.batch)
 
     @cached_property
     def _changelog(self) -> Mapping[str, tables.Column]:
@@ -138,11 +136,11 @@ class Run:
             parts = [life._changelog_with(old_values=old_values) for life in self._lives]
             return one_after_another(parts, self.plan.source.keys)
         if self.deployed is not None:
-            return tables.forwarded_table(self.outcome, self.deployed.forwarded, old_values=old_values)
-        if self.plan.suppression is not None:
+            return tables.forwarded_table(self._outcome, self.deployed.forwarded, old_values=old_values)
+        if self.plan._suppression is not None:
             return self._suppressed.sent
         self._check_trace()
-        return tables.changelog(self.outcome, self.plan.strategy, old_values=old_values)
+        return tables.changelog(self._outcome, self.plan._strategy, old_values=old_values)
 
     @cached_property
     def _suppressed(self) -> Suppressed:
@@ -150,8 +148,8 @@ class Run:
 
         self._check_trace()
         plan: Any = self.plan
-        stage = Suppressor(plan.suppression, plan.complete_windows, dict(plan.aggregations))
-        return Suppressed(stage.step(tables.changelog(self.outcome, plan.strategy)), stage)
+        stage = Suppressor(plan._suppression, plan._complete_windows, dict(plan._aggregations))
+        return Suppressed(stage.step(tables.changelog(self._outcome, plan._strategy)), stage)
 
     def suppress_buffer(self) -> SuppressBuffer:
         """What waits in the buffers of suppress at the end of the run, and the most that did.
@@ -163,7 +161,7 @@ class Run:
             >>> run.suppress_buffer()
             buffer of suppress: 14 results wait; no partition held more than 90 at once
         """
-        if self.plan.suppression is None:
+        if self.plan._suppression is None:
             want = 'plan.suppress("until_window_closes"), or plan.suppress("until_time_limit", "10s")'
             raise InvalidArgument(problem("this plan holds no results back", "no suppress", want))
         if self.deployed is None:
@@ -173,13 +171,13 @@ class Run:
         buffers = self.deployed.buffers
         held = [result for buffer in buffers for result in buffer.held()]
         most_records = max((buffer.most_records for buffer in buffers), default=0)
-        columns = tables.forwarded_table(self.outcome, held, old_values=False)
+        columns = tables.forwarded_table(self._outcome, held, old_values=False)
         return SuppressBuffer(most_records, columns, self)
 
     def _held_by_suppress(self) -> Held:
         from sessionkit.views.kafka_metrics import Held
 
-        sent, numbers = np.asarray(self._changelog["partition"]), self.outcome.batch.partitions.tolist()
+        sent, numbers = np.asarray(self._changelog["partition"]), self._outcome.batch.partitions.tolist()
         if self.deployed is None:
             return Held(sent, {number: (most, None) for number, most in self._suppressed.stage.most_in_each.items()})
         buffers = zip(numbers, self.deployed.buffers, strict=True)
@@ -208,7 +206,7 @@ class Run:
         return emissions_of(self, chosen, partition, chosen=key is None)
 
     @property
-    def trace(self) -> Any:
+    def trace(self) -> Trace:
         """Every decision.
 
         Raises:
@@ -218,14 +216,14 @@ class Run:
             ['partition', 'offset', 'key', 'timestamp_ms']
         """
         self._check_trace()
-        return self.outcome.kept_trace
+        return self._outcome.kept_trace
 
     def _check_trace(self) -> None:
         self._check_one_life()
-        if self.outcome.kept_trace is None:
+        if self._outcome.kept_trace is None:
             raise NotKept(problem("this run kept no trace", "trace=False", "run it again without trace=False"))
 
-    def dropped(self, *, missing_grace: bool = True) -> Any:
+    def dropped(self, *, missing_grace: bool = True) -> Frame:
         """What was dropped, with the reason; late records with the grace that would have kept them.
 
         For sessions a row is a record. For time and sliding windows a row is a window that was closed when its record
@@ -241,10 +239,10 @@ class Run:
         from sessionkit.views.dropped import dropped_table
 
         table = dropped_table(self.trace, self._windows, missing_grace=missing_grace)
-        return tables.frame_of(table, self.outcome.batch)
+        return tables.frame_of(table, self._outcome.batch)
 
     @called_as("run.losses(10)")
-    def losses(self, most: int | None = None) -> Any:
+    def losses(self, most: int | None = None) -> Frame:
         """Which keys lose the most records: with key, records, late, share (of late records) and merges of each.
 
         With time and sliding windows a record is late if it missed one, even if it counts in others.
@@ -255,10 +253,17 @@ class Run:
             >>> waves.run(flights).losses(1)[["key", "records", "late"]].values.tolist()
             [['EV@EWR', 3556, 140]]
         """
-        return tables.frame_of(tables.losses(self.trace, most), self.outcome.batch)
+        return tables.frame_of(tables.losses(self.trace, most), self._outcome.batch)
+
+    @overload
+    def assign(self, data: PandasData) -> pd.DataFrame: ...
+    @overload
+    def assign(self, data: PolarsFrame) -> pl.DataFrame: ...
+    @overload
+    def assign(self, data: ArrowData) -> pa.Table: ...
 
     @called_as("run.assign(data)")
-    def assign(self, data: Any) -> Any:
+    def assign(self, data: Any) -> pd.DataFrame | pl.DataFrame | pa.Table:
         """The rows of `data`, which the run was made of, with the session or tumbling window that each is in.
 
         The columns of `sk.sessionize` come behind its own; those of tumbling windows have "window" in their names. All
@@ -273,9 +278,9 @@ class Run:
         """
         from sessionkit.views.assignment import assign
 
-        return assign(data, self.trace, self._windows, self.plan.source, self.outcome.earlier_rows)
+        return assign(data, self.trace, self._windows, self.plan.source, self._outcome.earlier_rows)
 
-    def merges(self) -> Any:
+    def merges(self) -> Frame:
         """Which records joined two sessions: a row for each merge, in order of arrival.
 
         With the record (partition, offset, the key columns, timestamp), the bounds of the two sessions before it
@@ -291,7 +296,7 @@ class Run:
         """
         from sessionkit.views.lineage.lineage import TIMES_OF_MERGES, merges_table
 
-        return tables.frame_of(merges_table(self.trace), self.outcome.batch, TIMES_OF_MERGES)
+        return tables.frame_of(merges_table(self.trace), self._outcome.batch, TIMES_OF_MERGES)
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names (`dropped-records-total`, `window-aggregate-final-emit-total`, …) and our own.
@@ -308,14 +313,14 @@ class Run:
             each = [life.metrics() for life in self._lives]
             return {name: sum(one[name] for one in each) for name in each[0] if not name.startswith("windows")}
         finals = 0
-        if self.plan.strategy == "on_window_close":
-            kept = self.outcome.kept_trace is not None
-            finals = len(self._changelog["offset"]) if kept else self.outcome.closed_count
+        if self.plan._strategy == "on_window_close":
+            kept = self._outcome.kept_trace is not None
+            finals = len(self._changelog["offset"]) if kept else self._outcome.closed_count
         drops_null = not self._windows.takes_null_values
         refused = 0 if self.deployed is None else len(self.deployed.refused)
-        return tables.metrics(self.outcome, finals, refused, null_values=drops_null)
+        return tables.metrics(self._outcome, finals, refused, null_values=drops_null)
 
-    def kafka_metrics(self, *, level: str = "info") -> Any:
+    def kafka_metrics(self, *, level: Level = "info") -> Frame:
         """What Kafka Streams would count of this run: a row for each metric of each task (here: each partition).
 
         Columns: name, group, level, thread_id, task_id, processor_node_id, value. At level "debug" also what the node
@@ -333,14 +338,14 @@ class Run:
         """
         from sessionkit.views.kafka_metrics import kafka_metrics
 
-        finals = np.asarray(self._changelog["partition"] if self.plan.strategy == "on_window_close" else [])
-        held = None if self.plan.suppression is None else self._held_by_suppress()
-        return tables.frame_of(kafka_metrics(self.trace, finals, self.deployed, level, held), self.outcome.batch)
+        finals = np.asarray(self._changelog["partition"] if self.plan._strategy == "on_window_close" else [])
+        held = None if self.plan._suppression is None else self._held_by_suppress()
+        return tables.frame_of(kafka_metrics(self.trace, finals, self.deployed, level, held), self._outcome.batch)
 
     @property
     def timezone(self) -> Timezone:
         """The zone of the records' times: the plan's, else the column's, else "UTC". Moments without a zone use it."""
-        return Timezone(self.outcome.batch.timezone)
+        return Timezone(self._outcome.batch.timezone)
 
     def _key(self, given: Any) -> Any:
         return self.plan.source.key_of(given)
@@ -450,8 +455,7 @@ class Run:
 
     @property
     def _windows(self) -> WindowKind:
-        windows: WindowKind = self.plan.windows
-        return windows
+        return self.plan._complete_windows
 
     def summary(self) -> str:
         """The run in one line of numbers."""
@@ -469,7 +473,7 @@ class Run:
             drops_in_words(m),
             *([f"{m['replayed-records']:,} replayed"] if m["replayed-records"] else []),
         ]
-        rule = self.outcome.batch.idle
+        rule = self._outcome.batch.idle
         idle = "" if rule is None else f" · partitions idle after {show_duration(rule.after_ms)} (not Kafka's)"
         return f"{' · '.join(parts)} · {windows.in_words()}{idle}"
 
@@ -485,7 +489,7 @@ class Run:
         theme: Theme | None = None,
         clock: str | None = None,
         width: int | None = None,
-    ) -> go.Figure:
+    ) -> Figure:
         """The history of one key: event time across, arrival upward. Without `key`, of the key with most events.
 
         Args:
@@ -520,7 +524,7 @@ class Run:
         theme: Theme | None = None,
         clock: str | None = None,
         width: int | None = None,
-    ) -> go.Figure:
+    ) -> Figure:
         """The windows of many keys, a lane each.
 
         Args:
@@ -539,7 +543,7 @@ class Run:
 
         named = None if keys is None else [self._key(key) for key in list_of_keys(keys)]
         span: Any = {"start": self._moment_ms("start", start), "end": self._moment_ms("end", end)}
-        look: Any = {"theme": theme, "clock": clock, "width": width, "whole": self.all_lanes}
+        look: Any = {"theme": theme, "clock": clock, "width": width, "whole": self._all_lanes}
         scene = lane_scene(self.trace, self._windows, keys=named, most=most, sort=sort, **span, **look)
         return draw_lanes(scene)
 
@@ -622,7 +626,7 @@ class Run:
         return place
 
     @cached_property
-    def all_lanes(self) -> Any:
+    def _all_lanes(self) -> Any:
         """What every picture of lanes of this run starts from."""
         from sessionkit.views.scenes.board import everything
 
@@ -656,19 +660,19 @@ class Run:
 
         if self._lives:
             return list(dict.fromkeys(said for life in self._lives for said in life.remarks()))
-        batch = self.outcome.batch
+        batch = self._outcome.batch
         types = {name: column.type for name, column in batch.values.items()}
-        floats = decimal_remarks(self.plan.aggregations, types)
-        said = [*batch.remarks, *floats, *self.late_remarks, *idle_remarks(batch), *day_remarks(self._windows, batch)]
-        if unknown := int((self.outcome.earlier_rows < 0).sum()) if not do_overlap(self._windows) else 0:
+        floats = decimal_remarks(self.plan._aggregations, types)
+        said = [*batch.remarks, *floats, *self._late_remarks, *idle_remarks(batch), *day_remarks(self._windows, batch)]
+        if unknown := int((self._outcome.earlier_rows < 0).sum()) if not do_overlap(self._windows) else 0:
             windows = plural(unknown, self._windows.noun)
             said.append(f"The store does not say how many records {windows} had before: `assign` leaves that empty.")
         return said
 
     @cached_property
-    def late_remarks(self) -> list[str]:
+    def _late_remarks(self) -> list[str]:
         """Why many of the records came too late, where a cause is found."""
-        outcome, late = self.outcome, self.outcome.dropped.get(LATE, 0)
+        outcome, late = self._outcome, self._outcome.dropped.get(LATE, 0)
         before_ms = None if outcome.kept_trace is None else outcome.kept_trace.first_stream_time_ms
         return order_remarks(outcome.batch, self.plan.source, self._windows.close_lag_ms, late, before_ms)
 
@@ -680,4 +684,4 @@ class Run:
 
         if self._lives:
             return html_block("".join(f"<p>{escape_html(each)}</p>" for each in [*repr(self).splitlines()]))
-        return run_html(self.summary(), self._table, self.remarks(), self.outcome.batch.form, self.timezone)
+        return run_html(self.summary(), self._table, self.remarks(), self._outcome.batch.form, self.timezone)

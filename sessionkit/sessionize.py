@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 from sessionkit.base.calls import called_as, level_of_user
 from sessionkit.base.durations import Duration, duration_ms
@@ -12,14 +12,57 @@ from sessionkit.base.text import is_text
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.records.batch import batch_of, is_spark_frame
+from sessionkit.records.frames import ArrowData, PandasData, PolarsFrame, SparkFrame
 from sessionkit.records.inputs.opened import open_whole
 from sessionkit.records.order import SORT, WITHOUT_OFFSET
-from sessionkit.records.source import Source
+from sessionkit.records.source import Ambiguous, Nonexistent, OnBadTime, Source, TimeUnit
 from sessionkit.views.assignment import assigned, beside
 from sessionkit.windows.session import SessionWindows
 
+if TYPE_CHECKING:
+    import datetime as dt
+    from typing import TypedDict, Unpack
+
+    import pandas as pd
+    import polars as pl
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+    class _More(TypedDict, total=False):
+        timezone: str | dt.tzinfo | None
+        unit: TimeUnit | None
+        partition: str | None
+        offset: str | None
+        on_bad_time: OnBadTime
+        ambiguous: Ambiguous
+        nonexistent: Nonexistent
+        format: str | None
+        separator: str | None
+        header: bool
+        prefix: str
+
+    Columns = str | Sequence[str]
+
 NEVER_LATE_MS = 2**61  # the longest grace that leaves room for any gap
 _OPTIONS = ("partition", "timezone", "unit", "on_bad_time", "ambiguous", "nonexistent", "format", "separator", "header")
+
+
+@overload
+def sessionize(
+    data: PandasData, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **more: Unpack[_More]
+) -> pd.DataFrame: ...
+@overload
+def sessionize(
+    data: SparkFrame, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **more: Unpack[_More]
+) -> DataFrame: ...
+@overload
+def sessionize(
+    data: PolarsFrame, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **more: Unpack[_More]
+) -> pl.DataFrame: ...
+@overload
+def sessionize(
+    data: ArrowData, by: Columns, at: str, gap: Duration, grace: Duration | None = None, **more: Unpack[_More]
+) -> pa.Table: ...
 
 
 @called_as('sk.sessionize(df, by="user", at="time", gap="30 minutes")')
@@ -30,18 +73,18 @@ def sessionize(
     gap: Duration,
     grace: Duration | None = None,
     *,
-    timezone: str | None = None,
-    unit: str | None = None,
+    timezone: str | dt.tzinfo | None = None,
+    unit: TimeUnit | None = None,
     partition: str | None = None,
     offset: str | None = None,
-    on_bad_time: str = "refuse",
-    ambiguous: str = "raise",
-    nonexistent: str = "raise",
+    on_bad_time: OnBadTime = "refuse",
+    ambiguous: Ambiguous = "raise",
+    nonexistent: Nonexistent = "raise",
     format: str | None = None,
     separator: str | None = None,
     header: bool = True,
     prefix: str = "",
-) -> Any:
+) -> pd.DataFrame | pl.DataFrame | pa.Table | DataFrame:
     """The rows of `data` with the session that each belongs to: the same rows, order, index and columns, and six more.
 
     `session_id` (unique; from 0 by the bytes of the key, then by start), `session_start` and `session_end` (of its
@@ -87,10 +130,10 @@ def sessionize(
 def _beside_rows(plan: Plan, data: Any, prefix: str) -> Any:
     opened = open_whole(data, plan.source)
     batch = batch_of(opened, plan.source)
-    run = plan.run_batch(batch)
-    for remark in [*batch.remarks[len(opened.remarks) :], *map(_of_rows, run.late_remarks)]:
+    run = plan._run_batch(batch)
+    for remark in [*batch.remarks[len(opened.remarks) :], *map(_of_rows, run._late_remarks)]:
         warnings.warn(remark, stacklevel=level_of_user())
-    added = assigned(run.trace, plan.complete_windows, str(run.timezone))
+    added = assigned(run.trace, plan._complete_windows, str(run.timezone))
     return beside(opened, added.rename_columns([prefix + name for name in added.column_names]), "prefix=")
 
 

@@ -20,12 +20,12 @@ A_SESSION = AN_ENTRY + (8 + 1 + 8 + 8) + 8  # key: segment, "a", end, start; val
 
 def run_deployed(plan: sk.Plan, data: Any, *, store: Any = None, wall_clock: Any = None, **told: Any) -> sk.Run:
     """The plan in a plain deployment but for what is told, by a clock of times or a function if one is given."""
-    more = {name: told.pop(name) for name in ("keys", "trace", "frame", "parallelism") if name in told}
+    more = {name: told.pop(name) for name in ("keys", "trace", "frame") if name in told}
     how = sk.Deployment.plain(store="memory" if store is None else kind_of(store), **told)
     if wall_clock is None:
         run: sk.Run = plan.run(data, store=store, deployment=how, **more)
         return run
-    return plan.run_deployed(read_records(data, plan.source, plan.value_columns()), how, store, clock=wall_clock)
+    return plan._run_deployed(read_records(data, plan.source, plan._value_columns()), how, store, clock=wall_clock)
 
 
 def run_by(plan: sk.Plan, data: Any, *, rules: str = "sessionkit", **told: Any) -> sk.Run:

@@ -148,7 +148,7 @@ def _for_types(module: str) -> dict[str, Any]:
     found = [node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom)]
     ours = [node for node in found if (node.module or "").startswith("sessionkit")]
     return {
-        alias.asname or alias.name: getattr(importlib.import_module(str(node.module)), alias.name)
+        alias.asname or alias.name: getattr(importlib.import_module(str(node.module)), alias.name, None)
         for node in ours
         for alias in node.names
     }

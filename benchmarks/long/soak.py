@@ -152,7 +152,7 @@ def _query(place: Path, tell: Callable[[int, Held], None]) -> Any:
     records = spark.readStream.schema(spark.read.parquet(folder).schema).option("maxFilesPerTrigger", 1).parquet(folder)
     keyed = sk.group_by_key("key", timestamp="ts", partition="partition", offset="offset")
     windows = sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS)
-    run = keyed.windowed_by(windows).aggregate(count=sk.count(), total=sk.sum("value")).run(records)
+    run = keyed.windowed_by(windows).aggregate(count=sk.count(), total=sk.sum("value")).stream(records)
     shared = shared_folder() / run._name
 
     def write(frame: Any, batch: int) -> None:

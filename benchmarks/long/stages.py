@@ -37,13 +37,13 @@ def spark_session(memory: str = "6g") -> Any:
     return spark
 
 
-def _run(path: str, parallelism: str = "partition") -> Any:
+def _run(path: str) -> Any:
     import sessionkit as sk
 
     windows = sk.SessionWindows(inactivity_gap_ms=GAP_MS, grace_ms=GRACE_MS)
     keyed = sk.group_by_key("key", timestamp="ts", partition="partition", offset="offset")
     plan = keyed.windowed_by(windows).aggregate(count=sk.count(), total=sk.sum("value"))
-    return plan.run(spark_session().read.parquet(path), parallelism=parallelism)
+    return plan.run(spark_session().read.parquet(path))
 
 
 def table(path: str) -> Any:
@@ -59,7 +59,7 @@ def trace(path: str) -> Any:
 def by_key(path: str) -> Any:
     """Two tasks a partition."""
     spark_session().conf.set("spark.sql.shuffle.partitions", 2 * PARTITIONS)
-    return _run(path, "key").table()
+    return _run(path).by_key().table()
 
 
 def session_window(path: str) -> Any:

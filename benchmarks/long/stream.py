@@ -106,7 +106,7 @@ def _query(side: str) -> dict[str, Any]:
     if side == "sessionkit":
         windows = sk.SessionWindows(inactivity_gap="1h", grace="1h")
         keyed = sk.group_by_key("key", timestamp="ts", partition="partition", offset="offset")
-        results = keyed.windowed_by(windows).aggregate(count=sk.count(), total=sk.sum("value")).run(records).events()
+        results = keyed.windowed_by(windows).aggregate(count=sk.count(), total=sk.sum("value")).stream(records).events()
     else:
         late = records.withWatermark("ts", "1 hour")
         results = late.groupBy("key", F.session_window("ts", "1 hour")).agg(F.count("*"), F.sum("value"))

@@ -66,7 +66,7 @@ def start_query(spark: SparkSession, address: str, out: Path) -> StreamingQuery:
     """From the topic to sessions; each micro-batch goes to the other topic and to a folder of Parquet of its own."""
     kafka = {"kafka.bootstrap.servers": address}
     loaded = spark.readStream.format("kafka").options(**kafka, subscribe=FLIGHTS, startingOffsets="earliest").load()
-    run = PLAN.run(sk.from_kafka(loaded, value="dep_delay bigint"))
+    run = PLAN.stream(sk.from_kafka(loaded, value="dep_delay bigint"))
 
     def to_topic(changelog: DataFrame, _: int) -> None:
         records = sk.to_kafka(run, partitions=PARTITIONS, changelog=changelog)

@@ -48,7 +48,7 @@ class Replay:
         Raises:
             InvalidArgument: a Spark DataFrame, whose records are not here.
         """
-        return cls(read_records(data, plan.source, plan.value_columns()))
+        return cls(read_records(data, plan.source, plan._value_columns()))
 
     @cached_property
     def usable(self) -> int:
@@ -96,7 +96,7 @@ def smallest_round_grace_ms(plan: Plan, data: Any) -> int:
     replay = data if isinstance(data, Replay) else Replay.of(plan, data)
 
     def keeps_all(grace_ms: int) -> bool:
-        return replay.counts(plan.with_windows(grace_ms=grace_ms).complete_windows).late == 0
+        return replay.counts(plan.with_windows(grace_ms=grace_ms)._complete_windows).late == 0
 
     steps = [step for step in ROUND_MS if step < MAX_DURATION_MS // 4]
     return steps[min(bisect_left(steps, True, key=keeps_all), len(steps) - 1)]
@@ -113,7 +113,7 @@ def order_advice(plan: Plan, replay: Replay, grace_ms_of: Callable[[Replay], int
         []
     """
     has_grace = plan.windows is not None and plan.windows.is_ever_closed
-    lag_ms = plan.with_windows(grace_ms=0).complete_windows.close_lag_ms if has_grace else 0
+    lag_ms = plan.with_windows(grace_ms=0)._complete_windows.close_lag_ms if has_grace else 0
     batch = replay.batch
     cause = late_cause(batch, plan.source, lag_ms)
     if cause is None:

@@ -266,7 +266,7 @@ class GraceSuggestion(Pictured):
 
     def words(self) -> list[str]:
         """What was found, as sentences."""
-        windows = self.plan.complete_windows
+        windows = self.plan._complete_windows
         dropped = round((1 - self.kept_share) * self.records)
         waits, enough = about(windows.close_lag_ms), enough_ms(self.grace_ms)
         grace = show_duration(enough) + (f" ({self.grace_ms:,} ms)" if enough != self.grace_ms else "")
@@ -340,6 +340,6 @@ def _smallest_grace_ms(plan: Plan, replay: Replay, keep: float, tried: dict[int,
 
 def _share(plan: Plan, replay: Replay, grace_ms: int, tried: dict[int, float]) -> float:
     if grace_ms not in tried:
-        counts = replay.counts(plan.with_windows(grace_ms=grace_ms).complete_windows)
+        counts = replay.counts(plan.with_windows(grace_ms=grace_ms)._complete_windows)
         tried[grace_ms] = (counts.records - counts.late) / counts.records if counts.records else 1.0
     return tried[grace_ms]

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from sessionkit.views.html import picture_bundle
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+Measure = Literal["dropped_share", "windows", "merges", "delay_ms"]
 MOST_CELLS = 10_000
 
 
@@ -102,7 +103,7 @@ class Sweep:
             out[i] = bool((no_worse & ((dropped < dropped[i]) | (delay < delay[i]))).any())
         return out
 
-    def heat_map(self, measure: str = "dropped_share", *, theme: Theme | None = None) -> go.Figure:
+    def heat_map(self, measure: Measure = "dropped_share", *, theme: Theme | None = None) -> go.Figure:
         """The cells as a grid of two settings, coloured by a measure, with its number in each."""
         from sessionkit.advice.figures import heat_map
 
@@ -166,7 +167,7 @@ def _several(name: str, values: Any) -> list[Any]:
 def sweep_replay(plan: Plan, replay: Replay, values: Mapping[str, Sequence[Duration | int]]) -> Sweep:
     """What `sweep` gives, of records that were read already."""
     plans = _plans(plan, values)
-    return _sweep(plans, [*values], [replay.counts(each.complete_windows) for each in plans], replay.batch.frame)
+    return _sweep(plans, [*values], [replay.counts(each._complete_windows) for each in plans], replay.batch.frame)
 
 
 def lengths_ms(given: Mapping[str, Any]) -> dict[str, int]:
@@ -194,7 +195,7 @@ def _sweep(plans: list[Plan], names: list[str], counted: list[Counts], frame: Fr
 
 
 def _cell(plan: Plan, names: list[str], counts: Counts) -> Cell:
-    windows = plan.complete_windows
+    windows = plan._complete_windows
     said = windows.arguments()[1]
     parameters = [f"{name}_ms" if hasattr(windows, f"{name}_ms") else name for name in names]
     return Cell(

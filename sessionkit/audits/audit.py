@@ -40,7 +40,7 @@ from sessionkit.records.batch import RecordBatch, read_records
 from sessionkit.records.keys import key_bytes
 from sessionkit.run import Run
 from sessionkit.stores.contract import Store
-from sessionkit.trace.window_trace import WindowTrace
+from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views import tables
 from sessionkit.views.html import picture_bundle
 
@@ -146,7 +146,7 @@ class Audit:
 
     @cached_property
     def _safe(self) -> Safe:
-        lowest_ms = self.expected.plan.complete_windows.retention_ms(None)
+        lowest_ms = self.expected.plan._complete_windows.retention_ms(None)
         return safe_retentions(lowest_ms, lambda retention_ms: self._replay(retention_ms)._replayed)
 
     @cached_property
@@ -185,7 +185,7 @@ class Audit:
         plan = self.expected.plan
         safe = None if self.loses_nothing and not self._safe_by_luck else self._safe
         cured = None if safe is None or self.loses_nothing or self.cure is None else self.cure.counts()
-        return audit_words(self.settings, self.counts(), plan.windows, plan.strategy, safe, cured)
+        return audit_words(self.settings, self.counts(), plan._complete_windows, plan._strategy, safe, cured)
 
     def __repr__(self) -> str:
         return "\n".join(self.words())
@@ -219,14 +219,14 @@ class Audit:
     def _sent_again(self) -> set[WindowId]:
         """Sessions that a record re-opened after they had been sent as final: the larger one is sent as well."""
         trace = self.expected.trace
-        if isinstance(trace, WindowTrace) or self.expected.plan.strategy == "on_window_update":
+        if not isinstance(trace, SessionTrace) or self.expected.plan._strategy == "on_window_update":
             return set()
         return ids_of(self.expected, trace.reopenings.window, trace.reopenings.start_ms, trace.reopenings.end_ms)
 
     def _frame(self, ids: list[WindowId]) -> Any:
-        names, verdicts = list(self.expected.outcome.folds), ("verdict", self._verdicts)
+        names, verdicts = list(self.expected._outcome.folds), ("verdict", self._verdicts)
         columns = result_columns(ids, names, verdicts, self._expected_results, self._kafka_results, "kafka")
-        return tables.frame_of(columns, self.expected.outcome.batch)
+        return tables.frame_of(columns, self.expected._outcome.batch)
 
     @property
     def _waiting_count(self) -> int:
@@ -236,8 +236,8 @@ class Audit:
     @cached_property
     def _held_final_count(self) -> int:
         """How many windows are final and still in Kafka's store."""
-        windows, count = self.expected.plan.windows, 0
-        for partition, snapshot in self.expected.outcome.snapshots.items():
+        windows, count = self.expected.plan._complete_windows, 0
+        for partition, snapshot in self.expected._outcome.snapshots.items():
             close_ms = snapshot.stream_time_ms - windows.close_lag_ms
             with without_collections():
                 held = [windows.last_instant_ms(each) for each in store_at_end(self.run).all(partition=partition)]
@@ -253,8 +253,8 @@ class Audit:
 
 def store_at_end(run: Run) -> Store:
     """Kafka's store at the end, behind its cache."""
-    assert run.store is not None, "a deployment has one"
-    return run.store
+    assert run._store is not None, "a deployment has one"
+    return run._store
 
 
 @called_as("sk.audit(plan, data, sk.Deployment())")
@@ -280,7 +280,7 @@ def audit(plan: Plan, data: Any, deployment: Deployment | None = None) -> Audit:
     plan, data = plan_and_data(plan, data, "audit")
     how = Deployment() if deployment is None else deployment
     check_audited(plan, how)
-    batch = read_records(data, plan.source, plan.value_columns(how.clock))
+    batch = read_records(data, plan.source, plan._value_columns(how.clock))
     settings = settings_of(plan, how, len(batch))
     return _replays(plan, batch, settings)(settings.retention_ms)
 
@@ -291,17 +291,17 @@ def _replays(plan: Plan, batch: RecordBatch, settings: Settings) -> Callable[[in
     is_restarted = len(settings.starts) > 1
     caching = cache_in_effect(plan, batch, settings) if settings.is_cached else how.caching
     shadowed = settings.is_cached and not is_restarted and is_shadowed(plan, caching)
-    waits = how._emit_interval_ms > 0 and plan.strategy == "on_window_close"
+    waits = how._emit_interval_ms > 0 and plan._strategy == "on_window_close"
     is_one = (settings.is_cached and not shadowed) or is_restarted
-    part_of = Parts(plan.complete_windows, batch, is_one=is_one, waits=waits or is_restarted)
-    part_of.skip_late(batch, lambda: plan.run_batch(batch, retention_ms=FOREVER_MS - 1).trace.decision == LATE)
+    part_of = Parts(plan._complete_windows, batch, is_one=is_one, waits=waits or is_restarted)
+    part_of.skip_late(batch, lambda: plan._run_batch(batch, retention_ms=FOREVER_MS - 1).trace.decision == LATE)
     rules: Any = {"on_disk": how.store == "rocksdb", "is_shadowed": shadowed, "lowest_ms": smallest_ms}
 
     def with_retention(retention_ms: int) -> Audit:
-        store = forgetting_store(plan.complete_windows, plan.strategy, retention_ms, part_of=part_of, **rules)
-        run = plan.run_deployed(batch, dataclasses.replace(how, caching=caching, retention=None), store)
+        store = forgetting_store(plan._complete_windows, plan._strategy, retention_ms, part_of=part_of, **rules)
+        run = plan._run_deployed(batch, dataclasses.replace(how, caching=caching, retention=None), store)
         # Kafka's store has lost what lies `retention` behind, our state keeps it one millisecond longer
-        expected = plan.run_batch(batch, retention_ms=max(smallest_ms, retention_ms - 1))
+        expected = plan._run_batch(batch, retention_ms=max(smallest_ms, retention_ms - 1))
         assert run.deployed is not None, "it was deployed"
         at_end = store_at_end(run)
         waiting = waiting_at_end(expected, run.deployed, at_end) if waits else frozenset[WindowId]()

@@ -38,8 +38,8 @@ def is_shadowed(plan: Plan, caching: bool | str) -> bool:
     One without a limit holds all that was ever written. There is one read that sees the store behind it: Kafka goes
     through sliding windows backward, and overlooks there that one was deleted. Only a user's function can delete one.
     """
-    deletes = any(not aggregation.parts for aggregation in dict(plan.aggregations).values())
-    windows = plan.complete_windows
+    deletes = any(not aggregation.parts for aggregation in dict(plan._aggregations).values())
+    windows = plan._complete_windows
     is_sliding = windows.advance_ms is None and not FORGETTING[windows.holds].finds_closed
     return caching is True and not (is_sliding and deletes)
 
@@ -49,7 +49,7 @@ def waiting_at_end(expected: Run, done: Deployed, store: Store) -> frozenset[Win
 
     Whether it has them depends on the retention, which it notices as of any other look.
     """
-    windows, trace = expected.plan.windows, expected.trace
+    windows, trace = expected.plan._complete_windows, expected.trace
     last = np.full(len(trace.batch.partitions), -1, np.int64)  # the last look of each partition
     for look in done.looks:
         last[look.partition] = look.at
@@ -73,11 +73,11 @@ def notice_ours(
 
     They find what Kafka's store in memory shows; so that store plays them, null as a value like any other.
     """
-    if not len(plan.run_batch(batch, retention_ms=FOREVER_MS).trace.reopenings.at):
+    if not len(plan._run_batch(batch, retention_ms=FOREVER_MS)._outcome.kept_trace.reopenings.at):
         return  # no record meets a closed session, however long they are kept
-    windows, told = plan.complete_windows, {"lowest_ms": plan.complete_windows.retention_ms(None) + 1}
-    store = forgetting_store(windows, plan.strategy, retention_ms, on_disk=False, part_of=part_of, **told)
-    plan.run_life(batch, store, Life(retention_ms=FOREVER_MS, emit="on_window_update", kafka=False))
+    windows, told = plan._complete_windows, {"lowest_ms": plan._complete_windows.retention_ms(None) + 1}
+    store = forgetting_store(windows, plan._strategy, retention_ms, on_disk=False, part_of=part_of, **told)
+    plan._run_life(batch, store, Life(retention_ms=FOREVER_MS, emit="on_window_update", kafka=False))
     for part, each in store.noticed.items():
         noticed[part].more_than_ms = max(noticed[part].more_than_ms, each.more_than_ms)
         noticed[part].at_most_ms = min(noticed[part].at_most_ms, each.at_most_ms)
@@ -103,7 +103,7 @@ def cache_in_effect(plan: Plan, batch: RecordBatch, settings: Settings) -> bool 
 
 def _most_bytes(plan: Plan, batch: RecordBatch) -> int | None:
     """More than the entries of all results can weigh; None where that is not plain to see."""
-    windows, named = plan.complete_windows, [aggregation for _, aggregation in plan.aggregations]
+    windows, named = plan._complete_windows, [aggregation for _, aggregation in plan._aggregations]
     entries = ENTRIES.get(windows.holds) if windows.advance_ms is None else -(-windows.ends_ms(0) // windows.advance_ms)
     if entries is None or len(named) > 1 or named[0].built_in not in NUMBERS:
         return None
@@ -112,7 +112,7 @@ def _most_bytes(plan: Plan, batch: RecordBatch) -> int | None:
 
 
 def _measured(plan: Plan, batch: RecordBatch) -> int:
-    how = Life(retention_ms=FOREVER_MS, emit=plan.strategy, caching=Room(in_bytes=True))
-    store = plan.run_life(batch, None, how).store
+    how = Life(retention_ms=FOREVER_MS, emit=plan._strategy, caching=Room(in_bytes=True))
+    store = plan._run_life(batch, None, how)._store
     assert isinstance(store, CachingStore)
     return store.most_held

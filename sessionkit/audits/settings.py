@@ -51,7 +51,7 @@ class Settings:
 
 def settings_of(plan: Plan, how: Deployment, count: int) -> Settings:
     """The settings for `count` records."""
-    windows = plan.complete_windows
+    windows = plan._complete_windows
     found = checked_restarts(how.restarts, count)
     for each in found:
         if each.kind != "disk":
@@ -61,16 +61,18 @@ def settings_of(plan: Plan, how: Deployment, count: int) -> Settings:
         deployment=how,
         retention_ms=windows.retention_ms(how.retention),
         default_retention_ms=windows.retention_ms(None),
-        is_cached=how.caching is not False and (plan.strategy == "on_window_update" or windows.caches_on_close),
+        is_cached=how.caching is not False and (plan._strategy == "on_window_update" or windows.caches_on_close),
         starts=[0, *(each.row + 1 for each in found)],
     )
 
 
 def check_audited(plan: Plan, how: Deployment) -> None:
     """Refuses a plan or a deployment that has no audit, or one of its own."""
-    plan.check()
-    plan.check_deployed(how)
-    if plan.suppression is not None:
-        raise InvalidArgument(problem("suppress has an audit of its own", plan.suppression.code(), "sk.audit_suppress"))
+    plan._check()
+    plan._check_deployed(how)
+    if plan._suppression is not None:
+        raise InvalidArgument(
+            problem("suppress has an audit of its own", plan._suppression.code(), "sk.audit_suppress")
+        )
     if how.store not in ("memory", "rocksdb"):
         raise InvalidArgument(problem("audit knows two kinds of store", repr(how.store), '"memory" or "rocksdb"'))

@@ -70,7 +70,7 @@ class SuppressAudit:
         """The findings as sentences."""
         if self.full is not None:
             return [f"With suppress instead of emit-on-close the application stops: {self.full}."]
-        noun, counts = self._finals.plan.windows.noun, self.counts()
+        noun, counts = self._finals.plan._complete_windows.noun, self.counts()
         wrong = sum(counts.values()) - counts[SAME]
         if not wrong:
             results = plural(counts[SAME], "result")
@@ -103,7 +103,7 @@ class SuppressAudit:
     def _reasons(self) -> dict[WindowId, str]:
         if self._run is None:
             return {}
-        standing = {*places_in(self._finals.table_columns)}  # the windows that are there at the end
+        standing = {*places_in(self._finals._table)}  # the windows that are there at the end
         return {id: self._reason(id, standing) for id in in_order({*self._closed, *self._sent})}
 
     def _reason(self, id: WindowId, standing: set[WindowId]) -> str:
@@ -115,9 +115,9 @@ class SuppressAudit:
         return TWICE if sent.times > 1 else SAME
 
     def _frame(self, ids: list[WindowId]) -> Any:
-        names, reasons = list(self._finals.outcome.folds), ("reason", self._reasons)
+        names, reasons = list(self._finals._outcome.folds), ("reason", self._reasons)
         columns = result_columns(ids, names, reasons, self._closed, self._sent, "suppress")
-        return tables.frame_of(columns, self._finals.outcome.batch)
+        return tables.frame_of(columns, self._finals._outcome.batch)
 
 
 @called_as('sk.audit_suppress(plan.suppress("until_window_closes"), data)')
@@ -136,15 +136,15 @@ def audit_suppress(plan: Plan, data: Any) -> SuppressAudit:
         'With suppress instead of emit-on-close the application stops: the buffer of'
     """
     plan, data = plan_and_data(plan, data, "audit_suppress")
-    if plan.suppression is None or not plan.suppression.is_final:
+    if plan._suppression is None or not plan._suppression.is_final:
         want = 'plan.suppress("until_window_closes")'
-        raise InvalidArgument(problem("this plan has no final results of suppress", repr(plan.suppression), want))
-    plan.check()
-    plan.check_deployed(Deployment())
-    batch = read_records(data, plan.source, plan.value_columns())
-    on_close = dataclasses.replace(plan, suppression=None).emit("on_window_close")
-    finals = on_close.run_batch(batch)
+        raise InvalidArgument(problem("this plan has no final results of suppress", repr(plan._suppression), want))
+    plan._check()
+    plan._check_deployed(Deployment())
+    batch = read_records(data, plan.source, plan._value_columns())
+    on_close = dataclasses.replace(plan, _suppression=None).emit("on_window_close")
+    finals = on_close._run_batch(batch)
     try:
-        return SuppressAudit(finals, plan.run_batch(batch), None)
+        return SuppressAudit(finals, plan._run_batch(batch), None)
     except BufferFull as error:
         return SuppressAudit(finals, None, str(error).rpartition(";")[0])

@@ -59,9 +59,9 @@ def results_of(*runs: Run) -> dict[WindowId, Sent]:
     """What runs sent one after the other, by window: the final results, or what the updates and tombstones come to."""
     results: dict[WindowId, Sent] = {}
     for run in runs:
-        columns = run.changelog_columns
+        columns = run._changelog
         whats, offsets = python_list(columns["what"]), python_list(columns["offset"])
-        values = zip(*(python_list(columns[name]) for name in run.outcome.folds), strict=True)
+        values = zip(*(python_list(columns[name]) for name in run._outcome.folds), strict=True)
         for id, what, offset, value in zip(places_in(columns), whats, offsets, values, strict=True):
             if what == "tombstone":
                 results.pop(id, None)

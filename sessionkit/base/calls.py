@@ -196,8 +196,11 @@ def not_offered(*names: str) -> Callable[[C], C]:
     """Leaves out of `dir()` of a class's objects, and so of what tab completion offers, what only our own code uses.
 
     Example:
-        >>> "run_batch" in dir(plan), hasattr(plan, "run_batch")
-        (False, True)
+        >>> @not_offered("inside")
+        ... class A:
+        ...     inside = 3
+        >>> "inside" in dir(A()), A().inside
+        (False, 3)
     """
 
     def decorate(kind: C) -> C:

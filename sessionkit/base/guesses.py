@@ -58,7 +58,10 @@ PARAMETERS = {
     "grace": "lateness allowed_lateness watermark",
     "timestamp": "time ts event_time on",
 }
-NEEDLESS = {("sk.sessionize", "sort"): "without a grace any order of the rows will do"}  # why there is no such one
+NEEDLESS = {  # why there is no such one
+    ("sk.sessionize", "sort"): "without a grace any order of the rows will do",
+    ("plan.run", "parallelism"): "plan.run(df).by_key() distributes the records of a Spark DataFrame by key",
+}
 _SESSIONS, _TIMES = 'sk.SessionWindows(inactivity_gap="30m", grace="5m")', 'sk.TimeWindows(size="1h", grace="5m")'
 _SLIDING = 'sk.SlidingWindows(time_difference="10m", grace="5m")'
 WITHOUT_COUNTERPART = {

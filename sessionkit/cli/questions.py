@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -132,7 +132,7 @@ def audit(
     from sessionkit.deployed.deployment import Deployment
 
     deployment = Deployment(
-        store=store,
+        store=cast("Any", store),
         retention=retention,
         caching=caching == "on" if caching in ("on", "off") else caching,
         commit_interval=None if commit_interval == "none" else commit_interval,
@@ -144,7 +144,7 @@ def audit(
     return int(fail_if_lost and not found.loses_nothing)
 
 
-def _audited(reading: of.Reading, windows: of.Windows, emit: str, deployment: Deployment) -> Audit:
+def _audited(reading: of.Reading, windows: of.Windows, emit: Any, deployment: Deployment) -> Audit:
     from sessionkit.audits.audit import audit as audited
 
     with steps(3, silent) as step:

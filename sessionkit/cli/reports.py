@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -54,7 +54,7 @@ def report(
     plan, said = with_windows(opened, windows)
     _make(
         spark,
-        plan=_aggregated(plan.emit(emit), mean or [], sum or []),
+        plan=_aggregated(plan.emit(cast("Any", emit)), mean or [], sum or []),
         records=Path(reading.file) if spark and is_read_by_spark(reading) else opened.table,
         data=literal(reading.file),
         title=Path(reading.file).name or reading.file,

@@ -7,7 +7,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, SupportsIndex, TypeAlias
+from typing import Any, Literal, NamedTuple, SupportsIndex, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -19,11 +19,11 @@ from sessionkit.deployed.properties import properties_of, settings_in
 from sessionkit.deployed.setting_words import in_words
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 from sessionkit.stores.cache.named_cache import Room
-from sessionkit.stores.contract import READ_ONLY_KINDS, RESTARTS, STORE_KINDS
+from sessionkit.stores.contract import READ_ONLY_KINDS, RESTARTS, STORE_KINDS, RestartKind
 from sessionkit.stores.registry import store_kinds
 from sessionkit.stores.sizes import byte_count, byte_text
 
-Restarts: TypeAlias = Sequence[int | tuple[int, str]]
+Restarts: TypeAlias = Sequence[int | tuple[int, RestartKind]]
 Clock: TypeAlias = Sequence[int] | Callable[[], int]
 _PLAIN: dict[str, Any] = {"store": "memory", "caching": False, "commit_interval": None, "emit_interval": None}
 _LENGTHS = ("retention", "commit_interval", "emit_interval")
@@ -33,7 +33,7 @@ class Restart(NamedTuple):
     """One restart: the row of the records after which it happens, and one of `RESTARTS`."""
 
     row: int
-    kind: str = "disk"
+    kind: RestartKind = "disk"
 
 
 @answers_calls("deployment")
@@ -81,14 +81,14 @@ class Deployment:
         ['update', 'tombstone', 'update', 'update']
     """
 
-    store: str | type = "rocksdb"
+    store: Literal["rocksdb", "memory"] | type = "rocksdb"
     retention: Duration | None = None
     caching: bool | str = "10MB"
     commit_interval: Duration | None = "30s"
     commit_every: int | Sequence[int] | None = None
     emit_interval: Duration | None = "1s"
     clock: str | None = None
-    guarantee: str = "at_least_once"
+    guarantee: Literal["at_least_once"] = "at_least_once"
     restarts: Restarts = ()
 
     def __post_init__(self) -> None:

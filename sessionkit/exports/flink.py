@@ -30,7 +30,7 @@ def to_flink_sql(request: Request) -> Export:
     """
     check_sql_names(request, "Flink SQL", _RESERVED)
     key, time = (sql_name(request.free_name(name)) for name in ("key", "event_time"))
-    windows = FLINK.windows(request.plan.complete_windows, key, time)
+    windows = FLINK.windows(request.plan._complete_windows, key, time)
     settings = "SET 'execution.runtime-mode' = 'streaming';\nSET 'table.local-time-zone' = 'UTC';"
     statements = [_records(request, windows, key, time), _results(request), _insert(request, windows, key)]
     code = "\n\n".join([settings, *statements])

@@ -154,7 +154,7 @@ def to_java(request: Request, *, class_name: str, store: str, retention: Duratio
     if not isinstance(name, str) or not _CLASS_NAME.fullmatch(name) or name in _USED:
         want = 'a capital letter, then letters and digits, and no class of Kafka or Java; such as "ClickSessions"'
         raise InvalidArgument(problem("class_name must be a name of a class", shorten(repr(class_name)), want))
-    windows = JAVA.windows(request.plan.complete_windows)
+    windows = JAVA.windows(request.plan._complete_windows)
     retention_ms = request.retention_ms(retention, windows.smallest_retention_ms)
     body = _body(request, windows, class_name, store, retention_ms)
     imports = [f"import {name};" for name in sorted(IMPORTS) if re.search(rf"\b{name.rpartition('.')[2]}\b", body)]
@@ -203,7 +203,7 @@ def _topology(
     key_class = _KEYS[request.key_type][0]
     merger = f", {class_name}::merge" if windows.merges else ""
     empty = ""
-    if not request.plan.complete_windows.takes_null_values and request.types:
+    if not request.plan._complete_windows.takes_null_values and request.types:
         nulls = " && ".join(f"column(row, {java_literal(name)}).isNull()" for name in request.types)
         empty = f"\n                .mapValues(row -> {nulls} ? null : row)"
     made = f"\n                .mapValues({class_name}::result)" if is_made else ""
@@ -222,7 +222,7 @@ def _topology(
                                 .withValueSerde(ROWS)
                                 .withStoreType(BuiltInDslStoreSuppliers.{STORES[store]})
                                 .withRetention({java_duration(retention_ms)})
-                                .withCachingDisabled()){suppress_call(request.plan.suppression)}
+                                .withCachingDisabled()){suppress_call(request.plan._suppression)}
                 .toStream(){made}
                 .to(OUTPUT, Produced.with(new WindowedSerdes.{windows.serde}, ROWS));
         return builder.build();
@@ -371,13 +371,13 @@ def _differences(request: Request, windows: _Windows, store: str, retention_ms: 
         "processing.guarantee=exactly_once_v2 prevents that.",
         f"The store keeps a window for {kept} of stream time (`Materialized.withRetention`).",
     ]
-    if request.plan.suppression is not None and request.plan.suppression.most_bytes is not None:
+    if request.plan._suppression is not None and request.plan._suppression.most_bytes is not None:
         words.append("Results weigh as much as their JSON in this buffer; in the plan a single one weighs less.")
-    if request.plan.suppression is not None:
+    if request.plan._suppression is not None:
         words.append("After a restart the buffer is as it was, and its clock starts anew with the next result.")
     if not request.is_final:
         return words
-    room_ms = retention_ms - request.plan.complete_windows.retention_ms(None)
+    room_ms = retention_ms - request.plan._complete_windows.retention_ms(None)
     jumps = f"Where stream time jumps by {show_duration(room_ms)} or more at once, the" if room_ms else "The"
     words += [
         "Kafka looks for final results when a record arrives, at most once a second of wall clock; the plan has "

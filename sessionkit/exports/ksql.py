@@ -32,7 +32,7 @@ def to_ksql(request: Request, *, retention: Duration | None) -> Export:
     for name in (*request.value_types(), *(result.name for result in request.results)):
         if "${" in name:
             raise InvalidArgument(problem("ksqlDB puts variables into names", shorten(repr(name)), "rename it"))
-    windows = KSQL.windows(request.plan.complete_windows)
+    windows = KSQL.windows(request.plan._complete_windows)
     retention_ms = request.retention_ms(retention, windows.smallest_retention_ms)
     key = sql_name(request.free_name("key"))
     code = "\n\n".join([_SETTINGS, *_streams(request, key), _table(request, windows, key, retention_ms)]) + "\n"
@@ -148,7 +148,7 @@ def _needs_ms(request: Request) -> bool:
 
 
 def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> str:
-    kept = f"RETENTION {ksql_length(retention_ms)}, GRACE PERIOD {ksql_length(request.plan.complete_windows.grace_ms)}"
+    kept = f"RETENTION {ksql_length(retention_ms)}, GRACE PERIOD {ksql_length(request.plan._complete_windows.grace_ms)}"
     stream = "`records_in_ms`" if _needs_ms(request) else "`records`"
     start, end = (sql_name(request.free_name(name)) for name in ("window_start_ms", "window_end_ms"))
     written = [KSQL.aggregations[result.built_in].write(result) for result in request.results]
@@ -160,7 +160,7 @@ def _table(request: Request, windows: _Windows, key: str, retention_ms: int) -> 
         f"  FROM {stream}\n"
         f"  WINDOW {windows.name} ({windows.lengths}, {kept})\n"
         f"  GROUP BY {key}\n"
-        f"  EMIT {'FINAL' if request.is_final or request.plan.suppression is not None else 'CHANGES'};"
+        f"  EMIT {'FINAL' if request.is_final or request.plan._suppression is not None else 'CHANGES'};"
     )
 
 
@@ -173,7 +173,7 @@ def _differences(request: Request, windows: _Windows, retention_ms: int) -> list
     ]
     if _needs_ms(request):
         words.append("Times become milliseconds in a second stream, which writes every record to a topic of its own.")
-    if request.plan.suppression is not None:
+    if request.plan._suppression is not None:
         words.append(
             "EMIT FINAL is Kafka's suppress, whose clock only results move; its buffer holds up to "
             "ksql.suppress.buffer.size.bytes, where that is set."

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from sessionkit.plan import Plan
 
 TYPES = {"bigint": pa.int64(), "double": pa.float64(), "string": pa.string(), "boolean": pa.bool_()}
-KEY_TYPES = ("string", "bigint", "bytes")
-TIMESTAMPS = ("column", "record")
+KeyType = Literal["string", "bigint", "bytes"]
+TimestampIn = Literal["column", "record"]
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _READ_AS = {
     "bigint": "integers of 64 bits",
@@ -65,7 +65,7 @@ class Request:
     @property
     def is_final(self) -> bool:
         """True if the operator sends final results only."""
-        return self.plan.strategy == "on_window_close"
+        return self.plan._strategy == "on_window_close"
 
     @property
     def reads_time(self) -> bool:
@@ -89,7 +89,7 @@ class Request:
         Updates are those of the plan from `smallest_ms` on. Finals need as much more as stream time can jump: a day.
         """
         if retention is not None:
-            return self.plan.complete_windows.retention_ms(retention)
+            return self.plan._complete_windows.retention_ms(retention)
         return smallest_ms + (JUMP_MS if self.is_final else 0)
 
     # ---- sentences that hold for every target
@@ -151,15 +151,15 @@ def request_of(
     output_topic: str,
 ) -> Request:
     """The plan, checked for what no other system has, and for what the export does not know (`NotBuilt`)."""
-    plan.check()
+    plan._check()
     _refuse_own_forms(plan)
-    target.check(plan.complete_windows, plan.aggregations, plan.suppression)
+    target.check(plan._complete_windows, plan._aggregations, plan._suppression)
     if plan.source.on_bad_time == "partition_time" and target.system != "Kafka Streams":
         what = f"{target.system} does not give the time of a partition to records that have none"
         want = 'on_bad_time="drop" or "refuse", or plan.to_java()'
         raise NotBuilt(problem(what, 'on_bad_time="partition_time"', want))
-    one_of("key_type", key_type, KEY_TYPES)
-    one_of("timestamp", timestamp, TIMESTAMPS)
+    one_of("key_type", key_type, get_args(KeyType))
+    one_of("timestamp", timestamp, get_args(TimestampIn))
     if len(plan.source.keys) > 1 and key_type != "string":
         raise InvalidArgument(problem("several key columns are joined as text", f"key_type={key_type!r}", '"string"'))
     topics: dict[str, object] = {"input_topic": input_topic, "output_topic": output_topic}
@@ -170,7 +170,7 @@ def request_of(
     known, assumed = _column_types(plan, types)
     return Request(
         plan=plan,
-        results=tuple(_result(name, aggregation, known) for name, aggregation in plan.aggregations),
+        results=tuple(_result(name, aggregation, known) for name, aggregation in plan._aggregations),
         types=known,
         assumed=assumed,
         key_type=key_type,
@@ -181,7 +181,7 @@ def request_of(
 
 
 def _refuse_own_forms(plan: Plan) -> None:
-    windows = plan.complete_windows
+    windows = plan._complete_windows
     check_not_idle(plan.source, "no other system moves the stream time of an idle partition like this")
     if not windows.is_ever_closed:
         want = "SessionWindows with a grace, as Kafka has had it since 2.1"
@@ -189,7 +189,7 @@ def _refuse_own_forms(plan: Plan) -> None:
     if windows.trailing_only:
         want = "leave out trailing_only; Kafka released the other form of KIP-450"
         raise NotBuilt(problem("no other system has these windows", repr(windows), want))
-    for name, aggregation in plan.aggregations:
+    for name, aggregation in plan._aggregations:
         if not aggregation.parts:
             want = "sk.count, sum, min, max, mean, first, last or collect"
             what = f"a Python function cannot be written in another language: result {shorten(repr(name))}"
@@ -198,7 +198,7 @@ def _refuse_own_forms(plan: Plan) -> None:
 
 def _column_types(plan: Plan, types: Mapping[str, str] | None) -> tuple[dict[str, str], tuple[str, ...]]:
     given = dict(types or {})
-    columns = plan.value_columns()
+    columns = plan._value_columns()
     for name, kind in given.items():
         if name not in columns:
             what = "types may only name columns that are aggregated"
@@ -206,7 +206,7 @@ def _column_types(plan: Plan, types: Mapping[str, str] | None) -> tuple[dict[str
         one_of(f"the type of {shorten(repr(name))}", kind, tuple(TYPES))
     if plan.source.timestamp in columns:
         given.setdefault(plan.source.timestamp, _time_type(plan.source))
-    takes_text = [(each.columns, "string" in _takes(each)) for _, each in plan.aggregations]
+    takes_text = [(each.columns, "string" in _takes(each)) for _, each in plan._aggregations]
     numbers = {column for columns, is_text in takes_text for column in columns if not is_text}
     guessed = {name: "double" if name in numbers else "string" for name in columns if name not in given}
     return {name: {**guessed, **given}[name] for name in columns}, tuple(guessed)
@@ -259,7 +259,7 @@ def check_sql_names(request: Request, system: str, reserved: tuple[str, ...] = (
 
 def lateness(request: Request) -> str:
     """When a window closes under Kafka's rule, in words for comparison."""
-    windows = request.plan.complete_windows
+    windows = request.plan._complete_windows
     lag = show_duration(windows.close_lag_ms)
     when = f"more than {lag}" if windows.inclusive_end else f"{lag} or more"
     return (

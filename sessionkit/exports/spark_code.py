@@ -193,7 +193,7 @@ def to_spark(request: Request) -> Export:
     Raises:
         NotBuilt: a gap of 0.
     """
-    windows = SPARK.windows(request.plan.complete_windows)
+    windows = SPARK.windows(request.plan._complete_windows)
     names = [f"value_{place}" for place in range(len(request.types))]
     column_of = dict(zip(request.types, names, strict=True))
     called = {result.name: literal(f"result_{place}") for place, result in enumerate(request.results)}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Iterator
-from typing import Any, Literal
+import os
+from collections.abc import Iterator, Mapping
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,56 @@ import pyarrow.compute as pc
 from sessionkit.base.text import one_of
 from sessionkit.errors import InvalidArgument, UnsupportedData, problem, shorten
 
+if TYPE_CHECKING:
+    import pandas as pd
+    from typing_extensions import TypeVar
+
+    Frame = TypeVar("Frame", default=Any)  # the kind of frame of a run's tables
+else:
+    from typing import TypeVar
+
+    Frame = TypeVar("Frame")
+
 FrameKind = Literal["pandas", "polars", "arrow"]
 FRAME_KINDS = ("pandas", "polars", "arrow")
+# What gives pandas frames: those, and all that is no frame.
+PandasData: TypeAlias = (
+    "pd.DataFrame | str | os.PathLike[str] | list[Any] | tuple[Any, ...] | Mapping[str, Any] | IO[bytes]"
+)
 EXACT_FLOATS = 2**53  # a float below it is the integer that it was made of
+
+
+class PolarsFrame(Protocol):
+    """A frame of Polars, lazy or not, told by a name of its own: polars may not be installed."""
+
+    def collect_schema(self) -> Any:
+        """Its columns."""
+
+
+class ArrowStream(Protocol):
+    """A frame of any library, as Arrow's C interface hands it on."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None, /) -> object:
+        """Its rows."""
+
+
+class ArrowScan(Protocol):
+    """A dataset or a Parquet file of Arrow."""
+
+    @property
+    def schema(self) -> Any:
+        """Its columns."""
+
+
+ArrowData: TypeAlias = ArrowStream | ArrowScan
+
+
+class SparkFrame(Protocol):
+    """A DataFrame of Spark, told by a name of its own: pyspark may not be installed."""
+
+    @property
+    def isStreaming(self) -> bool:
+        """Whether it is a stream."""
 
 
 def checked_frame(frame: FrameKind | None, *, on_spark: bool) -> FrameKind | None:

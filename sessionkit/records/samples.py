@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 from sessionkit.base.calls import called_as
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.records.files.parquet import read_parquet
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SAMPLES = {"flights": "flights-2013-07.parquet"}
 
@@ -22,7 +25,7 @@ def sample_path(name: str) -> Path:
 
 
 @called_as('sk.load_sample("flights")')
-def load_sample(name: str = "flights") -> Any:
+def load_sample(name: Literal["flights"] = "flights") -> pd.DataFrame:
     """A sample as a pandas frame. "flights": 28,491 departures from New York in July 2013, in order of departure.
 
     `scheduled` is the event time (New York wall clock, no zone: read it with `timezone="UTC"`), `offset` and

@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -16,10 +16,12 @@ from sessionkit.base.result_columns import TAKEN, TAKEN_BY_TIMES, shown_key
 from sessionkit.base.text import is_text, literal, one_of
 from sessionkit.errors import InvalidArgument, NotBuilt, problem, shorten
 
-TIME_UNITS = ("s", "ms", "us", "ns")
-BAD_TIME_CHOICES = ("refuse", "drop", "partition_time")
+TimeUnit = Literal["s", "ms", "us", "ns"]
+OnBadTime = Literal["refuse", "drop", "partition_time"]
+Nonexistent = Literal["raise", "earliest", "latest"]
+Ambiguous = Literal[Nonexistent, "infer"]
+TIME_UNITS = get_args(TimeUnit)
 TIMES_CHOICES = ("timestamp", "ms")
-CLOCK_CHOICES = ("raise", "earliest", "latest")
 FORMAT_WITHOUT_YEAR = '"2024 %b %d %H:%M:%S", with the year of the texts in front of what they say'
 _A_FORMAT = '"%d/%m/%Y %H:%M:%S"'
 SOME_TIME = dt.datetime(2001, 2, 3, 16, 5, 6, 789_000, dt.UTC)  # shows which parts of a time a format has
@@ -62,8 +64,8 @@ class Source:
         if self.times != "ms" and len(set(shown)) < len(shown):
             want = 'columns of different names, or times="ms", which shows the joined key alone'
             raise InvalidArgument(problem("two key columns would have one name in the results", list(self.keys), want))
-        choices = {"unit": (None, *TIME_UNITS), "on_bad_time": BAD_TIME_CHOICES, "times": TIMES_CHOICES}
-        clocks = {"ambiguous": (*CLOCK_CHOICES, "infer"), "nonexistent": CLOCK_CHOICES, "header": (True, False)}
+        choices = {"unit": (None, *TIME_UNITS), "on_bad_time": get_args(OnBadTime), "times": TIMES_CHOICES}
+        clocks = {"ambiguous": get_args(Ambiguous), "nonexistent": get_args(Nonexistent), "header": (True, False)}
         for name, allowed in (choices | clocks).items():
             one_of(name, getattr(self, name), allowed)
         if self.partitions is not None and (self.partition is not None or not 1 <= self.partitions <= MAX_PARTITIONS):

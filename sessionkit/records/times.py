@@ -217,7 +217,7 @@ def _given_unit(column: pa.ChunkedArray, source: Source) -> str:
     sample = column.take(arrow_array(np.arange(0, len(column), max(1, len(column) // _SAMPLE)))).drop_null()
     typical = pc.approximate_median(pc.cast(sample, pa.float64(), safe=False)).as_py()
     fits = [] if typical is None else [unit for unit in TIME_UNITS if is_plausible(typical, unit)]
-    if source.unit in fits:
+    if source.unit is not None and source.unit in fits:
         return source.unit
     dates = [form for each in sample for form in formats_for(str(each))]
     way = f'format="{dates[0]}" reads them' if 0 < len(dates) == len(sample) else ""

@@ -54,7 +54,7 @@ class Report:
     @property
     def tables(self) -> tuple[str, ...]:
         """The names of the tables beside the page."""
-        return (f"{self.plan.complete_windows.noun}s", "keys", "days", "dropped", "changelog")
+        return (f"{self.plan._complete_windows.noun}s", "keys", "days", "dropped", "changelog")
 
     @property
     def code(self) -> str:
@@ -111,7 +111,7 @@ def write_page(results: Results, findings: Findings) -> None:
 
 def counted(plan: Plan, counts: Mapping[str, int]) -> str:
     """A run's counts in one line."""
-    records, dropped, noun = counts["process-total"], records_dropped(counts), plan.complete_windows.noun
+    records, dropped, noun = counts["process-total"], records_dropped(counts), plan._complete_windows.noun
     many = f"{plural(records, 'record')}, {plural(counts['windows'], noun)}"
     windows = f"{many} ({counts['windows-open']:,} still open)"
     said = f"{dropped:,} dropped" + (f" ({percent(dropped / records)})" if records else "")

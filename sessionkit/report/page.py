@@ -70,12 +70,14 @@ class Findings:
     @cached_property
     def _all_late(self) -> npt.NDArray[np.intp]:
         trace = self.run.trace
-        return np.flatnonzero(trace.decision == LATE) if self.of_sessions else trace.missed.record
+        return (
+            np.flatnonzero(trace.decision == LATE) if self.of_sessions else self.run._outcome.kept_trace.missed.record
+        )
 
     @property
     def missed_start_ms(self) -> npt.NDArray[np.int64] | None:
         """The start of the window that each of `late` missed; None for sessions."""
-        return None if self.of_sessions else self.run.trace.missed.start_ms[:: self._step]
+        return None if self.of_sessions else self.run._outcome.kept_trace.missed.start_ms[:: self._step]
 
     @cached_property
     def dropped(self) -> pa.Table:
@@ -86,10 +88,10 @@ class Findings:
     def missing_ms(self) -> npt.NDArray[np.int64]:
         """The grace that each of `late` lacked."""
         if not self.of_sessions:
-            return self.run.trace.missing_ms[:: self._step]
+            return self.run._outcome.kept_trace.missing_ms[:: self._step]
         if self.weighs_all:
             return self.dropped["missing_grace_ms"].drop_null().to_numpy()
-        return missing_grace_ms(self.run.trace, self.windows, self.late)
+        return missing_grace_ms(self.run._outcome.kept_trace, self.windows, self.late)
 
     def tables(self) -> dict[str, pa.Table]:
         """The tables beside the page, by name."""
@@ -104,7 +106,7 @@ class Findings:
     @property
     def windows(self) -> Any:
         """The windows of the plan."""
-        return self.plan.complete_windows
+        return self.plan._complete_windows
 
     @property
     def of_sessions(self) -> bool:

@@ -61,12 +61,13 @@ class Sessions:
     @property
     def trace(self) -> SessionTrace | WindowTrace:
         """Every decision of the run."""
-        return self.run.trace
+        trace: SessionTrace | WindowTrace = self.run._outcome.kept_trace
+        return trace
 
     @property
     def noun(self) -> str:
         """What one is called: "session" or "window"."""
-        return self.run.plan.complete_windows.noun
+        return self.run.plan._complete_windows.noun
 
     @property
     def have_lengths(self) -> bool:
@@ -75,22 +76,22 @@ class Sessions:
 
     @cached_property
     def _rows(self) -> npt.NDArray[np.intp]:
-        return tables.table_rows(self.run.outcome)
+        return tables.table_rows(self.run._outcome)
 
     @cached_property
     def key(self) -> Numbers:
         """The place of each session's key among the keys of the run."""
-        return self.run.outcome.window_columns.key[self._rows].astype(np.int64)
+        return self.run._outcome.window_columns.key[self._rows].astype(np.int64)
 
     @cached_property
     def start_ms(self) -> Numbers:
         """The time of the first record of each session."""
-        return self.run.outcome.window_columns.start_ms[self._rows]
+        return self.run._outcome.window_columns.start_ms[self._rows]
 
     @cached_property
     def end_ms(self) -> Numbers:
         """The time of the last record of each session."""
-        return self.run.outcome.window_columns.end_ms[self._rows]
+        return self.run._outcome.window_columns.end_ms[self._rows]
 
     @cached_property
     def length_ms(self) -> Numbers:
@@ -167,7 +168,7 @@ class Sessions:
 
     def key_table(self) -> pa.Table:
         """A row a key: its sessions, records, dropped records, and the median and longest length in milliseconds."""
-        group, batch = self.by_key, self.run.outcome.batch
+        group, batch = self.by_key, self.run._outcome.batch
         taken = [shown_key(name) for name in self.run.plan.source.keys]
         numbers = {free_name(name, taken): column for name, column in self._numbers(group).items()}
         return as_arrow(tables.frame_of({"key": self.trace.keys.take(pa.array(group.code)), **numbers}, batch))
@@ -184,7 +185,7 @@ class Sessions:
 
 def are_sessions(plan: Plan) -> bool:
     """True if its windows grow and merge, and a dropped record is in none."""
-    return plan.complete_windows.holds == "sessions"
+    return plan._complete_windows.holds == "sessions"
 
 
 def at_most(values: Numbers, share: float) -> int:

@@ -40,7 +40,7 @@ def make_report_on_spark(report: Report) -> str:
     schema = parquet_schema(records) if isinstance(records, Path) else records.schema
     if schema is None:
         raise InvalidData(problem("this is not a Parquet file", str(records), "a Parquet file, or a table"))
-    check_columns(schema.names, list(dict.fromkeys([*plan.source.columns(), *plan.value_columns()])))
+    check_columns(schema.names, list(dict.fromkeys([*plan.source.columns(), *plan._value_columns()])))
     with report.place_for([*RESULTS, *_files(report).values()]) as results:
         counts = _run(report, plan, records, schema, results)
         results.place()

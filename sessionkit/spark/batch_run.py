@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pyarrow as pa
 
-from sessionkit.base.calls import answers_calls, called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration
 from sessionkit.base.text import escape_html, html_block, plural
 from sessionkit.engine.chosen_keys import chosen_records, named_keys
@@ -18,27 +18,26 @@ from sessionkit.plan import Plan
 from sessionkit.records.batch import ChosenFrom, RecordBatch, read_records
 from sessionkit.records.keys import place_among
 from sessionkit.records.row_names import rows_by_place
-from sessionkit.records.source import check_not_idle
 from sessionkit.run import Run
 from sessionkit.spark.dropped import as_output, shown_output, with_closed_by, with_records
-from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.input import check_built
-from sessionkit.spark.reading.tasks import Parallelism, SparkReading
+from sessionkit.spark.reading.tasks import SparkReading
 from sessionkit.spark.stream_run import StreamRun
 from sessionkit.spark.types import arrow_schema, column, readable_errors, spark_schema
 from sessionkit.spark.worker.by_key import PLACE, add_missing_grace, choose, row_number_name
 from sessionkit.spark.worker.task_wrapper import worker_task
 from sessionkit.steps.declared_types import type_of
 from sessionkit.views.explain.record import Explanation
-from sessionkit.views.kafka_metrics import kafka_metrics_of_counts
+from sessionkit.views.kafka_metrics import Level, kafka_metrics_of_counts
 from sessionkit.views.tables import table_rows
 from sessionkit.windows.contract import SessionKind
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start"]
+    from sessionkit.run import Figure
+
+__all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start", "start_stream"]
 LOCAL_RECORDS = 5_000_000  # what one process is asked to hold, to explain and to draw
 # How Spark hands rows to Python. It weighs its batch after every row, in Spark 4.2, unless bytes have no limit: without
 # it a run takes about 60 % of the time, and a batch is limited by its number of rows.
@@ -49,44 +48,42 @@ BATCH_SETTINGS = {
 SAMPLE_RECORDS = 1_000  # to tell what a Python function returns
 
 
-def start(
-    plan: Plan, df: Any, *, deployment: object, store: object, retention: Duration | None, parallelism: Parallelism
-) -> SparkRun | StreamRun:
-    """The run of a plan over a DataFrame, streaming or not; nothing runs yet.
+def start(plan: Plan, df: Any, deployment: object, store: object, retention: Duration | None) -> SparkRun:
+    """The run of a plan over a DataFrame that is no stream; nothing runs yet.
 
     Raises:
-        InvalidArgument: the plan does not name a partition and an offset column, or a stream is to run by key, or a
-            plan with suppress, whose buffer holds all keys of a partition.
-        NotBuilt: a deployment, a store, a stream with suppress, a suppress that counts bytes, or idle partitions.
+        InvalidArgument: the plan does not name a partition and an offset column, or the DataFrame is a stream.
+        NotBuilt: a deployment, a store, a suppress that counts bytes, or idle partitions.
         SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
-    check_built(df, deployment, store)
-    check_not_idle(plan.source, "on Spark each partition is a task that does not see the others")
-    settle_worker_python(df.sparkSession)
-    if plan.suppression is not None and df.isStreaming:
-        want = '.emit("on_window_close") in its place; or a DataFrame that is no stream'
-        raise NotBuilt(problem("a stream does not keep what suppress holds back yet", plan.suppression.code(), want))
-    if plan.suppression is not None and plan.suppression.most_bytes is not None:
+    check_built(plan, df, deployment, store)
+    if df.isStreaming:
+        got = "a streaming DataFrame"
+        raise InvalidArgument(problem("run takes records that are all there", got, "plan.stream(df)"))
+    if plan._suppression is not None and plan._suppression.most_bytes is not None:
         want = "max_records=, or run.local(partition), which counts them"
-        raise NotBuilt(problem("a run on Spark does not count the bytes of suppress", plan.suppression.code(), want))
-    if plan.suppression is not None and parallelism == "key":
-        want = 'parallelism="partition": the results of all keys of a partition move its clock'
-        raise InvalidArgument(problem("suppress does not run by key", repr(parallelism), want))
+        raise NotBuilt(problem("a run on Spark does not count the bytes of suppress", plan._suppression.code(), want))
+    return SparkRun._over(plan, df, retention)
+
+
+def start_stream(plan: Plan, df: Any, retention: Duration | None) -> StreamRun:
+    """The run of a plan over a streaming DataFrame, with the errors of `Plan.stream`; nothing runs yet."""
+    check_built(plan, df)
     if not df.isStreaming:
-        return dataclasses.replace(SparkRun.over(plan, df, retention), parallelism=parallelism)
-    if parallelism != "partition":
-        want = 'parallelism="partition": a stream keeps its state by source partition'
-        raise InvalidArgument(problem("a stream does not run by key", repr(parallelism), want))
-    return StreamRun.over(plan, df, retention)
+        got = "one whose rows are all there"
+        raise InvalidArgument(problem("stream takes a streaming DataFrame", got, "plan.run(df)"))
+    if plan._suppression is not None:
+        want = '.emit("on_window_close") in its place; or a DataFrame that is no stream'
+        raise NotBuilt(problem("a stream does not keep what suppress holds back yet", plan._suppression.code(), want))
+    return StreamRun._over(plan, df, retention)
 
 
 @answers_calls("run", elsewhere=(Run, 'run.of("ada")'))
-@not_offered("by_partition", "dropped_records", "how", "over_partitions", "parallelism", "rows")
 class SparkRun(SparkReading):
     """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 
     The records of a source partition go through one task in offset order, as its stream time is shared by all its keys;
-    with `parallelism="key"` that task only distributes them. Where the input is Parquet files whose row groups hold one
+    in a run `by_key()` that task only distributes them. Where the input is Parquet files whose row groups hold one
     partition each, tasks read them straight from the files. Otherwise the first view asks Spark for the smallest and
     largest partition number, one job over one column. `summary()` says which way is taken.
 
@@ -99,18 +96,34 @@ class SparkRun(SparkReading):
         >>> run.local(), run.of("ada"), run.of("ada", partition=0)  # doctest: +SKIP
     """
 
+    def by_key(self) -> SparkRun:
+        """The run with the records of a partition distributed by key over several tasks; its results are the same.
+
+        It has spark.sql.shuffle.partitions tasks, which helps when Python functions aggregate and there are more cores
+        than partitions.
+
+        Raises:
+            InvalidArgument: the plan has suppress, whose buffer holds all keys of a partition.
+        Example:
+            >>> plan.run(spark.read.parquet("clicks")).by_key().table()  # doctest: +SKIP
+        """
+        if self.plan._suppression is not None:
+            want = "the run as it is: the results of all keys of a partition move its clock"
+            raise InvalidArgument(problem("suppress does not run by key", self.plan._suppression.code(), want))
+        return dataclasses.replace(self, _is_by_key=True)
+
     # ---- views
 
     def table(self) -> DataFrame:
         """One row per window, ordered by partition, key bytes and start; a window that nothing has closed is "open"."""
-        schema = self.empty.table().schema
-        return self.shown(self._view("table", schema, *self._key_order(), "window_start_ms", sort=True))
+        schema = self._empty.table().schema
+        return self._shown(self._view("table", schema, *self._key_order(), "window_start_ms", sort=True))
 
     def changelog(self) -> DataFrame:
         """What goes downstream, in order of the records that caused it, partition after partition."""
-        final = self.plan.strategy == "on_window_close"
+        final = self.plan._strategy == "on_window_close"
         order = ["offset", "window_end_ms", *self._key_order()] if final else ["offset"]
-        return self.shown(self._view("changelog", self.empty.changelog().schema, *order))
+        return self._shown(self._view("changelog", self._empty.changelog().schema, *order))
 
     @cached_property
     def trace(self) -> SparkTrace:
@@ -132,46 +145,46 @@ class SparkRun(SparkReading):
             >>> run.dropped(records=True).where("reason = 'late'").write.parquet("late")  # doctest: +SKIP
         """
         if records:
-            return shown_output(self.dropped_records(missing_grace=missing_grace), self.form)
-        return self.shown(self._dropped(missing_grace=missing_grace))
+            return shown_output(self._dropped_records(missing_grace=missing_grace), self._form)
+        return self._shown(self._dropped(missing_grace=missing_grace))
 
-    def dropped_records(self, *, missing_grace: bool = True) -> DataFrame:
+    def _dropped_records(self, *, missing_grace: bool = True) -> DataFrame:
         """`dropped(records=True)` as it is inside."""
         rows = self._dropped(missing_grace=missing_grace)
         if "missing_grace_ms" in rows.columns:
             rows = with_closed_by(rows, self.trace.records())
-        rows = as_output(with_records(rows, self.given, self.plan.source), self.plan.complete_windows.close_lag_ms)
-        return self.by_partition(rows, "offset", shuffle=True)
+        rows = as_output(with_records(rows, self._given, self.plan.source), self.plan._complete_windows.close_lag_ms)
+        return self._by_partition(rows, "offset", shuffle=True)
 
     def _dropped(self, *, missing_grace: bool) -> DataFrame:
-        if not missing_grace or self.plan.complete_windows.holds != "sessions":  # of others it costs nothing
-            return self._view("dropped", self.empty.dropped(missing_grace=False).schema, "offset")
-        source, windows, retention_ms = self.plan.source, cast(SessionKind, self.plan.windows), self.retention_ms
-        records = self.rows(self.job("records", self.trace.schema("records")))
+        if not missing_grace or self.plan._complete_windows.holds != "sessions":  # of others it costs nothing
+            return self._view("dropped", self._empty.dropped(missing_grace=False).schema, "offset")
+        source, windows, retention_ms = self.plan.source, cast(SessionKind, self.plan.windows), self._retention_ms
+        records = self._rows(self._job("records", self.trace.schema("records")))
         history = records.drop("decision", "window_id", "merged_count", "row")
         history = history.repartition(self._task_count, "partition", "key").sortWithinPartitions(
             "partition", "key", "offset"
         )
-        schema = self.empty.dropped().schema
+        schema = self._empty.dropped().schema
         assert source.offset is not None
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return add_missing_grace(batches, windows, retention_ms, schema)
 
         rows = history.mapInArrow(worker_task(task), spark_schema(schema))
-        return self.by_partition(rows, "offset", shuffle=True)
+        return self._by_partition(rows, "offset", shuffle=True)
 
     def metrics(self) -> dict[str, int]:
         """Counters by Kafka's names and of our own. Starts a job."""
-        return self._totals("metrics", list(self.empty.metrics()))
+        return self._totals("metrics", list(self._empty.metrics()))
 
-    def kafka_metrics(self, *, level: str = "info") -> DataFrame:
+    def kafka_metrics(self, *, level: Level = "info") -> DataFrame:
         """What Kafka Streams would count of this run, by partition, in the columns of `Run.kafka_metrics`.
 
         Rates and latencies are null: a run on Spark has no clock; how late records are is left out. Starts a job.
         """
-        table = kafka_metrics_of_counts(self._by_partition("metrics"), level)
-        return self.frame.sparkSession.createDataFrame(table, spark_schema(table.schema))
+        table = kafka_metrics_of_counts(self._counts_by_partition("metrics"), level)
+        return self._frame.sparkSession.createDataFrame(table, spark_schema(table.schema))
 
     def counts(self) -> dict[str, int]:
         """What `sk.sweep` reports of a setting: records, late, windows, merges. Starts a job, without aggregations."""
@@ -179,7 +192,7 @@ class SparkRun(SparkReading):
 
     # ---- one partition, in this process
 
-    def local(self, partition: int | None = None) -> Run:
+    def local(self, partition: int | None = None) -> Run[pa.Table]:
         """The run over one partition (without `partition`: over all of them) in this process, to explain and to draw.
 
         Raises:
@@ -188,7 +201,7 @@ class SparkRun(SparkReading):
         if partition not in self._locals:
             source = self.plan.source
             assert source.partition is not None and source.offset is not None
-            frame = self.frame if partition is None else self.frame.where(self.input(source.partition) == partition)
+            frame = self._frame if partition is None else self._frame.where(self._input(source.partition) == partition)
             with readable_errors():
                 count = self._extent.records if partition is None else frame.count()
                 if count > LOCAL_RECORDS:
@@ -197,14 +210,14 @@ class SparkRun(SparkReading):
                         f"at most {LOCAL_RECORDS:,} come to this process: filter the DataFrame first, or use the views"
                     )
                     raise InvalidData(problem(f"{where} cannot be held here", plural(count, "record"), want))
-                records = frame.toArrow().rename_columns(list(self.columns))
+                records = frame.toArrow().rename_columns(list(self._columns))
             order = [(source.partition, "ascending"), (source.offset, "ascending")]
             self._locals.clear()  # one at a time is held
-            self._locals[partition] = self._run_here(self.zoned_plan, records.sort_by(order))
+            self._locals[partition] = self._run_here(self._zoned_plan, records.sort_by(order))
         return self._locals[partition]
 
     @called_as('run.of("ada")')
-    def of(self, *keys: Any, partition: int | None = None) -> Run:
+    def of(self, *keys: Any, partition: int | None = None) -> Run[pa.Table]:
         """The run over the records of some keys in this process, with all that they have among the others.
 
         One job picks these records where they lie, and the few of other keys that moved stream time for them, so that
@@ -223,29 +236,29 @@ class SparkRun(SparkReading):
             >>> run.of("ada").table(), run.of("ada", "bob", partition=3).lanes()  # doctest: +SKIP
         """
         named = named_keys(self.plan.source, keys)
-        if self.plan.suppression is not None:
+        if self.plan._suppression is not None:
             want = "run.local(partition), which has all keys of a partition"
-            raise InvalidArgument(problem("the buffer of suppress holds all keys", self.plan.suppression.code(), want))
+            raise InvalidArgument(problem("the buffer of suppress holds all keys", self.plan._suppression.code(), want))
         rows = self._chosen(named, partition)
         place = rows[PLACE].to_numpy()
-        records = rows.drop_columns(PLACE).rename_columns(list(self.columns))
-        batch = self._read_here(self.zoned_plan, records)
+        records = rows.drop_columns(PLACE).rename_columns(list(self._columns))
+        batch = self._read_here(self._zoned_plan, records)
         codes = [place_among(batch.keys, key) for key in named]
         for key, code in zip(named, codes, strict=True):
             if code < 0:
                 where = f"partition {partition}" if partition is not None else "this DataFrame"
                 raise UnknownRecord(problem(f"{where} has no record of this key", shorten(repr(key)), "another key"))
         ticks = pa.nulls(len(batch), batch.keys.type)
-        chosen = chosen_records(batch.replace(chosen_from=ChosenFrom(place, ticks)), codes, self.plan.complete_windows)
-        return self.zoned_plan.run_batch(chosen, retention_ms=self.retention_ms)
+        chosen = chosen_records(batch.replace(chosen_from=ChosenFrom(place, ticks)), codes, self.plan._complete_windows)
+        return self._zoned_plan._run_batch(chosen, retention_ms=self._retention_ms)
 
     def _chosen(self, keys: list[Any], partition: int | None) -> pa.Table:
         """The rows of these keys and their ticks, in order of partition and offset."""
-        names = [f"c{place}" for place in range(len(self.columns))]
-        schema = arrow_schema(self.frame, names).append(pa.field(PLACE, pa.int64()))
-        task = partial(choose, self.job("records", self.trace.schema("records")), keys, partition, schema)
+        names = [f"c{place}" for place in range(len(self._columns))]
+        schema = arrow_schema(self._frame, names).append(pa.field(PLACE, pa.int64()))
+        task = partial(choose, self._job("records", self.trace.schema("records")), keys, partition, schema)
         with readable_errors():
-            rows = self.over_partitions(task, schema).limit(LOCAL_RECORDS + 1).toArrow()
+            rows = self._over_partitions(task, schema).limit(LOCAL_RECORDS + 1).toArrow()
         if len(rows) > LOCAL_RECORDS:
             want = f"at most {LOCAL_RECORDS:,} come to this process: name fewer keys, or use the views"
             raise InvalidData(problem("these keys cannot be held here", "more records", want))
@@ -262,14 +275,14 @@ class SparkRun(SparkReading):
         return self.local(number).explain(offset=offset, partition=number)
 
     @called_as('run.plane("ada", partition=0)', hands_on_to=Run.plane)
-    def plane(self, key: Any = None, *, partition: int | None = None, **options: Any) -> go.Figure:
+    def plane(self, key: Any = None, *, partition: int | None = None, **options: Any) -> Figure:
         """The history of one key of one partition; without a key the whole partition is collected for it."""
         number = self._only_partition(partition, "a key")
         run = self.local(number) if key is None else self.of(key, partition=number)
         return run.plane(key, **options)
 
     @called_as("run.lanes(partition=0)", hands_on_to=Run.lanes)
-    def lanes(self, *, partition: int | None = None, **options: Any) -> go.Figure:
+    def lanes(self, *, partition: int | None = None, **options: Any) -> Figure:
         """The sessions of many keys of one partition, which is collected for it."""
         return self.local(self._only_partition(partition, "a picture")).lanes(**options)
 
@@ -281,8 +294,8 @@ class SparkRun(SparkReading):
 
     def summary(self) -> str:
         """What will run and how, in a line; no job is started for it."""
-        windows = self.plan.complete_windows
-        return f"{windows.noun}s on Spark · {windows.in_words()} · {self.how()}"
+        windows = self.plan._complete_windows
+        return f"{windows.noun}s on Spark · {windows.in_words()} · {self._how()}"
 
     def __repr__(self) -> str:
         return f"SparkRun: {self.summary()}"
@@ -297,53 +310,53 @@ class SparkRun(SparkReading):
     # ---- inside
 
     @cached_property
-    def _locals(self) -> dict[int | None, Run]:
+    def _locals(self) -> dict[int | None, Run[pa.Table]]:
         return {}
 
     def _view(self, view: str, schema: pa.Schema, *order: Column | str, sort: bool = False) -> DataFrame:
         """The rows of a view, by partition and `order`; `sort` where the engine does not give them so."""
-        job = self.job(view, schema)
-        rows = self.rows(job)
-        if self.parallelism == "key":
+        job = self._job(view, schema)
+        rows = self._rows(job)
+        if self._is_by_key:
             number = row_number_name(job.schema)
-            return self.by_partition(rows, *order, number, shuffle=True).drop(number)
-        return self.by_partition(rows, *order) if sort else rows
+            return self._by_partition(rows, *order, number, shuffle=True).drop(number)
+        return self._by_partition(rows, *order) if sort else rows
 
     def _totals(self, view: str, names: list[str]) -> dict[str, int]:
         """The numbers that a view gives of each partition, added up."""
-        counted = self._by_partition(view).values()
+        counted = self._counts_by_partition(view).values()
         return {name: sum(each.get(name, 0) for each in counted) for name in names}
 
-    def _by_partition(self, view: str) -> dict[int, dict[str, int]]:
+    def _counts_by_partition(self, view: str) -> dict[int, dict[str, int]]:
         """The numbers that a view gives, by partition and name."""
         schema = pa.schema([("partition", pa.int64()), ("name", pa.string()), ("count", pa.int64())])
         with readable_errors():
-            rows = self.rows(self.job(view, schema)).groupBy("partition", "name").agg({"count": "sum"}).collect()
+            rows = self._rows(self._job(view, schema)).groupBy("partition", "name").agg({"count": "sum"}).collect()
         found: dict[int, dict[str, int]] = {}
         for partition, name, count in rows:
             found.setdefault(int(partition), {})[name] = int(count)
         return found
 
-    def _run_here(self, plan: Plan, records: pa.Table) -> Run:
+    def _run_here(self, plan: Plan, records: pa.Table) -> Run[pa.Table]:
         """The run over records that came to this process."""
-        return plan.run_batch(self._read_here(plan, records), retention_ms=self.retention_ms)
+        return plan._run_batch(self._read_here(plan, records), retention_ms=self._retention_ms)
 
     def _read_here(self, plan: Plan, records: pa.Table) -> RecordBatch:
         with rows_by_place(records, plan.source, plan.source.offset):
-            return read_records(records, plan.source, plan.value_columns())
+            return read_records(records, plan.source, plan._value_columns())
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         source = self.plan.source
         with readable_errors():
-            sample = self.frame.limit(SAMPLE_RECORDS).toArrow().rename_columns(list(self.columns))
+            sample = self._frame.limit(SAMPLE_RECORDS).toArrow().rename_columns(list(self._columns))
         sample = sample.sort_by([(source.partition, "ascending"), (source.offset, "ascending")])
-        outcome = self._run_here(self.plan, sample).outcome
+        outcome = self._run_here(self.plan, sample)._outcome
         rows = table_rows(outcome)
         return {name: type_of(name, list(outcome.folds[name].results(rows))) for name in names}
 
     def _key_order(self) -> list[Column | str]:
         """Order of key bytes: negative integers come last, as in Kafka's stores."""
-        whole = pa.types.is_integer(self.empty.table().schema.field("key").type)
+        whole = pa.types.is_integer(self._empty.table().schema.field("key").type)
         return [column("key") < 0, "key"] if whole else ["key"]
 
     def _only_partition(self, partition: int | None, what: str) -> int:
@@ -362,7 +375,7 @@ class SparkTrace:
 
     def schema(self, view: str) -> pa.Schema:
         """The columns of "records", "windows" or "touched"."""
-        schema: pa.Schema = getattr(self._run.empty.trace, view)().schema
+        schema: pa.Schema = getattr(self._run._empty.trace, view)().schema
         return schema
 
     def records(self) -> DataFrame:
@@ -381,9 +394,6 @@ class SparkTrace:
         Raises:
             NotBuilt: the plan has session windows, where each record is in one.
         """
-        if not hasattr(self._run.empty.trace, "touched"):
-            want = ".records(): a record is in one session"
-            raise NotBuilt(problem("a trace of sessions has no touches", "touched()", want))
         return self._run._view("touched", self.schema("touched"), "offset")
 
     def where(self, decision: str | None = None, reason: str | None = None) -> DataFrame:

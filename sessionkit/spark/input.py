@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from sessionkit.base.calls import called_as, not_offered
+from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration
 from sessionkit.base.moments import known_zone
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
 from sessionkit.plan import Plan
 from sessionkit.records.inputs.nested import root_of
 from sessionkit.records.inputs.pandas_columns import check_columns
-from sessionkit.records.source import Source
+from sessionkit.records.source import Source, check_not_idle
 from sessionkit.run import Run
+from sessionkit.spark.environment.worker_python import settle_worker_python
 from sessionkit.spark.types import SparkForm, arrow_schema, column, declared_types
 from sessionkit.steps import job
 
@@ -37,24 +38,20 @@ _WAYS = {  # what is read here alone, and what Spark has for it
 _READ_ANYWHERE = (None, True, "raise", "earliest", "latest", "refuse", "drop")  # values of these options
 
 
-@not_offered(
-    *("columns", "empty", "form", "frame", "given", "input", "job", "over", "place", "retention_ms", "shown", "types"),
-    "zoned_plan",
-)
 @dataclass(frozen=True, repr=False)
 class SparkInput:
     """A plan over a DataFrame."""
 
     plan: Plan
-    frame: DataFrame  # only the columns that the plan names, called c0, c1, …
-    columns: tuple[str, ...]  # what they are called in the input
-    retention_ms: int
-    empty: Run = field(compare=False)  # the plan over no records: the columns of every view inside, and their types
-    given: DataFrame = field(compare=False)  # with all its columns, which dropped records are given back with
-    types: Mapping[str, str] = field(default_factory=dict)
+    _frame: DataFrame  # only the columns that the plan names, called c0, c1, …
+    _columns: tuple[str, ...]  # what they are called in the input
+    _retention_ms: int
+    _empty: Run = field(compare=False)  # the plan over no records: the columns of every view inside, and their types
+    _given: DataFrame = field(compare=False)  # with all its columns, which dropped records are given back with
+    _types: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def over(cls: type[R], plan: Plan, df: DataFrame, retention: Duration | None) -> R:
+    def _over(cls: type[R], plan: Plan, df: DataFrame, retention: Duration | None) -> R:
         """Checks the plan against the columns; nothing runs yet.
 
         Raises:
@@ -69,7 +66,7 @@ class SparkInput:
             want = 'group_by_key(…, partition="partition", offset="offset"): rows on Spark have no order of arrival'
             got = f"partition={source.partition!r}, offset={source.offset!r}"
             raise InvalidArgument(problem("a Spark input must name its partition and offset columns", got, want))
-        wanted = list(dict.fromkeys([*source.columns(), *plan.value_columns()]))
+        wanted = list(dict.fromkeys([*source.columns(), *plan._value_columns()]))
         check_options(source, df.columns, wanted)
         check_columns(df.columns, wanted)
         # mapInArrow takes columns by name and trips over a dot or a backtick in one
@@ -78,7 +75,7 @@ class SparkInput:
         schema = arrow_schema(frame, wanted)
         _check_types(schema, source)
         empty = inside.run(schema.empty_table(), retention=retention)
-        return cls(plan, frame, tuple(wanted), plan.complete_windows.retention_ms(retention), empty, df)
+        return cls(plan, frame, tuple(wanted), plan._complete_windows.retention_ms(retention), empty, df)
 
     @called_as('run.with_types(longest="string")')
     def with_types(self: R, /, **types: str) -> R:
@@ -89,61 +86,61 @@ class SparkInput:
         Example:
             >>> plan.run(spark_df).with_types(longest="string")  # doctest: +SKIP
         """
-        known = [name for name, _ in self.plan.aggregations]
+        known = [name for name, _ in self.plan._aggregations]
         for name in types:
             if name not in known:
                 raise InvalidArgument(problem("with_types takes names of aggregations", repr(name), f"one of {known}"))
-        return dataclasses.replace(self, types={**self.types, **types})
+        return dataclasses.replace(self, _types={**self._types, **types})
 
     # ---- for the views
 
     @cached_property
-    def form(self) -> SparkForm | None:
+    def _form(self) -> SparkForm | None:
         """How results show keys and times; None shows them as they are inside."""
         source = self.plan.source
         if source.times == "ms":
             return None
-        types = {name: self.frame.schema[f"c{self.place(name)}"].dataType.simpleString() for name in source.keys}
+        types = {name: self._frame.schema[f"c{self._place(name)}"].dataType.simpleString() for name in source.keys}
         return SparkForm(tuple(types.items()), source.sep, self.timezone)
 
     @property
     def timezone(self) -> str:
         """The zone of the records' times: the plan's, else the session's, in which Spark shows every timestamp."""
-        session = self.frame.sparkSession.conf.get("spark.sql.session.timeZone")
+        session = self._frame.sparkSession.conf.get("spark.sql.session.timeZone")
         return known_zone(self.plan.source.timezone or str(session))
 
     @property
-    def zoned_plan(self) -> Plan:
+    def _zoned_plan(self) -> Plan:
         """The plan with the zone of its records: their columns do not tell it, on Spark or in Arrow's hands."""
         return dataclasses.replace(self.plan, source=dataclasses.replace(self.plan.source, timezone=self.timezone))
 
-    def shown(self, df: DataFrame) -> DataFrame:
+    def _shown(self, df: DataFrame) -> DataFrame:
         """A view as the plan shows it."""
-        return df if self.form is None else self.form.shown(df)
+        return df if self._form is None else self._form.shown(df)
 
-    def place(self, name: str | None) -> int:
+    def _place(self, name: str | None) -> int:
         """Which of the input's columns the plan calls so."""
         assert name is not None
-        return self.columns.index(name)
+        return self._columns.index(name)
 
-    def input(self, name: str) -> Column:
+    def _input(self, name: str) -> Column:
         """The column of the input that the plan calls `name`."""
-        return column(f"c{self.place(name)}")
+        return column(f"c{self._place(name)}")
 
-    def job(self, view: str, schema: pa.Schema) -> job.Job:
+    def _job(self, view: str, schema: pa.Schema) -> job.Job:
         """What a worker does for this view."""
         plan = self.plan
         return job.Job(
-            columns=self.columns,
-            source=self.empty.plan.source,  # times in ms: views are shown once they are DataFrames
-            windows=plan.complete_windows,
-            aggregations=plan.aggregations,
-            strategy=plan.strategy,
-            retention_ms=self.retention_ms,
+            columns=self._columns,
+            source=self._empty.plan.source,  # times in ms: views are shown once they are DataFrames
+            windows=plan._complete_windows,
+            aggregations=plan._aggregations,
+            strategy=plan._strategy,
+            retention_ms=self._retention_ms,
             view=view,
             schema=self._typed(schema),
             step_records=job.STEP_RECORDS,
-            suppression=plan.suppression,
+            suppression=plan._suppression,
         )
 
     def _typed(self, schema: pa.Schema) -> pa.Schema:
@@ -156,8 +153,8 @@ class SparkInput:
 
     @cached_property
     def _result_types(self) -> dict[str, pa.DataType]:
-        declared = declared_types(self.frame, self.types)
-        missing = [name for name, a in self.plan.aggregations if not a.parts and name not in declared]
+        declared = declared_types(self._frame, self._types)
+        missing = [name for name, a in self.plan._aggregations if not a.parts and name not in declared]
         return declared | (self._sampled_types(missing) if missing else {})
 
     @abstractmethod
@@ -200,12 +197,13 @@ def check_options(source: Source, names: Sequence[str], wanted: Sequence[str], *
             raise NotBuilt(problem("on Spark a field of a column must be a column of its own", repr(name), want))
 
 
-def check_built(df: Any, deployment: object, store: object) -> None:
-    """Refuses what does not run on Spark.
+def check_built(plan: Plan, df: Any, deployment: object = None, store: object = None) -> None:
+    """Refuses what does not run on Spark, batch or stream.
 
     Raises:
         UnsupportedData: not a DataFrame of `pyspark.sql`.
-        NotBuilt: a deployment, or a store.
+        NotBuilt: a deployment, a store, or idle partitions.
+        SparkUnavailable: the workers would run a Python that cannot run sessionkit.
     """
     from pyspark.sql import DataFrame
 
@@ -217,3 +215,5 @@ def check_built(df: Any, deployment: object, store: object) -> None:
         raise NotBuilt(problem("a deployment goes record by record and does not run on Spark yet", deployment, want))
     if store is not None:
         raise NotBuilt(problem("a run on Spark keeps its own state", repr(store), "leave out store="))
+    check_not_idle(plan.source, "on Spark each partition is a task that does not see the others")
+    settle_worker_python(df.sparkSession)

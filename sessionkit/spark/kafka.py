@@ -138,12 +138,12 @@ def _changelog_records(run: SparkRun | StreamRun, partitions: int, changelog: Da
     from pyspark.sql import functions as F
 
     rows = run.changelog() if changelog is None else changelog
-    rows = rows if run.form is None else run.form.inside(rows)
+    rows = rows if run._form is None else run._form.inside(rows)
     key = _key_bytes(column("key"), dict(rows.dtypes)["key"])
     names = ["window_start_ms"]
-    if run.plan.complete_windows.holds == "sessions":
+    if run.plan._complete_windows.holds == "sessions":
         names = ["window_end_ms", *names]
-    results = [column(name) for name, _ in run.plan.aggregations]
+    results = [column(name) for name, _ in run.plan._aggregations]
     has_value = F.lit(False)
     for result in results:
         has_value = has_value | result.isNotNull()
@@ -159,13 +159,13 @@ def _dropped_records(run: SparkRun | StreamRun, partitions: int | None, dropped:
     from pyspark.sql import functions as F
 
     if dropped is None:
-        rows = run.dropped_records()
+        rows = run._dropped_records()
     else:
         if "record" not in dropped.columns:
             want = "rows of run.dropped(records=True), or what run.write(dropped=…) hands over"
             raise MissingColumn(problem("dropped= must have a column 'record'", dropped.columns, want))
-        rows = dropped if run.form is None else run.form.inside(dropped)
-        rows = with_lateness(rows, run.plan.complete_windows.close_lag_ms)
+        rows = dropped if run._form is None else run._form.inside(dropped)
+        rows = with_lateness(rows, run.plan._complete_windows.close_lag_ms)
     key = _key_bytes(column("key"), dict(rows.dtypes)["key"])
     return rows.select(
         key.alias("key"),

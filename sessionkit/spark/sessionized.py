@@ -34,7 +34,7 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     """
     source = plan.source
     if df.isStreaming:
-        want = "plan.run(stream): a session of a stream is only known in the end"
+        want = "plan.stream(df): a session of a stream is only known in the end"
         raise NotBuilt(problem("sessionize takes rows that are all there", "a streaming DataFrame", want))
     if in_order and (source.partition is None or offset is None):
         want = 'partition="partition", offset="offset", or leave out grace='
@@ -46,7 +46,7 @@ def sessionized(plan: Plan, df: DataFrame, offset: str | None, *, in_order: bool
     check_options(source, df.columns, wanted, takes_format=True)
     check_columns(df.columns, list(dict.fromkeys([*wanted, *df.columns])))
     _check_first_row(df, source)
-    windows = plan.complete_windows
+    windows = plan._complete_windows
     names, inner_names = assigned_names(windows), assigned_names(windows, times="ms")
     if clash := [prefix + name for name in names if prefix + name in df.columns]:
         raise taken(clash[0], "prefix=")

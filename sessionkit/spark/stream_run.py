@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
 import pyarrow as pa
 
-from sessionkit.base.calls import answers_calls, called_as, not_offered
+from sessionkit.base.calls import answers_calls, called_as
 from sessionkit.base.durations import Duration, duration_ms
 from sessionkit.base.text import escape_html, html_block
 from sessionkit.errors import InvalidArgument, NotBuilt, UnsupportedData, problem
@@ -28,7 +28,7 @@ from sessionkit.spark.worker.shuffle import RUN_SCHEMA, pack
 from sessionkit.spark.worker.task_wrapper import Task, worker_task
 from sessionkit.steps.job import RECORD
 from sessionkit.steps.views import ADDED_LATER
-from sessionkit.views.kafka_metrics import kafka_metrics_of_counts
+from sessionkit.views.kafka_metrics import Level, kafka_metrics_of_counts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,7 +54,6 @@ class _Target(NamedTuple):
 
 
 @answers_calls("run", elsewhere=(Run, "plan.run(data)"))
-@not_offered("dropped_records")
 class StreamRun(SparkInput):
     """What a plan makes of a streaming DataFrame: streaming DataFrames, to be written with Spark's own `writeStream`.
 
@@ -63,7 +62,7 @@ class StreamRun(SparkInput):
     each partition.
 
     Example:
-        >>> run = plan.run(spark.readStream.schema(schema).parquet("clicks"))  # doctest: +SKIP
+        >>> run = plan.stream(spark.readStream.schema(schema).parquet("clicks"))  # doctest: +SKIP
         >>> run.events(), run.changelog(), run.finals(), run.dropped(), run.timezone  # doctest: +SKIP
         >>> query = run.write(checkpoint="checkpoint", changelog="sessions")  # doctest: +SKIP
         >>> run.progress(), run.metrics(), run.kafka_metrics(), run.summary()  # doctest: +SKIP
@@ -82,13 +81,13 @@ class StreamRun(SparkInput):
         from sessionkit.spark.worker.partition_processor import PROGRESS_COLUMNS, RESULT, PartitionProcessor
 
         self._prepare_session()
-        job = self.job("events", self._schema)
-        frame, source = self.frame, self.plan.source
+        job = self._job("events", self._schema)
+        frame, source = self._frame, self.plan.source
         if records:
-            frame, kind = carrying_records(self.given, source, self.columns)
+            frame, kind = carrying_records(self._given, source, self._columns)
             job = dataclasses.replace(job, columns=(*job.columns, RECORD), schema=job.schema.append(kind))
         assert source.partition is not None and source.offset is not None
-        places, names = (self.place(source.partition), self.place(source.offset)), (source.partition, source.offset)
+        places, names = (self._place(source.partition), self._place(source.offset)), (source.partition, source.offset)
         processor = PartitionProcessor(job, self._bound, self._name)
         partitions = F.collect_list(F.struct(*PROGRESS_COLUMNS))
         return (
@@ -128,13 +127,13 @@ class StreamRun(SparkInput):
         Example:
             >>> run.dropped(records=True).writeStream.format("parquet")  # doctest: +SKIP
         """
-        return shown_output(self.dropped_records(), self.form) if records else self._view("dropped")
+        return shown_output(self._dropped_records(), self._form) if records else self._view("dropped")
 
-    def dropped_records(self) -> DataFrame:
+    def _dropped_records(self) -> DataFrame:
         """`dropped(records=True)` as it is inside."""
-        warn_of_default(self.frame.sparkSession)
+        warn_of_default(self._frame.sparkSession)
         rows = _select(self._events(records=True), *self._rows_of(_RECORDS))
-        return as_output(rows, self.plan.complete_windows.close_lag_ms)
+        return as_output(rows, self.plan._complete_windows.close_lag_ms)
 
     def table(self) -> NoReturn:
         """Not offered: a stream has no final table.
@@ -193,7 +192,7 @@ class StreamRun(SparkInput):
             raise InvalidArgument(problem("a query that ends by itself has no interval", got, want))
         if finals is not None:
             self._check_finals()
-        spark, place = self.frame.sparkSession, os.fspath(checkpoint)
+        spark, place = self._frame.sparkSession, os.fspath(checkpoint)
         put, rows = self._put(sinks, place), self._events(records=dropped is not None)
         if (folder := local_path(spark, place)) is not None:
             tell_changes(folder, {view: self._written_names(view) for view in sinks})
@@ -219,7 +218,7 @@ class StreamRun(SparkInput):
         """
         from sessionkit.spark.query.listener import listener_of
 
-        spark = self.frame.sparkSession
+        spark = self._frame.sparkSession
         listener = listener_of(spark)
         if query is not None:
             found = listener.of_query(query)
@@ -239,10 +238,10 @@ class StreamRun(SparkInput):
         """
         progress = self.progress(query)
         counts = progress.counts()
-        names = [name for name in self.empty.metrics() if name in counts or name not in ADDED_LATER]
+        names = [name for name in self._empty.metrics() if name in counts or name not in ADDED_LATER]
         return {**{name: counts[name] for name in names}, "windows-in-state": progress.windows}
 
-    def kafka_metrics(self, query: StreamingQuery | None = None, *, level: str = "info") -> pa.Table:
+    def kafka_metrics(self, query: StreamingQuery | None = None, *, level: Level = "info") -> pa.Table:
         """What Kafka Streams would count of this query, by partition, in the columns of `Run.kafka_metrics`.
 
         From the first record on, as `metrics()`; rates and latencies are null: a micro-batch has no such clock. How
@@ -255,10 +254,10 @@ class StreamRun(SparkInput):
 
     def summary(self) -> str:
         """What will run and how, in a line."""
-        windows, source = self.plan.complete_windows, self.plan.source
+        windows, source = self.plan._complete_windows, self.plan.source
         return (
-            f"{windows.noun}s on a stream · {windows.in_words()} · emit {self.plan.strategy.replace('_', ' ')} · "
-            f"state by {source.partition}, in order of {source.offset}{choice_in_words(self.frame.sparkSession)}"
+            f"{windows.noun}s on a stream · {windows.in_words()} · emit {self.plan._strategy.replace('_', ' ')} · "
+            f"state by {source.partition}, in order of {source.offset}{choice_in_words(self._frame.sparkSession)}"
         )
 
     def __repr__(self) -> str:
@@ -275,20 +274,20 @@ class StreamRun(SparkInput):
 
     @cached_property
     def _dropped(self) -> pa.Table:
-        table: pa.Table = self.empty.dropped(missing_grace=False)
+        table: pa.Table = self._empty.dropped(missing_grace=False)
         return table
 
     @cached_property
     def _schema(self) -> pa.Schema:
         """The columns of what goes downstream, then those that only a dropped record has."""
-        sent = self.empty.changelog().schema
+        sent = self._empty.changelog().schema
         own = [field for field in self._dropped.schema if field.name not in sent.names]
         return pa.schema([*sent, *own])
 
     @cached_property
     def _bound(self) -> dict[str, str]:
         """What may not change while there is a state."""
-        return {**self.plan.bound(), "retention": str(self.retention_ms)}
+        return {**self.plan._bound(), "retention": str(self._retention_ms)}
 
     @cached_property
     def _name(self) -> str:
@@ -299,8 +298,8 @@ class StreamRun(SparkInput):
 
     def _view(self, view: str) -> DataFrame:
         """Some rows and columns of the events, for a query that the user starts."""
-        warn_of_default(self.frame.sparkSession)
-        return self.shown(_select(self._events(), *self._rows_of(view)))
+        warn_of_default(self._frame.sparkSession)
+        return self._shown(_select(self._events(), *self._rows_of(view)))
 
     def _rows_of(self, view: str) -> tuple[str, list[str]]:
         """Which rows of the events a view has, as SQL, and which columns."""
@@ -310,34 +309,36 @@ class StreamRun(SparkInput):
             return "what = 'dropped'", self._dropped.column_names
         if view == _RECORDS:
             return "what = 'dropped'", [*self._dropped.column_names, RECORD]
-        return "what <> 'dropped'", list(self.empty.changelog_columns)
+        return "what <> 'dropped'", list(self._empty._changelog)
 
     def _put(self, sinks: Mapping[str, Sink], checkpoint: str) -> Write:
         """Writes a micro-batch to each of its places: of dropped records also what they came with."""
         views = {view: _RECORDS if view == "dropped" else view for view in sinks}
-        spark = self.frame.sparkSession
+        spark = self._frame.sparkSession
         targets = [_Target(*self._rows_of(views[view]), _writer(sinks[view], checkpoint, spark)) for view in sinks]
-        return _to_each(targets, self.form, self.plan.complete_windows.close_lag_ms)
+        return _to_each(targets, self._form, self.plan._complete_windows.close_lag_ms)
 
     def _written_names(self, view: str) -> list[str]:
         """The columns of what is written of a view, as the plan shows them."""
         names = [*self._rows_of(view)[1], *(ADDED if view == "dropped" else ())]
-        return names if self.form is None else self.form.shown_names(names, TIMES_OF_DROPPED)
+        return names if self._form is None else self._form.shown_names(names, TIMES_OF_DROPPED)
 
     def _check_finals(self) -> None:
-        if self.plan.strategy != "on_window_close":
+        if self.plan._strategy != "on_window_close":
             want = '.emit("on_window_close")'
-            raise InvalidArgument(problem("a plan that emits updates sends no final results", self.plan.strategy, want))
+            raise InvalidArgument(
+                problem("a plan that emits updates sends no final results", self.plan._strategy, want)
+            )
 
     def _prepare_session(self) -> None:
         """State of any kind needs RocksDB in Spark 4; what the user chose stays. And someone has to listen."""
         from sessionkit.spark.query.listener import listener_of
 
-        spark = self.frame.sparkSession
+        spark = self._frame.sparkSession
         if "RocksDB" not in str(spark.conf.get(_PROVIDER)):
             spark.conf.set(_PROVIDER, _ROCKSDB)
             spark.conf.set(_CHANGELOG, "true")
-        listener_of(spark).plans[self._name] = self.zoned_plan
+        listener_of(spark).plans[self._name] = self._zoned_plan
 
     def _sampled_types(self, names: list[str]) -> dict[str, pa.DataType]:
         want = f'.with_types({names[0]}="string"), with any type of Spark\'s'

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-EMIT_STRATEGIES = ("on_window_update", "on_window_close")
+EmitStrategy = Literal["on_window_update", "on_window_close"]
+EMIT_STRATEGIES = get_args(EmitStrategy)
 # How Kafka Streams finds its store again: as it was on the disk, from its changelog alone, or after a crash.
-RESTARTS = ("disk", "changelog", "killed")
+RestartKind = Literal["disk", "changelog", "killed"]
+RESTARTS = get_args(RestartKind)
 
 
 class StoredSession(NamedTuple):
@@ -156,9 +158,7 @@ class BulkStore(Protocol):
 class Store(Protocol):
     """What every store offers, and the record cache in front of one as well."""
 
-    @property
-    def holds(self) -> str:
-        """What is in it: "sessions" or "windows"."""
+    holds: ClassVar[str]  # what is in it: "sessions" or "windows"
 
     @property
     def partitions(self) -> list[int]:

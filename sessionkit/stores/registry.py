@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from sessionkit.base.calls import called_as
 from sessionkit.base.durations import Duration
@@ -13,6 +13,26 @@ from sessionkit.base.text import one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.stores.binding import check_store_name
 from sessionkit.stores.contract import HOLDS, READ_ONLY_KINDS, STORE_KINDS, PlanStore
+
+if TYPE_CHECKING:
+    import os
+    from typing import Required, TypedDict, Unpack
+
+    from sessionkit.stores.memory.sessions import MemorySessionStore
+    from sessionkit.stores.memory.windows import MemoryWindowStore
+    from sessionkit.stores.read_only import ReadOnlyStore
+    from sessionkit.stores.rocksdb.sessions import RocksDBSessionStore
+    from sessionkit.stores.rocksdb.windows import RocksDBWindowStore
+
+    class _OnDisk(TypedDict, total=False):
+        directory: Required[str | os.PathLike[str]]
+        retention: Duration | None
+        time_ordered: bool
+        segment_interval: Duration | None
+
+    class _WindowsOnDisk(_OnDisk, total=False):
+        index: bool
+
 
 # The kinds that come with sessionkit, and the modules that register them when one is asked for: a store on disk brings
 # a library of its own, and Spark loads itself. Any other kind is there once its module was imported.
@@ -24,6 +44,28 @@ _MODULES: Mapping[str, Mapping[str, str]] = {
 DEFAULT_KIND = "memory"
 
 
+@overload
+def open_store(
+    kind: Literal["memory"], name: str, *, of: Literal["sessions"] = "sessions", retention: Duration | None = None
+) -> MemorySessionStore: ...
+@overload
+def open_store(
+    kind: Literal["memory"], name: str, *, of: Literal["windows"], retention: Duration | None = None
+) -> MemoryWindowStore: ...
+@overload
+def open_store(
+    kind: Literal["rocksdb"], name: str, *, of: Literal["sessions"] = "sessions", **options: Unpack[_OnDisk]
+) -> RocksDBSessionStore: ...
+@overload
+def open_store(
+    kind: Literal["rocksdb"], name: str, *, of: Literal["windows"], **options: Unpack[_WindowsOnDisk]
+) -> RocksDBWindowStore: ...
+@overload
+def open_store(
+    kind: Literal["spark"], *, checkpoint: str | os.PathLike[str], batch: int | None = None
+) -> ReadOnlyStore: ...
+
+
 @called_as('sk.open_store("memory", "clicks-store")')
 def open_store(
     kind: str, name: str | None = None, *, of: str = "sessions", retention: Duration | None = None, **options: Any
@@ -33,7 +75,7 @@ def open_store(
     Args:
         kind: "memory"; "rocksdb" for one on disk that outlives the process; "spark" for the state that a streaming
             query has in its checkpoint, to read from (Spark reads it, and all of it comes to this process); or one of
-            your own.
+            your own, which a type checker knows as `sk.stores.store_class(kind, of)`.
         name: Kafka's rule: 1 to 249 of A-Z, a-z, 0-9, ".", "_", "-", and not "." or "..". "spark" takes no name.
         of: "sessions", or "windows" for tumbling, hopping and sliding windows.
         retention: how long a window is kept by the store itself; without it a plan decides.

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 from sessionkit.base.durations import INT64_MAX, Duration, duration_code, duration_ms
 from sessionkit.base.text import literal, one_of
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.windows.contract import WindowKind
 
-UNTIL = ("until_window_closes", "until_time_limit")
-WHEN_FULL = ("emit_early", "shut_down")
+Until = Literal["until_window_closes", "until_time_limit"]
+WhenFull = Literal["emit_early", "shut_down"]
+UNTIL = get_args(Until)
+WHEN_FULL = get_args(WhenFull)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,7 @@ class Suppression:
 
 
 def suppression(
-    until: str, wait: Duration | None, max_records: int | None, max_bytes: int | None, when_full: str | None
+    until: Until, wait: Duration | None, max_records: int | None, max_bytes: int | None, when_full: WhenFull | None
 ) -> Suppression:
     """What `Plan.suppress` was given, checked.
 

@@ -16,7 +16,7 @@ from sessionkit.base.arrays import arrow_array, arrow_table, numpy_array, texts
 from sessionkit.base.decisions import BAD_TIME, DECISIONS, IDLE, LATE, REASONS, TICK
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import escape_html, html_block, plural
-from sessionkit.errors import BrokenTrace, InvalidArgument, UnknownRecord, problem, shorten
+from sessionkit.errors import BrokenTrace, InvalidArgument, NotBuilt, UnknownRecord, problem, shorten
 from sessionkit.records.batch import RecordBatch
 from sessionkit.records.loops import stream_times
 from sessionkit.trace.loops import first_passing, grouped
@@ -247,6 +247,15 @@ class Trace:
     @abstractmethod
     def windows(self, rows: npt.NDArray[np.int64] | None = None) -> pa.Table:
         """One row a window."""
+
+    def touched(self) -> pa.Table:
+        """One row for each time or sliding window that a record met.
+
+        Raises:
+            NotBuilt: the trace is of sessions, where each record is in one.
+        """
+        want = ".records(): a record is in one session"
+        raise NotBuilt(problem("a trace of sessions has no touches", "touched()", want))
 
     @abstractmethod
     def _laws(self) -> Iterator[tuple[str, bool]]:

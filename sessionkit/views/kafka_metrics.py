@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,8 @@ from sessionkit.deployed.processor_run import Deployed, Look
 from sessionkit.trace.trace import Trace
 
 Times = npt.NDArray[np.int64]
-LEVELS = ("info", "debug")
+Level = Literal["info", "debug"]
+LEVELS = get_args(Level)
 THREAD = "sessionkit-StreamThread-1"
 NODE = "KSTREAM-AGGREGATE-0000000002"  # behind a source and a store without names, in a topology of its own
 SUPPRESS_NODE, SUPPRESS_STORE = "KTABLE-SUPPRESS-0000000003", "KTABLE-SUPPRESS-STATE-STORE-0000000004"  # behind that
@@ -29,7 +30,7 @@ class Metric(NamedTuple):
 
     name: str
     group: str
-    level: str
+    level: Level
     thread_id: str
     task_id: str
     processor_node_id: str | None
@@ -44,7 +45,7 @@ class Held(NamedTuple):
 
 
 def kafka_metrics(
-    trace: Trace, finals: npt.NDArray[np.int64], deployed: Deployed | None, level: str, held: Held | None = None
+    trace: Trace, finals: npt.NDArray[np.int64], deployed: Deployed | None, level: Level, held: Held | None = None
 ) -> pa.Table:
     """A row for each metric of each task, from a run's decisions and the partition of each final result."""
     one_of("level", level, LEVELS)
@@ -65,7 +66,7 @@ def kafka_metrics(
     return _as_table(found)
 
 
-def kafka_metrics_of_counts(counts: Mapping[int, Mapping[str, int]], level: str) -> pa.Table:
+def kafka_metrics_of_counts(counts: Mapping[int, Mapping[str, int]], level: Level) -> pa.Table:
     """The same of a run without a clock, from the counters of `Run.metrics()`, which know nothing of lateness."""
     one_of("level", level, LEVELS)
     found: list[Metric] = []

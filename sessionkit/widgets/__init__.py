@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sessionkit.stores.read_only import ReadOnlyStore
     from sessionkit.widgets.player import Player
     from sessionkit.widgets.store_browser import StoreBrowser
-    from sessionkit.widgets.tables.browser import TableBrowser
+    from sessionkit.widgets.tables.browser import TableBrowser, View
     from sessionkit.widgets.tune_board import TuneBoard
     from sessionkit.widgets.watch_board import WatchBoard
     from sessionkit.widgets.watched_query import ProgressLine
@@ -78,7 +78,7 @@ def play(
 
 
 @called_as('sk.browse(store), or sk.browse(run, "dropped")')
-def browse(held: BaseStore | ReadOnlyStore | Run, what: str | None = None) -> StoreBrowser | TableBrowser:
+def browse(held: BaseStore | ReadOnlyStore | Run, what: View | None = None) -> StoreBrowser | TableBrowser:
     """What a store holds, or what a run found, to look into.
 
     Of a store: its windows by key and time, a picture and a table, read again each time. Of a run: a table, 50 rows a

@@ -37,7 +37,7 @@ class Player(Board):
         self.run = run
         self.key = run.most_eventful_key() if key is None else key
         self._options: dict[str, Any] = {"partition": partition, "first": first, "last": last}
-        scene = plane_scene(run.trace, run.plan.windows, self.key, **self._options)
+        scene = plane_scene(run.trace, run.plan._complete_windows, self.key, **self._options)
         steps = _steps(scene)
         self.arrivals = Steps("arrivals", "arrived", steps, len(steps) - 1)
         controls = [Play("play", "play the arrivals", "arrivals", STEP_MS), self.arrivals]
@@ -58,7 +58,7 @@ class Player(Board):
 
     def draw(self) -> None:
         """Draws all of the plane: the curtain is laid over it."""
-        trace, windows = self.run.trace, self.run.plan.windows
+        trace, windows = self.run.trace, self.run.plan._complete_windows
         self._scene = scene = plane_scene(trace, windows, self.key, **self._look._asdict(), **self._options)
         self._composed = compose(scene)
         label = f"The plane of key {key_name(self.key)}, arrival by arrival"
@@ -101,7 +101,7 @@ class Player(Board):
             counts.append(Count("merges", int((decision == MERGED).sum()), "times one joined two"))
         counts.append(Count("dropped", int((decision == LATE).sum()), "came too late"))
         closed = int((trace.closes.at[self._scene.history.closes] <= row).sum())
-        counts.append(Count("final", closed, f"{self.run.plan.windows.noun}s closed so far"))
+        counts.append(Count("final", closed, f"{self.run.plan._complete_windows.noun}s closed so far"))
         if stream_ms >= 0:
             behind = int(np.max(trace.stream_time_ms[: row + 1]) - trace.batch.timestamp_ms[row])
             late = f"this record is {show_duration(behind)} behind it" if behind > 0 else "this record is the newest"

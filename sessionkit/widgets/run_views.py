@@ -71,7 +71,7 @@ class PlaneView:
         if key != self._key:
             self._stretch, self._key = {}, key
         trace = run.trace
-        scene = plane_scene(trace, run.plan.windows, key, **look._asdict(), **self._stretch)
+        scene = plane_scene(trace, run.plan._complete_windows, key, **look._asdict(), **self._stretch)
         if len(scene.rows):
             offset = trace.batch.offset[scene.rows]
             partition = int(trace.batch.partitions[scene.history.partition])
@@ -153,8 +153,8 @@ class LanesView:
     def _scene_of(self, run: Run, look: Look, sort: Sort, whole_span: bool, most: int | None) -> Lanes:
         most = most or max((look.height - _AROUND_LANES) // _LANE_PIXELS, _FEWEST_LANES)
         chosen = self._kept or {"sort": sort, "most": most, **({"start": 0} if whole_span else {})}
-        shared = {"whole": run.all_lanes, "most_drawn": MOST_DRAWN, **look._asdict()}
-        return lane_scene(run.trace, run.plan.windows, **shared, **chosen)
+        shared = {"whole": run._all_lanes, "most_drawn": MOST_DRAWN, **look._asdict()}
+        return lane_scene(run.trace, run.plan._complete_windows, **shared, **chosen)
 
     def _notes(self, scene: Lanes, left_out: int) -> tuple[str, ...]:
         board, notes = scene.board, []

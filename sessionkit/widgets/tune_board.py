@@ -60,7 +60,7 @@ class TuneBoard(Board):
         self._tuner = tuner = Tuner(plan, data)
         self.sliders = _sliders(tuner.settings, spans)
         strategies = [(name.replace("_", " "), name) for name in EMIT_STRATEGIES]
-        self._emit = Choice("emit", "emit", strategies, plan.strategy, look="buttons")
+        self._emit = Choice("emit", "emit", strategies, plan._strategy, look="buttons")
         self._key = Choice("key", "key", [], None, look="list")
         self._letters = Field("letters", "find key")
         self._keep = Button("keep", "keep as snapshot", "later numbers are compared with these")
@@ -111,7 +111,7 @@ class TuneBoard(Board):
             self.show_controls()
 
     def __repr__(self) -> str:
-        return "\n".join([f"TuneBoard: {self.run.summary()}", *self.run.late_remarks])
+        return "\n".join([f"TuneBoard: {self.run.summary()}", *self.run._late_remarks])
 
     @called_as("board.figure()")
     def figure(self, *, theme: Theme | None = None) -> go.Figure:
@@ -217,9 +217,9 @@ class TuneBoard(Board):
             self._tuner.set(**{f"{name}_ms": slider.value_ms for name, slider in self.sliders.items()})
             self.show_counts(self._tuner.counts())
         except SessionkitError as error:
-            self.say(f"{error}. Below is still {self.plan.complete_windows.in_words()}.", of="refused")
+            self.say(f"{error}. Below is still {self.plan._complete_windows.in_words()}.", of="refused")
             return
-        self.say(*self.run.late_remarks, of="refused")
+        self.say(*self.run._late_remarks, of="refused")
         self.draw()
 
     def draw(self) -> None:

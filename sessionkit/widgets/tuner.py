@@ -13,6 +13,7 @@ from sessionkit.base.durations import Duration, duration_ms, show_duration
 from sessionkit.errors import InvalidArgument, problem, shorten
 from sessionkit.plan import Plan
 from sessionkit.run import Run
+from sessionkit.stores.contract import EmitStrategy
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.views.tables import sent_count
 
@@ -52,7 +53,7 @@ class Tuner:
     """
 
     def __init__(self, plan: Plan, data: Any) -> None:
-        plan.check()
+        plan._check()
         self.plan = plan
         self.snapshot: Run | None = None
         self._before: dict[str, int] = {}  # the snapshot's numbers
@@ -64,7 +65,7 @@ class Tuner:
         """The run under the current settings."""
         name = repr(self.plan)
         if name not in self._runs:  # the newest few are kept: settings are tried back and forth
-            self._runs[name] = self.plan.run_batch(self.replay.batch)
+            self._runs[name] = self.plan._run_batch(self.replay.batch)
             while len(self._runs) > _KEPT_RUNS:
                 self._runs.popitem(last=False)
         self._runs.move_to_end(name)
@@ -73,17 +74,17 @@ class Tuner:
     @property
     def settings(self) -> dict[str, int]:
         """The windows' lengths of time by name, in ms."""
-        parameters: Mapping[str, Any] = self.plan.complete_windows.arguments()[1]
+        parameters: Mapping[str, Any] = self.plan._complete_windows.arguments()[1]
         return {name.removesuffix("_ms"): ms for name, ms in parameters.items() if name.endswith("_ms")}
 
     def set(self, **changed: Duration | int) -> None:
         """Changes lengths of the windows, as `Plan.with_windows` does."""
         self.plan = self.plan.with_windows(**changed)
 
-    def emit(self, strategy: str) -> None:
+    def emit(self, strategy: EmitStrategy) -> None:
         """Changes when results go out."""
         plan = self.plan.emit(strategy)
-        plan.check()
+        plan._check()
         self.plan = plan
 
     def keep(self) -> None:
@@ -161,8 +162,8 @@ def _near(value_ms: int, around_ms: int) -> list[int]:
 
 
 def _counts(run: Run, usable: int) -> list[Count]:
-    metrics, noun = run.metrics(), run.plan.complete_windows.noun
-    late = int(run.outcome.dropped.get(LATE, 0))
+    metrics, noun = run.metrics(), run.plan._complete_windows.noun
+    late = int(run._outcome.dropped.get(LATE, 0))
     share = f"{late / usable:.2%} of the records" if usable else "no records"
     open_now = f"{metrics['windows-closed']:,} final, {metrics['windows-open']:,} open"
     counts = [Count(f"{noun}s", metrics["windows"], open_now)]
@@ -176,9 +177,9 @@ def _counts(run: Run, usable: int) -> list[Count]:
         counts.append(dropped)
         if partly := int((run.trace.late_for_some & run.trace.accepted).sum()):
             counts.append(Count("partly late", partly, "too late for some of their windows"))
-    lag_ms = run.plan.complete_windows.close_lag_ms
+    lag_ms = run.plan._complete_windows.close_lag_ms
     counts.append(Count("until final", lag_ms, f"after {end}, in stream time", is_duration=True))
-    sent = sent_count(run.outcome, run.plan.strategy)
-    word = "finals, one a window" if run.plan.strategy == "on_window_close" else "updates and tombstones"
+    sent = sent_count(run._outcome, run.plan._strategy)
+    word = "finals, one a window" if run.plan._strategy == "on_window_close" else "updates and tombstones"
     counts.append(Count("sent", sent, word))
     return counts

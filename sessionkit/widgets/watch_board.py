@@ -131,7 +131,7 @@ class WatchBoard(Board):
         pause = max(_READ_S, _READ_SHARE * self._read_took)
         if not progress.ended and time.monotonic() - self._read_at < pause:
             return  # it is looked at again when it is time
-        windows = self._plans[progress.run].complete_windows
+        windows = self._plans[progress.run]._complete_windows
         batch = progress.batches[-1].number
         if self._read_batch == batch and self._read_at:
             return  # nothing has changed

@@ -30,7 +30,7 @@ spark.dataSource.register(ReplaySource)
 stream = spark.readStream.format("sessionkit.replay").options(path={path!r}, rowsPerBatch={batch}).load()
 plan = (sk.group_by_key("key", timestamp="scheduled", timezone="UTC", partition="partition", offset="offset")
         .windowed_by(sk.SessionWindows(inactivity_gap="1h", grace="30m")).count())
-run = plan.run(stream)
+run = plan.stream(stream)
 query = run.write(checkpoint="checkpoint", changelog="changelog", name="flights", available_now=True)
 board = sk.watch(query, keys=["DL@JFK"])
 board"""

@@ -33,7 +33,7 @@ WALL_CLOCK_START_MS = 1_700_000_000_000
 def _rocksdb_store(plan: sk.Plan, retention_ms: int, folder: str) -> Any:
     """The store on disk that Kafka's DSL would choose."""
     windows = plan.windows
-    on_close = plan.strategy == "on_window_close"
+    on_close = plan._strategy == "on_window_close"
     options: dict[str, Any] = {"directory": folder, "retention": in_ms(retention_ms), "time_ordered": on_close}
     if not isinstance(windows, sk.SessionWindows):
         options["index"] = on_close and isinstance(windows, sk.SlidingWindows)
@@ -272,15 +272,15 @@ def lives_of(case: dict[str, Any], plan: sk.Plan, store: Any = None) -> Sequence
     kept = None if store is not None else in_ms(retention_of(case, plan))
     how = dataclasses.replace(deployment_of(case), retention=kept)
     advances = accumulate(record.get("wall_advance_ms", 0) for record in case["records"])
-    batch = read_records(frame_of(case), plan.source, plan.value_columns())
-    run = plan.run_deployed(batch, how, store, clock=[WALL_CLOCK_START_MS + ms for ms in advances])
+    batch = read_records(frame_of(case), plan.source, plan._value_columns())
+    run = plan._run_deployed(batch, how, store, clock=[WALL_CLOCK_START_MS + ms for ms in advances])
     assert run.deployed is not None
     return run.deployed.lives
 
 
 def retention_of(case: dict[str, Any], plan: sk.Plan) -> int:
     """How long the case's store keeps a window."""
-    return plan.complete_windows.retention_ms(in_ms(case["window"].get("retention_ms")))
+    return plan._complete_windows.retention_ms(in_ms(case["window"].get("retention_ms")))
 
 
 def deployment_of(case: dict[str, Any]) -> sk.Deployment:
@@ -300,7 +300,7 @@ def per_record(runs: Sequence[sk.Run]) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = []
     dropped = 0
     for run in runs:
-        offsets = [] if run.outcome.batch.given_offset is None else run.outcome.batch.given_offset.tolist()
+        offsets = [] if run._outcome.batch.given_offset is None else run._outcome.batch.given_offset.tolist()
         mine: dict[int, dict[str, Any]] = {offset: {"outputs": [], "dropped_total": 0} for offset in offsets}
         rows = run.changelog()
         value = _shown if "value" in rows.column_names else _shown_together

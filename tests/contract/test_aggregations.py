@@ -237,7 +237,7 @@ def test_kernel_and_processor_agree(name: str, kind: str, emit: str) -> None:
         plan = plan_of(KINDS[kind], emit, {"it": aggregation(name)})
         by_kernel = plan.run(small_records(seed))
         how = Life(retention_ms=KINDS[kind].retention_ms(None), emit=emit, kafka=False)
-        by_processor = plan.run_life(by_kernel.outcome.batch, memory_store(KINDS[kind], None), how)
+        by_processor = plan._run_life(by_kernel._outcome.batch, memory_store(KINDS[kind], None), how)
         assert len(by_kernel.changelog()) > 5
         assert by_kernel.changelog().equals(by_processor.changelog())
         assert by_kernel.table().equals(by_processor.table())

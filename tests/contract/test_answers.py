@@ -33,7 +33,7 @@ ASKED = (
     "__repr__",
 )
 # Of a run or a plan, but not here: what these tests do anyway, and Spark's.
-LEFT_OUT = {"Plan": {"aggregate", "reduce", "run_batch", "run_deployed"}, "Run": set[str]()}
+LEFT_OUT = {"Plan": {"aggregate", "reduce", "stream"}, "Run": set[str]()}
 
 
 def calls_of_run(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
@@ -72,10 +72,10 @@ def calls_of_run(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
         "drop_calendar": run.drop_calendar,
         "partition_times": run.partition_times,
         "write_html": lambda: run.write_html(folder / "page.html"),
-        "all_lanes": lambda: run.all_lanes,
+        "all_lanes": lambda: run._all_lanes,
         "most_eventful_key": run.most_eventful_key,
         "remarks": run.remarks,
-        "late_remarks": lambda: run.late_remarks,
+        "late_remarks": lambda: run._late_remarks,
         "shown": run._repr_html_,
         "trace": lambda: (trace.check(), trace.records(), trace.windows()),
     }
@@ -83,7 +83,7 @@ def calls_of_run(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
 
 def calls_of_plan(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
     """Each method of a plan, by its name."""
-    holds = plan.complete_windows.holds
+    holds = plan._complete_windows.holds
 
     def over_a_store() -> Any:
         with sk.open_store("rocksdb", "kept", of=holds, directory=folder, retention="9d") as store:
@@ -91,22 +91,16 @@ def calls_of_plan(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
             return plan.run(table[100:], store=store)
 
     return {
-        "run by key": lambda: plan.run(table, parallelism="key"),
         "run without its trace": lambda: plan.run(table, trace=False),
         "run of some keys": lambda: plan.run(table, keys=["ada"]),
         "run in a deployment": lambda: plan.run(table, deployment=sk.Deployment()).deployed.lives,
         "run over a store": over_a_store,
-        "windowed_by": lambda: plan.windowed_by(plan.complete_windows),
+        "windowed_by": lambda: plan.windowed_by(plan._complete_windows),
         "with_windows": lambda: longer(plan),
         "emit": lambda: plan.emit("on_window_update"),
         "suppress": lambda: plan.emit("on_window_update").suppress("until_time_limit", "1h").run(table).table(),
-        "count": lambda: plan.windowed_by(plan.complete_windows).count(),
-        "check_deployed": lambda: plan.check_deployed(sk.Deployment()),
-        "bound": plan.bound,
-        "value_columns": plan.value_columns,
-        "check": plan.check,
+        "count": lambda: plan.windowed_by(plan._complete_windows).count(),
         "code": plan.code,
-        "complete_windows": lambda: plan.complete_windows,
         "to_java": plan.to_java,
         "to_ksql": plan.to_ksql,
         "to_flink_sql": plan.to_flink_sql,
@@ -117,7 +111,7 @@ def calls_of_plan(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
 
 def calls_of_module(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
     """Audits, advice and boards."""
-    updates, lengths = plan.emit("on_window_update"), plan.complete_windows.arguments()[1]
+    updates, lengths = plan.emit("on_window_update"), plan._complete_windows.arguments()[1]
     swept = {name: [ms, 2 * ms] for name, ms in lengths.items() if name.endswith("_ms")}
 
     def tuned() -> Any:
@@ -138,12 +132,12 @@ def calls_of_module(plan: sk.Plan, table: pa.Table, folder: Path) -> Calls:
     }
 
 
-KAFKAS = {"run in a deployment", "check_deployed", "audit", "audit in memory", "audit_suppress"}
+KAFKAS = {"run in a deployment", "audit", "audit in memory", "audit_suppress"}
 EXPORTS = {"to_java", "to_ksql", "to_flink_sql", "to_spark"}
 # What is refused over the examples: what is Kafka's, what is written as code of others, and the page's own engine.
 REFUSED = {
-    "shifts": {*KAFKAS, *EXPORTS, "write_html", "run by key"},
-    "days": {*KAFKAS, *EXPORTS, "write_html", "run by key", "assign", "merges", "lineage"},
+    "shifts": {*KAFKAS, *EXPORTS, "write_html"},
+    "days": {*KAFKAS, *EXPORTS, "write_html", "assign", "merges", "lineage"},
 }
 NAMED = {"opened": OPENED, "added": ADDED, "merged": MERGED, "late": LATE}
 
@@ -156,7 +150,7 @@ def place(trace: Any, row: int) -> dict[str, Any]:
 
 def longer(plan: sk.Plan) -> sk.Plan:
     """The plan with an hour more grace, or retention where there is none."""
-    _, lengths = plan.complete_windows.arguments()
+    _, lengths = plan._complete_windows.arguments()
     name = "grace_ms" if "grace_ms" in lengths else "retention_ms"
     return plan.with_windows(**{name: lengths[name] + 3_600_000})
 

@@ -410,7 +410,7 @@ def test_a_record_cache_stands_before_it(kind: str, of: str, caching: bool | str
         folder.mkdir(exist_ok=True)
         with opened(each, of, folder, retention="1h") as store:
             run = run_deployed(plan, table, store=store, caching=caching, commit_every=40)
-            asked = run.store.read_only()
+            asked = run._store.read_only()
             assert len(asked) == len(store) > 0
             changes.append(sorted(run.changelog().to_pylist(), key=str))
             held.append((sorted(store.rows(), key=str), store.is_persistent and caching is not True))

@@ -112,7 +112,7 @@ def test_kernel_and_processor_agree(windows: WindowKind, seed: int) -> None:
         by_kernel.trace.check()
         retention_ms = windows.retention_ms(None)
         how = Life(retention_ms=retention_ms, emit=emit, kafka=False)
-        by_processor = plan.run_life(by_kernel.outcome.batch, memory_store(windows, None), how)
+        by_processor = plan._run_life(by_kernel._outcome.batch, memory_store(windows, None), how)
         by_processor.trace.check()
         assert by_kernel.trace.records().equals(by_processor.trace.records()), seed
         assert rows_of(by_kernel.changelog()) == rows_of(by_processor.changelog()), seed

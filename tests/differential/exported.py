@@ -81,8 +81,8 @@ def own_sent(plan: sk.Plan, rows: Sequence[Row], schema: pa.Schema, **options: A
     """What the plan says that Kafka sends, for each record."""
     table = pa.Table.from_pylist(list(rows), schema=schema)
     steps: list[list[Sent]] = [[] for _ in rows]
-    names = [name for name, _ in plan.aggregations]
-    can_be_null = all(aggregation.initializer() is None for _, aggregation in plan.aggregations)
+    names = [name for name, _ in plan._aggregations]
+    can_be_null = all(aggregation.initializer() is None for _, aggregation in plan._aggregations)
     for row in run_by(plan, table, **options).changelog().to_pylist():
         values = {name: row[name] for name in names}
         if row["what"] == "tombstone" or (can_be_null and all(value is None for value in values.values())):

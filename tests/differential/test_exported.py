@@ -302,7 +302,7 @@ def test_suppress_equals_the_plan(oracle: Oracle, kind: str, seed: int) -> None:
     room = draw.choice([None, 1, 3, 10]) if len(until) > 1 else None
     plan = _plan(kind, "on_window_update", **named).suppress(*until, max_records=room)
     rows = _rows(seed)
-    columns = {column for _, aggregation in plan.aggregations for column in aggregation.columns}
+    columns = {column for _, aggregation in plan._aggregations for column in aggregation.columns}
     types = {name: kind_of for name, kind_of in TYPES.items() if name in columns}
     kafka = kafka_sent(oracle.ask(job(plan.to_java(types=types, store="memory"), rows, "user")), plan)
     assert kafka == own_sent(plan, rows, SCHEMA)

@@ -40,7 +40,7 @@ def deadly(folder: Path) -> sk.Plan:
 
 
 def run_of(spark: SparkSession, folder: Path) -> StreamRun:
-    return deadly(folder).run(read_stream(spark, folder / "in")).with_types(counted="bigint")
+    return deadly(folder).stream(read_stream(spark, folder / "in")).with_types(counted="bigint")
 
 
 def start(run: StreamRun, folder: Path, sink: str, aside: Callable[[str], None] | None = None) -> StreamingQuery:

@@ -92,7 +92,7 @@ def _run_on_spark(spark: SparkSession, address: str, folder: Path) -> None:
     placed.write.format("kafka").options(**kafka, topic=PLACED).save()
 
     loaded = spark.readStream.format("kafka").options(**options, maxOffsetsPerTrigger=str(FLIGHTS // 2)).load()
-    stream = PLAN.run(sk.from_kafka(loaded, value="bytes").selectExpr("*", DELAY))
+    stream = PLAN.stream(sk.from_kafka(loaded, value="bytes").selectExpr("*", DELAY))
 
     def to_topic(rows: DataFrame, _: int) -> None:
         records = sk.to_kafka(stream, rows="dropped", dropped=rows)

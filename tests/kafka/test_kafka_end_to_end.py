@@ -121,7 +121,7 @@ def _run_on_spark(spark: SparkSession, address: str, folder: Path) -> pa.Table:
         .load()
     )
     records = sk.from_kafka(loaded, value="dep_delay bigint")
-    updates, finals = PLAN.run(records), ON_CLOSE.run(records)
+    updates, finals = PLAN.stream(records), ON_CLOSE.stream(records)
 
     def write(batch: DataFrame, number: int) -> None:
         batch.persist()

@@ -45,7 +45,7 @@ def engine(browser: Browser) -> Page:
 
 def as_asked(run: sk.Run, asked: Iterable[int] = (), chosen: Sample | None = None) -> dict[str, Any]:
     """A run as the engine gets it, and late records whose missing grace is asked for."""
-    trace, windows = run.trace, run.plan.complete_windows
+    trace, windows = run.trace, run.plan._complete_windows
     chosen = sample(trace, None, len(trace) or 1, None) if chosen is None else chosen
     return {**engine_data(run, trace, windows, chosen), "asked": list(asked)}
 

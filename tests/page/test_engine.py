@@ -69,7 +69,7 @@ def assert_decided_alike(run: sk.Run, found: dict[str, Any]) -> None:
     (assert_sessions if isinstance(trace, SessionTrace) else assert_windows)(trace, found)
     rows = np.arange(len(columns.key))
     for (name, what, _), result in zip(as_asked(run)["results"], found["results"], strict=True):
-        expected = run.outcome.folds[name].results(rows).to_pylist()
+        expected = run._outcome.folds[name].results(rows).to_pylist()
         assert [each is None for each in result] == [each is None for each in expected], name
         numbers = ([each for each in side if each is not None] for side in (result, expected))
         if what == "mean" or name == "real_sum":

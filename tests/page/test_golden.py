@@ -61,7 +61,7 @@ def _is_free_of_expiry(case: dict[str, Any]) -> bool:
 def run_of(case: dict[str, Any]) -> sk.Run:
     """The case under sessionkit's rules, with the retention nearest to its own."""
     plan = plan_of(case)
-    least = plan.complete_windows.retention_ms(None)
+    least = plan._complete_windows.retention_ms(None)
     kept = case["window"].get("retention_ms", least)
     run: sk.Run = plan.run(frame_of(case), retention=in_ms(max(least, kept - 1)))
     return run
@@ -72,7 +72,7 @@ class Forwarded:
 
     def __init__(self, case: dict[str, Any], run: sk.Run, found: dict[str, Any]) -> None:
         self._case, self._found, self._records = case, found, case["records"]
-        self._aggregation = run.plan.aggregations[0][1]
+        self._aggregation = run.plan._aggregations[0][1]
         self._values: dict[int, list[tuple[int, Any]]] = defaultdict(list)  # of each window: (record, value)
         self._newest: dict[int, list[tuple[int, int]]] = defaultdict(list)
         self.outputs: list[list[dict[str, Any]]] = [[] for _ in self._records]
@@ -151,7 +151,7 @@ def test_the_engine_equals_kafka(tab: Page, kind: str, capsys: pytest.CaptureFix
     for case in comparable(kind):
         run = run_of(case)
         try:
-            check_can_be_a_page(run, run.plan.complete_windows, "a page")
+            check_can_be_a_page(run, run.plan._complete_windows, "a page")
         except InvalidData:
             refused += 1
             continue

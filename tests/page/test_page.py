@@ -213,7 +213,7 @@ def painted(tab: Tab) -> None:
 def assert_counts(tab: Tab, run: sk.Run) -> None:
     metrics, late = run.metrics(), int((run.trace.decision == 10).sum())
     found = shown(tab)
-    noun = run.plan.complete_windows.noun
+    noun = run.plan._complete_windows.noun
     assert found[noun if metrics["windows"] == 1 else f"{noun}s"] == f"{metrics['windows']:,}"
     assert found["dropped"] == f"{late:,}"
     assert (

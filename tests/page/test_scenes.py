@@ -108,7 +108,7 @@ def assert_same_lanes(scene: Any, ours: dict[str, Any], order: dict[int, int]) -
 
 def assert_drawn_alike(tab: Tab, run: sk.Run, keys: list[tuple[int, int]], sort: str = "drops") -> int:
     """Planes of these keys (codes) and partitions (codes), the lanes, and explanations of some records."""
-    trace, windows = run.trace, run.plan.complete_windows
+    trace, windows = run.trace, run.plan._complete_windows
     order = {code: number for number, code in enumerate(sample(trace, None, max(len(trace), 1)).keys.tolist())}
     rng = np.random.default_rng(1)
     told = rng.permutation(len(trace))[:EXPLAINED]
@@ -140,7 +140,7 @@ def test_other_shapes_of_data_are_drawn_and_explained_alike(tab: Tab, name: str,
     shape = SHAPES[name]()
     plan = shape.plan
     if kind == "hopping":
-        gap = plan.complete_windows.reach_ms
+        gap = plan._complete_windows.reach_ms
         plan = plan.windowed_by(sk.TimeWindows(size_ms=3 * gap, advance_ms=gap, grace_ms=gap))
     run = plan.run(shape.table)
     counts = np.bincount(run.trace.batch.key)

@@ -270,7 +270,7 @@ def test_a_cached_run_ends_where_one_without_a_cache_ends(
     commits = data.draw(st.none() | st.lists(st.integers(0, max(0, len(rows) - 1)), max_size=6))
     plain = run_of(windows, rows)
     cached = run_of(windows, rows, caching=caching, commit_every=commits)
-    assert stored(cached.store) == stored(cached.store.store) == stored(plain.store)
+    assert stored(cached._store) == stored(cached._store.store) == stored(plain._store)
     assert last_values(cached) == last_values(plain)
     assert cached.trace.records().equals(plain.trace.records())
     assert cached.trace.windows().equals(plain.trace.windows())

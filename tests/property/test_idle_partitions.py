@@ -150,9 +150,9 @@ def test_kernel_equals_processor_where_partitions_are_idle(kind: str, emit: str)
         drawn = draw(seed)
         plan = drawn.plan(EACH_KIND[kind], emit, {"count": sk.count(), "all": sk.collect("n")})
         run = plan.run(drawn.table)
-        retention_ms = plan.complete_windows.retention_ms(None)
+        retention_ms = plan._complete_windows.retention_ms(None)
         how = Life(retention_ms=retention_ms, emit=emit, kafka=False)
-        other = plan.run_life(read_records(drawn.table, plan.source, plan.value_columns()), None, how)
+        other = plan._run_life(read_records(drawn.table, plan.source, plan._value_columns()), None, how)
         assert other.trace.records().equals(run.trace.records()), seed
         assert other.changelog().equals(run.changelog()), seed
         assert other.table().equals(run.table()) and other.metrics() == run.metrics(), seed

@@ -150,7 +150,7 @@ def test_only_many_windows_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     for size, is_cut in ((5_000, False), (50, True)):
         counted = plan.windowed_by(sk.TimeWindows(size_ms=size, grace_ms=0)).count()
         run = counted.run(table, trace=False)
-        assert (run.outcome.finished is not None) == is_cut
+        assert (run._outcome.finished is not None) == is_cut
         assert run.table().equals(counted.run(table).table())
 
 

@@ -65,9 +65,9 @@ def _rows(columns: Mapping[str, Any]) -> list[tuple[Any, ...]]:
 
 
 def _by_processor(plan: sk.Plan, table: pa.Table) -> Run:
-    windows = plan.complete_windows
+    windows = plan._complete_windows
     how = Life(retention_ms=windows.retention_ms(None), emit="on_window_update", kafka=False)
-    return plan.run_life(read_records(table, plan.source, plan.value_columns()), memory_store(windows, None), how)
+    return plan._run_life(read_records(table, plan.source, plan._value_columns()), memory_store(windows, None), how)
 
 
 @pytest.mark.parametrize("buffer", BUFFERS)
@@ -85,7 +85,7 @@ def test_columns_equal_result_by_result(kind: str, buffer: str) -> None:
             assert str(caught.value) == str(full), seed
             continue
         run = plan.run(table)
-        assert _rows(run.changelog_columns) == _rows(expected.changelog_columns), seed
+        assert _rows(run._changelog) == _rows(expected._changelog), seed
         one, other = run.suppress_buffer(), expected.suppress_buffer()
         assert one.most_records == other.most_records, seed
         assert one.table().to_pylist() == other.table().to_pylist(), seed
@@ -100,15 +100,15 @@ def test_any_cut_of_the_changelog_gives_the_same(kind: str, buffer: str) -> None
     for seed in range(fewer(40)):
         plan, table = _plan(kind, list(NAMED)[seed % len(NAMED)], buffer), records(seed)
         run = plan.run(table)
-        assert plan.suppression is not None
+        assert plan._suppression is not None
         whole = plan_of(EACH_KIND[kind], named=NAMED[list(NAMED)[seed % len(NAMED)]], partition="partition").run(table)
-        columns = whole.changelog_columns
+        columns = whole._changelog
         count = len(columns["offset"])
         cuts = sorted(np.random.default_rng(seed).integers(0, count + 1, 3).tolist())
-        stage = Suppressor(plan.suppression, plan.complete_windows, dict(plan.aggregations))
+        stage = Suppressor(plan._suppression, plan._complete_windows, dict(plan._aggregations))
         rows = []
         for lo, hi in zip([0, *cuts], [*cuts, count], strict=True):
             rows += _rows(stage.step({name: column[lo:hi] for name, column in columns.items()}))
-        assert rows == _rows(run.changelog_columns), seed
+        assert rows == _rows(run._changelog), seed
         buffer_of = run.suppress_buffer()
         assert stage.most_records == buffer_of.most_records, seed

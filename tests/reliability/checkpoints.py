@@ -53,7 +53,9 @@ def made(spark: SparkSession, folder: Path, seed: int) -> Path:
     table = records(2, seed=seed).slice(0, 600)
     windows = WINDOWS[[*WINDOWS][seed % len(WINDOWS)]]
     plan = plan_of(windows, STRATEGIES[seed % 2])
-    run_through(plan.run(read_stream(spark, write_files(table, folder / "in", [200, 400]))).events(), folder / "whole")
+    run_through(
+        plan.stream(read_stream(spark, write_files(table, folder / "in", [200, 400]))).events(), folder / "whole"
+    )
     return folder / "whole"
 
 

@@ -61,7 +61,7 @@ def main() -> None:
     PLAN.run(spark.createDataFrame(table)).table().toPandas()
     with tempfile.TemporaryDirectory() as folder:
         files = write_files(table, Path(folder, "in"), [len(table) // 2])
-        with collected(PLAN.run(read_stream(spark, files)).events(), Path(folder, "checkpoint")):
+        with collected(PLAN.stream(read_stream(spark, files)).events(), Path(folder, "checkpoint")):
             pass
     gateway = spark.sparkContext._gateway
     spark.stop()

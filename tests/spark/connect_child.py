@@ -34,7 +34,7 @@ def main(folder: Path) -> None:
     spark = start_spark(remote=True)
     table, plan = records(2), plan_of(WINDOWS["session"], "on_window_update")
     local = plan.run(table)
-    run = plan.run(read_stream(spark, write_files(table, folder / "in", [700])))
+    run = plan.stream(read_stream(spark, write_files(table, folder / "in", [700])))
     places = {"changelog": folder / "out", "dropped": folder / "late"}
     query = run.write(checkpoint=folder / "state", **places, available_now=True)
     query.awaitTermination()

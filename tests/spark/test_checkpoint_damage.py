@@ -52,7 +52,8 @@ def checkpoint(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) ->
     """Of two micro-batches; a third file is still to be read by whoever goes on."""
     folder = tmp_path_factory.mktemp("stream")
     run_through(
-        PLAN.run(read_stream(spark, write_files(TABLE.slice(0, 400), folder / "in", [200]))).events(), folder / "whole"
+        PLAN.stream(read_stream(spark, write_files(TABLE.slice(0, 400), folder / "in", [200]))).events(),
+        folder / "whole",
     )
     rest = write_files(TABLE.slice(400), folder / "rest", []) / "00000.parquet"
     rest.rename(folder / "in" / "later.parquet")
@@ -170,7 +171,7 @@ def test_a_query_over_a_damaged_checkpoint_ends_with_the_file(
     copy = Path(shutil.copytree(checkpoint, tmp_path / "copy"))
     flip(copy / "state/0/1/2.changelog")
     with pytest.raises(StoreCorrupted, match=rf"^{copy}/state/0/1/2\.changelog is damaged or missing"):
-        run_through(PLAN.run(read_stream(spark, checkpoint.parent / "in")).events(), copy)
+        run_through(PLAN.stream(read_stream(spark, checkpoint.parent / "in")).events(), copy)
 
 
 def test_a_log_that_lost_a_chunk_is_not_believed() -> None:

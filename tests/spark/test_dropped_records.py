@@ -156,7 +156,7 @@ def test_a_record_before_the_one_that_closed_its_window_counts(spark: SparkSessi
 
 def test_by_key_gives_the_same(spark: SparkSession) -> None:
     table, plan = records(2), plan_of(WINDOWS["session"], "on_window_update")
-    run = plan.run(shuffled(spark, table), parallelism="key")
+    run = plan.run(shuffled(spark, table)).by_key()
     found = sent(sk.to_kafka(run, rows="dropped").collect())
     assert in_order(found) == in_order(expected(plan.run(table), table))
 
@@ -257,7 +257,7 @@ def test_what_no_window_closed_has_only_a_reason(spark: SparkSession) -> None:
 @pytest.mark.parametrize("kind", ["session", "hopping"])
 def test_a_stream_sends_the_same_without_what_needs_whole_data(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     table, plan = records(2), plan_of(WINDOWS[kind], "on_window_close")
-    run = plan.run(read_stream(spark, write_files(table, tmp_path / "in", [400, 800])))
+    run = plan.stream(read_stream(spark, write_files(table, tmp_path / "in", [400, 800])))
     with collected(sk.to_kafka(run, rows="dropped"), tmp_path / "checkpoint") as batches:
         found = of_tables(batches)
     assert len(batches) == 3
@@ -287,7 +287,7 @@ def test_write_writes_the_records_beside_the_results(compiling: SparkSession, tm
     plan = sk.group_by_key("key", "word", sep="|", timestamp="at", partition="partition", offset="offset")
     plan = plan.windowed_by(WINDOWS["session"]).aggregate(total=sk.sum("amount"))
     stream = read_stream(spark, write_files(table, tmp_path / "in", [700]))
-    run = plan.run(stream.selectExpr("*", "1 AS one", "named_struct('two', 2) AS never_null"))
+    run = plan.stream(stream.selectExpr("*", "1 AS one", "named_struct('two', 2) AS never_null"))
     topic: list[Sent] = []
     written: list[DataFrame] = []
 
@@ -376,7 +376,7 @@ def test_a_column_that_workers_cannot_hold_is_refused_where_records_travel(spark
     """Without it a query that goes on from its checkpoint writes its dropped records from then on."""
     table, folder, checkpoint = records(1), tmp_path / "in", tmp_path / "checkpoint"
     write_files(table.slice(0, 400), folder, [])
-    run = BASE.count().run(read_stream(spark, folder).selectExpr("*", "make_interval(1) AS odd"))
+    run = BASE.count().stream(read_stream(spark, folder).selectExpr("*", "make_interval(1) AS odd"))
     with pytest.raises(
         UnsupportedData, match=r"cannot be given as it came; got .*; leave its column out before plan\.run"
     ):
@@ -386,7 +386,7 @@ def test_a_column_that_workers_cannot_hold_is_refused_where_records_travel(spark
     later = write_files(table.slice(400), tmp_path / "more", []) / "00000.parquet"
     os.utime(later, (1_700_000_009,) * 2)
     later.rename(folder / "later.parquet")
-    run = BASE.count().run(read_stream(spark, folder))
+    run = BASE.count().stream(read_stream(spark, folder))
     run.write(checkpoint=checkpoint, dropped=tmp_path / "late", available_now=True).awaitTermination()
     local = BASE.count().run(table).dropped()
     offsets = [offset for offset in local["offset"].to_pylist() if offset >= table["offset"][400].as_py()]

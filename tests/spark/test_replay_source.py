@@ -32,7 +32,7 @@ PLAN = flights_by_route(times="ms").windowed_by(sk.SessionWindows(inactivity_gap
 def test_the_flights_as_a_stream(spark: SparkSession, tmp_path: Path) -> None:
     spark.dataSource.register(ReplaySource)
     stream = spark.readStream.format("sessionkit.replay").options(path=FLIGHTS, rowsPerBatch=15_000).load()
-    assert assert_events(PLAN.run(stream), PLAN.run(pq.read_table(FLIGHTS)), tmp_path / "checkpoint") == 2
+    assert assert_events(PLAN.stream(stream), PLAN.run(pq.read_table(FLIGHTS)), tmp_path / "checkpoint") == 2
 
 
 @pytest.mark.spark

@@ -1,4 +1,4 @@
-"""A run on Spark gives what the local run gives: every view, whatever the parallelism, the batches and the steps."""
+"""A run on Spark gives what the local run gives: every view, by partition or key, whatever the batches and steps."""
 
 from __future__ import annotations
 
@@ -316,7 +316,7 @@ def test_errors_of_workers_are_one_line(spark: SparkSession) -> None:
         "plane": lambda: run.plane(table["key"][0].as_py(), partition=number),
         "of": lambda: run.of(table["key"][0].as_py()),
         "local": run.local,
-        "by key": BASE.count().run(shuffled(spark, missing), parallelism="key").metrics,
+        "by key": BASE.count().run(shuffled(spark, missing)).by_key().metrics,
     }
     for name, action in actions.items():
         with pytest.raises(InvalidData, match=told):
@@ -367,7 +367,7 @@ def test_types_of_functions(spark: SparkSession) -> None:
     )
     with readable_errors():
         counted = plan.run(df).with_types(tally="map<string, int>").table().toArrow()["tally"].to_pylist()
-    assert [dict(entries) for entries in counted] == plan.run(records(1)).outcome.folds["tally"].results(
+    assert [dict(entries) for entries in counted] == plan.run(records(1))._outcome.folds["tally"].results(
         _rows(plan.run(records(1)))
     ).tolist()
     with pytest.raises(UnsupportedData, match="does not fit into struct<w1: int32>"), readable_errors():
@@ -387,4 +387,4 @@ def test_types_of_functions(spark: SparkSession) -> None:
 def _rows(run: sk.Run) -> Any:
     from sessionkit.views.tables import table_rows
 
-    return table_rows(run.outcome)
+    return table_rows(run._outcome)

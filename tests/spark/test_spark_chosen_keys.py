@@ -53,7 +53,7 @@ def test_it_is_the_local_run_of_these_keys(spark: SparkSession, kind: str, strat
 def test_files_that_tasks_read_themselves(spark: SparkSession, tmp_path: Path) -> None:
     table = records(3)
     run = BASE.count().run(spark.read.parquet(kept_apart(tmp_path / "apart", table)))
-    assert STRAIGHT in run.how()
+    assert STRAIGHT in run._how()
     local = table.sort_by([("partition", "ascending"), ("offset", "ascending")])
     assert_same_run(run.of("bob"), BASE.count().run(local, keys=["bob"]))
 
@@ -114,7 +114,7 @@ def test_what_suppress_does_not_do_on_spark_is_refused(spark: SparkSession, tmp_
     df = shuffled(spark, records(1))
     plan = BASE.count().suppress("until_window_closes")
     with pytest.raises(InvalidArgument, match="suppress does not run by key"):
-        plan.run(df, parallelism="key")
+        plan.run(df).by_key()
     with pytest.raises(NotBuilt, match="does not count the bytes of suppress"):
         BASE.count().suppress("until_window_closes", max_bytes=900).run(df)
     with pytest.raises(InvalidArgument, match="the buffer of suppress holds all keys"):
@@ -122,7 +122,7 @@ def test_what_suppress_does_not_do_on_spark_is_refused(spark: SparkSession, tmp_
     df.write.parquet(str(tmp_path / "in"))
     stream = spark.readStream.schema(df.schema).parquet(str(tmp_path / "in"))
     with pytest.raises(NotBuilt, match="a stream does not keep what suppress holds back yet"):
-        plan.run(stream)
+        plan.stream(stream)
     full = BASE.count().suppress("until_window_closes", max_records=1).run(df)
     with pytest.raises(BufferFull, match="suppress is full at partition 2"), readable_errors():
         full.changelog().collect()

@@ -41,7 +41,7 @@ def test_a_query_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path) -
     """Also without what it kept in shared memory, and in another run of the plan; not with another plan."""
     table, plan = records(2), plan_of(WINDOWS["session"], "on_window_update")
     folder, checkpoint = write_files(table.slice(0, 600), tmp_path / "in", [250]), tmp_path / "checkpoint"
-    first = plan.run(read_stream(spark, folder))
+    first = plan.stream(read_stream(spark, folder))
     with collected(first.changelog(), checkpoint) as batches:
         sent = [*batches]
     assert_stores(checkpoint, plan, table, [250, 600])
@@ -50,8 +50,8 @@ def test_a_query_goes_on_where_it_stopped(spark: SparkSession, tmp_path: Path) -
         file.rename(folder / f"later-{file.name}")
     other = plan.windowed_by(sk.SessionWindows(inactivity_gap_ms=6_000, grace_ms=8_000))
     with pytest.raises(StoreMismatch, match=r"windows .*5s.*, not .*6s.*"):
-        run_through(other.run(read_stream(spark, folder)).events(), checkpoint)
-    with collected(plan.run(read_stream(spark, folder)).changelog(), checkpoint) as batches:
+        run_through(other.stream(read_stream(spark, folder)).events(), checkpoint)
+    with collected(plan.stream(read_stream(spark, folder)).changelog(), checkpoint) as batches:
         sent += batches
     assert len(sent) == 4
     changelog = in_order(plan.run(table).changelog(), "partition", "offset")
@@ -67,7 +67,7 @@ def test_files_whose_offsets_interleave_are_refused(spark: SparkSession, tmp_pat
     folder.mkdir()
     pq.write_table(table.filter(pa.array(~odd)), folder / "0.parquet")
     pq.write_table(table.filter(pa.array(odd)), folder / "1.parquet")
-    run = BASE.count().run(read_stream(spark, folder))
+    run = BASE.count().stream(read_stream(spark, folder))
     with pytest.raises(
         InvalidData, match=r"offsets must increase within a partition; got partition 2: offset \d+ after \d+"
     ):
@@ -76,7 +76,7 @@ def test_files_whose_offsets_interleave_are_refused(spark: SparkSession, tmp_pat
 
 def test_what_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Path) -> None:
     stream = read_stream(spark, write_files(records(1).slice(0, 10), tmp_path / "in", []))
-    run = BASE.count().run(stream)
+    run = BASE.count().stream(stream)
     with pytest.raises(NotBuilt, match=r"a stream has no table of all its windows.*changelog\(\)"):
         run.table()
     with pytest.raises(InvalidArgument, match="sends no final results"):
@@ -84,7 +84,7 @@ def test_what_is_refused_before_anything_runs(spark: SparkSession, tmp_path: Pat
     with pytest.raises(NotBuilt, match="a deployment goes record by record"):
         run_deployed(BASE.count(), stream)
     with pytest.raises(UnsupportedData, match=r"must be declared.*with_types\(longest="):
-        FUNCTIONS.run(stream).events()
+        FUNCTIONS.stream(stream).events()
     assert "state by partition, in order of offset" in repr(run)
     assert "<code>.events()</code>" in run._repr_html_()
 
@@ -93,7 +93,7 @@ def test_python_functions_with_declared_types(spark: SparkSession, tmp_path: Pat
     table = records(2, seed=5).slice(0, 400)
     folder = write_files(table, tmp_path / "in", [150])
     plan = FUNCTIONS.emit("on_window_close")
-    run = plan.run(read_stream(spark, folder)).with_types(
+    run = plan.stream(read_stream(spark, folder)).with_types(
         longest="string", span="struct<n: bigint, sum: double>", smallest="bigint"
     )
     assert assert_events(run, plan.run(table), tmp_path / "checkpoint") == 2
@@ -101,7 +101,7 @@ def test_python_functions_with_declared_types(spark: SparkSession, tmp_path: Pat
 
 def test_a_store_over_the_checkpoint(spark: SparkSession, tmp_path: Path) -> None:
     table, plan, checkpoint = records(2).slice(0, 600), plan_of(WINDOWS["hopping"], STRATEGIES[1]), tmp_path / "state"
-    run_through(plan.run(read_stream(spark, write_files(table, tmp_path / "in", [250]))).events(), checkpoint)
+    run_through(plan.stream(read_stream(spark, write_files(table, tmp_path / "in", [250]))).events(), checkpoint)
     assert_stores(checkpoint, plan, table, [250, 600])
     with pytest.raises(InvalidArgument, match=r"there is no state to read.*batch 7"):
         sk.open_store("spark", checkpoint=checkpoint, batch=7)

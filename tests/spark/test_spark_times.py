@@ -131,7 +131,7 @@ def test_what_lies_after_the_year_9999_names_the_way_out(spark: SparkSession) ->
 @pytest.mark.parametrize("kind", ["session", "hopping"])
 def test_a_stream_shows_times_and_keys_as_a_local_run_does(berlin: SparkSession, tmp_path: Path, kind: str) -> None:
     table, plan = night(), plan_for(kind)
-    run = plan.run(read_stream(berlin, write_files(table, tmp_path / "in", [100, 200])))
+    run = plan.stream(read_stream(berlin, write_files(table, tmp_path / "in", [100, 200])))
     there = table.set_column(2, "at", table["at"].cast(pa.timestamp("us", ZONE)))
     local = plan.run(in_order(there, "part", "place"))
     assert run.changelog().columns == local.changelog().column_names
@@ -145,7 +145,7 @@ def test_a_stream_shows_times_and_keys_as_a_local_run_does(berlin: SparkSession,
 
 
 def test_files_of_a_stream_hold_timestamps_that_every_reader_knows(berlin: SparkSession, tmp_path: Path) -> None:
-    run = plan_for("session").run(read_stream(berlin, write_files(night(), tmp_path / "in", [150])))
+    run = plan_for("session").stream(read_stream(berlin, write_files(night(), tmp_path / "in", [150])))
     run.write(checkpoint=tmp_path / "c", changelog=tmp_path / "sent", available_now=True).awaitTermination()
     files = sorted((tmp_path / "sent").glob("batch=*/*.parquet"))
     for file in files:
@@ -162,7 +162,7 @@ def test_a_stream_whose_columns_change_says_so_at_its_next_start(spark: SparkSes
     table, checkpoint = night(), tmp_path / "checkpoint"
     old, new = plan_for("session", times="ms"), plan_for("session")
     files = write_files(table.slice(0, 200), tmp_path / "in", [])
-    begun = old.run(read_stream(spark, files))
+    begun = old.stream(read_stream(spark, files))
     begun.write(checkpoint=checkpoint, changelog=tmp_path / "old", available_now=True).awaitTermination()
     write_files(table.slice(200), tmp_path / "more", [])
     (tmp_path / "more" / "00000.parquet").rename(files / "00009.parquet")
@@ -170,7 +170,7 @@ def test_a_stream_whose_columns_change_says_so_at_its_next_start(spark: SparkSes
     def go_on(plan: sk.Plan, folder: str) -> list[str]:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            run = plan.run(read_stream(spark, files))
+            run = plan.stream(read_stream(spark, files))
             run.write(checkpoint=checkpoint, changelog=tmp_path / folder, available_now=True).awaitTermination()
         return [str(each.message) for each in caught if "columns of" in str(each.message)]
 

@@ -143,13 +143,13 @@ def test_by_key(spark: SparkSession, tmp_path: Path, kind: str, strategy: str) -
     table = records(2)  # partitions 0 to 3: two shares each
     if kind == "sessions":
         plan = BUILT_INS.emit(strategy)
-        run = plan.run(shuffled(spark, table), parallelism="key")
+        run = plan.run(shuffled(spark, table)).by_key()
         assert "shuffled" in repr(run)
         assert_all_views(run, plan.run(table))
-        assert run.rows(run.job("table", run.empty.table().schema)).rdd.getNumPartitions() == 8
+        assert run._rows(run._job("table", run._empty.table().schema)).rdd.getNumPartitions() == 8
     else:
         plan = plan_of(WINDOWS[kind], strategy)
-        run = plan.run(spark.read.parquet(kept_apart(tmp_path / "apart", table)), parallelism="key")
+        run = plan.run(spark.read.parquet(kept_apart(tmp_path / "apart", table))).by_key()
         assert STRAIGHT in repr(run)
         assert_all_window_views(run, plan.run(table))
     assert "deals the records out by key" in repr(run)
@@ -157,17 +157,22 @@ def test_by_key(spark: SparkSession, tmp_path: Path, kind: str, strategy: str) -
 
 def test_functions_by_key(spark: SparkSession) -> None:
     table = records(1)  # partition 2 only: four shares
-    run = FUNCTIONS.run(shuffled(spark, table), parallelism="key")
+    run = FUNCTIONS.run(shuffled(spark, table)).by_key()
     assert_same(run.table(), FUNCTIONS.run(table).table())
 
 
-def test_what_does_not_run_by_key(spark: SparkSession) -> None:
-    table = records(1)
-    with pytest.raises(InvalidArgument, match="parallelism must be a known choice; got 'keys'"):
-        BASE.count().run(shuffled(spark, table), parallelism="keys")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgument, match='parallelism="key" spreads a run over Spark'):
-        BASE.count().run(table, parallelism="key")
+def test_a_stream_has_a_verb_of_its_own(spark: SparkSession) -> None:
+    plan, table = BASE.count(), records(1)
     stream = spark.readStream.format("rate").load()
     stream = stream.selectExpr("cast(value as string) key", "timestamp at", "0 partition", "value offset")
-    with pytest.raises(InvalidArgument, match="a stream does not run by key"):
-        BASE.count().run(stream, parallelism="key")
+    with pytest.raises(InvalidArgument, match=r"run takes records that are all there; .*; plan\.stream\(df\)"):
+        plan.run(stream)
+    with pytest.raises(InvalidArgument, match=r"stream takes a streaming DataFrame; .*; plan\.run\(df\)"):
+        plan.stream(shuffled(spark, table))
+    with pytest.raises(InvalidArgument, match=r"a stream is a DataFrame of Spark; got Table; .*plan\.run\(data\)"):
+        plan.stream(table)
+    with pytest.raises(
+        InvalidArgument, match=r"Plan\.stream cannot be called like this; .*'store'; plan\.stream\(df\)"
+    ):
+        plan.stream(stream, store=None)  # type: ignore[call-arg]
+    assert not hasattr(plan.run(table), "by_key") and not hasattr(plan.stream(stream), "by_key")

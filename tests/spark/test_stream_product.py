@@ -79,7 +79,7 @@ def test_a_stream_is_the_local_run(
     streams = {p: played(spark, table, rows, tmp_path / f"{p}.parquet") for p, table in tables.items()}
     runs = [plan_of(WINDOWS[case.kind], case.strategy) for case in cases]
     events = [
-        plan.run(streams[case.partitions]).events().selectExpr(f"{number} plan", "*")
+        plan.stream(streams[case.partitions]).events().selectExpr(f"{number} plan", "*")
         for number, (case, plan) in enumerate(zip(cases, runs, strict=True))
     ]
     union = reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), events)

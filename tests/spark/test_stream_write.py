@@ -35,7 +35,7 @@ def test_several_views_from_one_query(
     read_field_by_field: list[object] = []  # half a second of CPU time each
     monkeypatch.setattr(StreamingQueryProgress, "fromJObject", read_field_by_field.append)
     table, plan = records(2), plan_of(WINDOWS["session"], strategy)
-    run = plan.run(read_stream(spark, write_files(table, tmp_path / "in", [400, 800])))
+    run = plan.stream(read_stream(spark, write_files(table, tmp_path / "in", [400, 800])))
     local = plan.run(table)
     calls: list[int] = []
 
@@ -89,7 +89,7 @@ def test_several_views_from_one_query(
 
 def test_a_folder_is_replaced_by_its_own_query_alone(spark: SparkSession, tmp_path: Path) -> None:
     """`batch=0` of another query, and what a user put there, went without a word."""
-    run = BASE.count().run(read_stream(spark, write_files(records(1).slice(0, 10), tmp_path / "in", [])))
+    run = BASE.count().stream(read_stream(spark, write_files(records(1).slice(0, 10), tmp_path / "in", [])))
     out = tmp_path / "out"
 
     def start(checkpoint: str) -> None:
@@ -118,7 +118,7 @@ def test_a_folder_is_replaced_by_its_own_query_alone(spark: SparkSession, tmp_pa
 
 
 def test_what_write_refuses(spark: SparkSession, tmp_path: Path) -> None:
-    run = BASE.count().run(read_stream(spark, write_files(records(1).slice(0, 10), tmp_path / "in", [])))
+    run = BASE.count().stream(read_stream(spark, write_files(records(1).slice(0, 10), tmp_path / "in", [])))
     with pytest.raises(InvalidArgument, match="somewhere to write to"):
         run.write(checkpoint=tmp_path)
     with pytest.raises(InvalidArgument, match="sends no final results"):
@@ -146,7 +146,7 @@ def partitions_of(checkpoint: Path, batch: int) -> tuple[str, int]:
 
 def test_write_chooses_the_state_partitions_of_a_new_query(unset: SparkSession, tmp_path: Path) -> None:
     table = records(3).slice(0, 60)
-    run = BASE.count().run(read_stream(unset, write_files(table.slice(0, 40), tmp_path / "in", [])))
+    run = BASE.count().stream(read_stream(unset, write_files(table.slice(0, 40), tmp_path / "in", [])))
     assert repr(run).endswith("a new query started by write() keeps it in 2 state partitions, for 2 cores")
 
     def write(checkpoint: str) -> Path:
@@ -169,7 +169,7 @@ def test_write_chooses_the_state_partitions_of_a_new_query(unset: SparkSession, 
 
 
 def test_a_query_of_the_users_own_is_told_what_to_set(unset: SparkSession, tmp_path: Path) -> None:
-    run = BASE.count().run(read_stream(unset, write_files(records(1).slice(0, 10), tmp_path / "in", [])))
+    run = BASE.count().stream(read_stream(unset, write_files(records(1).slice(0, 10), tmp_path / "in", [])))
     for view in (run.events, run.changelog, run.dropped):
         with pytest.warns(UserWarning, match=r'in 200 partitions for ever[^\n]+\n.+partitions", 2\) \(for 2 cores\)'):
             view()

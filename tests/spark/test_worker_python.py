@@ -55,7 +55,7 @@ run = plan.run(frame)
 found = {"batch": run.table().toPandas()["amount"].tolist()}
 found["to_kafka"] = [row["partition"] for row in sk.to_kafka(run, partitions=1).collect()]
 stream = spark.readStream.format("sessionkit.replay").option("path", folder + "/records.parquet").load()
-query = plan.run(stream).write(checkpoint=folder + "/state", changelog=folder + "/out", available_now=True)
+query = plan.stream(stream).write(checkpoint=folder + "/state", changelog=folder + "/out", available_now=True)
 query.awaitTermination()
 found["stream"] = spark.read.parquet(folder + "/out").count()
 found["read_state"] = [row["amount"] for row in sk.read_state(folder + "/state").collect()]

@@ -40,6 +40,10 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
         lambda: sk.sessionize(CLICKS, by="user", at="at", gap="30m", sort=True),
         "without a grace any order of the rows will do",
     ),
+    "the former word for by_key": (
+        lambda: PLAN.run(CLICKS, parallelism="key"),  # type: ignore[call-overload]
+        "plan.run(df).by_key() distributes the records of a Spark DataFrame by key",
+    ),
     "one value for a sweep": (
         lambda: sk.sweep(PLAN, CLICKS, inactivity_gap="10m"),
         "a sweep takes several values of inactivity_gap; got '10m'; inactivity_gap=['10m', …]",

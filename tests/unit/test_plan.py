@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import Any
 
 import numpy as np
@@ -147,9 +148,9 @@ def test_a_plan_does_not_change() -> None:
     start = sk.group_by_key("user", timestamp="at", times="ms")
     windowed = start.windowed_by(WINDOWS)
     assert start.windows is None
-    assert windowed.count().aggregations != windowed.aggregations == ()
+    assert windowed.count()._aggregations != windowed._aggregations == ()
     with pytest.raises(dataclasses.FrozenInstanceError):
-        start.strategy = "on_window_close"  # type: ignore[misc]
+        start._strategy = "on_window_close"  # type: ignore[misc]
 
 
 def test_with_windows() -> None:
@@ -163,15 +164,15 @@ def test_with_windows() -> None:
 
 def test_shortcuts() -> None:
     assert toy().count() == toy().aggregate(count=sk.count())
-    assert [name for name, _ in toy().reduce(longest, "v").aggregations] == ["reduce"]
+    assert [name for name, _ in toy().reduce(longest, "v")._aggregations] == ["reduce"]
     own = toy().aggregate(initializer=int, aggregator=lambda k, v, a: a + 1, merger=lambda k, a, b: a + b)
-    assert [name for name, _ in own.aggregations] == ["aggregate"]
+    assert [name for name, _ in own._aggregations] == ["aggregate"]
     assert own.run(CLICKS).table()["aggregate"].tolist() == [2, 1, 1, 1]
 
 
 def test_value_columns_are_named_once() -> None:
     plan = toy().aggregate(a=sk.sum("x"), b=sk.mean("y"), c=sk.min("x"), d=sk.count())
-    assert plan.value_columns() == ("x", "y")
+    assert plan._value_columns() == ("x", "y")
 
 
 @pytest.mark.parametrize(
@@ -253,6 +254,12 @@ def test_windows_that_are_refused(gap: Any, grace: Any, telling: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
         sk.SessionWindows(inactivity_gap=gap, grace=grace)
     assert telling in str(caught.value)
+
+
+def test_calls_have_few_parameters() -> None:
+    names = ["data", "store", "retention", "trace", "keys", "deployment", "frame"]
+    assert [*inspect.signature(sk.Plan.run).parameters] == ["self", *names]
+    assert len(inspect.signature(sk.audit).parameters) <= 5
 
 
 def test_a_choice_with_consequences_has_no_default() -> None:

@@ -154,6 +154,6 @@ def progress_of(query: Any) -> tuple[Listener, QueryProgress]:
         found = listener.of_query(query)
         if found is not None and (found.run is not None or not found.batches):
             return listener, found
-    want = "a query over what plan.run(stream) gives, started in this process"
+    want = "a query over what plan.stream(df) gives, started in this process"
     got = f"query {query.name or query.id}"
     raise InvalidArgument(problem("the query does not run a plan of sessionkit", got, want))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
@@ -22,8 +22,6 @@ from sessionkit.steps.partition_run import run_job
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
-
-Parallelism: TypeAlias = Literal["partition", "key"]
 
 
 class Extent(NamedTuple):
@@ -43,9 +41,9 @@ class SparkReading(SparkInput):
     By key: either is then dealt out by key, so that several tasks share a partition.
     """
 
-    parallelism: Parallelism = "partition"
+    _is_by_key: bool = False
 
-    def how(self) -> str:
+    def _how(self) -> str:
         """How the records are read and why, in words; no job is started for it."""
         source = self.plan.source
         layout = self._layout
@@ -56,28 +54,28 @@ class SparkReading(SparkInput):
             way += (
                 f"it reads its row groups ({len(layout):,} in all, one partition each) straight from the Parquet files"
             )
-        if self.parallelism == "key":
+        if self._is_by_key:
             way += "; it finds stream time and deals the records out by key to the tasks that run the windows"
         return way
 
     # ---- the ways
 
-    def rows(self, job: Job) -> DataFrame:
+    def _rows(self, job: Job) -> DataFrame:
         """What the job makes of the records: in order of partition, and in a partition as the engine gives it.
 
         By key they are in no order, and have a running number as their last column.
         """
-        if self.parallelism == "partition":
-            return self.over_partitions(partial(run_job, job), job.schema)
+        if not self._is_by_key:
+            return self._over_partitions(partial(run_job, job), job.schema)
         from pyspark.sql import functions as F
 
         deal = partial(by_key.deal, job, shares=self._shares, first=self._extent.first, width=self._width)
-        dealt = self.over_partitions(deal, SLICES)
+        dealt = self._over_partitions(deal, SLICES)
         dealt = dealt.repartitionById(self._task_count * self._shares, F.col("place"))
         schema = job.schema.append(pa.field(by_key.row_number_name(job.schema), pa.int64()))
         return _mapped(dealt.sortWithinPartitions(*ORDER), partial(by_key.run_dealt, job), schema)
 
-    def by_partition(self, df: DataFrame, *order: str | Column, shuffle: bool = False) -> DataFrame:
+    def _by_partition(self, df: DataFrame, *order: str | Column, shuffle: bool = False) -> DataFrame:
         """`df` in order of partition and then `order`: task i holds the i-th range of partition numbers.
 
         So the tasks are in order without Spark's own `orderBy`, which would run everything before it twice.
@@ -91,7 +89,7 @@ class SparkReading(SparkInput):
         # a sort by one number alone is several times as fast, and a task of one partition needs no other
         return df.sortWithinPartitions(*(order if self._width == 1 else (number, *order)))
 
-    def over_partitions(self, task: Task, schema: pa.Schema) -> DataFrame:
+    def _over_partitions(self, task: Task, schema: pa.Schema) -> DataFrame:
         """What `task` makes of the records, which it gets partition after partition in offset order."""
         layout = self._layout
         if isinstance(layout, str):
@@ -107,7 +105,7 @@ class SparkReading(SparkInput):
                 for place in batch.column(0).to_pylist():
                     yield from task(read(tasks[place], wanted))
 
-        return _mapped(self.frame.sparkSession.range(0, len(tasks), 1, len(tasks)), reading, schema)
+        return _mapped(self._frame.sparkSession.range(0, len(tasks), 1, len(tasks)), reading, schema)
 
     @cached_property
     def _packed(self) -> DataFrame:
@@ -123,25 +121,25 @@ class SparkReading(SparkInput):
             assert context is not None
             yield from by_block(batches, where, names, first, width, context.partitionId())
 
-        packed = _mapped(self.frame, pack, SLICES)
+        packed = _mapped(self._frame, pack, SLICES)
         return packed.repartitionById(self._task_count, F.col("place")).sortWithinPartitions(*ORDER)
 
     @property
     def _places(self) -> tuple[int, int]:
-        return self.place(self.plan.source.partition), self.place(self.plan.source.offset)
+        return self._place(self.plan.source.partition), self._place(self.plan.source.offset)
 
     # ---- what is known of the input
 
     @cached_property
     def _wanted(self) -> Wanted:
         """What a task reads."""
-        names = tuple(f"c{place}" for place in range(len(self.columns)))
-        schema = arrow_schema(self.frame, names)
+        names = tuple(f"c{place}" for place in range(len(self._columns)))
+        schema = arrow_schema(self._frame, names)
         return Wanted(self._scan[1], schema, *self._places)
 
     @cached_property
     def _scan(self) -> tuple[list[ParquetFile], tuple[str, ...]]:
-        return parquet_scan(self.frame, self.place(self.plan.source.partition))
+        return parquet_scan(self._frame, self._place(self.plan.source.partition))
 
     @cached_property
     def _layout(self) -> list[RowGroup] | str:
@@ -165,9 +163,9 @@ class SparkReading(SparkInput):
         from pyspark.sql import functions as F
 
         name = str(self.plan.source.partition)
-        number = self.input(name)
+        number = self._input(name)
         with readable_errors():
-            row = self.frame.agg(F.count(F.lit(1)), F.count(number), F.min(number), F.max(number)).collect()[0]
+            row = self._frame.agg(F.count(F.lit(1)), F.count(number), F.min(number), F.max(number)).collect()[0]
         records, given, first, last = (int(value or 0) for value in row)
         if given < records:
             want = "a partition and an offset for every record"
@@ -178,7 +176,7 @@ class SparkReading(SparkInput):
 
     @cached_property
     def _most_tasks(self) -> int:
-        return max(1, int(self.frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1))
+        return max(1, int(self._frame.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1))
 
     @cached_property
     def _width(self) -> int:

@@ -34,10 +34,10 @@ def sessions_of_rows(
     rows = pa.Table.from_batches(held).rename_columns(names)
     if order:
         rows = rows.sort_by([(name, "ascending") for name in order])
-    source, windows = plan.source, plan.complete_windows
+    source, windows = plan.source, plan._complete_windows
     with rows_by_place(rows, source, order[-1] if order else None):
         batch = batch_of(open_table(rows, source.columns(), source), source)
-    run = plan.run_batch(batch)
+    run = plan._run_batch(batch)
     added = assigned(run.trace, windows, None)
     added = added.set_column(0, added.field(0), pc.add(added[0], context.partitionId() * IDS_OF_A_TASK))
     for name in added.column_names:

@@ -87,7 +87,7 @@ class Comparison(Pictured):
         Columns: what, partition, the key columns, start, end (of all its windows), before_count, after_count, and
         the bounds before and after as lists.
         """
-        groups, keys = self._groups, self.before.outcome.keys
+        groups, keys = self._groups, self.before._outcome.keys
         order = np.lexsort((groups.start_ms, ranks_as_text(keys)[groups.key], groups.partition))
         columns = {
             "what": pa.DictionaryArray.from_arrays(groups.what[order], pa.array(CHANGES)).cast(pa.string()),
@@ -100,13 +100,13 @@ class Comparison(Pictured):
             "before_bounds_ms": _bounds(groups.before).take(pa.array(order)),
             "after_bounds_ms": _bounds(groups.after).take(pa.array(order)),
         }
-        return tables.frame_of(columns, self.before.outcome.batch, _SHOWN)
+        return tables.frame_of(columns, self.before._outcome.batch, _SHOWN)
 
     def records(self) -> Any:
         """One row for each record that one run keeps and the other drops: what happened to it, and the reason."""
         kept, keeps = self._accepted
         rows = np.flatnonzero(kept != keeps)
-        batch = self.before.outcome.batch.without_ticks()
+        batch = self.before._outcome.batch.without_ticks()
         before, after = (run.trace.decision[run.trace.is_record][rows] for run in (self.before, self.after))
         decision = np.where(kept[rows], after, before)
         columns = {
@@ -121,9 +121,9 @@ class Comparison(Pictured):
 
     def words(self) -> list[str]:
         """The change as sentences."""
-        c, noun = self.counts(), self.before.plan.windows.noun
+        c, noun = self.counts(), self.before.plan._complete_windows.noun
         said = [
-            f"From {self.before.plan.windows.in_words()} to {self.after.plan.windows.in_words()}: "
+            f"From {self.before.plan._complete_windows.in_words()} to {self.after.plan._complete_windows.in_words()}: "
             f"{plural(c['records_gained'], 'record')} gained, {c['records_lost']:,} lost."
         ]
         told = [
@@ -156,7 +156,7 @@ class Comparison(Pictured):
 
     def _are_same(self, before: npt.NDArray[np.int64], after: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
         """True for each pair of windows whose bounds and results are the same."""
-        one, other = self.before.outcome, self.after.outcome
+        one, other = self.before._outcome, self.after._outcome
         here, there = one.window_columns, other.window_columns
         same = (here.start_ms[before] == there.start_ms[after]) & (here.end_ms[before] == there.end_ms[after])
         for name in one.folds.keys() & other.folds.keys():
@@ -178,10 +178,10 @@ def compare(before: Run, after: Run) -> Comparison:
     Raises:
         InvalidArgument: the records are not the same, the windows are of different kinds, or it is a run on Spark.
     """
-    if not hasattr(after, "outcome"):
+    if not hasattr(after, "_outcome"):
         want = "another run in this process, such as run.local(0) of a run on Spark"
         raise InvalidArgument(problem("compare takes local runs", type(after).__name__, want))
-    differing = _difference(before.outcome.batch.without_ticks(), after.outcome.batch.without_ticks())
+    differing = _difference(before._outcome.batch.without_ticks(), after._outcome.batch.without_ticks())
     if differing:
         want = "run both on one frame, with the same key, times and partitions"
         raise InvalidArgument(problem("only runs of the same records can be compared", differing, want))

@@ -34,7 +34,7 @@ def comparison_figure(comparison: Comparison, *, theme: Theme | None, most: int)
     mine = np.isin(windows.key, codes)
     low_ms, high_ms = _whole_windows(windows, mine, span)
     shown = mine & (windows.start_ms <= high_ms) & (windows.end_ms >= low_ms)
-    keys = comparison.before.outcome.keys.take(pa.array(codes)).to_pylist()
+    keys = comparison.before._outcome.keys.take(pa.array(codes)).to_pylist()
     bars = _told(comparison._groups, windows, np.flatnonzero(shown), dict(zip(codes.tolist(), keys, strict=True)))
     lanes = [_lane(key, name) for key in reversed(keys) for name in ("after", "before")]
     least_ms = (high_ms - low_ms) // LEAST_BAR
@@ -48,7 +48,7 @@ def comparison_figure(comparison: Comparison, *, theme: Theme | None, most: int)
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=lanes, showgrid=False)
     pad = (high_ms - low_ms) // 50 + 1
     figure.update_xaxes(range=[low_ms - pad, high_ms + pad])
-    newest_ms = int(comparison.before.outcome.batch.timestamp_ms.max(initial=0))
+    newest_ms = int(comparison.before._outcome.batch.timestamp_ms.max(initial=0))
     event_time_axis(figure, "event time", newest_ms, comparison.before.timezone, colours)
     return figure
 
@@ -133,9 +133,9 @@ def _keys(
     groups = comparison._groups
     within = np.zeros(len(groups), np.bool_)
     within[windows.group[windows.changes & (windows.start_ms <= span[1]) & (windows.end_ms >= span[0])]] = True
-    counts = np.bincount(groups.key[within], minlength=len(comparison.before.outcome.keys))
+    counts = np.bincount(groups.key[within], minlength=len(comparison.before._outcome.keys))
     chosen = np.flatnonzero(counts)
-    by_count = chosen[np.lexsort((ranks_as_text(comparison.before.outcome.keys)[chosen], -counts[chosen]))]
+    by_count = chosen[np.lexsort((ranks_as_text(comparison.before._outcome.keys)[chosen], -counts[chosen]))]
     changing = int(np.count_nonzero(groups.what != SAME))
     return by_count[:most], bool(changing > np.count_nonzero(within)) or len(chosen) > most
 

@@ -50,8 +50,8 @@ class SuppressBuffer:
 
         run = self._run
         if run.deployed is None:
-            how = Life(retention_ms=run.outcome.retention_ms, emit=run.plan.strategy, kafka=False)
-            run = run.plan.run_life(run.outcome.batch, None, how)
+            how = Life(retention_ms=run._outcome.retention_ms, emit=run.plan._strategy, kafka=False)
+            run = run.plan._run_life(run._outcome.batch, None, how)
         return max((buffer.most_size for buffer in run.deployed.buffers), default=0)
 
     def table(self) -> Any:
@@ -59,7 +59,7 @@ class SuppressBuffer:
 
         `offset` is that of the record which each came with.
         """
-        return tables.frame_of(self._columns, self._run.outcome.batch)
+        return tables.frame_of(self._columns, self._run._outcome.batch)
 
     def __repr__(self) -> str:
         waiting = len(self._columns["offset"])

@@ -197,22 +197,22 @@ def emissions_of(run: Any, key: Any, partition: int | None, *, chosen: bool) -> 
         raise UnknownRecord(problem("several partitions hold this key", shorten(repr(key)), want))
     codes = (code, partition_code(trace, code, partition))
     # the clock of suppress is moved by the results of all keys
-    is_whole = run.deployed is not None or run.plan.suppression is not None or (trace.first_stream_time_ms >= 0).any()
+    is_whole = run.deployed is not None or run.plan._suppression is not None or (trace.first_stream_time_ms >= 0).any()
     return _of_run(run, key, codes) if is_whole else _of_key_alone(run, key, codes)
 
 
 def _of_key_alone(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     """The same from a run of the key's records alone: the others are ticks in it."""
     trace, only = run.trace, np.array(codes[:1])
-    rows = rows_of_keys(trace.batch, only, run.plan.complete_windows)
+    rows = rows_of_keys(trace.batch, only, run.plan._complete_windows)
     batch = records_of_keys(trace.batch, only, rows)
-    found = _of_run(run.plan.run_batch(batch, retention_ms=run.outcome.retention_ms), key, (0, codes[1]))
+    found = _of_run(run.plan._run_batch(batch, retention_ms=run._outcome.retention_ms), key, (0, codes[1]))
     lanes = tuple(lane._replace(closed_at=tuple(rows.at[[*lane.closed_at]].tolist())) for lane in found.lanes)
     return replace(found, trace=trace, code=codes, at=rows.at[found.at], lanes=lanes)
 
 
 def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
-    trace, outcome, windows, changelog = run.trace, run.outcome, run.plan.windows, run.changelog_columns
+    trace, outcome, windows, changelog = run.trace, run._outcome, run.plan.windows, run._changelog
     code, number = codes[0], trace.batch.partitions[codes[1]]
     keys = pc.index_in(changelog["key"], value_set=trace.keys.cast(changelog["key"].type)).fill_null(-1)
     sent = np.flatnonzero((np.asarray(keys) == code) & (np.asarray(changelog["partition"]) == number))
@@ -229,8 +229,8 @@ def _of_run(run: Any, key: Any, codes: tuple[int, int]) -> Emissions:
     columns = joined(taken(changelog, sent), pending)
     at = _records(trace, codes[1], np.asarray(columns["offset"]))
     lane, lanes = _lanes(outcome, trace, codes, columns, at, rows)
-    is_final = run.plan.suppression is not None and run.plan.suppression.is_final  # of updates it makes final results
-    strategy = "on_window_close" if is_final else str(run.plan.strategy)
+    is_final = run.plan._suppression is not None and run.plan._suppression.is_final  # of updates it makes final results
+    strategy = "on_window_close" if is_final else str(run.plan._strategy)
     if strategy == "on_window_close":
         lanes = tuple(each._replace(is_silent=not (lane == i).any()) for i, each in enumerate(lanes))
     lasts = np.array([min(closing_time_ms(windows, int(end)), INT64_MAX) for end in columns["window_end_ms"]], np.int64)

@@ -173,7 +173,7 @@ def lengths_of(windows: WindowKind, retention_ms: int) -> dict[str, Any]:
 def engine_data(run: Any, trace: Trace, windows: WindowKind, chosen: Sample) -> dict[str, Any]:
     """The records, the lengths, and what is computed of them."""
     columns, told = record_columns(trace, chosen)
-    results = result_columns(run.plan.aggregations, run.outcome.batch.values, chosen)
+    results = result_columns(run.plan._aggregations, run._outcome.batch.values, chosen)
     layout, data = packed({**columns, **results.columns})
     return {
         "layout": layout,
@@ -202,7 +202,7 @@ class Page:
     def __init__(
         self, run: Any, keys: Iterable[object] | None, most_records: int, hide_keys: bool, call: str = "write_html"
     ) -> None:
-        windows: WindowKind = run.plan.complete_windows
+        windows: WindowKind = run.plan._complete_windows
         check_can_be_a_page(run, windows, call)
         trace: Trace = run.trace
         eventful = run.most_eventful_key() if len(trace.keys) else None
@@ -253,7 +253,7 @@ class Page:
         }
 
     def _cut_words(self, code: int, dropped: str = "") -> str:
-        rows, noun = np.flatnonzero(self._trace.batch.key == code), self._run.plan.complete_windows.noun
+        rows, noun = np.flatnonzero(self._trace.batch.key == code), self._run.plan._complete_windows.noun
         low, high = np.flatnonzero(np.isin(rows, self.sample.rows))[[0, -1]] + 1
         lost = ", and a late record that it took in may be dropped here" * ("gap" in self._engine["lengths"])
         return (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import anywidget
 import numpy as np
@@ -116,6 +116,7 @@ class TableView:
         return np.logical_and.reduce(masks) if masks else None
 
 
+View = Literal["table", "changelog", "dropped"]
 VIEWS = {"table": ("Windows", ""), "changelog": ("What went downstream", "result"), "dropped": ("Drops", "drop")}
 MOST_WITH_GRACE = 100_000  # drops: the grace that a late record lacked costs a replay of its key
 STATIC_ROWS = 10  # where no script runs
@@ -143,7 +144,7 @@ class TableBrowser(anywidget.AnyWidget):
     def __init__(self, run: Run, what: str) -> None:
         one_of("what", what, tuple(VIEWS))
         self._run, self._view = run, _view(run, what)
-        form = run.outcome.batch.form
+        form = run._outcome.batch.form
         self.table = TableView(table_columns(self._view.columns, form, run.timezone))
         super().__init__(label=f"{VIEWS[what][0]}: {run.summary()}")
         self.observe(lambda _: self._answer(), "state")
@@ -257,12 +258,12 @@ def _number(value: Any, otherwise: int) -> int:
 
 def _view(run: Run, what: str) -> _View:
     """A view by its name: its columns, and a row explained as the window or the record that it is of."""
-    columns: Mapping[str, Any] = run.table_columns if what == "table" else {}
+    columns: Mapping[str, Any] = run._table if what == "table" else {}
     if what == "changelog":
-        columns = run.changelog_columns
+        columns = run._changelog
     elif what == "dropped":
         with_grace = len(run.trace.dropped_at) <= MOST_WITH_GRACE
-        table = dropped_table(run.trace, run.plan.windows, missing_grace=with_grace)
+        table = dropped_table(run.trace, run.plan._complete_windows, missing_grace=with_grace)
         columns = dict(zip(table.column_names, table.columns, strict=True))
 
     def cell(name: str, row: int) -> Any:
@@ -276,4 +277,4 @@ def _view(run: Run, what: str) -> _View:
             return str(run.explain(key=cell("key", row), window_start=start_ms, partition=partition))
         return str(run.explain(offset=cell("offset", row), partition=partition))
 
-    return _View(columns, VIEWS[what][1] or run.plan.windows.noun, explain)
+    return _View(columns, VIEWS[what][1] or run.plan._complete_windows.noun, explain)

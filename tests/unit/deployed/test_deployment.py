@@ -135,7 +135,7 @@ def own_kind() -> Iterator[type]:
 def test_a_store_of_ones_own_is_a_kind(own_kind: type) -> None:
     how = sk.Deployment.plain(store=own_kind)
     assert how == sk.Deployment.plain(store="mine") and 'store="mine"' in repr(how)
-    assert type(PLAN.run(TABLE, deployment=how).store) is own_kind
+    assert type(PLAN.run(TABLE, deployment=how)._store) is own_kind
     assert "# store: mine, a kind of its own" in how.properties() and "store of kind 'mine'" in how.in_words()
     with pytest.raises(InvalidArgument, match="audit knows two kinds of store; got 'mine'"):
         sk.audit(PLAN, TABLE, how)

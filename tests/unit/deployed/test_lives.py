@@ -50,7 +50,7 @@ def test_late_records_count_after_each_start() -> None:
     assert never.metrics()["dropped-late"] == 2
     run = run_of([1])
     assert sent(run) == [(0, "a", 0, 1), (0, "a", 100, 1), (1, "b", 3, 1), (1, "a", 12, 1), (1, "a", 130, 1)]
-    assert [life.outcome.batch.partition.size for life in lives_of(run)] == [2, 3]
+    assert [life._outcome.batch.partition.size for life in lives_of(run)] == [2, 3]
     assert repr(run) == "Run: 5 records in 2 lives · started again after row 1 (disk) · 0 dropped"
     assert "<p>Run: 5 records in 2 lives" in run._repr_html_()
     for life in lives_of(run):

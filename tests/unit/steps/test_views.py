@@ -38,8 +38,8 @@ def events_of(kind: str, cut: int, *, carried: bool) -> pa.Table:
         table = table.append_column(RECORD, record)
         schema = schema.append(pa.field(RECORD, record.type))
     job = Job(
-        columns=tuple(table.column_names), source=plan.source, windows=plan.windows, aggregations=plan.aggregations,
-        strategy=plan.strategy, retention_ms=plan.windows.retention_ms(None), view="events", schema=schema,
+        columns=tuple(table.column_names), source=plan.source, windows=plan.windows, aggregations=plan._aggregations,
+        strategy=plan._strategy, retention_ms=plan.windows.retention_ms(None), view="events", schema=schema,
     )  # fmt: skip
     run = PartitionRun(job, 0)
     return pa.Table.from_batches([*run.step(table.slice(0, cut)), *run.step(table.slice(cut))], schema)

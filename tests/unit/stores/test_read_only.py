@@ -90,7 +90,7 @@ def test_what_a_query_sees_of_a_run(caching: bool) -> None:
         .count()
     )
     run = run_deployed(plan, pd.DataFrame({"key": ["a"], "at": [1]}), caching=caching)
-    view = run.store.read_only()
+    view = run._store.read_only()
     assert [window.aggregate for window in view.fetch("a", 0, 9)] == [1]
     assert view.partitions == [0]
     assert "read-only" in view._repr_html_() or "Memory" in view._repr_html_()

@@ -117,8 +117,8 @@ def _groups_one_by_one(before: Any, after: Any) -> list[tuple[str, set[Any], set
         ties = set(zip(*(trace.survivor[both].tolist() for trace in traces), strict=True))
         differing = [set(trace.survivor[trace.accepted & ~both].tolist()) for trace in traces]
     else:
-        columns = [run.outcome.window_columns for run in (before, after)]
-        named = [run.outcome.batch.partitions for run in (before, after)]
+        columns = [run._outcome.window_columns for run in (before, after)]
+        named = [run._outcome.batch.partitions for run in (before, after)]
         places = []
         for each, names in zip(columns, named, strict=True):
             place = (names[each.partition], each.key, each.start_ms, each.end_ms)
@@ -144,8 +144,8 @@ def _one_what(before: Any, after: Any, one: set[int], other: set[int], differing
         return "split" if len(one) == 1 else "joined" if len(other) == 1 else "regrouped"
     shown = []
     for run, (row,) in ((before, one), (after, other)):
-        columns, chosen = run.outcome.window_columns, np.array([row])
-        results = [fold.results(chosen).tolist() for _, fold in sorted(run.outcome.folds.items())]
+        columns, chosen = run._outcome.window_columns, np.array([row])
+        results = [fold.results(chosen).tolist() for _, fold in sorted(run._outcome.folds.items())]
         shown.append([columns.start_ms[row], columns.end_ms[row], results])
     return "same" if are_equal(*shown) and not (one & differing[0] or other & differing[1]) else "changed"
 

@@ -43,7 +43,7 @@ def check(done: sk.Run, *, is_cached: bool = False) -> None:
     """Every key in every partition: the rows are those of the changelog and the open windows, each has a mark."""
     changelog, table = done.changelog(), done.table()
     seen = 0
-    for partition in done.outcome.batch.partitions.tolist():
+    for partition in done._outcome.batch.partitions.tolist():
         for key in done.trace.keys.to_pylist():
             found = done.emissions(key, partition=partition)
             rows = found.table()
@@ -84,7 +84,7 @@ def check_lanes(found: Any, *, is_cached: bool) -> None:
 def draw_all(done: sk.Run) -> None:
     """Of each key a picture by arrival and over stream time, with as many marks as rows if all are shown."""
     for key in done.trace.keys.to_pylist():
-        found = done.emissions(key, partition=done.outcome.batch.partitions.tolist()[0])
+        found = done.emissions(key, partition=done._outcome.batch.partitions.tolist()[0])
         counts = {what: found._what.count(what) for what in MARKS}
         assert marks(found.figure(over="stream_time", most=10_000)) == counts
         part = marks(found.figure(over="arrival", most=10_000))
@@ -109,7 +109,7 @@ def test_rows_are_those_of_the_changelog_and_what_is_open(windows: Any, seed: in
 def test_rows_and_marks_of_many_streams(windows: Any, seed: int, options: dict[str, Any], emit: str) -> None:
     done = random_run(windows, seed, emit, **options)
     check(done, is_cached="caching" in options)
-    if seed % 8 == 0 and len(done.outcome.batch.partitions):
+    if seed % 8 == 0 and len(done._outcome.batch.partitions):
         draw_all(done)
 
 

@@ -479,7 +479,7 @@ def test_on_close_turns_the_cache_off_but_not_for_tumbling_and_hopping_windows()
         assert len(log(run_of(windows, rows, emit="on_window_close"))) == 0
         cached = run_of(windows, rows, emit="on_window_close", caching=True)
         assert len(log(cached)) == finals
-        assert isinstance(cached.store, CachingWindowStore) is bool(finals)
+        assert isinstance(cached._store, CachingWindowStore) is bool(finals)
 
 
 def test_a_cached_session_is_joined_though_the_store_has_expired_it() -> None:
@@ -499,8 +499,8 @@ def test_a_refused_result_is_a_drop_of_the_record_that_committed() -> None:
     plain, run = run_of(windows, rows), run_of(windows, rows, caching=True)
     assert [each.deployed and each.deployed.refused for each in (plain, run)] == [(1,), (2,)]
     assert [row[:3] for row in log(run)] == [(2, "update", "b"), (2, "update", "a"), (2, "update", "c")]
-    assert [s.key for s in run.store.all()] == ["a", "c", "b"]  # the cache does not know retention
-    assert [s.key for s in run.store.store.all()] == ["c", "b"]
+    assert [s.key for s in run._store.all()] == ["a", "c", "b"]  # the cache does not know retention
+    assert [s.key for s in run._store.store.all()] == ["c", "b"]
     m = run.metrics()
     assert (m["dropped-records-total"], m["dropped-expired"], m["dropped-late"]) == (1, 1, 0)
 

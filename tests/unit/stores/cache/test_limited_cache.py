@@ -75,7 +75,7 @@ def test_a_deletion_of_nothing_moves_the_stores_time_on_close() -> None:
     )
     table = pa.table({"key": ["a", "a"], "time": pa.array([0, 2], pa.int64()), "v": pa.array([1, 10], pa.int64())})
     run = run_deployed(plan.emit("on_window_close").aggregate(own=own), table, caching=room(2), commit_every=1)
-    assert list(run.store.all()) == []
+    assert list(run._store.all()) == []
 
 
 def test_partitions_share_the_entries_and_the_one_that_is_written_to_gives_its_own() -> None:
@@ -92,7 +92,7 @@ def test_a_window_that_is_evicted_while_it_is_looked_for_is_looked_for_in_the_st
     rows = [("a", time) for time in (20, 22, 24, 26, 25, 23, 30)]
     limited = _run(windows, rows, retention="1000ms", caching=room(1), commit_every=1)
     unlimited = _run(windows, rows, retention="1000ms", caching=True, commit_every=1)
-    assert [tuple(each) for each in limited.store.all()] == [tuple(each) for each in unlimited.store.all()]
+    assert [tuple(each) for each in limited._store.all()] == [tuple(each) for each in unlimited._store.all()]
 
 
 def test_a_final_result_goes_out_twice_where_kafka_sends_it_twice() -> None:
@@ -118,7 +118,7 @@ def test_a_key_that_goes_on_with_a_low_byte_is_read_once() -> None:
     """
     windows = sk.SessionWindows(inactivity_gap=0, grace_ms=2)
     run = _run(windows, [(b"\xff", 0), (b"\xff\x00", 0), (b"a", 0), (b"a", 1)], caching=room(3, A_SESSION + 1))
-    assert [each.key for each in run.store.all()] == [b"a", b"\xff", b"\xff\x00", b"a"]
+    assert [each.key for each in run._store.all()] == [b"a", b"\xff", b"\xff\x00", b"a"]
 
 
 # ---- limited in bytes
