@@ -256,11 +256,12 @@ def labels(
         _label_records(scene, placement, each, words)
     _label_caps(scene, frame, placement)
     saved = Spoken("late but kept", scene.shown(scene.history.late_but_kept), 130, scene.colours.saved_words)
-    _label_records(scene, placement, saved, lambda _, row: _saved(scene, row))
+    _label_records(scene, placement, saved, lambda _, row: kept_though_late(scene, row))
     return placement
 
 
-def _saved(scene: Plane, row: int) -> str:
+def kept_though_late(scene: Plane, row: int) -> str:
+    """A late record that counts."""
     behind = int(scene.trace.close_time_ms[row] - scene.trace.batch.timestamp_ms[row])
     return f"<b>late but kept</b>: {about(behind)} behind<br>the close line; its {scene.window.noun} is open"
 

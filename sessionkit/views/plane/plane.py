@@ -40,6 +40,7 @@ from sessionkit.views.plane.marks import (
     caps,
     clocks,
     has_many,
+    kept_though_late,
     labels,
     offsets,
     own_points,
@@ -155,8 +156,10 @@ def window_labels(scene: WindowPlane, frame: Frame) -> Placement:
         Spoken("partly late", scene.shown(history.partly_late), 125, colours.bridge),
     )
 
-    def words(_: str, row: int) -> str:
+    def words(kind: str, row: int) -> str:
         met = scene.met[row]
+        if not met.missing_ms:  # of trailing windows it missed only such as are no results
+            return "<b>dropped</b>: too late" if kind == "dropped" else kept_though_late(scene, row)
         missed = plural(len(met.missing_ms), "window")
         if met.counted:
             return f"<b>too late for {missed}</b>, counts in {met.counted:,}<br>{_cure(scene, met)}"

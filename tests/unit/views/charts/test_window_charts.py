@@ -394,3 +394,13 @@ def test_flights() -> None:
     board = run.lanes(width=1_120)
     assert heading(board).startswith("33 keys · 8,830 windows · 5,348 dropped ")
     assert len(named(board, "sizes").text) == len(named(board, "window").x)  # each bar has its number
+
+
+def test_a_dropped_record_of_trailing_windows_is_never_called_kept() -> None:
+    """Near the epoch its first window ends with no record of its own: it missed none that is a result."""
+    rows = [("ada", 0, 0), ("ada", 40, 0), ("ada", 1, 0)]
+    run = run_of(rows, TRAILING)
+    assert run.metrics()["records-dropped"] == 1
+    figure = run.plane("ada", partition=0)
+    assert labels(figure, "dropped") == ["<b>dropped</b>: too late"]
+    assert "kept" not in figure.to_json()
