@@ -403,4 +403,4 @@ def test_a_dropped_record_of_trailing_windows_is_never_called_kept() -> None:
     assert run.metrics()["records-dropped"] == 1
     figure = run.plane("ada", partition=0)
     assert labels(figure, "dropped") == ["<b>dropped</b>: too late"]
-    assert "kept" not in figure.to_json()
+    assert "late but kept" not in figure.to_json()
