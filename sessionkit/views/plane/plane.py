@@ -158,6 +158,8 @@ def window_labels(scene: WindowPlane, frame: Frame) -> Placement:
 
     def words(_: str, row: int) -> str:
         met = scene.met[row]
+        if not met.missing_ms:  # the windows that it missed would have been no results
+            return "<b>dropped</b>"
         missed = plural(len(met.missing_ms), "window")
         if met.counted:
             return f"<b>too late for {missed}</b>, counts in {met.counted:,}<br>{_cure(scene, met)}"
