@@ -11,12 +11,13 @@ import numpy as np
 from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.text import key_name, plural
 from sessionkit.errors import UnknownRecord
+from sessionkit.records.keys import code_of_key
 from sessionkit.run import Run
 from sessionkit.views.lanes.lanes import Sort, draw_lanes, lane_scene
 from sessionkit.views.lanes.marks import lanes_title
 from sessionkit.views.plane.marks import plane_title
 from sessionkit.views.plane.plane import draw_plane, plane_scene
-from sessionkit.views.scenes.key_rows import Cap, key_code
+from sessionkit.views.scenes.key_rows import Cap
 from sessionkit.views.scenes.scene import Lanes, Plane
 from sessionkit.widgets.board import Look, Picture, Place
 
@@ -225,7 +226,7 @@ def explained(run: Run, chosen: Chosen) -> str:
     if chosen.record is not None:
         partition = int(batch.partitions[batch.partition[chosen.record]])
         return run.explain(offset=int(batch.offset[chosen.record]), partition=partition)
-    own = batch.key == key_code(run.trace, chosen.key)
+    own = batch.key == code_of_key(run.trace.keys, chosen.key)
     kept = int(run.trace.accepted[own].sum())
     return f"Key {key_name(chosen.key)}: {plural(kept, 'record')} kept, {int(own.sum()) - kept:,} dropped."
 

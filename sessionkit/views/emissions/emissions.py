@@ -20,12 +20,13 @@ from sessionkit.base.text import key_name, plural
 from sessionkit.engine.chosen_keys import records_of_keys, rows_of_keys
 from sessionkit.engine.outcome import Outcome
 from sessionkit.errors import UnknownRecord, problem, shorten
+from sessionkit.records.keys import code_of_key
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.palettes import Theme, palette
 from sessionkit.views.explain.life import closing_time_ms
 from sessionkit.views.html import Pictured
-from sessionkit.views.scenes.key_rows import key_code, partition_code, partition_counts
+from sessionkit.views.scenes.key_rows import partition_code, partition_counts
 from sessionkit.views.tables import frame_of, table_rows, window_table
 from sessionkit.views.words import clock, in_zone
 from sessionkit.windows.contract import WindowKind
@@ -190,7 +191,7 @@ def emissions_of(run: Any, key: Any, partition: int | None, *, chosen: bool) -> 
     `chosen` says that nobody asked for this key: then the partition with most of its records will do.
     """
     trace = run.trace
-    code = key_code(trace, key)
+    code = code_of_key(trace.keys, key)
     inside = np.flatnonzero(partition_counts(trace, code))
     if partition is None and len(inside) > 1 and not chosen:
         want = f"partition= one of {shorten(trace.batch.partitions[inside].tolist())}"

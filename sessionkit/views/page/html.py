@@ -19,10 +19,10 @@ from sessionkit.base.decisions import LATE
 from sessionkit.base.moments import SHORT_HISTORY_MS, clock_changes
 from sessionkit.base.text import escape_html, inert_json, key_name, plural
 from sessionkit.errors import shorten
+from sessionkit.records.keys import code_of_key
 from sessionkit.trace.trace import Trace
 from sessionkit.views.drawing.palettes import PALETTES
 from sessionkit.views.page.sample import MOST_EXACT, Sample, check_can_be_a_page, sample
-from sessionkit.views.scenes.key_rows import key_code
 from sessionkit.views.words import zone_named
 from sessionkit.windows.contract import WindowKind
 
@@ -210,7 +210,7 @@ class Page:
         reach_ms = windows.reach_ms
         self.sample: Sample = sample(trace, keys, most_records, eventful, by_name=not hide_keys, reach_ms=reach_ms)
         self._places = {code: place for place, code in enumerate(self.sample.keys.tolist())}
-        self._eventful = -1 if eventful is None else key_code(trace, eventful)
+        self._eventful = -1 if eventful is None else code_of_key(trace.keys, eventful)
         self._engine = engine_data(run, trace, windows, self.sample)
 
     @property

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from sessionkit.base.durations import show_duration
 from sessionkit.errors import InvalidArgument, InvalidData, NotBuilt, problem, shorten
+from sessionkit.records.keys import code_of_key
 from sessionkit.trace.trace import Trace
-from sessionkit.views.scenes.key_rows import key_code
 from sessionkit.views.words import idle_rule
 from sessionkit.windows.contract import WindowKind
 from sessionkit.windows.hopping import TimeWindows
@@ -65,7 +65,7 @@ def sample(
     ordered = partial(_by_name, trace) if by_name else np.sort
     cut = None
     if keys is not None:
-        chosen = np.unique(np.array([key_code(trace, each) for each in keys], np.intp))
+        chosen = np.unique(np.array([code_of_key(trace.keys, each) for each in keys], np.intp))
         rows = _of_keys(key, chosen, count)
         if len(rows) > most_records:
             want = f"fewer keys, or most_records={len(rows)}"
@@ -76,7 +76,7 @@ def sample(
     elif not count:
         rows = chosen = np.array([], np.intp)
     else:
-        records, first = np.bincount(key[key >= 0], minlength=count), key_code(trace, most_eventful)
+        records, first = np.bincount(key[key >= 0], minlength=count), code_of_key(trace.keys, most_eventful)
         if records[first] <= most_records:
             chosen = _drawn(records, [first], most_records)
             rows = _of_keys(key, chosen, count)

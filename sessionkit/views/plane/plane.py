@@ -10,6 +10,7 @@ import numpy as np
 
 from sessionkit.base.durations import grace_with, lacked
 from sessionkit.base.text import plural
+from sessionkit.records.keys import code_of_key
 from sessionkit.trace.session_trace import SessionTrace
 from sessionkit.trace.trace import Trace
 from sessionkit.trace.window_trace import WindowTrace
@@ -48,7 +49,7 @@ from sessionkit.views.plane.marks import (
     territory,
     tether_lines,
 )
-from sessionkit.views.scenes.key_rows import Cap, KeyRows, Rows, key_code, partition_code
+from sessionkit.views.scenes.key_rows import Cap, KeyRows, Rows, partition_code
 from sessionkit.views.scenes.scene import Plane
 from sessionkit.views.scenes.session_scene import SessionHistory, SessionPlane, reach_name
 from sessionkit.views.scenes.window_history import WindowHistory
@@ -270,7 +271,7 @@ def plane_scene(
 ) -> Plane:
     """What a plane shows, before it is drawn, as `Run.plane` describes it; with a height, in pixels, its title and
     legend stand beside it."""
-    colours, code = palette(theme), key_code(trace, key)
+    colours, code = palette(theme), code_of_key(trace.keys, key)
     axis, form = time_axis(trace, window, clock), FORMS[type(trace)]
     history = form.history(trace, code, partition_code(trace, code, partition), window.trailing_only)
     scene = form.scene(history, window, history.choose(first, last), colours, axis, checked_width(width), height)

@@ -15,9 +15,10 @@ from sessionkit.base.durations import INT64_MAX
 from sessionkit.base.moments import clock_changes
 from sessionkit.base.text import one_of
 from sessionkit.errors import InvalidArgument, problem
+from sessionkit.records.keys import code_of_key
 from sessionkit.trace.trace import Trace
 from sessionkit.views.loops import rows_in_view
-from sessionkit.views.scenes.key_rows import Rows, key_code
+from sessionkit.views.scenes.key_rows import Rows
 
 Mask = npt.NDArray[np.bool_]
 T = TypeVar("T", bound=Trace)
@@ -149,7 +150,7 @@ def choose(
         raise InvalidArgument(problem("the span ends before it starts", f"{first_ms} to {last_ms}", "swap them"))
     board = whole
     if keys is not None:
-        asked = list(dict.fromkeys(key_code(whole.trace, key) for key in keys))
+        asked = list(dict.fromkeys(code_of_key(whole.trace.keys, key) for key in keys))
         board = replace(whole, lanes=_all_lanes(whole.trace, asked))
     lanes, (first, last) = board.lanes, board.extent
     given = first_ms is not None or last_ms is not None

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from sessionkit.base.decisions import LATE, MERGED
 from sessionkit.base.text import plural
 from sessionkit.errors import InvalidArgument, UnknownRecord, problem, shorten
-from sessionkit.records.keys import code_of_key
 from sessionkit.trace.trace import Trace
 
 Rows = npt.NDArray[np.int64]
@@ -267,11 +266,6 @@ def _in_each_stretch(places: npt.NDArray[np.intp], length: int) -> npt.NDArray[n
     """How many of `places` lie in each stretch of `MOST_ROWS` rows."""
     seen = np.append(0, np.cumsum(np.bincount(places, minlength=length)))
     return seen[MOST_ROWS : length + 1] - seen[: length - MOST_ROWS + 1]
-
-
-def key_code(trace: Trace, key: object) -> int:
-    """The key's code, if the run holds it."""
-    return code_of_key(trace.keys, key)
 
 
 def partition_code(trace: Trace, key: int, partition: int | None) -> int:
