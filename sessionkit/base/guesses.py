@@ -49,7 +49,7 @@ OF_THE_PACKAGE = {
 }
 OF_A_STORE = {"to_pandas": "to_polars to_frame table df items keys values", "fetch": "get", "all": "scan rows"}
 GUESSED = {"run": OF_A_RUN, "plan": OF_A_PLAN, "sk": OF_THE_PACKAGE, "store": OF_A_STORE}
-# The same of parameters; a name that is like another by its letters alone misleads.
+# Names of parameters and what is tried instead; a name that is like another by its letters alone misleads.
 PARAMETERS = {
     "inactivity_gap": "gap timeout",
     "size": "length width duration window",
@@ -58,7 +58,7 @@ PARAMETERS = {
     "grace": "lateness allowed_lateness watermark",
     "timestamp": "time ts event_time on",
 }
-NEEDLESS = {("sk.sessionize", "sort"): "without a grace any order of the rows will do"}  # why there is no such one
+NEEDLESS = {("sk.sessionize", "sort"): "without a grace any order of the rows will do"}  # why there is no such name
 _SESSIONS, _TIMES = 'sk.SessionWindows(inactivity_gap="30m", grace="5m")', 'sk.TimeWindows(size="1h", grace="5m")'
 _SLIDING = 'sk.SlidingWindows(time_difference="10m", grace="5m")'
 WITHOUT_COUNTERPART = {

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 __all__ = ["SparkRun", "SparkTrace", "StreamRun", "readable_errors", "start"]
-LOCAL_RECORDS = 5_000_000  # what one process is asked to hold, to explain and to draw
+LOCAL_RECORDS = 5_000_000  # most records that one process is asked to hold, to explain and to draw
 # How Spark hands rows to Python. It weighs its batch after every row, in Spark 4.2, unless bytes have no limit: without
 # it a run takes about 60 % of the time, and a batch is limited by its number of rows.
 BATCH_SETTINGS = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
     "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
 }
-SAMPLE_RECORDS = 1_000  # to tell what a Python function returns
+SAMPLE_RECORDS = 1_000  # records that show the type which a Python function returns
 
 
 def start(
@@ -83,7 +83,7 @@ def start(
 @answers_calls("run", elsewhere=(Run, 'run.of("ada")'))
 @not_offered("by_partition", "dropped_records", "how", "over_partitions", "parallelism", "rows")
 class SparkRun(SparkReading):
-    """What a plan makes of a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
+    """The run of a plan over a Spark DataFrame: the views of `Run`, each a Spark DataFrame that is computed when used.
 
     The records of a source partition go through one task in offset order, as its stream time is shared by all its keys;
     with `parallelism="key"` that task only distributes them. Where the input is Parquet files whose row groups hold one
@@ -205,7 +205,7 @@ class SparkRun(SparkReading):
 
     @called_as('run.of("ada")')
     def of(self, *keys: Any, partition: int | None = None) -> Run:
-        """The run over the records of some keys in this process, with all that they have among the others.
+        """The run in this process over the records of some keys, with what they have among all records.
 
         One job picks these records where they lie, and the few of other keys that moved stream time for them, so that
         every view of the run is that of the run over all records: `run.of("ada").emissions("ada")`.

@@ -47,7 +47,7 @@ class SparkInput:
 
     plan: Plan
     frame: DataFrame  # only the columns that the plan names, called c0, c1, …
-    columns: tuple[str, ...]  # what they are called in the input
+    columns: tuple[str, ...]  # their names in the input
     retention_ms: int
     empty: Run = field(compare=False)  # the plan over no records: the columns of every view inside, and their types
     given: DataFrame = field(compare=False)  # with all its columns, which dropped records are given back with
@@ -122,7 +122,7 @@ class SparkInput:
         return df if self.form is None else self.form.shown(df)
 
     def place(self, name: str | None) -> int:
-        """Which of the input's columns the plan calls so."""
+        """The place of the input's column that the plan calls `name`."""
         assert name is not None
         return self.columns.index(name)
 
@@ -131,7 +131,7 @@ class SparkInput:
         return column(f"c{self.place(name)}")
 
     def job(self, view: str, schema: pa.Schema) -> job.Job:
-        """What a worker does for this view."""
+        """The job of a worker for this view."""
         plan = self.plan
         return job.Job(
             columns=self.columns,
@@ -166,7 +166,7 @@ class SparkInput:
 
 
 def _check_types(schema: pa.Schema, source: Source) -> None:
-    """Refuses what only local records are turned into keys and times of, as other tasks would have other types."""
+    """Refuses types that only local records can be keys and times of: other tasks would infer other types."""
     for name in source.keys:
         kind = schema.field(name).type
         if (
@@ -184,7 +184,7 @@ def _check_types(schema: pa.Schema, source: Source) -> None:
 
 
 def check_options(source: Source, names: Sequence[str], wanted: Sequence[str], *, takes_format: bool = False) -> None:
-    """Refuses what only local records can be read by.
+    """Refuses options that only records read in this process can have.
 
     Raises:
         NotBuilt: with what does the same on Spark.

@@ -63,7 +63,7 @@ class SparkReading(SparkInput):
     # ---- the ways
 
     def rows(self, job: Job) -> DataFrame:
-        """What the job makes of the records: in order of partition, and in a partition as the engine gives it.
+        """Rows that the job makes of the records: in order of partition, and in a partition as the engine gives them.
 
         By key they are in no order, and have a running number as their last column.
         """
@@ -92,7 +92,7 @@ class SparkReading(SparkInput):
         return df.sortWithinPartitions(*(order if self._width == 1 else (number, *order)))
 
     def over_partitions(self, task: Task, schema: pa.Schema) -> DataFrame:
-        """What `task` makes of the records, which it gets partition after partition in offset order."""
+        """Rows that `task` makes of the records, which it gets partition after partition in offset order."""
         layout = self._layout
         if isinstance(layout, str):
             place = self._places[1]
@@ -130,11 +130,11 @@ class SparkReading(SparkInput):
     def _places(self) -> tuple[int, int]:
         return self.place(self.plan.source.partition), self.place(self.plan.source.offset)
 
-    # ---- what is known of the input
+    # ---- facts about the input
 
     @cached_property
     def _wanted(self) -> Wanted:
-        """What a task reads."""
+        """The columns of the files that a task reads, with their types."""
         names = tuple(f"c{place}" for place in range(len(self.columns)))
         schema = arrow_schema(self.frame, names)
         return Wanted(self._scan[1], schema, *self._places)
@@ -161,17 +161,17 @@ class SparkReading(SparkInput):
         return Extent(sum(group.rows for group in layout), layout[0].partition, layout[-1].partition)
 
     def _counted(self) -> Extent:
-        """By one cheap job over one column."""
+        """The number of records and the range of partitions, by one cheap job over one column."""
         from pyspark.sql import functions as F
 
         name = str(self.plan.source.partition)
         number = self.input(name)
         with readable_errors():
             row = self.frame.agg(F.count(F.lit(1)), F.count(number), F.min(number), F.max(number)).collect()[0]
-        records, given, first, last = (int(value or 0) for value in row)
-        if given < records:
+        records, present, first, last = (int(value or 0) for value in row)
+        if present < records:
             want = "a partition and an offset for every record"
-            raise InvalidData(problem(f"partition column {name!r} has missing values", f"{records - given:,}", want))
+            raise InvalidData(problem(f"partition column {name!r} has missing values", f"{records - present:,}", want))
         if first < 0:
             raise InvalidData(problem("a partition number must be 0 or more", first, "Kafka counts from 0"))
         return Extent(records, first, last)
